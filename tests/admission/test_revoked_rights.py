@@ -90,7 +90,7 @@ def test_tolerations_that_are_still_due_are_not_taken_back() -> None:
 def test_the_patch_gives_what_was_judged(limits: dict[str, Any]) -> None:
     policy, pod = revoked(limits), injected(TYPED.obj())
 
-    check_pod_patch(PodContent.of(make_request(pod, namespace="lab"), {}), admitted(pod, policy).operations, policy)
+    check_pod_patch(PodContent(make_request(pod, namespace="lab"), {}), admitted(pod, policy).operations, policy)
 
 
 @pytest.mark.parametrize("handling", ["deny", "warn"])

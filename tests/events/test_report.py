@@ -21,7 +21,7 @@ from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.waiting_pods import place_pending, predict_placement
 
-TRAINING = evaluate(PodContent.of(make_request(make_pod().annotate(TYPE, "training").obj()), {}), policy_with())
+TRAINING = evaluate(PodContent(make_request(make_pod().annotate(TYPE, "training").obj()), {}), policy_with())
 
 
 def allowed(placement: Placement) -> Unchanged:

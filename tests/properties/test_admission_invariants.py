@@ -114,7 +114,7 @@ def test_operations_turn_the_original_into_the_mutated_pod(pod: dict[str, Any], 
     assert pod == original
     operations = orjson.loads(orjson.dumps(verdict.operations if isinstance(verdict, Patched) else []))
     assert jsonpatch.apply_patch(original, operations) == verdict.pod
-    check_pod_patch(PodContent.of(make_request(pod), {}), operations, policy)
+    check_pod_patch(PodContent(make_request(pod), {}), operations, policy)
 
 
 @given(pods(), policies)

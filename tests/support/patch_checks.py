@@ -52,7 +52,7 @@ def check_template_patch(request: AdmissionRequest, operations: Operations, poli
 
 def _judged_template(pods: PodSet, request: AdmissionRequest, policy: Policy) -> JsonObject | None:
     defaults = namespace_defaults(request, policy, None)
-    content = PodContent.of(request.with_object(pods.pod), defaults)
+    content = PodContent(request.with_object(pods.pod), defaults)
     try:
         return _judged(content, policy.with_invalid_annotations("warn"))
     except InvalidInput:

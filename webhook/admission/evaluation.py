@@ -35,8 +35,8 @@ ApplyRules = Callable[[PodContent, tuple[str, ...], Policy], RulesResult]
 def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> RulesResult:
     """Return the result of applying the rules of `policy` to the pod in `content`.
 
-    It depends only on `content.policy_data`, the namespace and `extended_resources`, the names of the extended
-    resources that the pod requests.
+    It depends only on the namespace, `extended_resources`, the names of the extended resources that the pod requests,
+    and `content.data_without_containers`, or `content.data` if the policy reads amounts.
 
     Raises:
         InvalidInput: the pod cannot be read as a Pod.

@@ -12,15 +12,18 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
+from msgspec.structs import replace
 
 from webhook.admission.evaluation import evaluate
 from webhook.admission.mutated_pod import Mutated
-from webhook.admission.pod_content import PodContent, fields_read
+from webhook.admission.pod_content import PodContent
 from webhook.admission.registered_selection import Selection
 from webhook.admission.verdict import Denied
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
+from webhook.kube.api.admission import pod_request
 from webhook.kube.names import DEFAULT_NAMESPACE, ENDED_PHASES
+from webhook.kube.pod.stored_pod import StoredPod
 from webhook.policy.exempt import owner_bucket, pod_shadow_reason
 from webhook.policy.policy import Policy
 
@@ -156,17 +159,12 @@ class CreatedPod(NamedTuple):
 
 
 def created_pod(pod: JsonObject) -> CreatedPod | None:
-    """Return the pod as it was created; None if it is nested too deeply to be serialised."""
-    metadata, spec = pod["metadata"], pod["spec"]
-    if spec.get("nodeName") is not None:
-        pod = {**pod, "spec": {key: value for key, value in spec.items() if key != "nodeName"}}
-    read = fields_read(dict(pod))
-    read.policy["metadata"].pop("resourceVersion", None)
-    read.policy["metadata"].pop("generation", None)
-    try:
-        data = orjson.dumps({"metadata": read.policy["metadata"], "spec": {**read.policy["spec"], **read.containers}})
-    except orjson.JSONEncodeError:
+    """Return the pod as it was created; None if it is malformed."""
+    stored, metadata = StoredPod.of(pod), pod["metadata"]
+    if stored is None:
         return None
+    view = stored.view
+    data = replace(view, spec=replace(view.spec, node_name=None)).created()
     namespace = str(metadata.get("namespace") or DEFAULT_NAMESPACE)
     name = str(metadata.get("generateName") or metadata.get("name") or "")
     return CreatedPod(namespace, data, name, owner_bucket(pod, namespace, _NO_GANG))
@@ -192,7 +190,7 @@ def missed(created: CreatedPod, scope: Scope, policy: Policy, selection: Selecti
     # A pod for which the policy is not enforced gets no mark.
     if not selection.selects(pod) or pod_shadow_reason(named, created.namespace, policy.spec) is not None:
         return None
-    content = PodContent(created.namespace, pod, scope.annotations, created.data, b"")
+    content = PodContent(pod_request(pod, created.namespace), scope.annotations)
     try:
         result = evaluate(content, policy)
     except InvalidInput:

@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 
-import orjson
+from msgspec.structs import replace
 
-from webhook.admission.pod_content import PodContent, fields_read
+from webhook.admission.pod_content import PodContent
 from webhook.cluster.pods.pending_pods import content_digest, scheduled_content
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput, forbidden
 from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
+from webhook.kube.pod.pod_view import MISSING, PodView
 from webhook.kube.pod.qos import QosClass, qos_class
 from webhook.mutation.mutate import RuleOutcome
 from webhook.placement.reasons.cluster_warnings import PodReferences
@@ -166,12 +167,10 @@ def _signature_bytes(content: PodContent, injection: Injection, pod: JsonObject)
     if data is not None and len(data) + len(injection.patch) <= MAX_SCORED_BYTES:
         return parsed_bytes(data) + parsed_bytes(injection.patch)
     # Near the limit, count exactly the fields that the scheduler reads.
-    read = fields_read(pod)
-    metadata = {key: read.policy["metadata"].get(key) for key in ("labels", "ownerReferences")}
-    try:
-        data = orjson.dumps({**read.policy["spec"], **read.containers, "metadata": metadata})
-    except orjson.JSONEncodeError as error:
-        raise InvalidInput([forbidden("spec", "nested deeper than any pod")]) from error
+    view = PodView.of(pod)
+    if view is None:
+        raise InvalidInput([forbidden("spec", "malformed, or nested deeper than any pod")])
+    data = replace(view, metadata=replace(view.metadata, annotations=MISSING)).created()
     if len(data) > MAX_SCORED_BYTES:
         detail = f"more than {MAX_SCORED_BYTES // 1024} KiB, beside environment, commands and mounts"
         raise InvalidInput([forbidden("spec", detail)])

@@ -133,7 +133,7 @@ def not_a_pod_creation(request: AdmissionRequest) -> str | None:
 def read_pod(request: AdmissionRequest, cluster: ClusterView | None) -> PodContent:
     """Return the content of the pod of `request`, with its namespace's annotations."""
     namespace = request.namespace or DEFAULT_NAMESPACE
-    return PodContent.of(request, cluster.snapshot.namespace_annotations(namespace) if cluster else {})
+    return PodContent(request, cluster.snapshot.namespace_annotations(namespace) if cluster else {})
 
 
 def admit_content(content: PodContent, policy: Policy, cluster: ClusterView | None, expired: Expired) -> Verdict:

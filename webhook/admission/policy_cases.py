@@ -89,7 +89,7 @@ def _verdict(test: PolicyTest, policy: Policy) -> Verdict:
     request = pod_request(pod, namespace, user=test.user, groups=test.groups)
     if reason := request_exemption(request, policy.spec):
         return Bypassed(reason)
-    return admit_content(PodContent.of(request, test.namespace_annotations), policy, None, never)
+    return admit_content(PodContent(request, test.namespace_annotations), policy, None, never)
 
 
 def _compared(expect: Expectation, verdict: Verdict) -> Iterator[Difference]:

@@ -6,14 +6,15 @@ keys stay, because a policy compares them with its own.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
 from webhook.admission.missed import Scope
-from webhook.admission.pod_content import JsonObject, fields_read
+from webhook.admission.pod_content import JsonObject
 from webhook.backends import kai, kueue, volcano
 from webhook.kube.names import KAI_SHARE_DEVICES, KAI_SHARES
+from webhook.kube.pod.pod_view import PodView
 from webhook.kube.pod.volumes import RESTRICTING
 from webhook.policy.spec.document import PolicySpec
 
@@ -27,14 +28,7 @@ _OF_SCHEDULERS = frozenset(
 )
 _DEFAULT_DOMAIN = PolicySpec().key_domain
 _NO_POD = "it holds no pod with its namespace and groups"
-_METADATA = ("namespace", "labels", "annotations", "ownerReferences")
 _OWNER = ("apiVersion", "kind", "name", "uid", "controller")
-_SPEC = (
-    *("affinity", "hostNetwork", "hostUsers", "nodeName", "nodeSelector", "os", "overhead", "preemptionPolicy"),
-    *("priority", "priorityClassName", "resourceClaims", "resources", "restartPolicy", "schedulerName"),
-    *("schedulingGates", "schedulingGroup", "tolerations", "topologySpreadConstraints"),
-)
-_CONTAINER = ("name", "ports", "resources", "restartPolicy", "restartPolicyRules")
 
 
 class RecordedPod(NamedTuple):
@@ -95,36 +89,31 @@ def kept_domains(spec: PolicySpec) -> set[str]:
 
 
 def read_part(pod: JsonObject, domains: Collection[str]) -> JsonObject:
-    """Return what policies and the scorer read of `pod`, whose metadata and spec are objects."""
-    read = fields_read(pod)
-    metadata = _some(read.policy["metadata"], _METADATA)
+    """Return what policies and the scorer read of `pod`, a raw API object.
+
+    Raises:
+        ValueError: it is malformed, or nested too deeply.
+    """
+    view = PodView.of(pod)
+    if view is None:
+        raise ValueError(_NO_POD)
+    read: JsonObject = orjson.loads(view.created())
+    metadata, spec = read["metadata"], read["spec"]
     if isinstance(annotations := metadata.get("annotations"), dict):
         metadata["annotations"] = {
             key: value if key in _OF_SCHEDULERS or _domain(key) in domains else "" for key, value in annotations.items()
         }
     if isinstance(owners := metadata.get("ownerReferences"), list):
         metadata["ownerReferences"] = [_some(each, _OWNER) if isinstance(each, dict) else each for each in owners]
-    spec = _some(read.policy["spec"], _SPEC)
-    for key in ("containers", "initContainers"):
-        if isinstance(found := read.containers.get(key), list):
-            spec[key] = [_container(each) if isinstance(each, dict) else each for each in found]
-    if volumes := read.containers.get("volumes"):
-        spec["volumes"] = [_placed(each) for each in volumes]
-    return {"metadata": metadata, "spec": spec}
+    for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
+        container.pop("image", None)
+    if volumes := spec.get("volumes"):
+        # A driver can get secrets in the parts that do not decide on the place.
+        spec["volumes"] = [_some(each, ("name", *RESTRICTING)) for each in volumes]
+    return read
 
 
-def _container(container: JsonObject) -> JsonObject:
-    return {key: container[key] for key in _CONTAINER if container.get(key) is not None}
-
-
-def _placed(volume: Any) -> Any:
-    """Return a volume with the parts that decide on its place; a driver can get secrets in the other ones."""
-    if not isinstance(volume, dict):
-        return volume
-    return {key: value for key, value in volume.items() if key == "name" or key in RESTRICTING}
-
-
-def _some(found: JsonObject, keys: Sequence[str]) -> JsonObject:
+def _some(found: JsonObject, keys: Collection[str]) -> JsonObject:
     return {key: found[key] for key in keys if key in found}
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import orjson
-
 from webhook.admission.evaluation import evaluate
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Bypassed, Denied
@@ -70,7 +68,7 @@ def named_resource(policy: Policy) -> str | None:
 def judge(pod: JsonObject, namespace: str, policy: Policy) -> Judged:
     """Return what `policy` makes of `pod` in `namespace`."""
     try:
-        result = evaluate(PodContent(namespace, pod, {}, orjson.dumps(pod), b""), policy)
+        result = evaluate(PodContent(pod_request(pod, namespace), {}), policy)
     except InvalidInput as error:
         return Judged(None, None, str(error.errors[0]))
     if isinstance(result, Denied):

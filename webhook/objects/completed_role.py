@@ -28,7 +28,7 @@ def completed_role(pods: PodSet, result: Mutated, workload: WorkloadAdmission, d
         found = completed(written, cluster.snapshot, workload.expired)
         role = replace(role, unknown=found.unknown, doubts=found.doubts)
         if found.pod is not written:
-            content = PodContent.of(request.with_object(found.pod), defaults)
+            content = PodContent(request.with_object(found.pod), defaults)
             created = evaluate(content, workload.policy.with_invalid_annotations("warn"), workload.expired)
             role = replace(role, created=created if isinstance(created, Mutated) else result)
         if isinstance(role.created.signature, PodSignature):

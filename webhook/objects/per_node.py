@@ -63,7 +63,7 @@ def _evaluated(pod: JsonObject, request: AdmissionRequest, defaults: Mapping[str
         PodTooLargeError: the pod has too many terms of required affinity to add its `nodeSelector` to each.
     """
     strict = policy.with_invalid_annotations("deny")
-    result = evaluate(PodContent.of(request.with_object(pod), defaults), strict)
+    result = evaluate(PodContent(request.with_object(pod), defaults), strict)
     keys = {text.partition(" ")[0] for text in _missing(result)}.intersection(field(pod, "spec", "nodeSelector") or ())
     if not keys:
         return result
@@ -71,7 +71,7 @@ def _evaluated(pod: JsonObject, request: AdmissionRequest, defaults: Mapping[str
     for key in keys:
         value = pod["spec"]["nodeSelector"][key]
         RequireNode(NodeLabelRequirement(key, "In", (value,))).apply(editor)
-    return evaluate(PodContent.of(request.with_object(editor.pod), defaults), strict)
+    return evaluate(PodContent(request.with_object(editor.pod), defaults), strict)
 
 
 def _missing(result: PolicyResult) -> list[str]:

@@ -232,7 +232,7 @@ def _evaluate(
 ) -> None:
     """Add the result for the pods of one template. The warnings of several templates begin with its path."""
     policy, expired = workload.policy, workload.expired
-    content = PodContent.of(workload.request.with_object(pods.pod), defaults)
+    content = PodContent(workload.request.with_object(pods.pod), defaults)
     try:
         result = evaluate(content, policy.with_invalid_annotations("deny"), expired)
         if isinstance(result, Denied) and result.errors:

@@ -20,7 +20,7 @@ def read_event(line: bytes, kind: str) -> tuple[str, Any, str | None]:
         ApiServerError: it is an ERROR event, or not an event.
     """
     if kind == "Pod" and (found := StoredPod.in_event(line)) is not None and found[0] in _CHANGES:
-        return *found, found[1].metadata.resource_version
+        return *found, found[1].view.metadata.resource_version
     try:
         event = orjson.loads(line)
     except ValueError as error:

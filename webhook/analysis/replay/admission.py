@@ -7,9 +7,9 @@ from hashlib import blake2b
 import orjson
 
 from webhook.admission.missed import Scope
-from webhook.admission.pod_content import fields_read
 from webhook.admission.recorded_pod import RecordedPod
 from webhook.documents.documents import JsonObject
+from webhook.kube.pod.pod_view import PodView
 
 Read = Callable[[], RecordedPod]
 
@@ -58,10 +58,9 @@ def admission_of(
 
 
 def key_of(recorded: RecordedPod) -> bytes:
-    """Return a key that is equal for pods of one template; empty for a pod that is nested too deeply."""
-    read = fields_read(recorded.pod)
-    try:
-        data = orjson.dumps([read.policy, read.containers, recorded.groups, recorded.scope and [*recorded.scope]])
-    except orjson.JSONEncodeError:
+    """Return a key that is equal for pods of one template; empty for one that is malformed."""
+    view = PodView.of(recorded.pod)
+    if view is None:
         return b""
+    data = view.created() + orjson.dumps([recorded.groups, recorded.scope and [*recorded.scope]])
     return blake2b(data, digest_size=16).digest()

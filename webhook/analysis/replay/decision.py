@@ -100,7 +100,7 @@ class Decider:
         request = pod_request(recorded.pod, namespace, user=user, groups=recorded.groups)
         if reason := not_a_pod_creation(request) or request_exemption(request, policy.spec):
             return _of_verdict(Bypassed(reason), recorded.pod, policy, has_view=False)
-        content, view = PodContent.of(request, (scope or NO_SCOPE).annotations), self.view_of(policy)
+        content, view = PodContent(request, (scope or NO_SCOPE).annotations), self.view_of(policy)
         try:
             verdict = admit_content(content, policy, view, never)
         except InvalidInput as error:

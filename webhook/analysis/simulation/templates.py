@@ -109,7 +109,7 @@ class Templates:
         namespace = pod["metadata"].get("namespace") or DEFAULT_NAMESPACE
         facts = self.snapshot.namespaces.get(namespace)
         policy = self.policies.of_namespace(namespace, facts.labels if facts else None)
-        content = PodContent.of(
+        content = PodContent(
             pod_request(_with_domain(pod, policy.spec.key_domain), namespace),
             self.snapshot.namespace_annotations(namespace),
         )

@@ -21,7 +21,7 @@ class Key(NamedTuple):
 def key_of(kind: str, content: Mapping[str, Any]) -> Key:
     """Return the key of a raw API object."""
     if isinstance(content, StoredPod):
-        return Key(intern(content.namespace), content.metadata.name or "")
+        return Key(intern(content.namespace), content.view.metadata.name or "")
     metadata = content.get("metadata")
     if not isinstance(metadata, Mapping):
         metadata = {}

@@ -1,27 +1,27 @@
 """Pending pods: which of them wait for a scheduler, and what a scheduler reads of them."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
 from weakref import ref
 
 import orjson
+from msgspec import Raw
+from msgspec.json import decode
 
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pods.nominated_pods import read_nominated_pod
-from webhook.kube.names import ENDED_PHASES, KAI_SHARES, VOLCANO_GROUP
+from webhook.kube.names import ENDED_PHASES, KAI_SHARES, REQUIRED_TOPOLOGIES, VOLCANO_GROUP
 from webhook.kube.pod.gang_key import gang_annotations
 from webhook.kube.pod.pod_identity import PodIdentity, short_text
-from webhook.kube.pod.raw_pod import PLAIN_VOLUME_KEYS
-from webhook.kube.pod.stored_pod import node_and_phase
+from webhook.kube.pod.pod_view import NO_STATUS, Condition, PodView
+from webhook.kube.pod.stored_pod import StoredPod, node_and_phase
 
 _EMPTY: Mapping[str, Any] = {}
 
-# What a scheduler does not read of containers can be large: environment, commands, probes.
-CONTAINER_FIELDS = ("name", "image", "ports", "resources", "restartPolicy", "restartPolicyRules")
-CONTAINER_LISTS = ("containers", "initContainers")
+_CONTAINERS = ("containers", "initContainers")
 _METADATA_FIELDS = ("labels", "ownerReferences")
 _STATUS_FIELDS = ("resourceClaimStatuses", "extendedResourceClaimStatus")
 # Type, status and reason of the condition by which a scheduler says that no node can take the pod.
@@ -64,26 +64,31 @@ class PendingPod:
     nominated: RunningPod | None
 
     @classmethod
-    def of(cls, pod: Mapping[str, Any]) -> "PendingPod":
-        """Return the facts of `pod`, a raw API object for which `is_pending` is true.
+    def of(cls, pod: Mapping[str, Any], content_of: Callable[[PodView], bytes] | None = None) -> "PendingPod":
+        """Return the facts of `pod`, a raw API object for which `is_pending` is true; a StoredPod is read fastest.
+
+        `content_of` returns the content of a pod, from a cache.
 
         Raises:
             InvalidInput: a field of a nominated pod is malformed; holds every error. Other pods are read when they are
                 placed.
         """
-        metadata, spec = _object(pod.get("metadata")), _object(pod.get("spec"))
+        stored = StoredPod.of(pod)
+        if stored is None:
+            raw = _object(pod.get("metadata"))
+            uid, created = short_text(raw.get("uid")), short_text(raw.get("creationTimestamp"))
+            return cls(PodIdentity.of(pod), uid, created, 0, b"", is_waiting=True, nominated=read_nominated_pod(pod))
+        view = stored.view
+        metadata, spec, status = view.metadata, view.spec, view.status or NO_STATUS
+        has_gates = bool(spec.scheduling_gates) and bool(decode(spec.scheduling_gates))
         return cls(
-            PodIdentity.of(pod),
-            short_text(metadata.get("uid")),
-            short_text(metadata.get("creationTimestamp")),
-            read_priority(spec.get("priority")),
-            scheduled_content(pod),
-            is_waiting(
-                spec.get("schedulingGates"),
-                metadata.get("deletionTimestamp"),
-                _object(pod.get("status")).get("conditions"),
-            ),
-            read_nominated_pod(pod),
+            stored.identity,
+            short_text(metadata.uid),
+            short_text(metadata.creation_timestamp),
+            _priority(spec.priority),
+            (content_of or content_of_view)(view),
+            is_waiting=not (has_gates or view.is_terminating or _is_unschedulable(status.conditions)),
+            nominated=read_nominated_pod(pod) if status.nominated_node_name else None,
         )
 
     @property
@@ -104,29 +109,20 @@ def content_digest(content: bytes) -> bytes:
 
 
 def scheduled_content(pod: Mapping[str, Any]) -> bytes:
-    """Return the JSON of what a scheduler reads of `pod`, a raw API object, without its name.
+    """Return the JSON of what a scheduler reads of `pod`, the fields of a view, without its name.
 
-    The volumes that fit on every node are left out. It is empty if the pod is malformed or has more than
-    MOST_CONTENT_BYTES of it, or more labels than any real pod.
+    It is empty if the pod is malformed or has more than MOST_CONTENT_BYTES of it, or more labels than any real pod.
     """
-    metadata, spec, status = pod.get("metadata"), pod.get("spec"), pod.get("status") or {}
-    if not isinstance(metadata, Mapping) or not isinstance(spec, Mapping) or not isinstance(status, Mapping):
-        return b""
+    metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
     labels = metadata.get("labels")
     if isinstance(labels, Mapping) and len(labels) > _MOST_LABELS:
         return b""
-    kept = dict(spec)
-    for part in CONTAINER_LISTS:
-        if isinstance(kept.get(part), list):
-            kept[part] = [_container(each) for each in kept[part]]
-    if isinstance(kept.get("volumes"), list):
-        kept["volumes"] = [each for each in kept["volumes"] if not _is_plain(each)]
     kept_metadata = {name: metadata[name] for name in _METADATA_FIELDS if metadata.get(name)}
     if annotations := gang_annotations(metadata.get("annotations")) | _of_scheduler(metadata):
         kept_metadata["annotations"] = annotations
     content = {
         "metadata": kept_metadata,
-        "spec": {name: value for name, value in kept.items() if value},
+        "spec": {name: _set_fields(name, value) for name, value in spec.items() if value},
         "status": {name: status[name] for name in _STATUS_FIELDS if status.get(name)},
     }
     try:
@@ -134,6 +130,11 @@ def scheduled_content(pod: Mapping[str, Any]) -> bytes:
     except orjson.JSONEncodeError:  # nested too deeply
         return b""
     return data if len(data) <= MOST_CONTENT_BYTES else b""
+
+
+def content_of_view(view: PodView) -> bytes:
+    """Return the content of the pod in `view`, as `scheduled_content`."""
+    return scheduled_content(orjson.loads(view.pending()))
 
 
 class PendingPods(dict[PodKey, PendingPod]):
@@ -169,44 +170,36 @@ def is_pending(pod: Mapping[str, Any]) -> bool:
 
 def _of_scheduler(metadata: Mapping[str, Any]) -> dict[str, Any]:
     annotations = _object(metadata.get("annotations"))
-    return {key: value for key in (VOLCANO_GROUP, *KAI_SHARES) if (value := annotations.get(key))}
+    return {key: value for key in (VOLCANO_GROUP, *KAI_SHARES, *REQUIRED_TOPOLOGIES) if (value := annotations.get(key))}
 
 
-def _container(container: Any) -> Any:
-    if not isinstance(container, Mapping):
-        return container
-    return {name: container[name] for name in CONTAINER_FIELDS if container.get(name)}
+def _set_fields(name: str, value: Any) -> Any:
+    """Return the field `name` of a spec; containers without their empty fields."""
+    if name not in _CONTAINERS or not isinstance(value, list):
+        return value
+    return [{key: of for key, of in each.items() if of} if isinstance(each, dict) else each for each in value]
 
 
-def _is_plain(volume: Any) -> bool:
-    return isinstance(volume, Mapping) and volume.keys() <= PLAIN_VOLUME_KEYS
-
-
-def read_priority(value: Any) -> int:
+def _priority(value: Raw) -> int:
     """Return the priority of a pod; 0 if it is malformed."""
-    return value if isinstance(value, int) else 0
+    found = decode(value) if value else 0
+    return found if isinstance(found, int) else 0
 
 
-def is_waiting(gates: Any, deletion_timestamp: Any, conditions: Any) -> bool:
-    """Return `PendingPod.is_waiting` of a pod with these fields."""
-    if gates or deletion_timestamp:
-        return False
-    return not any(
-        (each.get("type"), each.get("status"), each.get("reason")) == _UNSCHEDULABLE
-        and not _wants_siblings(each.get("message"))
-        for each in (conditions if isinstance(conditions, list) else ())
-        if isinstance(each, dict)
+def _is_unschedulable(conditions: Iterable[Condition] | None) -> bool:
+    """Return whether a scheduler has found no node for a pod, for another reason than the want of other pods."""
+    return any(
+        (each.type, each.status, each.reason) == _UNSCHEDULABLE and not _wants_siblings(each.message or "")
+        for each in conditions or ()
     )
 
 
-def _wants_siblings(message: Any) -> bool:
+def _wants_siblings(message: str) -> bool:
     """Return whether the message of a scheduler says that too few pods of a gang exist, which is no lack of room.
 
     Source: volcano.sh/volcano/pkg/scheduler/api/job_info.go, FitError;
     sigs.k8s.io/scheduler-plugins/pkg/coscheduling/core/core.go, PreFilter
     """
-    if not isinstance(message, str):
-        return False
     if not message.startswith(_NOT_READY):
         return _WITHOUT_SIBLINGS in message
     counts = {status: int(number) for number, status in _COUNT.findall(message[:_LONGEST_COUNTS].partition(";")[0])}

@@ -1,11 +1,11 @@
 """Read bound pods fast: tens of thousands of pods come from a few templates, and most events change no fact."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from sys import intern
 from typing import Any
 
 import orjson
-from msgspec import Raw, Struct, ValidationError
+from msgspec import ValidationError
 from msgspec.json import Decoder, decode, encode
 
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms
@@ -19,9 +19,8 @@ from webhook.cluster.left_out import (
 )
 from webhook.cluster.node_info import Interner, RunningPod
 from webhook.documents.field import InvalidInput
-from webhook.kube.pod.container_totals import RESIZE_PENDING
 from webhook.kube.pod.gang_key import GANG, GangKey, gangs_of
-from webhook.kube.pod.raw_pod import MISSING
+from webhook.kube.pod.pod_view import Volume
 from webhook.kube.pod.stored_pod import StoredPod
 from webhook.kube.pod.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.reader import Reader
@@ -37,37 +36,9 @@ _MOST_NAMESPACES = 16
 # Those of about two thousand usual templates.
 _BUDGET_BYTES = 16 * 1024 * 1024
 
-# What `RunningPod.of` reads of a pod beside names, node, volumes and gangs.
-_SPEC_FIELDS = ("overhead", "resources", "hostNetwork", "schedulerName", "priority", "affinity")
-_STATUS_FIELDS = ("resources", "allocatedResources")
-
-
-class _Container(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    name: Raw = MISSING
-    resources: Raw = MISSING
-    ports: Raw = MISSING
-    restart_policy: Raw = MISSING
-
-
-class _ContainerStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    name: Raw = MISSING
-    resources: Raw = MISSING
-    allocated_resources: Raw = MISSING
-
-
-class _Condition(Struct, frozen=True, gc=False, omit_defaults=True):
-    type: Raw = MISSING
-    reason: Raw = MISSING
-
-
-_CONTAINERS = Decoder(list[_Container] | None)
-_CONTAINER_STATUSES = Decoder(list[_ContainerStatus] | None)
-_CONDITIONS = Decoder(list[_Condition] | None)
 _LABELS = Decoder(dict[str, str] | None)
 # The JSON of an API server escapes no letter and no slash.
-_RESIZE_PENDING, _GANG = encode(RESIZE_PENDING), GANG.encode()
-# The fields `matchLabelKeys` and `mismatchLabelKeys` of a term make it depend on the labels of the pod.
-_LABEL_KEYS = b"abelKeys"
+_GANG = GANG.encode()
 
 
 class RunningPodReader:
@@ -99,8 +70,8 @@ class RunningPodReader:
         Raises:
             ValidationError, InvalidInput: a part is malformed.
         """
-        metadata, namespace, name = pod.metadata, pod.namespace, pod.metadata.name or ""
-        key = _template_key(pod, namespace)
+        view, namespace, name = pod.view, pod.namespace, pod.view.metadata.name or ""
+        metadata, key = view.metadata, view.running()
         template = self._templates.get(key)
         if template is None:
             template = self._read_template(key)
@@ -108,8 +79,8 @@ class RunningPodReader:
         gangs: tuple[GangKey, ...] = ()
         if metadata.labels and (read := _LABELS.decode(metadata.labels)):
             labels = self._labels.known_or(read, bytes(metadata.labels))
-        if pod.volumes.restricting:
-            volumes = _volumes(pod, namespace, name)
+        if restricting := view.restricting_volumes:
+            volumes = _volumes(restricting, namespace, PodReference(name, metadata.uid or ""))
         if len(labels) > _MOST_LABELS:
             labels, left_out = {}, (*left_out, (POD_LABELS, namespace))
         if len(volumes.claims) + len(volumes.disks) + len(volumes.attached_inline) > _MOST_ITEMS:
@@ -121,7 +92,7 @@ class RunningPodReader:
             namespace=intern(namespace),
             name=name,
             labels=labels,
-            is_terminating=pod.is_terminating,
+            is_terminating=view.is_terminating,
             node_name=intern(pod.node_name),
             requests=template.requests,
             non_zero_milli_cpu=template.non_zero_milli_cpu,
@@ -145,30 +116,9 @@ class RunningPodReader:
         return template
 
 
-def _template_key(pod: StoredPod, namespace: str) -> bytes:
-    """Return what `RunningPod.of` reads of the pods of one template, as a JSON object."""
-    spec, status = pod.spec, pod.status
-    read: dict[str, Any] = {name: spec[name] for name in _SPEC_FIELDS if name in spec}
-    for name in ("containers", "initContainers"):
-        if name in spec:
-            read[name] = _CONTAINERS.decode(spec[name])
-    reported: dict[str, Any] = {name: status[name] for name in _STATUS_FIELDS if name in status}
-    for name in ("containerStatuses", "initContainerStatuses"):
-        if name in status:
-            reported[name] = _CONTAINER_STATUSES.decode(status[name])
-    if "conditions" in status:
-        conditions = _CONDITIONS.decode(status["conditions"]) or ()
-        if resizes := [each for each in conditions if bytes(each.type) == _RESIZE_PENDING]:
-            reported["conditions"] = resizes
-    metadata: dict[str, Any] = {"namespace": namespace}
-    if "affinity" in spec and pod.metadata.labels and _LABEL_KEYS in bytes(spec["affinity"]):
-        metadata["labels"] = pod.metadata.labels
-    return encode({"metadata": metadata, "spec": read, "status": reported})
-
-
-def _volumes(pod: StoredPod, namespace: str, name: str) -> PodVolumes:
-    spec = Reader({"volumes": decode(pod.spec["volumes"])})
-    volumes = read_volumes(spec, namespace, PodReference(name, pod.metadata.uid or ""))
+def _volumes(restricting: Sequence[Volume], namespace: str, pod: PodReference) -> PodVolumes:
+    spec = Reader({"volumes": decode(encode(restricting))})
+    volumes = read_volumes(spec, namespace, pod)
     spec.finish()
     return volumes
 

@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
+from msgspec import Struct
+from msgspec.json import Decoder
 
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput, invalid, required, unsupported
 from webhook.documents.json_text import read_body
 from webhook.kube.names import ADMISSION_API_VERSION, DEFAULT_NAMESPACE
-from webhook.kube.pod.pod_fields import PodFields
-from webhook.kube.pod.pod_identity import PodIdentity, short_text
+from webhook.kube.pod.pod_identity import PodIdentity
+from webhook.kube.pod.pod_view import NOT_A_POD, PodView
 from webhook.kube.reader import Reader
 
 JsonObject = dict[str, Any]
@@ -24,14 +26,49 @@ _BEGINNING_BYTES = 16 * 1024
 _LONGEST_NAMESPACE = 63
 
 
+class _Kind(Struct, frozen=True, gc=False):
+    group: str = ""
+    kind: str = ""
+
+
+class _Resource(Struct, frozen=True, gc=False):
+    resource: str = ""
+
+
+class _User(Struct, frozen=True, gc=False):
+    username: str = ""
+    groups: tuple[str, ...] = ()
+
+
+class _Request(Struct, frozen=True, gc=False, rename="camel"):
+    uid: str
+    operation: str
+    object: PodView
+    kind: _Kind
+    resource: _Resource
+    namespace: str = ""
+    name: str = ""
+    user_info: _User = _User()
+    dry_run: bool = False
+    sub_resource: str = ""
+
+
+class _Review(Struct, frozen=True, gc=False, rename="camel"):
+    api_version: str
+    kind: str
+    request: _Request
+
+
+_REVIEWS = Decoder(_Review)
+
+
 @dataclass(slots=True, eq=False)
 class AdmissionRequest:
     """One request, by default to create a pod.
 
     `content` is the pod or another object as a raw dict, or None if the operation has no object. `old_object` is the
     stored object of an UPDATE. `group` is the API group of the kind; empty for the core group. `groups` are those of
-    the user. `fields` are those of a new pod in `body`. The pod is then decoded on first use of `object`: one whose
-    decision is known is never decoded.
+    the user. `view` is the view of a new pod, None if it is malformed. One from a review has no `content`.
     """
 
     uid: str = ""
@@ -47,49 +84,55 @@ class AdmissionRequest:
     group: str = ""
     old_object: JsonObject | None = None
     groups: tuple[str, ...] = ()
-    fields: PodFields | None = None
-    body: bytes = b""
+    view: PodView | None = None
+    _template: bytes | None = None
     _identity: PodIdentity | None = None
+
+    @property
+    def template(self) -> bytes | None:
+        """Return what is read of the new pod as JSON (`PodView.created`); None if it is malformed."""
+        if self._template is None:
+            if self.view is None and self.content is not None:
+                self.view = PodView.of(self.content)
+            self._template = None if self.view is None else self.view.created()
+        return self._template
 
     @property
     def object(self) -> JsonObject | None:
         """Return the pod or another object as a raw dict, or None if the operation has no object.
 
+        That of a review has only the fields of its view.
+
         Raises:
             InvalidInput: the review has text that is not Unicode.
         """
-        if self.content is None and self.fields is not None:
-            self.content = read_body(self.body)["request"]["object"]
+        if self.content is None and self.view is not None:
+            pod, metadata = read_body(self.template or b""), self.view.metadata
+            names = {"name": metadata.name, "generateName": metadata.generate_name}
+            pod["metadata"] |= {key: name for key, name in names.items() if name is not None}
+            self.content = pod
         return self.content
 
     @property
     def identity(self) -> PodIdentity:
         """Return the identity of the pod of the request."""
         if self._identity is None:
-            self._identity = self._read_identity()
+            if self.view is None:
+                self._identity = PodIdentity.of(self.content or {}, self.namespace)
+            else:
+                namespace = self.namespace or self.view.metadata.namespace or DEFAULT_NAMESPACE
+                self._identity = PodIdentity.of_view(self.view, namespace)
         return self._identity
-
-    def _read_identity(self) -> PodIdentity:
-        fields = self.fields
-        if fields is None:
-            return PodIdentity.of(self.content or {}, self.namespace)
-        return PodIdentity(
-            self.namespace or DEFAULT_NAMESPACE,
-            short_text(fields.name),
-            short_text(fields.generate_name),
-            short_text(fields.controller),
-            short_text(fields.token_volume),
-        )
 
     def has_annotation(self, name: str) -> bool:
         """Return whether the object has the annotation `name`."""
-        if self.fields is not None:
-            return self.fields.has_annotation(name)
+        if self.view is not None:
+            return self.view.has_annotation(name)
         return name in (field(self.content or {}, "metadata", "annotations") or ())
 
     def with_object(self, content: JsonObject) -> "AdmissionRequest":
         """Return the same request for another object."""
-        return replace(self, content=content, fields=None)
+        return replace(self, content=content, view=None, _template=None, _identity=None)
 
 
 def pod_request(
@@ -106,8 +149,8 @@ def parse_review(body: bytes) -> AdmissionRequest:
         InvalidInput: `body` is not JSON, not an AdmissionReview v1, or its request has no uid or object, or too long
             a namespace.
     """
-    if (fields := PodFields.of(body)) is not None:
-        return _of_pod(fields, body)
+    if (request := _new_pod(body)) is not None:
+        return request
     review = read_body(body)
     if not isinstance(review, dict):
         raise InvalidInput([invalid("body", review, "must be an AdmissionReview")])
@@ -121,20 +164,32 @@ def parse_review(body: bytes) -> AdmissionRequest:
     return _request(Reader(request))
 
 
-def _of_pod(fields: PodFields, body: bytes) -> AdmissionRequest:
-    request = fields.request
-    namespace = request.namespace or fields.namespace
+def _new_pod(body: bytes) -> AdmissionRequest | None:
+    """Return the request in the review of a new pod; None if it is another review, or malformed."""
+    try:
+        review = _REVIEWS.decode(body)
+    except NOT_A_POD:
+        return None
+    request = review.request
+    if (
+        (review.kind, review.api_version) != ("AdmissionReview", ADMISSION_API_VERSION)
+        or (request.operation, request.sub_resource) != ("CREATE", "")
+        or (request.kind.group, request.kind.kind, request.resource.resource) != ("", "Pod", "pods")
+        or not request.uid
+    ):
+        return None
+    metadata = request.object.metadata
+    namespace = request.namespace or metadata.namespace or ""
     if len(namespace) > _LONGEST_NAMESPACE:
         raise _too_long(namespace)
     return AdmissionRequest(
         uid=request.uid,
         namespace=namespace,
-        name=request.name or fields.name or fields.generate_name,
+        name=request.name or metadata.name or metadata.generate_name or "",
         user=request.user_info.username,
         dry_run=request.dry_run,
         groups=request.user_info.groups,
-        fields=fields,
-        body=body,
+        view=request.object,
     )
 
 

@@ -8,10 +8,8 @@ from functools import reduce
 from typing import NamedTuple
 
 from webhook.kube.pod.amounts import peak_of, read_milli
+from webhook.kube.pod.pod_view import RESIZE_PENDING
 from webhook.kube.reader import Reader
-
-# The type of the condition of a resize that its node cannot allocate.
-RESIZE_PENDING = "PodResizePending"
 
 Milli = dict[str, int]
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from webhook.documents.documents import field
 from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.pod.pod_view import PodView
 
 _TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 - the prefix of a volume name
 # A name has at most 253 characters. Before validation, and as the UID of an owner, a text can be as long as the pod.
@@ -42,9 +43,11 @@ class PodIdentity(NamedTuple):
         )
 
     @classmethod
-    def of_texts(cls, *texts: str) -> "PodIdentity":
-        """Return the identity of a pod with these fields."""
-        return cls(*texts) if max(map(len, texts)) <= _LONGEST_TEXT else cls(*map(short_text, texts))
+    def of_view(cls, view: PodView, namespace: str) -> "PodIdentity":
+        """Return the identity of the pod in `view`, whose namespace can be that of the request."""
+        metadata = view.metadata
+        texts = metadata.name or "", metadata.generate_name or "", view.controller, view.token_volume
+        return cls(namespace, *(texts if max(map(len, texts)) <= _LONGEST_TEXT else map(short_text, texts)))
 
 
 def short_text(value: Any) -> str:

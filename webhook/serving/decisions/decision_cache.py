@@ -243,10 +243,10 @@ class DecisionCache:
         return placement
 
     def _apply_rules(self, content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> RulesResult:
-        if content.policy_data is None:
+        data = content.data if policy.reads_amounts else content.data_without_containers
+        if data is None:
             return apply_rules(content, extended_resources, policy)
-        data = content.data if policy.reads_amounts else content.policy_data
-        key = RulesKey(content.namespace, _short(data or b""), extended_resources, policy.identity)
+        key = RulesKey(content.namespace, _short(data), extended_resources, policy.identity)
         result = self._rules.get(key)
         if result is None:
             result = apply_rules(content, extended_resources, policy)

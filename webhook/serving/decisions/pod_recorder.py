@@ -70,12 +70,8 @@ class PodRecorder:
 
 def _key(request: AdmissionRequest, policy: Policy, scope: Scope | None) -> bytes:
     """Return a key that is equal for requests with equal digests only; empty if the pod has to be read for it."""
-    if (fields := request.fields) is None:
+    if request.template is None:
         return b""
     of_namespace = () if scope is None else (dict(scope.annotations), dict(scope.labels))
     others = orjson.dumps([request.groups, policy.spec.key_domain, policy.spec.former_key_domains, of_namespace])
-    found = blake2b(fields.policy, digest_size=16)
-    found.update(fields.containers)
-    found.update(others)
-    found.update(b"%d" % len(others))
-    return found.digest()
+    return blake2b(request.template + others, digest_size=16).digest()

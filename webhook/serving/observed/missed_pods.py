@@ -197,7 +197,7 @@ class MissedPods:
     def _template(self, name: str, pod: Mapping[str, Any]) -> _Template | None:
         """Return the template of a pod, None if it is certainly not missed; a new one waits to be evaluated."""
         namespace = self._namespaces.get(name) or self._add_namespace(name, None)
-        if isinstance(pod, StoredPod) and pod.has_annotation(namespace.candidates.mark):
+        if isinstance(pod, StoredPod) and pod.view.has_annotation(namespace.candidates.mark):
             return None
         pod = dict(pod)
         if not namespace.candidates.include(pod):

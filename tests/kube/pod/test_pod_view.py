@@ -1,4 +1,4 @@
-"""What is read of a review without decoding it is what the decoded review says."""
+"""What is not named in the view of a pod is not read, and what is named is in every key."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -8,6 +8,8 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.json import Decoder
+from msgspec.structs import FieldInfo, fields
 
 from tests.support.admission import TYPE, policy_with
 from tests.support.objects.builders import make_pod
@@ -15,10 +17,21 @@ from tests.support.random.random_json import replace_somewhere
 from tests.support.random.random_pods import pods
 from tests.support.requests import facts_of
 from tests.support.servers.server import make_work_budget, review
-from webhook.admission.pod_content import fields_read
+from webhook.admission.evaluation import evaluate
+from webhook.admission.missed import created_pod
+from webhook.admission.mutated_pod import Mutated
+from webhook.admission.pod_content import PodContent
+from webhook.admission.recorded_pod import RecordedPod, read_part
+from webhook.analysis.replay.admission import key_of as replay_key_of
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.pods.pending_pods import content_of_view
 from webhook.documents.field import InvalidInput
+from webhook.kube.api import admission
 from webhook.kube.api.admission import AdmissionRequest, parse_review
-from webhook.kube.pod.pod_fields import PodFields
+from webhook.kube.pod import pod_view
+from webhook.kube.pod.pod_view import Container, PodMetadata, PodSpec, PodView
+from webhook.kube.pod.stored_pod import StoredPod
+from webhook.placement.scorer import PodSignature
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.rendering import Rendered
 
@@ -37,18 +50,30 @@ def body_of(pod: Any, **request: Any) -> bytes:
     return orjson.dumps(review(pod, **request), option=orjson.OPT_SORT_KEYS)
 
 
-def key_of(pod: Object) -> tuple[bytes, bytes]:
+def view_of(pod: Object) -> PodView:
+    view = PodView.of(pod)
+    assert view is not None
+    return view
+
+
+def key_of(pod: Object) -> bytes:
     """Return the key of the results that are kept for `pod`."""
-    fields = PodFields.of(body_of(pod))
-    assert fields is not None
-    return fields.policy, fields.containers
+    return view_of(pod).created()
 
 
 def decoded(body: bytes) -> AdmissionRequest:
     """Return the request of a review that is decoded as a whole."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PodFields, "of", lambda _: None)
+        patch.setattr(admission, "_new_pod", lambda _: None)
         return parse_review(body)
+
+
+def is_decoded_as_a_whole(body: bytes) -> bool:
+    """Return whether the pod in a review is not read by its view."""
+    try:
+        return parse_review(body).view is None
+    except InvalidInput:
+        return True
 
 
 def decided(request: AdmissionRequest) -> Rendered | str:
@@ -104,7 +129,7 @@ def test_pods_have_equal_keys_if_and_only_if_what_is_read_of_them_is_equal(
 ) -> None:
     other = with_parts(first, second, parts)
     for each in (other, second):
-        assert (key_of(first) == key_of(each)) == (fields_read(first) == fields_read(each))
+        assert (key_of(first) == key_of(each)) == (orjson.loads(key_of(first)) == orjson.loads(key_of(each)))
 
 
 @pytest.mark.parametrize(
@@ -151,13 +176,13 @@ def test_what_nobody_reads_is_not_in_the_key(metadata: Object, spec: Object, con
 def test_a_review_with_a_malformed_field_is_decoded_as_a_whole(metadata: Object, spec: Object) -> None:
     body = body_of({**POD, "metadata": {**POD["metadata"], **metadata}, "spec": {**POD["spec"], **spec}})
 
-    assert PodFields.of(body) is None
+    assert parse_review(body).view is None
     assert decided(parse_review(body)) == decided(decoded(body))
 
 
 @pytest.mark.parametrize("pod", [None, [], "x", {}, {"metadata": {}}, {"metadata": None, "spec": {}}, {"spec": {}}])
 def test_an_object_without_the_parts_of_a_pod_is_decoded_as_a_whole(pod: object) -> None:
-    assert PodFields.of(body_of(pod)) is None
+    assert is_decoded_as_a_whole(body_of(pod))
 
 
 @pytest.mark.parametrize(
@@ -175,8 +200,8 @@ def test_an_object_without_the_parts_of_a_pod_is_decoded_as_a_whole(pod: object)
     ids=lambda fields: next(iter(fields)),
 )
 def test_another_review_is_decoded_as_a_whole(fields: Object) -> None:
-    assert PodFields.of(body_of(POD)) is not None
-    assert PodFields.of(body_of(POD, **fields)) is None
+    assert parse_review(body_of(POD)).view is not None
+    assert is_decoded_as_a_whole(body_of(POD, **fields))
 
 
 @given(
@@ -195,7 +220,7 @@ def test_a_request_is_the_same_however_it_is_read(pod: Object, fields: Object) -
     body = body_of(pod, **fields)
     quick, whole = parse_review(body), decoded(body)
 
-    assert (quick.fields is None, whole.fields is None) == (False, True)
+    assert (quick.view is None, whole.view is None) == (False, True)
     assert quick.identity == whole.identity
     assert [quick.has_annotation(name) for name in (TYPE, ANNOTATION)] == [
         whole.has_annotation(name) for name in (TYPE, ANNOTATION)
@@ -210,3 +235,105 @@ def test_the_decision_is_the_same_however_the_request_is_read(pod: Object, data:
     body = body_of(changed)
 
     assert decided(parse_review(body)) == decided(decoded(body))
+
+
+class SpecWithOneMore(PodSpec, frozen=True, omit_defaults=True, rename="camel"):
+    """A spec of which one more field is read."""
+
+    one_more: str | None = None
+
+
+class ViewWithOneMore(PodView, frozen=True, omit_defaults=True):
+    """A view with one more field."""
+
+    spec: SpecWithOneMore
+
+
+KEYS: dict[str, Callable[[PodView, Object], bytes | None]] = {
+    "decision": lambda view, _: PodContent(AdmissionRequest(view=view), {}).data,
+    "policy's result": lambda view, _: PodContent(AdmissionRequest(view=view), {}).data_without_containers,
+    "pending pod": lambda view, _: content_of_view(view),
+    "running pod": lambda view, _: view.running(),
+    "missed pod": lambda view, pod: (found := created_pod(StoredPod(view, content=pod))) and found.data,
+    "recorded pod": lambda _, pod: orjson.dumps(read_part(pod, ())),
+    "replay": lambda _, pod: replay_key_of(RecordedPod(pod)),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_a_field_that_is_added_to_the_view_is_in_every_key(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_view, "_PODS", Decoder(ViewWithOneMore))
+    keys = set()
+    for value in ("a", "b"):
+        pod = {**POD, "spec": {**POD["spec"], "oneMore": value}}
+        keys.add(KEYS[name](view_of(pod), pod))
+
+    assert len(keys) == 2
+    assert None not in keys
+
+
+OF_EACH = set(pod_view._OF_ONE_POD)
+READ = [
+    *(("metadata", each) for each in fields(PodMetadata) if each.name not in OF_EACH),
+    *(("spec", each) for each in fields(PodSpec)),
+    *(("container", each) for each in fields(Container)),
+]
+
+
+@pytest.mark.parametrize(("part", "field"), READ, ids=lambda each: getattr(each, "encode_name", each))
+def test_pods_that_differ_in_one_field_that_is_read_share_no_decision(part: str, field: FieldInfo) -> None:
+    def with_value(number: int) -> Object:
+        value: Any = {"x": number}
+        if field.type == list[Container] | None:
+            value = [{"name": str(number)}]
+        elif field.type == list[pod_view.Volume] | None:
+            value = [{"name": "x", "nfs": number}]
+        elif field.type == str | None:
+            value = str(number)
+        pod = deepcopy(POD)
+        place = pod["spec"]["containers"][0] if part == "container" else pod[part]
+        place[field.encode_name] = value
+        return pod
+
+    assert key_of(with_value(1)) != key_of(with_value(2))
+
+
+class Watched(dict[str, Any]):
+    """An object of the API that notes which of its fields are read."""
+
+    def __init__(self, content: Object) -> None:
+        super().__init__(content)
+        self.fields_read: set[str] = set()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.fields_read.add(key)
+        return super().get(key, default)
+
+    def __getitem__(self, key: str) -> Any:
+        self.fields_read.add(key)
+        return super().__getitem__(key)
+
+    def copy(self) -> "Watched":
+        copied = Watched(self)
+        copied.fields_read = self.fields_read
+        return copied
+
+
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+def test_every_field_that_policies_and_schedulers_read_is_in_the_view(kind: str) -> None:
+    rules = [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [1]}}]
+    container = Watched({"name": "main", "image": "x", "restartPolicyRules": rules, "env": [{"name": "A"}]})
+    pod = deepcopy(POD)
+    metadata = pod["metadata"] = Watched(pod["metadata"])
+    spec = pod["spec"] = Watched(pod["spec"] | {kind: [container]})
+    content = PodContent(AdmissionRequest(content=pod), {})
+    content._pod = pod
+
+    result = evaluate(content, POLICY)
+    assert isinstance(result, Mutated)
+    assert isinstance(PodSignature.of(pod), PodSignature)
+    RunningPod.of(pod)
+
+    assert "tolerations" in spec.fields_read
+    for found, read in ((metadata, PodMetadata), (spec, PodSpec), (container, Container)):
+        assert found.fields_read <= {each.encode_name for each in fields(read)}

@@ -1,0 +1,235 @@
+"""The fields that are read of a pod, decoded once from its JSON. What is not named here is not read.
+
+Policies and schedulers read a pod from the JSON of its view, or of a part of it, and that JSON is the key of what is
+kept for equal pods. So a field that is added here is in every key. Most of a pod is not decoded: `managedFields`,
+environments, commands.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+from msgspec import DecodeError, Raw, Struct, ValidationError
+from msgspec.json import Decoder, decode, encode
+from msgspec.structs import replace
+
+MISSING: Final = Raw()
+NULL: Final = b"null"
+# The volumes that every pod can have on every node; the API server adds one with a random name.
+PLAIN_VOLUME_KEYS: Final = frozenset({"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"})
+NOT_A_POD: Final = (DecodeError, ValidationError, UnicodeError, RecursionError)
+_TOKEN_VOLUME: Final = b'"kube-api-access-'
+# The fields in which the pods of one template differ, or that change while a pod waits.
+_OF_ONE_POD: Final = {
+    **dict.fromkeys(("name", "generate_name", "uid", "resource_version", "creation_timestamp")),
+    "deletion_timestamp": MISSING,
+}
+_OF_WAITING: Final = dict.fromkeys(
+    ("phase", "nominated_node_name", "conditions", "container_statuses", "init_container_statuses")
+)
+_OF_RUNNING: Final = {
+    **dict.fromkeys(("phase", "nominated_node_name")),
+    "resource_claim_statuses": MISSING,
+    "extended_resource_claim_status": MISSING,
+}
+_NO_CONTAINERS: Final = dict.fromkeys(("containers", "init_containers", "volumes"))
+# The type of the condition of a resize that its node cannot allocate.
+RESIZE_PENDING: Final = "PodResizePending"
+# The fields `matchLabelKeys` and `mismatchLabelKeys` of a term make it depend on the labels of the pod.
+_LABEL_KEYS: Final = b"abelKeys"
+
+Volume = dict[str, Raw]
+
+
+class PodMetadata(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """The metadata of a pod."""
+
+    name: str | None = None
+    generate_name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: Raw = MISSING
+    labels: Raw = MISSING
+    annotations: Raw = MISSING
+    owner_references: Raw = MISSING
+
+
+class Container(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """A container of a pod."""
+
+    name: Raw = MISSING
+    image: Raw = MISSING
+    ports: Raw = MISSING
+    resources: Raw = MISSING
+    restart_policy: Raw = MISSING
+    restart_policy_rules: Raw = MISSING
+
+
+class PodSpec(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """The spec of a pod."""
+
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    volumes: list[Volume] | None = None
+    node_name: str | None = None
+    affinity: Raw = MISSING
+    host_network: Raw = MISSING
+    host_users: Raw = MISSING
+    node_selector: Raw = MISSING
+    os: Raw = MISSING
+    overhead: Raw = MISSING
+    preemption_policy: Raw = MISSING
+    priority: Raw = MISSING
+    priority_class_name: Raw = MISSING
+    resource_claims: Raw = MISSING
+    resources: Raw = MISSING
+    runtime_class_name: Raw = MISSING
+    scheduler_name: Raw = MISSING
+    scheduling_gates: Raw = MISSING
+    scheduling_group: Raw = MISSING
+    tolerations: Raw = MISSING
+    topology_spread_constraints: Raw = MISSING
+
+
+class ContainerStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """The status of a container."""
+
+    name: Raw = MISSING
+    resources: Raw = MISSING
+    allocated_resources: Raw = MISSING
+
+
+class Condition(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A condition in the status of a pod."""
+
+    type: str | None = None
+    status: str | None = None
+    reason: str | None = None
+    message: str | None = None
+
+
+class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """The status of a pod."""
+
+    phase: str | None = None
+    nominated_node_name: str | None = None
+    conditions: list[Condition] | None = None
+    resources: Raw = MISSING
+    allocated_resources: Raw = MISSING
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    resource_claim_statuses: Raw = MISSING
+    extended_resource_claim_status: Raw = MISSING
+
+
+NO_STATUS: Final = PodStatus()
+
+
+class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The fields that are read of a pod whose metadata and spec are objects."""
+
+    metadata: PodMetadata
+    spec: PodSpec
+    status: PodStatus | None = None
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any]) -> "PodView | None":
+        """Return the view of `pod`, a raw API object; None if it is malformed or nested too deeply."""
+        try:
+            return _PODS.decode(orjson.dumps(pod))
+        except (*NOT_A_POD, orjson.JSONEncodeError):
+            return None
+
+    def created(self) -> bytes:
+        """Return the JSON of what is read of the pod as it is created, without its name.
+
+        It is equal for pods of one template. The API server ignores the status of a new pod.
+        """
+        return encode(PodView(self._of_template(), self._without_plain_volumes()))
+
+    def created_without_containers(self) -> bytes:
+        """Return `created` without containers and volumes."""
+        return encode(PodView(self._of_template(), replace(self.spec, **_NO_CONTAINERS)))
+
+    def pending(self) -> bytes:
+        """Return the JSON of what is read of the pod while it waits, without its name: equal for pods of one template.
+
+        Conditions and the nominated node are not in it.
+        """
+        status = self.status and replace(self.status, **_OF_WAITING)
+        return encode(PodView(self._of_template(), self._without_plain_volumes(), status))
+
+    def running(self) -> bytes:
+        """Return the JSON of what a node has of the pod while it runs: equal for pods of one template.
+
+        Name, node and volumes are not in it; labels only if a term of its affinity depends on them.
+        """
+        status, metadata = self.status, PodMetadata(namespace=self.metadata.namespace)
+        if _LABEL_KEYS in bytes(self.spec.affinity):
+            metadata = replace(metadata, labels=self.metadata.labels)
+        if status is not None:
+            resizes = [
+                Condition(RESIZE_PENDING, reason=each.reason)
+                for each in status.conditions or ()
+                if each.type == RESIZE_PENDING
+            ]
+            status = replace(status, **_OF_RUNNING, conditions=resizes or None)
+        return encode(PodView(metadata, replace(self.spec, node_name=None, volumes=None), status))
+
+    @property
+    def restricting_volumes(self) -> list[Volume]:
+        """Return the volumes that not every node has."""
+        return [each for each in self.spec.volumes or () if not each.keys() <= PLAIN_VOLUME_KEYS]
+
+    def _of_template(self) -> PodMetadata:
+        return replace(self.metadata, **_OF_ONE_POD)
+
+    def _without_plain_volumes(self) -> PodSpec:
+        return replace(self.spec, volumes=self.restricting_volumes or None)
+
+    def has_annotation(self, name: str) -> bool:
+        """Return whether the pod has the annotation `name`."""
+        annotations = self.metadata.annotations
+        found = decode(annotations) if name.encode() in bytes(annotations) else None
+        return isinstance(found, dict) and name in found
+
+    @property
+    def is_terminating(self) -> bool:
+        """Return whether the pod is being deleted."""
+        deleted = self.metadata.deletion_timestamp
+        return bool(deleted) and bytes(deleted) != NULL
+
+    @property
+    def controller(self) -> str:
+        """Return the UID of the controller; empty without one."""
+        if self.metadata.owner_references:
+            try:
+                owners = _OWNERS.decode(self.metadata.owner_references)
+            except ValidationError:
+                return ""
+            for owner in owners or ():
+                if owner.controller:
+                    return str(owner.uid)
+        return ""
+
+    @property
+    def token_volume(self) -> str:
+        """Return the name of the volume of the service account token, which is random; empty without one."""
+        for volume in self.spec.volumes or ():
+            if volume.keys() <= PLAIN_VOLUME_KEYS and bytes(volume.get("name", b"")).startswith(_TOKEN_VOLUME):
+                try:
+                    return decode(volume["name"], type=str)
+                except NOT_A_POD:
+                    return ""
+        return ""
+
+
+class _Owner(Struct, frozen=True, gc=False):
+    uid: str = ""
+    controller: bool | None = None
+
+
+_OWNERS: Final = Decoder(list[_Owner] | None)
+_PODS: Final = Decoder(PodView)
