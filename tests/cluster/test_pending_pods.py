@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.objects.builders import make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
-from webhook.cluster.pods.pending_pods import PendingPod, PodKey, is_pending, scheduled_content
+from webhook.cluster.pods.pending_pods import PendingPod, PodKey, is_pending
 from webhook.documents.documents import Document
 from webhook.kube.pod.pod_identity import PodIdentity
 
@@ -48,7 +48,7 @@ SIBLINGS = "0/1 nodes are available: pre-filter pod g-0 cannot find enough sibli
             unschedulable(VOLCANO.format("1 Running, 3 Pending, 4 minAvailable")), False, id="Volcano: one of them runs"
         ),
         pytest.param(unschedulable(SIBLINGS + "minMember of group: 4."), True, id="Coscheduling: too few exist"),
-        pytest.param(unschedulable(7), False, id="no message"),
+        pytest.param(unschedulable(None), False, id="no message"),
         pytest.param(pending(conditions=[FAILED]), True, id="its scheduler tries again at once"),
         pytest.param(with_fields(pending(), spec={"schedulingGates": [{"name": "g"}]}), False, id="it is gated"),
         pytest.param(with_fields(pending(), {"deletionTimestamp": "2026-01-01T00:00:00Z"}), False, id="it is dying"),
@@ -101,7 +101,7 @@ def test_annotations_of_schedulers_are_kept_and_others_are_not() -> None:
 
 @pytest.mark.parametrize("pod", [{}, {"metadata": 7, "spec": {}}, {"metadata": {}, "spec": []}])
 def test_malformed_pod_has_no_content(pod: Object) -> None:
-    assert scheduled_content(pod) == b""
+    assert PendingPod.of(pod).content == b""
 
 
 def test_content_that_is_nested_too_deeply_is_dropped() -> None:
@@ -109,7 +109,7 @@ def test_content_that_is_nested_too_deeply_is_dropped() -> None:
     for _ in range(600):
         nested = {"a": nested}
     nested_spec = {"affinity": {"a": nested}}
-    assert scheduled_content(with_fields(pending(), spec=nested_spec)) == b""
+    assert PendingPod.of(with_fields(pending(), spec=nested_spec)).content == b""
 
 
 def test_identity_of_a_pod_without_a_name() -> None:

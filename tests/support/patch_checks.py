@@ -16,6 +16,7 @@ from webhook.documents.object_path import segments
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.independent_patch import independently_patched
 from webhook.kube.api.json_patch import patched
+from webhook.kube.pod.pod_view import PodView
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.kube.workloads.pod_sets import each_pod_set
 from webhook.objects.workload import MOST_TEMPLATES, in_namespace, namespace_defaults
@@ -27,7 +28,7 @@ Operations = Sequence[Mapping[str, Any]]
 def check_pod_patch(content: PodContent, operations: Operations, policy: Policy) -> None:
     """Check that `operations` turn the pod of `content` into the one that `policy` makes of it, without any cache."""
     after = independently_patched(content.pod, operations)
-    assert _canonical(after) == _canonical(_judged(content, policy) or content.pod)
+    assert canonical(after) == canonical(_judged(content, policy) or content.pod)
     assert [*overruled_values(content.pod, after, policy)] == []
 
 
@@ -43,7 +44,7 @@ def check_template_patch(request: AdmissionRequest, operations: Operations, poli
         judged = _judged_template(written, request, policy)
         # A template can be left alone; of one with several roles, the first counts.
         if path not in templates and now.pod != written.pod and judged is not None:
-            assert _canonical(now.pod) == _canonical(judged)
+            assert canonical(now.pod) == canonical(judged)
             templates[path] = written.pod, now.pod
     for place in lost_values(before, after):
         path = next(each for each in templates if place[: len(each)] == each)
@@ -66,6 +67,8 @@ def _judged(content: PodContent, policy: Policy) -> JsonObject | None:
     return patched(content.pod, result.operations)
 
 
-def _canonical(value: Mapping[str, Any]) -> bytes:
-    # Python's == does not tell 1, 1.0 and True apart.
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+def canonical(pod: Mapping[str, Any]) -> bytes:
+    """Return what is read of `pod` as JSON, in which 1, 1.0 and True differ, as they do not by `==`."""
+    view = PodView.of(pod)
+    assert view is not None
+    return orjson.dumps(orjson.loads(view.created()), option=orjson.OPT_SORT_KEYS)

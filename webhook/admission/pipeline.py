@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from webhook.admission.annotation_suggestions import as_annotation_changes
-from webhook.admission.evaluation import evaluate
+from webhook.admission.evaluation import PolicyResult, evaluate
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
@@ -67,6 +67,8 @@ class ClusterView:
 _CHECK_IS_OFF = Placement.unknown("the placement check is off")
 _NO_VIEW = Placement.unknown("no view of the cluster")
 
+PodVerdict = Patched | Unchanged | Denied
+
 _NO_PROFILES: Mapping[str, Profile] = {}
 
 
@@ -95,7 +97,36 @@ def scheduler_for(
     return BackendSchedulers.of(make(profile), make, policy.spec.schedulers, profiles, unlisted)
 
 
-def admit(request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, expired: Expired = never) -> Verdict:
+class Steps:
+    """The steps of an admission that take time. A subclass can keep their results; the order is that of `admit`."""
+
+    def evaluate(self, content: PodContent, policy: Policy, expired: Expired) -> PolicyResult:
+        """Return what `policy` decides on the pod in `content`, independently of the cluster."""
+        return evaluate(content, policy, expired)
+
+    def cluster_warnings(self, result: Mutated, policy: Policy, cluster: ClusterView | None) -> tuple[str, ...]:
+        """Return the warnings about names in the pod that the cluster does not have."""
+        return cluster_warnings(result, policy, cluster)
+
+    def predict(self, result: Mutated, policy: Policy, cluster: ClusterView | None, expired: Expired) -> Placement:
+        """Return the placement of the mutated pod in `result`."""
+        return predict(result, policy, cluster, expired)
+
+    def conclude(self, result: Mutated, placement: Placement, of_cluster: tuple[str, ...]) -> PodVerdict:
+        """Return the verdict on a pod with `placement`; `of_cluster` are the warnings about names in the pod."""
+        return conclude(result, placement, of_cluster)
+
+
+_STEPS = Steps()
+
+
+def admit(
+    request: AdmissionRequest,
+    policy: Policy,
+    cluster: ClusterView | None,
+    expired: Expired = never,
+    steps: Steps = _STEPS,
+) -> Verdict:
     """Return the verdict on `request` under `policy`.
 
     The patch depends only on the pod, its namespace's defaults and the policy. `cluster` provides those defaults and
@@ -106,7 +137,7 @@ def admit(request: AdmissionRequest, policy: Policy, cluster: ClusterView | None
     """
     if reason := not_a_pod_creation(request) or request_exemption(request, policy.spec):
         return Bypassed(reason)
-    return admit_content(read_pod(request, cluster), policy, cluster, expired)
+    return admit_content(read_pod(request, cluster), policy, cluster, expired, steps)
 
 
 def policy_for(request: AdmissionRequest, policies: PolicySet, cluster: ClusterView | None) -> Policy:
@@ -136,13 +167,16 @@ def read_pod(request: AdmissionRequest, cluster: ClusterView | None) -> PodConte
     return PodContent(request, cluster.snapshot.namespace_annotations(namespace) if cluster else {})
 
 
-def admit_content(content: PodContent, policy: Policy, cluster: ClusterView | None, expired: Expired) -> Verdict:
+def admit_content(
+    content: PodContent, policy: Policy, cluster: ClusterView | None, expired: Expired, steps: Steps = _STEPS
+) -> Verdict:
     """Return the verdict on the creation of the pod in `content`; see `admit`."""
     try:
-        result = evaluate(content, policy, expired)
+        result = steps.evaluate(content, policy, expired)
         if not isinstance(result, Mutated):
             return result
-        return conclude(result, predict(result, policy, cluster, expired), cluster_warnings(result, policy, cluster))
+        of_cluster = steps.cluster_warnings(result, policy, cluster)
+        return steps.conclude(result, steps.predict(result, policy, cluster, expired), of_cluster)
     except InvalidInput as error:
         raise under_object(error) from error
 
@@ -246,7 +280,7 @@ def cluster_warnings(
     return tuple(warnings)
 
 
-def conclude(result: Mutated, placement: Placement, of_cluster: tuple[str, ...]) -> Patched | Unchanged | Denied:
+def conclude(result: Mutated, placement: Placement, of_cluster: tuple[str, ...]) -> PodVerdict:
     """Return the verdict on a pod with `placement`; `of_cluster` are the warnings about names in the pod."""
     injection = result.injection
     if of_cluster and placement.suggestions:

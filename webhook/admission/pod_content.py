@@ -30,7 +30,7 @@ class PodContent:
     def data(self) -> bytes | None:
         """Return all that the verdict depends on, which pods of one template share; None if the pod is malformed."""
         template = self._request.template
-        return template and _with_defaults(template, self.defaults)
+        return template if template is None or not self.defaults else _with_defaults(template, self.defaults)
 
     @property
     def data_without_containers(self) -> bytes | None:

@@ -1,6 +1,6 @@
 """Decide on a request by the kind of its object: a pod, a workload object, a Namespace or a PlacementPolicy."""
 
-from webhook.admission.pipeline import ClusterView, admit
+from webhook.admission.pipeline import ClusterView, Steps, admit
 from webhook.admission.verdict import Bypassed, Denied, ObjectVerdict, Verdict
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import Denial
@@ -18,14 +18,19 @@ _WRITES = ("CREATE", "UPDATE")
 
 
 def admit_request(
-    request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, expired: Expired = never
+    request: AdmissionRequest,
+    policy: Policy,
+    cluster: ClusterView | None,
+    expired: Expired = never,
+    steps: Steps | None = None,
 ) -> Verdict | ObjectVerdict:
-    """Return the verdict on `request` for an object of any kind.
+    """Return the verdict on `request` for an object of any kind; `steps` are those of a pod.
 
     Raises:
         InvalidInput: the request's object cannot be read as its kind.
     """
-    if request.operation in _WRITES and not request.subresource:
+    is_pod = request.kind == "Pod" and not request.group
+    if request.operation in _WRITES and not request.subresource and not is_pod:
         if (request.group, request.kind) == POLICY_OBJECT:
             return admit_policy_object(request, expired)
         if reason := request_exemption(request, policy.spec):
@@ -38,7 +43,7 @@ def admit_request(
             return admit_workload(request, kind, policy, cluster, expired)
         if queued := QUEUED_KINDS.get((request.group, request.kind)):
             return admit_queued(request, queued, policy)
-    return admit(request, policy, cluster, expired)
+    return admit(request, policy, cluster, expired, steps or Steps())
 
 
 def _withheld(withheld: Withheld, kind: WorkloadKind, policy: Policy) -> Denied | Bypassed:

@@ -165,7 +165,6 @@ def test_what_nobody_reads_is_not_in_the_key(metadata: Object, spec: Object, con
         pytest.param({"generateName": ["b"]}, {}, id="beginning of the name"),
         pytest.param({"namespace": {}}, {}, id="namespace"),
         pytest.param({}, {"containers": "x"}, id="containers"),
-        pytest.param({}, {"containers": None}, id="no containers"),
         pytest.param({}, {"containers": ["x"]}, id="container"),
         pytest.param({}, {"initContainers": {}}, id="init containers"),
         pytest.param({}, {"volumes": "x"}, id="volumes"),
@@ -225,7 +224,8 @@ def test_a_request_is_the_same_however_it_is_read(pod: Object, fields: Object) -
     assert [quick.has_annotation(name) for name in (TYPE, ANNOTATION)] == [
         whole.has_annotation(name) for name in (TYPE, ANNOTATION)
     ]
-    assert facts_of(quick) == facts_of(whole)
+    assert quick.template == whole.template
+    assert {**facts_of(quick), "object": None} == {**facts_of(whole), "object": None}
 
 
 @given(stored_pods(), st.data())

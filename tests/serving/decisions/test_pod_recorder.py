@@ -50,6 +50,7 @@ def test_pods_of_one_template_have_one_digest(recorder: PodRecorder, tmp_path: P
 
 def test_a_known_template_costs_a_lookup(recorder: PodRecorder) -> None:
     first, second = (parse_review(review(number, shape=0)) for number in range(2))
+    assert first.template == second.template
     cold = calls_of(lambda: digest(recorder, first))
     warm = calls_of(lambda: digest(recorder, second))
 

@@ -147,28 +147,27 @@ class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
 
         It is equal for pods of one template. The API server ignores the status of a new pod.
         """
-        return encode(PodView(self._of_template(), self._without_plain_volumes()))
+        return encode(self._of_template(None))
 
     def created_without_containers(self) -> bytes:
         """Return `created` without containers and volumes."""
-        return encode(PodView(self._of_template(), replace(self.spec, **_NO_CONTAINERS)))
+        return encode(PodView(replace(self.metadata, **_OF_ONE_POD), replace(self.spec, **_NO_CONTAINERS)))
 
     def pending(self) -> bytes:
         """Return the JSON of what is read of the pod while it waits, without its name: equal for pods of one template.
 
         Conditions and the nominated node are not in it.
         """
-        status = self.status and replace(self.status, **_OF_WAITING)
-        return encode(PodView(self._of_template(), self._without_plain_volumes(), status))
+        return encode(self._of_template(self.status and replace(self.status, **_OF_WAITING)))
 
     def running(self) -> bytes:
         """Return the JSON of what a node has of the pod while it runs: equal for pods of one template.
 
         Name, node and volumes are not in it; labels only if a term of its affinity depends on them.
         """
-        status, metadata = self.status, PodMetadata(namespace=self.metadata.namespace)
-        if _LABEL_KEYS in bytes(self.spec.affinity):
-            metadata = replace(metadata, labels=self.metadata.labels)
+        status, has_label_keys = self.status, _LABEL_KEYS in bytes(self.spec.affinity)
+        labels = self.metadata.labels if has_label_keys else MISSING
+        metadata = PodMetadata(namespace=self.metadata.namespace, labels=labels)
         if status is not None:
             resizes = [
                 Condition(RESIZE_PENDING, reason=each.reason)
@@ -181,13 +180,12 @@ class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def restricting_volumes(self) -> list[Volume]:
         """Return the volumes that not every node has."""
-        return [each for each in self.spec.volumes or () if not each.keys() <= PLAIN_VOLUME_KEYS]
+        volumes = self.spec.volumes
+        return [each for each in volumes if not each.keys() <= PLAIN_VOLUME_KEYS] if volumes else []
 
-    def _of_template(self) -> PodMetadata:
-        return replace(self.metadata, **_OF_ONE_POD)
-
-    def _without_plain_volumes(self) -> PodSpec:
-        return replace(self.spec, volumes=self.restricting_volumes or None)
+    def _of_template(self, status: PodStatus | None) -> "PodView":
+        volumes = self.restricting_volumes if self.spec.volumes else None
+        return PodView(replace(self.metadata, **_OF_ONE_POD), replace(self.spec, volumes=volumes or None), status)
 
     def has_annotation(self, name: str) -> bool:
         """Return whether the pod has the annotation `name`."""

@@ -17,7 +17,8 @@ from webhook.placement.scorer import Scorer
 from webhook.policy.exempt import request_exemption, shadow_reason
 from webhook.policy.policy import Policy
 from webhook.runtime.byte_cache import ByteCache, parsed_bytes
-from webhook.serving.decisions.decision_cache import DecisionCache, DecisionKey
+from webhook.serving.decisions.decision_cache import DecisionCache
+from webhook.serving.decisions.decision_keys import DecisionKey
 from webhook.serving.decisions.rendering import Rendered
 from webhook.serving.tracing import spans
 from webhook.serving.work_budget import WorkBudget

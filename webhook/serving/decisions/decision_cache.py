@@ -7,33 +7,25 @@ rendered decision with both.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ref
 
 from webhook.admission.evaluation import PolicyResult, RulesResult, apply_rules, evaluate
 from webhook.admission.mutated_pod import Injection, Mutated
-from webhook.admission.pipeline import (
-    ClusterView,
-    cluster_warnings,
-    conclude,
-    not_a_pod_creation,
-    predict,
-    read_pod,
-    under_object,
-)
+from webhook.admission.pipeline import ClusterView, PodVerdict, Steps, cluster_warnings, conclude, predict
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import Denied, Patched, Unchanged
+from webhook.admission.verdict import Denied, ObjectVerdict, Patched, Unchanged, Verdict
 from webhook.cluster.row_log import RowLog
 from webhook.cluster.snapshot import Snapshot
-from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import AdmissionRequest
+from webhook.kube.deadline import Expired
 from webhook.objects.admission import admit_request
 from webhook.placement.framework.result import Placement
 from webhook.placement.scorer import PodSignature, Scorer
-from webhook.policy.exempt import request_exemption, shadow_reason
+from webhook.policy.exempt import shadow_reason
 from webhook.policy.policy import Policy
 from webhook.runtime.byte_cache import ByteCache
+from webhook.serving.decisions.decision_keys import DecisionKey, RulesKey
 from webhook.serving.decisions.rendering import Candidate, PodParts, Rendered, Renderer, render
 from webhook.serving.work_budget import WorkBudget
 
@@ -41,7 +33,6 @@ RESULT_CACHE_BYTES = 12 * 1024 * 1024
 
 _MOST_POLICIES = 64
 
-_MAX_KEY_BYTES = 2048
 # The fixed size of a result and its key, and the size of an operation with a value from the policy.
 _RESULT_BYTES = 6144
 _OPERATION_BYTES = 1024
@@ -49,62 +40,38 @@ _OPERATION_BYTES = 1024
 _PRODUCT_BYTES = 64
 
 
-class DecisionKey(NamedTuple):
-    """All that the policy's result depends on. A long `content` is replaced by its hash."""
-
-    namespace: str
-    content: bytes
-    """The fields of the pod that are read, and the annotations of its namespace."""
-    policy: str
-    """Its identity: the policies of two namespaces can be equal but for the name, which is written to the pod."""
-
-    @classmethod
-    def of(cls, content: PodContent, policy: Policy) -> "DecisionKey | None":
-        """Return the key of the pod in `content`; None if the pod cannot be serialised."""
-        data = content.data
-        return None if data is None else cls(content.namespace, _short(data), policy.identity)
-
-
-class RulesKey(NamedTuple):
-    """All that the rules' result depends on; containers and volumes of the pod only if the policy reads amounts."""
-
-    namespace: str
-    content: bytes
-    extended_resources: tuple[str, ...]
-    policy: str
-
-
-def _short(data: bytes) -> bytes:
-    return data if len(data) <= _MAX_KEY_BYTES else blake2b(data, digest_size=32).digest()
-
-
 # A snapshot is large, so what is known of a pod keeps none in memory.
 Ref = Callable[[], Snapshot | None]
 
 
-class _Basis(NamedTuple):
-    """What a decision is made on; the decision on an equal pod is the same on an equal basis."""
+@dataclass(slots=True)
+class _OfPolicy:
+    """What pods share that differ in containers and volumes alone: what the policy injects, and a signature of one."""
 
-    shadow: str | None
-    placement: Placement | None
-    of_cluster: tuple[str, ...]
+    result: RulesResult
+    like: PodSignature | None = None
 
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of equal pods: the policy's result, and the last decision with its basis."""
+    """What is known of equal pods: the policy's result, the last placement, and the last verdict as it is rendered."""
 
     result: PolicyResult
+    rules_key: RulesKey | None = None
     parts: PodParts | None = None
-    basis: _Basis | None = None
-    rendered: Rendered | None = None
     warned_on: Ref = lambda: None
     of_cluster: tuple[str, ...] = ()
     last: tuple[tuple[RowLog, int], Ref, int, Placement] | None = None
+    verdict: PodVerdict | None = None
+    warned: tuple[str, ...] = ()
+    """The warnings about the cluster in the verdict."""
+    rendered: Rendered | None = None
+    rendered_of: Verdict | ObjectVerdict | None = None
+    shadow: str | None = None
 
 
 class DecisionCache:
-    """Decides on requests and caches results and rendered decisions. Not thread-safe.
+    """Decides on requests and keeps results and rendered decisions. Not thread-safe.
 
     The caches take `cache_bytes` at most; 0 disables them. `scorer` returns the scorer of a policy, if that is not the
     one of the cluster view. `on_reuse` is called for each placement that is reused.
@@ -119,18 +86,16 @@ class DecisionCache:
         on_reuse: Callable[[], object] = lambda: None,
     ) -> None:
         self._scorer = scorer
-        self._known: ByteCache[DecisionKey, _Known] = ByteCache(cache_bytes * 5 // 8)
-        self._rules: ByteCache[RulesKey, RulesResult] = ByteCache(cache_bytes // 8)
-        # By the identity of the injection, which the entry keeps.
-        self._like: ByteCache[int, tuple[Injection, PodSignature]] = ByteCache(cache_bytes * 3 // 16)
-        self._renderer = Renderer(cache_bytes // 16)
-        self._on_reuse = on_reuse
+        self.known: ByteCache[DecisionKey, _Known] = ByteCache(cache_bytes * 5 // 8)
+        self.of_policies: ByteCache[RulesKey, _OfPolicy] = ByteCache(cache_bytes * 5 // 16)
+        self.renderer: Renderer[RulesKey] = Renderer(cache_bytes // 16)
+        self.on_reuse = on_reuse
         self._policies: dict[str, Policy] = {}
 
     @property
     def caches(self) -> Mapping[str, tuple[ByteCache[Any, Any], ...]]:
         """Return the caches by name, for metrics."""
-        return {"decisions": (self._known, self._rules, self._like), "renderings": (self._renderer.cache,)}
+        return {"decisions": (self.known, self.of_policies), "renderings": (self.renderer.cache,)}
 
     def decide(
         self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
@@ -143,116 +108,26 @@ class DecisionCache:
         if cluster is not None and cluster.scorer is not None and self._scorer is not None:
             scorer = self._scorer(policy)
             cluster = cluster if scorer is cluster.scorer else replace(cluster, scorer=scorer)
-        shadow = shadow_reason(request, policy.spec)
-        if not_a_pod_creation(request) or request_exemption(request, policy.spec):
-            return render(request, admit_request(request, policy, cluster, work_budget), policy, shadow=shadow)
         self._use_policy(policy)
-        content = read_pod(request, cluster)
-        key = DecisionKey.of(content, policy)
-        known = None if key is None else self._known.get(key)
-        is_new = known is None
+        shadow = shadow_reason(request, policy.spec)
+        steps = _KnownSteps(self)
         try:
-            if known is None:
-                known = _Known(evaluate(content, policy, work_budget, self._apply_rules))
-            result = known.result
-            if not isinstance(result, Mutated):
-                rendered = self._final(request, known, policy, shadow)
-            else:
-                result.bind(content, work_budget)
-                if is_new and (like := self._like.get(id(result.injection))) is not None:
-                    result.like = like[1]
-                try:
-                    rendered = self._predicted(request, known, result, policy, cluster, shadow, work_budget)
-                finally:
-                    result.release()
-        except InvalidInput as error:
-            raise under_object(error) from error
-        if is_new and key is not None:
-            self._known.put(key, known, _known_bytes(known))
-            if isinstance(result, Mutated) and (signature := result.known_signature) is not None:
-                self._like.put(id(result.injection), (result.injection, signature), signature.size_bytes)
-        return rendered
+            verdict = admit_request(request, policy, cluster, work_budget, steps)
+            if steps.known is None:
+                return render(request, verdict, policy, shadow=shadow)
+            rendered = steps.rendered(request, verdict, policy, shadow)
+            rendered.candidate = None
+            # A pod that is left alone is placed as it is, once it is seen in the cluster.
+            if shadow is None and isinstance(verdict, Patched | Unchanged) and _reserves(cluster, request):
+                rendered.candidate = Candidate.of(verdict.mutated, verdict.placement)
+            return rendered
+        finally:
+            steps.finish()
 
-    def _final(self, request: AdmissionRequest, known: _Known, policy: Policy, shadow: str | None) -> Rendered:
-        """Return the decision on a pod that is bypassed or denied without a look at the cluster."""
-        assert not isinstance(known.result, Mutated)  # noqa: S101 - the caller's
-        basis = _Basis(shadow, None, ())
-        if known.rendered is None or known.basis != basis:
-            known.basis, known.rendered = basis, render(request, known.result, policy, shadow=shadow)
-        return known.rendered
-
-    def _predicted(
-        self,
-        request: AdmissionRequest,
-        known: _Known,
-        result: Mutated,
-        policy: Policy,
-        cluster: ClusterView | None,
-        shadow: str | None,
-        work_budget: WorkBudget,
-    ) -> Rendered:
-        """Return the decision on a pod that the policy applies to."""
-        of_cluster: tuple[str, ...] = ()
-        namespace = result.content.namespace
-        if cluster is not None and not cluster.stale_reason:
-            if known.warned_on() is not cluster.snapshot:
-                known.of_cluster, known.warned_on = cluster_warnings(result, policy, cluster), ref(cluster.snapshot)
-            of_cluster = known.of_cluster
-        placement = self._placement(known, result, policy, cluster, work_budget)
-        rendered, before = known.rendered, known.basis
-        if (
-            rendered is None
-            or before is None
-            or before.placement is not placement
-            or before.shadow != shadow
-            or before.of_cluster != of_cluster
-        ):
-            verdict = conclude(result, placement, of_cluster)
-            if shadow is None and isinstance(verdict, Patched | Unchanged):
-                rendered, known.parts = self._renderer.allowed(request, verdict, policy, known.parts)
-            else:
-                rendered = render(request, verdict, policy, shadow=shadow)
-            known.rendered, known.basis = rendered, _Basis(shadow, placement, of_cluster)
-        rendered.candidate = None
-        # A pod that is left alone is placed as it is, once it is seen in the cluster.
-        is_admitted = shadow is None and rendered.outcome != "Denied"
-        if is_admitted and cluster is not None and cluster.assumed is not None and cluster.reserves(namespace):
-            rendered.candidate = Candidate.of(result, placement)
-        return rendered
-
-    def _placement(
-        self, known: _Known, result: Mutated, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
-    ) -> Placement:
-        """Return the placement of the pod in `result`.
-
-        That of an equal pod is reused on the same state of the cluster. A pod for which room is reserved has its own.
-        """
-        if cluster is None or cluster.assumed is None or cluster.stale_reason:
-            return predict(result, policy, cluster, work_budget)
-        signature = result.signature
-        if isinstance(signature, str):
-            return predict(result, policy, cluster, work_budget)
-        assumed, last = cluster.assumed, known.last
-        state = assumed.before_pod(signature.info.preemption).state
-        is_same = last is not None and last[0] == state and last[1]() is assumed.base and last[2] == len(assumed)
-        if is_same and last is not None and not (_fits(last[3]) and cluster.reserves(result.content.namespace)):
-            self._on_reuse()
-            return last[3]
-        placement = predict(result, policy, cluster, work_budget)
-        known.last = (state, ref(assumed.base), len(assumed), placement) if placement.is_final else None
-        return placement
-
-    def _apply_rules(self, content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> RulesResult:
-        data = content.data if policy.reads_amounts else content.data_without_containers
-        if data is None:
-            return apply_rules(content, extended_resources, policy)
-        key = RulesKey(content.namespace, _short(data), extended_resources, policy.identity)
-        result = self._rules.get(key)
-        if result is None:
-            result = apply_rules(content, extended_resources, policy)
-            key_bytes = sum(len(name) for name in extended_resources)
-            self._rules.put(key, result, _rules_bytes(result) + key_bytes)
-        return result
+    def keep(self, key: RulesKey, of_policy: _OfPolicy) -> None:
+        """Keep what pods share that differ in containers and volumes alone."""
+        size_bytes = _rules_bytes(of_policy.result) + sum(map(len, key.extended_resources))
+        self.of_policies.put(key, of_policy, size_bytes + (of_policy.like.size_bytes if of_policy.like else 0))
 
     def _use_policy(self, policy: Policy) -> None:
         """Clear the caches if `policy` replaces one of its name: its keys would never be looked up again.
@@ -262,12 +137,120 @@ class DecisionCache:
         known = self._policies.get(policy.name)
         if known is not policy:
             if known is not None or len(self._policies) >= _MOST_POLICIES:
-                self._known.clear()
-                self._rules.clear()
-                self._like.clear()
-                self._renderer.cache.clear()
+                self.known.clear()
+                self.of_policies.clear()
+                self.renderer.cache.clear()
                 self._policies.clear()
             self._policies[policy.name] = policy
+
+
+class _KnownSteps(Steps):
+    """The steps of one admission, with what is known of equal pods. `known` is set once the pod is evaluated."""
+
+    def __init__(self, cache: DecisionCache) -> None:
+        self.known: _Known | None = None
+        self._cache = cache
+        self._key: DecisionKey | None = None
+        """That of a pod of which nothing was known."""
+        self._rules_key: RulesKey | None = None
+        self._of_policy: _OfPolicy | None = None
+
+    def evaluate(self, content: PodContent, policy: Policy, expired: Expired) -> PolicyResult:
+        """Return the result for an equal pod, or evaluate the pod."""
+        key = DecisionKey.of(content, policy)
+        known = None if key is None else self._cache.known.get(key)
+        is_new = known is None
+        if known is None:
+            known = _Known(evaluate(content, policy, expired, self._apply_rules), self._rules_key)
+            self._key = key
+        result = known.result
+        if isinstance(result, Mutated):
+            result.bind(content, expired)
+            if is_new and self._of_policy is not None:
+                result.like = self._of_policy.like
+        self.known = known
+        return result
+
+    def _apply_rules(self, content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> RulesResult:
+        self._rules_key = RulesKey.of(content, extended_resources, policy)
+        if self._rules_key is None:
+            return apply_rules(content, extended_resources, policy)
+        self._of_policy = self._cache.of_policies.get(self._rules_key)
+        if self._of_policy is None:
+            self._of_policy = _OfPolicy(apply_rules(content, extended_resources, policy))
+            self._cache.keep(self._rules_key, self._of_policy)
+        return self._of_policy.result
+
+    def cluster_warnings(self, result: Mutated, policy: Policy, cluster: ClusterView | None) -> tuple[str, ...]:
+        """Return the warnings on the snapshot."""
+        known = self.known
+        if known is None or cluster is None or cluster.stale_reason:
+            return ()
+        if known.warned_on() is not cluster.snapshot:
+            known.of_cluster, known.warned_on = cluster_warnings(result, policy, cluster), ref(cluster.snapshot)
+        return known.of_cluster
+
+    def predict(self, result: Mutated, policy: Policy, cluster: ClusterView | None, expired: Expired) -> Placement:
+        """Return the placement of an equal pod on the same state of the cluster, or predict it.
+
+        A pod for which room is reserved has its own.
+        """
+        known = self.known
+        if known is None or cluster is None or cluster.assumed is None or cluster.stale_reason:
+            return predict(result, policy, cluster, expired)
+        signature = result.signature
+        if isinstance(signature, str):
+            return predict(result, policy, cluster, expired)
+        assumed, last = cluster.assumed, known.last
+        state = assumed.before_pod(signature.info.preemption).state
+        is_same = last is not None and last[0] == state and last[1]() is assumed.base and last[2] == len(assumed)
+        if is_same and last is not None and not (_fits(last[3]) and cluster.reserves(result.content.namespace)):
+            self._cache.on_reuse()
+            return last[3]
+        placement = predict(result, policy, cluster, expired)
+        known.last = (state, ref(assumed.base), len(assumed), placement) if placement.is_final else None
+        return placement
+
+    def conclude(self, result: Mutated, placement: Placement, of_cluster: tuple[str, ...]) -> PodVerdict:
+        """Return the verdict on an equal pod with the same placement, or conclude."""
+        known = self.known
+        assert known is not None  # noqa: S101 - evaluated
+        if known.verdict is None or known.verdict.placement is not placement or known.warned != of_cluster:
+            known.verdict, known.warned = conclude(result, placement, of_cluster), of_cluster
+        return known.verdict
+
+    def rendered(
+        self, request: AdmissionRequest, verdict: Verdict | ObjectVerdict, policy: Policy, shadow: str | None
+    ) -> Rendered:
+        """Return the rendered verdict of this admission, or of an equal pod."""
+        known = self.known
+        assert known is not None  # noqa: S101 - evaluated
+        if known.rendered is None or known.rendered_of is not verdict or known.shadow != shadow:
+            if shadow is None and isinstance(verdict, Patched | Unchanged):
+                renderer = self._cache.renderer
+                known.rendered, known.parts = renderer.allowed(request, verdict, policy, known.rules_key, known.parts)
+            else:
+                known.rendered = render(request, verdict, policy, shadow=shadow)
+            known.rendered_of, known.shadow = verdict, shadow
+        return known.rendered
+
+    def finish(self) -> None:
+        """Keep what is known, and drop the pod."""
+        known = self.known
+        if known is None:
+            return
+        if isinstance(known.result, Mutated):
+            known.result.release()
+            like, of_policy = known.result.known_signature, self._of_policy
+            if self._rules_key is not None and of_policy is not None and of_policy.like is None and like is not None:
+                of_policy.like = like
+                self._cache.keep(self._rules_key, of_policy)
+        if self._key is not None and known.rendered is not None:
+            self._cache.known.put(self._key, known, _known_bytes(known))
+
+
+def _reserves(cluster: ClusterView | None, request: AdmissionRequest) -> bool:
+    return cluster is not None and cluster.assumed is not None and cluster.reserves(request.namespace)
 
 
 def _fits(placement: Placement) -> bool:

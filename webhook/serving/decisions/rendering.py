@@ -1,7 +1,8 @@
 """Renders a decision: the answer, audit record and counts. Pods of one template share the largest part."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import orjson
 
@@ -13,7 +14,6 @@ from webhook.audit.record import Outcome
 from webhook.events.report import Report, report_of
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import ReviewAnswer
-from webhook.mutation.mutate import RuleOutcome
 from webhook.objects.admission import counted_kind
 from webhook.placement.framework.result import Placement, PlacementVerdict
 from webhook.placement.waiting.waiting_pods import WaitingPod
@@ -27,6 +27,8 @@ from webhook.serving.decisions.audit_record import (
     replaced_values,
     shadow_entry,
 )
+
+K = TypeVar("K", bound=Hashable)
 
 # The size of a rendered decision without its texts.
 _RENDERED_BYTES = 4096
@@ -107,39 +109,47 @@ class PodParts(NamedTuple):
     qos_class: bytes
 
 
-class _InjectionParts(NamedTuple):
+class _SharedParts(NamedTuple):
     """The parts of an answer and its record that depend on the injection, the warnings and the verdict alone."""
 
-    rules: tuple[RuleOutcome, ...]
-    """The parts are found by the identity of the rules, which this keeps."""
     content: bytes
     patch: bytes
     decided: bytes
     counted: AdmissionCount
 
 
-class Renderer:
-    """Renders the decisions on pods, and keeps in `cache_bytes` what pods of other shapes share. Not thread-safe."""
+class Renderer(Generic[K]):
+    """Renders the decisions on pods, and keeps in `cache_bytes` what those with one injection share. Not thread-safe.
+
+    Equal keys are those of equal injections.
+    """
 
     def __init__(self, cache_bytes: int) -> None:
-        self.cache: ByteCache[tuple[int, tuple[str, ...], PlacementVerdict], _InjectionParts] = ByteCache(cache_bytes)
+        self.cache: ByteCache[tuple[K, tuple[str, ...], PlacementVerdict], _SharedParts] = ByteCache(cache_bytes)
 
     def allowed(
-        self, request: AdmissionRequest, verdict: Patched | Unchanged, policy: Policy, pod: PodParts | None
+        self,
+        request: AdmissionRequest,
+        verdict: Patched | Unchanged,
+        policy: Policy,
+        injection: K | None,
+        pod: PodParts | None,
     ) -> tuple[Rendered, PodParts | None]:
         """Return the rendered `verdict` for `request`, and the parts of its pod, which `pod` are if they are known.
 
-        None if a part is too long for a record.
+        `injection` is the key of the injection; None: nothing is kept. None if a part is too long for a record.
         """
-        rules, placement = verdict.mutated.injection.rules, verdict.placement
-        key = (id(rules), verdict.warnings, placement.verdict)
+        placement = verdict.placement
+        if injection is None:
+            return render(request, verdict, policy), None
+        key = injection, verdict.warnings, placement.verdict
         known = self.cache.get(key)
         if known is None:
             rendered = render(request, verdict, policy)
             if not rendered.record.truncated:
                 answer = rendered.answer
                 decided, counted = rendered.record.decided, rendered.counted
-                known = _InjectionParts(rules, answer.content, answer.patch, decided, counted)
+                known = _SharedParts(answer.content, answer.patch, decided, counted)
                 self.cache.put(key, known, rendered.size_bytes)
             return rendered, pod
         truncator = Truncator()
