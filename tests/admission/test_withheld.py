@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
 from tests.support.objects.builders import PodBuilder, make_pod
+from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.pipeline import admit
-from webhook.admission.verdict import Bypassed, Denied
 from webhook.objects.admission import admit_request
 from webhook.policy.policy import Withheld
 

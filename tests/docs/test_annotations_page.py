@@ -5,7 +5,7 @@ from tests.docs.generators.generated_table import with_table
 from tests.docs.markdown import ROOT, rows, span_of, spans_of
 from tests.support.admission import DOMAIN, TYPE, admit_pod, policy_with
 from tests.support.objects.builders import make_pod
-from webhook.admission.verdict import Bypassed
+from webhook.admission.injection import Bypassed
 from webhook.mutation.rules import RULES
 from webhook.policy.keys import ANNOTATIONS, Keys
 from webhook.policy.loader import built_in_policy

@@ -7,9 +7,10 @@ import pytest
 from tests.support.admission import TYPE, make_request, policy_with
 from tests.support.objects.builders import make_node_object, make_pod
 from webhook.admission.evaluation import evaluate
+from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import Bypassed, Denied, Unchanged, Verdict
+from webhook.admission.verdict import Unchanged, Verdict
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.events.report import NOTE_BYTES, Report, report_of

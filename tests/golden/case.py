@@ -19,8 +19,9 @@ import pytest
 
 from tests.support.admission import admit_pod, policy_with
 from webhook.admission import evaluation
+from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.pipeline import ClusterView, scheduler_for
-from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
+from webhook.admission.verdict import Patched, Verdict
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import parse
 from webhook.mutation.rules import RULES

@@ -4,7 +4,8 @@ import pytest
 
 from tests.support.admission import DOMAIN, TYPE, admit_pod, make_request, policy_with
 from tests.support.objects.builders import PodBuilder, make_pod
-from webhook.admission.verdict import Bypassed, Denied, Patched
+from webhook.admission.injection import Bypassed, Denied
+from webhook.admission.verdict import Patched
 from webhook.kube.api.review_answer import fit_warnings
 from webhook.kube.names import LABEL_VALUE_RULE
 from webhook.mutation.workload.workload import WorkloadReading, read_workload

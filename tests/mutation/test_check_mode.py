@@ -8,8 +8,9 @@ import pytest
 from tests.support.admission import TYPE, admit_pod, policy_with
 from tests.support.objects.builders import make_pod
 from tests.support.scorers import ScorerOfNoNodes
+from webhook.admission.injection import Denied
 from webhook.admission.pipeline import ClusterView
-from webhook.admission.verdict import Denied, Patched, Verdict
+from webhook.admission.verdict import Patched, Verdict, placement_of
 from webhook.cluster.file import snapshot_from_documents
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.scheduler import Placement
@@ -78,8 +79,9 @@ def test_denial_has_a_reason_and_the_placement() -> None:
     assert found.denial.message == (
         "no node of this cluster can take this pod as it is: 0/3 nodes are available: 3 say so."
     )
-    assert found.placement is not None
-    assert found.placement.verdict == "Infeasible"
+    placement = placement_of(found)
+    assert placement is not None
+    assert placement.verdict == "Infeasible"
 
 
 def test_the_scorer_is_not_asked_when_the_check_is_off() -> None:

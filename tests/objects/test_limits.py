@@ -6,7 +6,8 @@ import pytest
 
 from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
 from tests.support.objects.builders import make_pod
-from webhook.admission.verdict import Advised, Denied
+from webhook.admission.injection import Denied
+from webhook.admission.verdict import Advised
 from webhook.objects.admission import admit_request
 
 POLICY = policy_with(

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.admission import TYPE, make_request, policy_with
 from tests.support.objects.workload_objects import TEMPLATE, jobset, workload
-from webhook.admission.verdict import Denied
+from webhook.admission.injection import Denied
 from webhook.objects.admission import admit_request
 
 Object = dict[str, Any]

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, make_request, policy_with
-from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict, Verdict
+from webhook.admission.injection import Bypassed, Denied
+from webhook.admission.verdict import Advised, ObjectVerdict, Verdict
 from webhook.documents.field import InvalidInput
 from webhook.objects.admission import admit_request
 from webhook.policy.policy import Policy

@@ -11,7 +11,8 @@ import pytest
 from tests.support.admission import TYPE, make_request, policy_with
 from tests.support.objects.policy_objects import Object, policy
 from tests.support.servers.server import World, review_bytes
-from webhook.admission.verdict import Advised, Denied, ObjectVerdict, Verdict
+from webhook.admission.injection import Denied
+from webhook.admission.verdict import Advised, ObjectVerdict, Verdict
 from webhook.kube.deadline import Expired, never
 from webhook.objects.admission import admit_request, counted_kind
 from webhook.policy.spec.document import GROUP, KIND

@@ -7,7 +7,8 @@ import pytest
 from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
 from tests.support.objects.builders import make_pod
 from tests.support.objects.workloads import SAMPLES, Object
-from webhook.admission.verdict import Advised, Bypassed, Denied
+from webhook.admission.injection import Bypassed, Denied
+from webhook.admission.verdict import Advised
 from webhook.objects.admission import admit_request
 
 LIMITS = {"namespaceLimits": [{"namespaces": ["lab"], "queues": ["lab-*"]}]}

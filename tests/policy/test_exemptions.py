@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.admission import TYPE, make_request, policy_with
 from tests.support.objects.builders import make_pod
+from webhook.admission.injection import Bypassed
 from webhook.admission.pipeline import admit
-from webhook.admission.verdict import Bypassed
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.objects.admission import admit_request

@@ -9,8 +9,9 @@ from tests.support.admission import DOMAIN, TYPE, USAGE, admit_pod, policy_with
 from tests.support.objects.batch_objects import kai_group, kai_queue, pod_group, volcano_group, volcano_queue
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.views import made_anew
+from webhook.admission.injection import Denied
 from webhook.admission.pipeline import ClusterView
-from webhook.admission.verdict import Denied
+from webhook.admission.verdict import placement_of
 from webhook.placement.scheduler import Scheduler
 
 BACKENDS = ("default", "volcano", "kai", "coscheduling", "native")
@@ -75,8 +76,8 @@ def test_no_verdict_contradicts_its_own_warnings(
 
     verdict = admit_pod(pod.obj(), policy, ClusterView(made_anew(objects), Scheduler()))
 
-    assert verdict.placement is not None
-    found, texts = verdict.placement, "\n".join(verdict.warnings)
+    found, texts = placement_of(verdict), "\n".join(verdict.warnings)
+    assert found is not None
     is_of_cards = isinstance(verdict, Denied)
     if "never starts" in texts:
         assert found.verdict == "Infeasible"

@@ -7,8 +7,7 @@ from typing import Any
 import orjson
 
 from tests.support.invariants import lost_values, may_replace, overruled_values
-from webhook.admission.evaluation import inject
-from webhook.admission.mutated_pod import Injection
+from webhook.admission.injection import Injection, inject
 from webhook.admission.pod_content import PodContent
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput

@@ -15,10 +15,10 @@ import orjson
 from msgspec.structs import replace
 
 from webhook.admission.evaluation import evaluate
+from webhook.admission.injection import Denied
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.admission.registered_selection import Selection
-from webhook.admission.verdict import Denied
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import pod_request

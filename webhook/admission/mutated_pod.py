@@ -1,9 +1,8 @@
 """The injection for a pod, and what is read of the mutated pod, on first use."""
 
-from dataclasses import dataclass
-
 from msgspec.structs import replace
 
+from webhook.admission.injection import Injection
 from webhook.admission.pod_content import PodContent
 from webhook.cluster.pods.pending_pods import content_digest, scheduled_content
 from webhook.documents.documents import JsonObject
@@ -12,35 +11,13 @@ from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.pod.pod_view import MISSING, PodView
 from webhook.kube.pod.qos import QosClass, qos_class
-from webhook.mutation.mutate import RuleOutcome
-from webhook.placement.reasons.cluster_warnings import PodReferences
-from webhook.placement.reasons.gang_request import GangRequest
 from webhook.placement.scorer import PodSignature, deadline_reader
 from webhook.placement.waiting.waiting_pods import WaitingPod, running_pod
-from webhook.policy.spec.admission import CheckMode
 from webhook.runtime.byte_cache import parsed_bytes
 
 # The scheduler skips a pod if it would have to read more of it.
 MAX_SCORED_BYTES = 256 * 1024
 _UNREADABLE = "the scorer cannot read the pod"
-
-
-@dataclass(frozen=True, slots=True)
-class Injection:
-    """The changes that the policy injects into a pod. It references nothing of the pod."""
-
-    workload_type: str
-    check_mode: CheckMode
-    operations: list[JsonObject]
-    patch: bytes
-    """The operations as JSON."""
-    rules: tuple[RuleOutcome, ...]
-    warnings: tuple[str, ...]
-    references: PodReferences
-    """The names in the pod that are looked up in the view of the cluster."""
-    gang: GangRequest | None = None
-    starts_whole: bool = False
-    """Whether the pod starts with the others of its gang or not at all."""
 
 
 class Mutated:

@@ -7,10 +7,12 @@ from typing import Any
 
 from webhook.admission.annotation_suggestions import as_annotation_changes
 from webhook.admission.evaluation import PolicyResult, evaluate
+from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
+from webhook.admission.verdict import DeniedPlacement, Patched, Unchanged, Verdict
 from webhook.backends.backend import BatchNames
+from webhook.backends.references import GangRequest
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field as field_of
 from webhook.documents.field import InvalidInput
@@ -33,7 +35,7 @@ from webhook.placement.reasons.cluster_warnings import (
     missing_product,
     unknown_products,
 )
-from webhook.placement.reasons.gang_request import GangDemand, GangRequest, grouped, partial_start, pod_group_of
+from webhook.placement.reasons.gang_request import GangDemand, grouped, partial_start, pod_group_of
 from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.placement.scorer import ANSWER_CACHE_BYTES, Scorer
@@ -292,7 +294,8 @@ def conclude(result: Mutated, placement: Placement, of_cluster: tuple[str, ...])
         if placement.gang is not None and placement.gang.most is not None:
             reason = "this cluster cannot run the pods of this gang together as they are"
         message = f"{reason}: {placement.message}{suggestion}"
-        return Denied(Denial(403, "Forbidden", message), injection.workload_type, rules, warnings, placement)
+        denial = Denial(403, "Forbidden", message)
+        return DeniedPlacement(denial, injection.workload_type, rules, warnings, placement=placement)
     if placement.verdict in ("Infeasible", "Waiting") or placement.deny_exemption:
         # Warnings are truncated to the length that clients receive, so the suggestion is a warning of its own.
         suggestions = [f"placement check: suggestion: {text}" for text in placement.suggestions[:1]]

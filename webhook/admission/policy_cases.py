@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.pipeline import admit_content
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
+from webhook.admission.verdict import Patched, Unchanged, Verdict
 from webhook.documents.field import FieldError, InvalidInput, invalid
 from webhook.kube.api.admission import pod_request
 from webhook.kube.deadline import Expired, in_time, never

@@ -1,13 +1,11 @@
 """The verdict on one admission request."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
+from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.mutated_pod import Mutated
 from webhook.documents.documents import JsonObject
-from webhook.documents.field import FieldError
-from webhook.kube.api.review_answer import Denial
 from webhook.mutation.mutate import RuleOutcome
 from webhook.placement.scheduler import Placement
 
@@ -71,33 +69,20 @@ class Advised:
 
 
 @dataclass(frozen=True, slots=True)
-class Bypassed:
-    """Allowed without evaluation; `reason` states why the policy does not apply."""
+class DeniedPlacement(Denied):
+    """Denied by the placement check."""
 
-    reason: str
-    warnings: tuple[str, ...] = ()
-    workload_type: str | None = None
-    outcome: Literal["Bypassed"] = "Bypassed"
-    rules: ClassVar[tuple[RuleOutcome, ...]] = ()
-    operations: ClassVar[Sequence[JsonObject]] = ()
-    placement: ClassVar[Placement | None] = None
-
-
-@dataclass(frozen=True, slots=True)
-class Denied:
-    """Denied. `rules` and `placement` are set if the placement check is the cause, `errors` if annotations are."""
-
-    denial: Denial
-    workload_type: str | None
-    rules: tuple[RuleOutcome, ...] = ()
-    warnings: tuple[str, ...] = ()
     placement: Placement | None = None
-    errors: tuple[FieldError, ...] = ()
-    outcome: Literal["Denied"] = "Denied"
-    operations: ClassVar[Sequence[JsonObject]] = ()
 
 
 Verdict = Patched | Unchanged | Bypassed | Denied
 """The verdict on a pod."""
 ObjectVerdict = Advised | Bypassed | Denied
 """The verdict on another object."""
+
+
+def placement_of(verdict: Verdict | ObjectVerdict) -> Placement | None:
+    """Return the placement in `verdict`; None if nothing was placed."""
+    if isinstance(verdict, Denied):
+        return verdict.placement if isinstance(verdict, DeniedPlacement) else None
+    return verdict.placement

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from webhook.admission.evaluation import evaluate
+from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import Bypassed, Denied
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import pod_request

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from webhook.admission.verdict import Bypassed, Denied, Verdict
+from webhook.admission.injection import Bypassed, Denied
+from webhook.admission.verdict import Verdict
 from webhook.documents.text import cut, printable
 from webhook.placement.framework.result import Placement
 from webhook.placement.reasons.cluster_warnings import NO_SIGN

@@ -9,6 +9,7 @@ from webhook.admission.pipeline import ClusterView
 from webhook.admission.pod_content import PodContent
 from webhook.backends.backend import BatchNames
 from webhook.backends.kueue import QUEUE, QUEUED_WHOLE
+from webhook.backends.references import GangRequest
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
@@ -21,14 +22,7 @@ from webhook.kube.workloads.pod_template_path import WorkloadKind, gang_size
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.empty_cluster import most_of_roles, most_possible
-from webhook.placement.reasons.gang_request import (
-    GangDemand,
-    GangRequest,
-    effect_text,
-    grouped,
-    pods_ready_timeout,
-    starts_text,
-)
+from webhook.placement.reasons.gang_request import GangDemand, effect_text, grouped, pods_ready_timeout, starts_text
 from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict
+from webhook.admission.injection import Bypassed, Denied
+from webhook.admission.verdict import Advised, ObjectVerdict
 from webhook.backends.backend import BatchRequest
 from webhook.documents.documents import field
 from webhook.documents.field import FieldError, lines_of

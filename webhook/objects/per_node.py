@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from webhook.admission.evaluation import PolicyResult, evaluate
+from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import Bypassed, Denied
 from webhook.documents.documents import field
 from webhook.documents.field import FieldError, InvalidInput, forbidden
 from webhook.kube.api.admission import AdmissionRequest, JsonObject

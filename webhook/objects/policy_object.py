@@ -1,8 +1,9 @@
 """Validate a PlacementPolicy when it is written, as a server does that puts it into force."""
 
+from webhook.admission.injection import Denied
 from webhook.admission.pipeline import scheduler_for
 from webhook.admission.policy_cases import parse_tested_policy
-from webhook.admission.verdict import Advised, Denied, ObjectVerdict
+from webhook.admission.verdict import Advised, ObjectVerdict
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import Denial

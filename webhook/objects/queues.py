@@ -6,7 +6,8 @@ waits. They are checked when they are written, so no denial depends on the view 
 
 from collections.abc import Iterator
 
-from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict
+from webhook.admission.injection import Bypassed, Denied
+from webhook.admission.verdict import Advised, ObjectVerdict
 from webhook.documents.documents import field
 from webhook.documents.field import FieldError
 from webhook.documents.object_path import segments

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from webhook.admission.evaluation import evaluate
+from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pipeline import ClusterView, cluster_warnings
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict
+from webhook.admission.verdict import Advised, ObjectVerdict
 from webhook.documents.documents import field as value_of
 from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, lines_of
 from webhook.kube.api.admission import AdmissionRequest, JsonObject

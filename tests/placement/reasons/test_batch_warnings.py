@@ -20,11 +20,12 @@ from tests.support.objects.builders import PodBuilder, make_node_object, make_po
 from tests.support.views import made_anew
 from tests.support.work import calls_of
 from webhook.backends.backend import BatchNames
+from webhook.backends.references import GangRequest
 from webhook.backends.registry import backend_of, batch_names_of
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.reasons.batch_warnings import queue_warnings
-from webhook.placement.reasons.gang_request import GangDemand, GangRequest, grouped
+from webhook.placement.reasons.gang_request import GangDemand, grouped
 from webhook.placement.scorer import PodSignature
 
 Object = dict[str, Any]

@@ -12,10 +12,11 @@ from tests.support.objects.builders import PodBuilder, make_node_object, make_po
 from tests.support.views import made_anew
 from tests.support.work import calls_of
 from webhook.admission.pipeline import ClusterView
+from webhook.backends.references import PodReferences
 from webhook.cluster.index.labels import LabelColumns
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.kube.api.review_answer import fit_warnings
-from webhook.placement.reasons.cluster_warnings import PodReferences, unknown_products
+from webhook.placement.reasons.cluster_warnings import unknown_products
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
 

@@ -9,7 +9,7 @@ from tests.support.objects.batch_objects import kai_group, pod_group, volcano_gr
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.views import made_anew
 from webhook.admission.pipeline import ClusterView, scheduler_for
-from webhook.admission.verdict import Verdict
+from webhook.admission.verdict import Verdict, placement_of
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
 
@@ -33,7 +33,7 @@ def verdict_on(pod: PodBuilder, *, cards: int = 4, version: str = "v1beta1", mem
 
 
 def placed(pod: PodBuilder, **group: Any) -> Placement:
-    placement = verdict_on(pod, **group).placement
+    placement = placement_of(verdict_on(pod, **group))
     assert placement is not None
     return placement
 
@@ -76,9 +76,10 @@ def test_group_with_the_policy_basic_starts_in_part_and_is_not_denied() -> None:
         "2 of the 3 pods of gang g would start and hold what they request while the others wait, and two such gangs "
         "can deadlock: scheduler default-scheduler starts pods one by one"
     )
-    assert verdict.placement is not None
-    assert verdict.placement.binding.verdict == "Feasible"
-    assert verdict.placement.deny_exemption == "PodGroup g has the policy basic, which starts its pods one by one"
+    placement = placement_of(verdict)
+    assert placement is not None
+    assert placement.binding.verdict == "Feasible"
+    assert placement.deny_exemption == "PodGroup g has the policy basic, which starts its pods one by one"
 
 
 def test_pod_alone_that_fits_nowhere_is_denied_with_any_policy() -> None:
@@ -113,7 +114,7 @@ def test_group_of_a_batch_scheduler_with_a_required_topology_is_not_known_to_fit
     node = make_node_object("n", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": 4})
     made = volcano_group("g") if scheduler == "volcano" else kai_group("g")
     view = made_anew([node, {**made, "spec": {**made["spec"], **spec}}])
-    placement = admit_pod(OF_TWO.obj(), policy, ClusterView(view, scheduler_for(policy))).placement
+    placement = placement_of(admit_pod(OF_TWO.obj(), policy, ClusterView(view, scheduler_for(policy))))
 
     assert placement is not None
     found = (placement.verdict, "which is not modelled" in placement.message, plugin in placement.unmodelled)

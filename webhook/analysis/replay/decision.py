@@ -6,11 +6,12 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import orjson
 
+from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.missed import NO_SCOPE, Scope
 from webhook.admission.pipeline import ClusterView, admit_content, not_a_pod_creation
 from webhook.admission.pod_content import PodContent
 from webhook.admission.recorded_pod import RecordedPod
-from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
+from webhook.admission.verdict import Patched, Verdict, placement_of
 from webhook.audit.field_changes import field_path
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
@@ -112,7 +113,8 @@ def _of_verdict(verdict: Verdict, pod: JsonObject, policy: Policy, *, has_view: 
     workload_type = verdict.workload_type or ""
     decision = Decision(policy.identity, verdict.outcome, workload_type=workload_type, warnings=verdict.warnings)
     if isinstance(verdict, Denied):
-        placed = verdict.placement.verdict if verdict.placement is not None and has_view else ""
+        placement = placement_of(verdict)
+        placed = placement.verdict if placement is not None and has_view else ""
         return decision._replace(message=verdict.denial.message, verdict=placed)
     operations = verdict.operations if isinstance(verdict, Patched) else []
     try:

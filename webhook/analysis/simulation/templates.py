@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from webhook.admission.evaluation import evaluate
+from webhook.admission.injection import Denied
 from webhook.admission.mutated_pod import Mutated, as_created
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import Denied
 from webhook.analysis.simulation.arrival import Arrival, IsCard
 from webhook.backends.registry import backend_of
 from webhook.cluster.node_info import RunningPod

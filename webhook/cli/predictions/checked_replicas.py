@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from webhook.backends.references import GangRequest
 from webhook.cli.inputs.pending import NOTHING_RESERVED, Reserved
 from webhook.cli.inputs.workloads import Workload
 from webhook.cli.output.terminal import some
@@ -13,7 +14,7 @@ from webhook.kube.pod.qos import qos_class
 from webhook.objects.gangs import partial_start_of_object
 from webhook.placement.framework.result import Placement, to_check_json
 from webhook.placement.reasons.diagnosis import NodeToStatus
-from webhook.placement.reasons.gang_request import GangRequest, partial_start
+from webhook.placement.reasons.gang_request import partial_start
 from webhook.placement.replicas.replicas import Replicas
 
 

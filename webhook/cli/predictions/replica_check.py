@@ -6,6 +6,7 @@ from itertools import groupby
 
 from webhook.admission.api_server.optional_plugins import alternatives, doubtful
 from webhook.admission.api_server.plugins import check_admitted
+from webhook.backends.references import GangRequest
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.cli.inputs.pending import Pending, PendingQueue
 from webhook.cli.inputs.session import Session
@@ -34,7 +35,7 @@ from webhook.placement.gang.gang import Gang, gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import Group, group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import explain_in_detail
-from webhook.placement.reasons.gang_request import GangRequest, group_named
+from webhook.placement.reasons.gang_request import group_named
 from webhook.placement.reasons.missing_kinds import missing_kinds
 from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.replicas.emptied_nodes import nodes_without_pods

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from webhook.backends.references import GangRequest
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
@@ -21,7 +22,6 @@ from webhook.placement.framework.result import GangFit, Placement, with_template
 from webhook.placement.gang.empty_cluster import most_possible, restored_for
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.node_templates import TemplateNode
-from webhook.placement.reasons.gang_request import GangRequest
 from webhook.placement.replicas.replicas import FillingCluster
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPods, isolated

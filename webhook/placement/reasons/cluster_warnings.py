@@ -4,11 +4,10 @@ They never change the patch or the verdict. Their cost is bounded for every pod 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 
-from webhook.backends.backend import BatchNames
+from webhook.backends.references import PodReferences
 from webhook.backends.registry import api_groups_of
 from webhook.cluster.index.pod_term import PodTerm
 from webhook.cluster.objects.resource_quota import CROSS_NAMESPACE_SCOPE
@@ -30,20 +29,6 @@ _MOST_SHOWN = 3
 NO_SIGN = ": no sign that it runs: "
 """The text by which a warning about a scheduler that does not run is known."""
 _DID_YOU_MEAN = "; did you mean "
-
-
-@dataclass(frozen=True, slots=True)
-class PodReferences:
-    """The names in an admitted pod: products (values of `product_label`), scheduler and PriorityClass."""
-
-    product_label: str
-    products: tuple[str, ...]
-    scheduler: str
-    tolerated_products: tuple[str, ...] | None = None
-    """The only products whose taints a pod without `gpu-product` tolerates; None if it names one, or tolerates all."""
-    priority_class: str = ""
-    batch: tuple[BatchNames, ...] = ()
-    """The queues and groups of batch schedulers."""
 
 
 def unknown_products(references: PodReferences, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> Iterator[str]:

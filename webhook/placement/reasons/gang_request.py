@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 from webhook.backends.backend import BatchNames
+from webhook.backends.references import GangRequest
 from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
@@ -16,31 +16,6 @@ from webhook.placement.pod.pod_info import PodInfo
 
 _LONGEST_NAME = 32
 _LONGEST_SHOWN = 63
-
-
-class GangRequest(NamedTuple):
-    """The gang that a pod asks to be in. `name` is empty if it has none, `size` 0 if it is not stated.
-
-    `starts_whole`: `scheduler` binds the pods together or not at all. `members` is the number from which it does so by
-    its PodGroup; 0 if that is not known. Kueue ends a start in part after `ends_after`, as `5m`; empty: it does not. An
-    object can have several such gangs, `groups`. `group` is its PodGroup; None if it is not known.
-    """
-
-    name: str
-    size: int
-    scheduler: str
-    starts_whole: bool
-    members: int = 0
-    ends_after: str = ""
-    groups: int = 1
-    group: PodGroup | None = None
-
-    @property
-    def least(self) -> int:
-        """Return the number of pods that fit from which the scheduler binds them: 1 if it binds them one by one."""
-        if self.members:
-            return min(self.members, self.size)
-        return self.size if self.starts_whole else 1
 
 
 def grouped(

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from webhook.admission.verdict import Bypassed, Denied, ObjectVerdict, Patched, Unchanged, Verdict
+from webhook.admission.injection import Bypassed, Denied
+from webhook.admission.verdict import ObjectVerdict, Patched, Unchanged, Verdict, placement_of
 from webhook.audit.record import (
     POD,
     AuditRecord,
@@ -65,12 +66,13 @@ def shadow_entry(verdict: Verdict | ObjectVerdict | str) -> ShadowEntry:
     if isinstance(verdict, str):
         return ShadowEntry("Error", message=verdict)
     message = verdict.denial.message if isinstance(verdict, Denied) else None
+    placement = placement_of(verdict)
     return ShadowEntry(
         verdict.outcome,
         tuple(RuleEntry(rule.name, rule.edits, rule.skipped) for rule in verdict.rules),
         tuple(verdict.operations),
         verdict.warnings,
-        placement_entry(verdict.placement) if verdict.placement else None,
+        placement_entry(placement) if placement else None,
         verdict.reason if isinstance(verdict, Bypassed) else message,
     )
 

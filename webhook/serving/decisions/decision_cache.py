@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import ref
 
-from webhook.admission.evaluation import PolicyResult, RulesResult, apply_rules, evaluate
-from webhook.admission.mutated_pod import Injection, Mutated
+from webhook.admission.evaluation import PolicyResult, evaluate
+from webhook.admission.injection import Denied, Injection, RulesResult, apply_rules
+from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pipeline import ClusterView, PodVerdict, Steps, cluster_warnings, conclude, predict
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import Denied, ObjectVerdict, Patched, Unchanged, Verdict
+from webhook.admission.verdict import ObjectVerdict, Patched, Unchanged, Verdict, placement_of
 from webhook.cluster.row_log import RowLog
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.api.admission import AdmissionRequest
@@ -215,7 +216,7 @@ class _KnownSteps(Steps):
         """Return the verdict on an equal pod with the same placement, or conclude."""
         known = self.known
         assert known is not None  # noqa: S101 - evaluated
-        if known.verdict is None or known.verdict.placement is not placement or known.warned != of_cluster:
+        if known.verdict is None or placement_of(known.verdict) is not placement or known.warned != of_cluster:
             known.verdict, known.warned = conclude(result, placement, of_cluster), of_cluster
         return known.verdict
 

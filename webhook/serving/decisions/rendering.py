@@ -6,8 +6,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 import orjson
 
+from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.mutated_pod import Mutated
-from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict, Patched, Unchanged, Verdict
+from webhook.admission.verdict import Advised, ObjectVerdict, Patched, Unchanged, Verdict, placement_of
 from webhook.audit.bounds import Truncator
 from webhook.audit.lines import RecordTemplate, before_json, owner_json, placement_json, qos_class_json
 from webhook.audit.record import Outcome
@@ -194,11 +195,11 @@ def render(
     report: Report | None = None
     if not counted.kind and not isinstance(verdict, Advised):
         report = report_of(verdict)
-    return Rendered(record.outcome, verdict.placement, answer, RecordTemplate.of(record), counted, report)
+    return Rendered(record.outcome, placement_of(verdict), answer, RecordTemplate.of(record), counted, report)
 
 
 def _answer(verdict: Verdict | ObjectVerdict, policy: Policy) -> ReviewAnswer:
-    annotations = _annotations(verdict.outcome, policy, verdict.placement)
+    annotations = _annotations(verdict.outcome, policy, placement_of(verdict))
     if isinstance(verdict, Bypassed):
         annotations["reason"] = verdict.reason
     patch = b""
@@ -228,10 +229,10 @@ def _counted(request: AdmissionRequest, verdict: Verdict | ObjectVerdict, policy
     if kind := counted_kind(request, policy):
         return AdmissionCount(verdict.outcome, kind=kind)
     # An unknown type is not a label value: each misspelling would create a series in Prometheus.
-    known = verdict.workload_type in policy.spec.workload_types
+    known, placement = verdict.workload_type in policy.spec.workload_types, placement_of(verdict)
     return AdmissionCount(
         verdict.outcome,
         (verdict.workload_type or "") if known else "",
         tuple((rule.name, len(rule.edits)) for rule in verdict.rules if rule.edits),
-        verdict.placement.verdict if verdict.placement is not None else None,
+        placement.verdict if placement is not None else None,
     )

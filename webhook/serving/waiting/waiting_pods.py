@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from webhook.backends.references import GangRequest
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey, pending_changes
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.pod.gang_key import GANG, gangs_of
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.kube.pod.stored_pod import Binding
 from webhook.placement.reasons.cluster_warnings import is_absent
-from webhook.placement.reasons.gang_request import GangRequest
 from webhook.placement.scorer import Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.waiting_pods import assume

@@ -5,8 +5,9 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.pipeline import ClusterView
-from webhook.admission.verdict import Bypassed, Denied, Patched
+from webhook.admission.verdict import Patched
 from webhook.cli.console.page import Asked, Endpoint, Sources
 from webhook.cli.inputs.manifests import with_namespace
 from webhook.cli.inputs.workloads import Workload, print_misplaced

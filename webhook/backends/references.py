@@ -1,0 +1,46 @@
+"""What an admitted pod names that its cluster and its scheduler know."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from webhook.backends.backend import BatchNames
+from webhook.cluster.batch.queues import PodGroup
+
+
+@dataclass(frozen=True, slots=True)
+class PodReferences:
+    """The names in an admitted pod: products (values of `product_label`), scheduler and PriorityClass."""
+
+    product_label: str
+    products: tuple[str, ...]
+    scheduler: str
+    tolerated_products: tuple[str, ...] | None = None
+    """The only products whose taints a pod without `gpu-product` tolerates; None if it names one, or tolerates all."""
+    priority_class: str = ""
+    batch: tuple[BatchNames, ...] = ()
+    """The queues and groups of batch schedulers."""
+
+
+class GangRequest(NamedTuple):
+    """The gang that a pod asks to be in. `name` is empty if it has none, `size` 0 if it is not stated.
+
+    `starts_whole`: `scheduler` binds the pods together or not at all. `members` is the number from which it does so by
+    its PodGroup; 0 if that is not known. Kueue ends a start in part after `ends_after`, as `5m`; empty: it does not. An
+    object can have several such gangs, `groups`. `group` is its PodGroup; None if it is not known.
+    """
+
+    name: str
+    size: int
+    scheduler: str
+    starts_whole: bool
+    members: int = 0
+    ends_after: str = ""
+    groups: int = 1
+    group: PodGroup | None = None
+
+    @property
+    def least(self) -> int:
+        """Return the number of pods that fit from which the scheduler binds them: 1 if it binds them one by one."""
+        if self.members:
+            return min(self.members, self.size)
+        return self.size if self.starts_whole else 1
