@@ -9,13 +9,15 @@ from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.pipeline import admit_content
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Patched, Unchanged, Verdict
+from webhook.documents.documents import JsonObject
 from webhook.documents.field import FieldError, InvalidInput, invalid
 from webhook.kube.api.admission import pod_request
+from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.policy.exempt import request_exemption
 from webhook.policy.loader import PlacedPolicy, parse_policies, parse_policy
 from webhook.policy.policy import Policy
-from webhook.policy.spec.cases import Expectation, PolicyTest
+from webhook.policy.spec.cases import PolicyTest
 
 ABSENT = "absent"
 _TOO_MANY = "too many values to compare"
@@ -82,7 +84,7 @@ def _differences(test: PolicyTest, policy: Policy) -> tuple[Difference, ...]:
         verdict = _verdict(test, policy)
     except InvalidInput as error:
         return (Difference("outcome", test.expect.outcome, f"an invalid pod: {error}"),)
-    return tuple(_compared(test.expect, verdict))
+    return tuple(_compared(test, verdict))
 
 
 def _verdict(test: PolicyTest, policy: Policy) -> Verdict:
@@ -93,15 +95,15 @@ def _verdict(test: PolicyTest, policy: Policy) -> Verdict:
     return admit_content(PodContent(request, test.namespace_annotations), policy, None, never)
 
 
-def _compared(expect: Expectation, verdict: Verdict) -> Iterator[Difference]:
-    message = _message(verdict)
+def _compared(test: PolicyTest, verdict: Verdict) -> Iterator[Difference]:
+    expect, message = test.expect, _message(verdict)
     if verdict.outcome != expect.outcome:
         yield Difference("outcome", expect.outcome, f"{verdict.outcome}: {message}" if message else verdict.outcome)
     edited = sorted(rule.name for rule in verdict.rules if rule.edits)
     if expect.rules is not None and sorted(expect.rules) != edited:
         yield Difference("rules", list(expect.rules), edited)
     if expect.contains is not None:
-        yield from _contained(expect.contains, verdict)
+        yield from _contained(expect.contains, test.manifest(), verdict)
     if expect.warnings is not None:
         lacking = [text for text in expect.warnings if not any(text in warning for warning in verdict.warnings)]
         if lacking or (not expect.warnings and verdict.warnings):
@@ -116,9 +118,9 @@ def _message(verdict: Verdict) -> str:
     return verdict.reason if isinstance(verdict, Bypassed) else ""
 
 
-def _contained(expected: Mapping[str, Any], verdict: Verdict) -> Iterator[Difference]:
+def _contained(expected: Mapping[str, Any], pod: JsonObject, verdict: Verdict) -> Iterator[Difference]:
     if isinstance(verdict, Patched | Unchanged):
-        yield from missing(expected, verdict.pod, "contains", iter(range(_MOST_COMPARISONS)))
+        yield from missing(expected, patched(pod, verdict.operations), "contains", iter(range(_MOST_COMPARISONS)))
     else:
         yield Difference("contains", expected, f"no pod: {verdict.outcome}")
 

@@ -21,7 +21,7 @@ class _Allowed:
 
     @property
     def pod(self) -> JsonObject:
-        """Return the mutated pod."""
+        """Return the mutated pod, with the fields of its view."""
         return self.mutated.pod
 
     @property

@@ -22,6 +22,7 @@ from webhook.documents.field import BETWEEN_ERRORS, InvalidInput, prefixed_error
 from webhook.documents.text import cut
 from webhook.kube.api.admission import AdmissionRequest, pod_request
 from webhook.kube.api.independent_patch import PatchError, TooDeepError, independently_patched
+from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.shape import check_pod
@@ -154,7 +155,7 @@ class Admissions:
             return "", ""
         verdict = _admit(workload, snapshot)
         if not any(NO_SIGN in each for each in verdict.warnings) and not isinstance(verdict, Denied):
-            pod = workload.document.content if isinstance(verdict, Bypassed) else verdict.pod
+            pod = patched(workload.document.content, verdict.operations)
             self._warn_of_scheduler(workload, pod, snapshot)
         if isinstance(verdict, Bypassed):
             _print_warnings(workload, verdict)
@@ -186,7 +187,7 @@ class Admissions:
         if not self.with_policy:
             return pod
         verdict = _admit(replace(workload, document=replace(workload.document, content=pod)), snapshot)
-        return pod if isinstance(verdict, Bypassed | Denied) else verdict.pod
+        return patched(pod, verdict.operations) if isinstance(verdict, Patched) else pod
 
     def with_suggestions(self, workload: Workload, placement: Placement, view: Snapshot, place: Place) -> Placement:
         """Return the placement on `view` of the admitted pod, with suggestions in terms of annotations."""

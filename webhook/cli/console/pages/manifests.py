@@ -22,6 +22,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import parse
 from webhook.documents.field import FieldError, InvalidInput, invalid
 from webhook.documents.text import cut
+from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import Expired
 from webhook.kube.workloads.pod_set import pod_name
 
@@ -86,7 +87,8 @@ def _admission(answer: Answer, snapshot: Snapshot) -> dict[str, Any]:
         found["rules"] = [asdict(each) for each in verdict.rules]
     if isinstance(verdict, Patched):
         found["operations"] = verdict.operations
-        found["diff"] = [cut(line, _MOST_SHOWN) for line in diff_lines(before, verdict.pod, pod_name(before))]
+        after = patched(before, verdict.operations)
+        found["diff"] = [cut(line, _MOST_SHOWN) for line in diff_lines(before, after, pod_name(before))]
     return found
 
 
