@@ -148,7 +148,6 @@ def serving(
                 "listen": f"127.0.0.1:{port}",
                 "admin-listen": f"127.0.0.1:{admin_port}",
                 "log-level": "warning",
-                "replica": own.name,
             }
             if extender_profile != "none":
                 flags["extender-profile"] = extender_profile

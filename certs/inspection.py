@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs import pem
-from certs.chain import distrust, issued_by, unfit_for_server, unfit_to_issue
 from certs.names import ServerNames, names_of
 from certs.pki import BACKDATE, IssuerKey
 from webhook.documents.field import FieldError, InvalidInput, invalid, required
@@ -90,21 +90,62 @@ def inspect(artifacts: Artifacts, now: datetime) -> Inspection:
     cas = _chain(CA_CERTIFICATE, artifacts.ca_certificate, problems)
     chain = _chain(CERTIFICATE, artifacts.certificate, problems)
     server = chain[0] if chain else None
-    ca = _issuing(cas, chain)
+    issuing = _issuing(cas, chain, now)
+    ca = max(issuing, key=lambda each: each.not_valid_after_utc, default=cas[0] if cas else None)
     for file, certificate in ((CA_CERTIFICATE, ca), (CERTIFICATE, server)):
         if certificate:
             problems.extend(_validity_problems(file, certificate, now))
     problems.extend(_key_problems(CA_KEY, artifacts.ca_key, CA_CERTIFICATE, ca))
     problems.extend(_key_problems(KEY, artifacts.key, CERTIFICATE, server))
-    if ca and server:
-        problems.extend(_chain_problems(cas, ca, chain, now))
+    if server and (unfit := unfit_for_server(server)):
+        error = invalid(CERTIFICATE, server.subject.rfc4514_string(), f"no API server trusts it: {unfit}")
+        problems.append(Problem(CERTIFICATE, Fault.UNTRUSTED, error))
+    elif server and ca and not issuing:
+        name = ca.subject.rfc4514_string()
+        detail = (
+            f"must be issued by {CA_CERTIFICATE} ({name}), not with SHA-1, or be followed by an unexpired chain to it"
+        )
+        error = invalid(CERTIFICATE, f"issued by {server.issuer.rfc4514_string()}", detail)
+        problems.append(Problem(CERTIFICATE, Fault.FOREIGN, error))
     return Inspection(artifacts, ca, server, names_of(server) if server else ServerNames((), ()), tuple(problems))
 
 
-def _issuing(cas: list[x509.Certificate], chain: list[x509.Certificate]) -> x509.Certificate | None:
-    """Return the CA that `chain` leads to, the one that expires last; without such a one, the first."""
-    issuing = [ca for ca in cas if ca in chain[:1] or any(issued_by(certificate, ca) for certificate in chain)]
-    return max(issuing, key=lambda ca: ca.not_valid_after_utc, default=cas[0] if cas else None)
+def _issuing(cas: list[x509.Certificate], chain: list[x509.Certificate], now: datetime) -> list[x509.Certificate]:
+    """Return the CAs that `chain` leads to: those that issued the server certificate, or one of its issuers in `chain`.
+
+    Only signatures and expiry are verified. The rest is left to the probe of the server, because the verifier of
+    cryptography rejects CAs that API servers accept: those of X.509 version 1 and those with an Ed25519 key.
+    """
+    path, found = list[x509.Certificate](), chain[:1]
+    while found:
+        last = found.pop()
+        path.append(last)
+        others = (each for each in unexpired(chain[1:], now) if each not in (*path, *found))
+        found += [each for each in others if _is_issued_by(last, each)]
+    # A caBundle can have the server certificate itself.
+    return [ca for ca in cas if ca in chain[:1] or any(_is_issued_by(each, ca) for each in path)]
+
+
+def _is_issued_by(certificate: x509.Certificate, ca: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(ca)
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+        return False
+    return True
+
+
+def unfit_for_server(certificate: x509.Certificate) -> str | None:
+    """Return the reason why no API server trusts a server with `certificate`, under any CA; None if there is none."""
+    names = names_of(certificate)
+    if not (names.dns_names or names.ip_addresses):
+        return "it has no subject alternative name, and the common name is not looked at"
+    try:
+        usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except x509.ExtensionNotFound:
+        return None
+    if ExtendedKeyUsageOID.SERVER_AUTH in usages or ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE in usages:
+        return None
+    return "its extendedKeyUsage does not include serverAuth"
 
 
 def _chain(file: str, content: bytes | None, problems: list[Problem]) -> list[x509.Certificate]:
@@ -149,38 +190,13 @@ def _key_problems(
         yield Problem(file, Fault.MISMATCH, pem.mismatch(file, certificate_file))
 
 
-def _chain_problems(
-    cas: list[x509.Certificate], ca: x509.Certificate, chain: list[x509.Certificate], now: datetime
-) -> Iterator[Problem]:
-    """Yield a problem if another CA issued the chain (foreign) or API servers do not accept it (untrusted)."""
-    server = chain[0]
-    if unfit := unfit_for_server(server):
-        error = invalid(CERTIFICATE, server.subject.rfc4514_string(), f"no API server trusts it: {unfit}")
-        yield Problem(CERTIFICATE, Fault.UNTRUSTED, error)
-        return
-    # Expiry is a problem of its own. Verify at a time when the server certificate and its CA were valid.
-    at = min(max(now, server.not_valid_before_utc, ca.not_valid_before_utc), ca.not_valid_after_utc)
-    reason = distrust(chain, cas, at)
-    if reason is None:
-        return
-    if not any(issued_by(certificate, each) for certificate in chain for each in cas) and "signed with" not in reason:
-        detail = (
-            f"must be issued by {CA_CERTIFICATE} ({ca.subject.rfc4514_string()}), or be followed by the chain to it"
-        )
-        error = invalid(CERTIFICATE, f"issued by {server.issuer.rfc4514_string()}", detail)
-        yield Problem(CERTIFICATE, Fault.FOREIGN, error)
-        return
-    detail = f"does not verify under {CA_CERTIFICATE}: {reason}"
-    yield Problem(CERTIFICATE, Fault.UNTRUSTED, invalid(CERTIFICATE, server.subject.rfc4514_string(), detail))
-
-
 @dataclass(frozen=True, slots=True)
 class KeyMaterial:
     """The usable content of a Secret.
 
     `cas` are those of ca.crt that have not expired. `signer` is the one of them whose key is in ca.key. `issuer` is the
-    one that issued the certificate in tls.crt, None unless an API server would trust that certificate and the key of
-    tls.key is its own. `pair` is the inspection of the files with `cas` alone.
+    one that the certificate in tls.crt leads to, None unless that pair has no problem. `pair` is the inspection of the
+    files with `cas` alone.
     """
 
     cas: Certificates
@@ -206,7 +222,7 @@ def _signer(cas: Certificates, key_pem: bytes, now: datetime) -> x509.Certificat
     if not isinstance(key, IssuerKey):
         return None
     public = key.public_key()
-    return next((ca for ca in cas if _public_key(ca) == public and unfit_to_issue(ca, now) is None), None)
+    return next((ca for ca in cas if _public_key(ca) == public and ca.not_valid_before_utc <= now), None)
 
 
 def _public_key(certificate: x509.Certificate) -> CertificatePublicKeyTypes | None:

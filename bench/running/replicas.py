@@ -76,7 +76,7 @@ class Replicas:
         folder = self.folder / f"replica-{slot}"
         folder.mkdir(exist_ok=True)
         self._slots = max(self._slots, slot + 1)
-        process, backend = start_server(folder, self.tls_folder, f"--replica=replica-{slot}", *self.flags)
+        process, backend = start_server(folder, self.tls_folder, *self.flags, name=f"replica-{slot}")
         replica = Replica(slot, process, backend)
         self.running.append(replica)
         self.address.backends.append(backend)

@@ -5,7 +5,7 @@ import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -76,22 +76,29 @@ def peak_mib(pid: int) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
 
 
-def start_program(log: Path, *arguments: str, tree: Path = TREE) -> "subprocess.Popen[bytes]":
+def start_program(
+    log: Path, *arguments: str, tree: Path = TREE, environment: Mapping[str, str] | None = None
+) -> "subprocess.Popen[bytes]":
     """Start `placement-webhook` of a working tree with these arguments; it appends its log to the file."""
     command = [sys.executable, "-P", "-m", "webhook", *arguments]
     with log.open("ab") as file:
-        return subprocess.Popen(command, stderr=file, env={**os.environ, "PYTHONPATH": str(tree)})
+        return subprocess.Popen(
+            command, stderr=file, env={**os.environ, "PYTHONPATH": str(tree), **(environment or {})}
+        )
 
 
 def start_server(
-    folder: Path, tls_folder: Path, *flags: str, tree: Path = TREE
+    folder: Path, tls_folder: Path, *flags: str, tree: Path = TREE, name: str = ""
 ) -> tuple["subprocess.Popen[bytes]", Backend]:
-    """Start `serve` with these flags; return its process and its ports. Log and audit log are in `folder`."""
+    """Start `serve` with these flags and this `name` of the replica; return its process and its ports.
+
+    Log and audit log are in `folder`.
+    """
     log = folder / "webhook.log"
     began = log.stat().st_size if log.exists() else 0
-    arguments = [f"--tls-dir={tls_folder}", f"--audit={folder / 'audit.jsonl'}", "--log-format=json"]
+    arguments = [f"--tls-dir={tls_folder}", f"--audit={folder / 'audit.jsonl'}"]
     arguments += ["--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", *flags]
-    process = start_program(log, "serve", *arguments, tree=tree)
+    process = start_program(log, "serve", *arguments, tree=tree, environment={"POD_NAME": name})
     backend = wait_for(
         lambda: _backend(process, log, began), f"a server in {folder}", deadline_seconds=_LONGEST_START_SECONDS
     )

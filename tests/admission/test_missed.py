@@ -11,8 +11,10 @@ from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
 from webhook.admission.registered_selection import Selection, selection_of_configuration
 from webhook.admission.verdict import Patched
+from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
 from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicySet
 
 TRAINER = make_pod("trainer").namespace("team-a").gpu(1).annotate(TYPE, "training").creation("2026-03-01T08:00:00Z")
 SHIPPED = Selection.shipped("placement-webhook")
@@ -27,7 +29,8 @@ def found(
 ) -> MissedPod | None:
     """Return the pod as missed, None if it is not."""
     content = pod.obj() if isinstance(pod, PodBuilder) else pod
-    return missed_pod(content, scope, policy or policy_with(), selection)
+    namespace = field(content, "metadata", "namespace") or "default"
+    return missed_pod(content, PolicySet(policy or policy_with()), selection, {namespace: scope})
 
 
 def bound(pod: PodBuilder, **metadata: Any) -> dict[str, Any]:
@@ -47,7 +50,10 @@ def test_a_pod_without_the_mark_is_missed_with_the_rules_that_would_change_it() 
 
 
 def test_a_pod_that_was_bound_meanwhile_is_missed() -> None:
-    assert found(bound(TRAINER)) == found(TRAINER)
+    policy = policy_with()
+    missed = found(TRAINER, policy=policy)
+    assert missed is not None
+    assert found(bound(TRAINER), policy=policy) == missed
 
 
 def test_an_admitted_pod_is_not_missed() -> None:

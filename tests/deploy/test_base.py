@@ -18,6 +18,7 @@ from webhook.kube import names as wellknown
 from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_documents import load_policies
+from webhook.runtime.settings import Settings
 
 DEPLOYMENT = read_one("base/deployment.yaml")
 CERTS = read_one("overlays/self-managed/certs-controller.yaml")
@@ -265,10 +266,8 @@ def test_audit_records_outlive_the_pod_where_standard_output_is_collected() -> N
 def test_a_replica_answers_until_nobody_calls_it() -> None:
     pod, container = pod_template(DEPLOYMENT)["spec"], container_of(DEPLOYMENT)
     delay_seconds = float(flags_of(container)["shutdown-delay-seconds"])
-    grace = next(option for option in serve.params if option.name == "grace_seconds").default
-    assert isinstance(grace, float)
     assert delay_seconds >= 10
-    assert delay_seconds + grace + 3 < pod["terminationGracePeriodSeconds"]
+    assert delay_seconds + Settings(Path()).grace_seconds + 3 < pod["terminationGracePeriodSeconds"]
     assert "lifecycle" not in container  # during a preStop hook the server does not know that it stops
     assert DEPLOYMENT["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
 

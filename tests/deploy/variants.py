@@ -28,7 +28,7 @@ VARIANTS: dict[str, Object] = {
         "console": {"enabled": True},
         "audit": {"output": "volume", "volume": {"storageClassName": "fast"}},
         "events": False,
-        "extraArgs": ["--audit-backups=9", "--audit-max-total-bytes=500000000"],
+        "extraArgs": ["--log-level=warning", "--audit-max-total-bytes=500000000"],
         "nodeSelector": {"role": "control"},
         "networkPolicy": {
             "ingressFrom": [{"ipBlock": {"cidr": "192.0.2.10/32"}}],

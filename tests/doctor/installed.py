@@ -164,7 +164,7 @@ def _serving(folder: Path) -> Iterator[str]:
     write_certificate(folder)
     log = folder / "webhook.log"
     flags = {"tls-dir": folder, "audit": folder / "audit.jsonl", "listen": "127.0.0.1:0", "admin-listen": "127.0.0.1:0"}
-    flags |= {"policy": DEPLOY / "base" / "policy.yaml", "log-format": "json"}
+    flags |= {"policy": DEPLOY / "base" / "policy.yaml"}
     arguments = ["serve", "--no-cluster", *(f"--{flag}={value}" for flag, value in flags.items())]
     with log.open("wb") as written:
         process = subprocess.Popen([forked(), *arguments], stderr=written)

@@ -173,7 +173,7 @@ def one(installation: Cluster) -> Finding:
         (called(), WARNING, "nothing renews the served certificate, which expires in "),
         (called(pem=DUE), ERROR, "nothing renews the served certificate, which expires in 9 days"),
         (called(pem=EXPIRED.certificate), ERROR, "nothing renews the served certificate, which expired "),
-        (called(pem=None), WARNING, "`placement-webhook certs status` shows how long it lasts"),
+        (called(pem=None), WARNING, "nothing renews the certificate; no endpoint can be reached"),
     ],
 )
 def test_a_missing_controller_is_as_severe_as_the_certificate_is_old(

@@ -39,6 +39,7 @@ from webhook.doctor.registry import CHECKS
 from webhook.doctor.sample_pods import User, named_in_the_canary, reason_not_enforced, sample_pod
 from webhook.doctor.source import Source
 from webhook.kube.release import Release
+from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_set import PolicySet
 
 PODS = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
@@ -318,7 +319,8 @@ def test_servers_without_a_budget_are_found() -> None:
 
 
 def test_missed_pods_are_named_and_counted() -> None:
-    missed = tuple(MissedPod("team-a", f"web-{n}", Owner("Deployment", "web"), "", "training") for n in range(10))
+    owner, policy = Owner("Deployment", "web"), built_in_policy()
+    missed = tuple(MissedPod("team-a", f"web-{n}", owner, "", policy, "training") for n in range(10))
     (finding,) = found(make_installation(missed=missed, missed_count=4000), "missed-pods")
     assert finding.where.endswith("team-a/web-9 and 3990 more")
     assert finding.remedy.startswith("`kubectl rollout restart deployment/web -n team-a`; ")

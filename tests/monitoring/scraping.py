@@ -85,7 +85,7 @@ def serving(folder: Path, tls_dir: Path, *arguments: str) -> Iterator[Replica]:
     """Run `serve` with these arguments on free ports."""
     folder.mkdir()
     log = folder / "serve.log"
-    flags = [f"--tls-dir={tls_dir}", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--log-format=json"]
+    flags = [f"--tls-dir={tls_dir}", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"]
     process = Process(Path(forked()), ["serve", *flags, f"--audit={folder / 'audit.jsonl'}", *arguments], log)
     try:
         process.wait_ready(lambda: b'"serving"' in log.read_bytes())

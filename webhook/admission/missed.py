@@ -2,38 +2,31 @@
 
 Such a pod was created while no replica answered and `failurePolicy` was `Ignore`, or before the webhook was registered.
 The mark is the annotation with name and revision of the policy (`Policy.policy_annotation`), which each admission
-writes. `missed_pod` judges one pod. Judging many again and again needs less: `Candidates` finds the few that can be
-missed, `created_pod` keeps of each what `missed` judges by.
+writes.
 """
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import orjson
-from msgspec.structs import replace
-
 from webhook.admission.evaluation import evaluate
-from webhook.admission.injection import Denied
-from webhook.admission.mutated_pod import Mutated
+from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.pod_content import PodContent
 from webhook.admission.registered_selection import Selection
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import pod_request
 from webhook.kube.names import DEFAULT_NAMESPACE, ENDED_PHASES
-from webhook.kube.pod.stored_pod import StoredPod
-from webhook.policy.exempt import owner_bucket, pod_shadow_reason
+from webhook.policy.exempt import pod_shadow_reason
 from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicySet
 
 JsonObject = Mapping[str, Any]
 
 _TEMPLATE_HASH = "pod-template-hash"
 _RESTARTED_BY_ROLLOUT = ("Deployment", "StatefulSet")
 _REPLACES_PODS = ("ReplicaSet", "ReplicationController")
-# No annotation has this key, so the bucket is that of the controller or the name.
-_NO_GANG = ""
 
 
 class Owner(NamedTuple):
@@ -48,17 +41,18 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MissedPod:
-    """A missed pod: `created` is its creation time in RFC 3339, empty if it is not known.
+    """A missed pod, and the `policy` that it lacks.
 
-    `rules` are the rules that would change the pod. `denial` is the message if the policy denies the pod; empty if it
-    does not.
+    `created` is its creation time in RFC 3339, empty if it is not known. `rules` are the rules that would change the
+    pod. `denial` is the message if the policy denies the pod; empty if it does not.
     """
 
     namespace: str
     name: str
     owner: Owner | None
     created: str
-    workload_type: str
+    policy: Policy
+    workload_type: str = ""
     rules: tuple[str, ...] = ()
     denial: str = ""
 
@@ -93,41 +87,22 @@ class Scope(NamedTuple):
 NO_SCOPE = Scope({}, {})
 
 
-class Candidates(NamedTuple):
-    """The pods of a namespace that can be missed under one policy: without its mark, and with a workload type.
+def is_candidate(pod: JsonObject, policy: Policy, scope: Scope) -> bool:
+    """Return false if `pod`, of the namespace `scope`, is certainly not missed. This is cheap: most pods are not.
 
-    `mark` and `type_key` are annotations. `has_default_type`: the namespace has a default workload type, or is not
-    known.
+    A pod with the mark, without a workload type, that has ended, is being deleted or was created on a node is not
+    missed.
     """
-
-    mark: str
-    type_key: str
-    has_default_type: bool
-
-    @classmethod
-    def of(cls, policy: Policy, scope: Scope | None) -> "Candidates":
-        """Return the candidates of `policy` in the namespace `scope`; None: it is not known."""
-        type_key = policy.keys.workload_type
-        return cls(policy.policy_annotation, type_key, scope is None or type_key in scope.annotations)
-
-    def include(self, pod: JsonObject) -> bool:
-        """Return false if `pod` is certainly not missed. This is cheap: most pods are not candidates.
-
-        A pod that has ended, is being deleted or was created on a node is not missed.
-        """
-        metadata = pod.get("metadata")
-        if not isinstance(metadata, dict) or not isinstance(pod.get("spec"), dict):
-            return False
-        annotations = metadata.get("annotations") or {}
-        if not isinstance(annotations, dict) or self.mark in annotations or metadata.get("deletionTimestamp"):
-            return False
-        if self.type_key not in annotations and not self.has_default_type:
-            return False
-        return field(pod, "status", "phase") not in ENDED_PHASES and not created_on_node(pod)
-
-    def are_within(self, others: "Candidates") -> bool:
-        """Return whether each of them is one of `others`."""
-        return self[:2] == others[:2] and (others.has_default_type or not self.has_default_type)
+    metadata = pod.get("metadata")
+    if not isinstance(metadata, dict) or not isinstance(pod.get("spec"), dict):
+        return False
+    annotations, type_key = metadata.get("annotations") or {}, policy.keys.workload_type
+    if not isinstance(annotations, dict) or policy.policy_annotation in annotations:
+        return False
+    if type_key not in annotations and type_key not in scope.annotations:
+        return False
+    is_ending = metadata.get("deletionTimestamp") or field(pod, "status", "phase") in ENDED_PHASES
+    return not is_ending and not created_on_node(pod)
 
 
 def created_on_node(pod: JsonObject) -> bool:
@@ -145,83 +120,36 @@ def created_on_node(pod: JsonObject) -> bool:
     return any(isinstance(each, dict) and "f:nodeName" in each for each in fields)
 
 
-class CreatedPod(NamedTuple):
-    """The part of a pod that its judgement depends on, as it was sent: before it was bound and had a status.
-
-    `data` is JSON that is equal for the pods of one template. `name` is the generateName or the name. It matters only
-    for a pod without a controller, by `bucket`: the number by which a canary that knows no gangs includes it.
-    """
-
-    namespace: str
-    data: bytes
-    name: str
-    bucket: int
-
-
-def created_pod(pod: JsonObject) -> CreatedPod | None:
-    """Return the pod as it was created; None if it is malformed."""
-    stored, metadata = StoredPod.of(pod), pod["metadata"]
-    if stored is None:
-        return None
-    view = stored.view
-    data = replace(view, spec=replace(view.spec, node_name=None)).created()
-    namespace = str(metadata.get("namespace") or DEFAULT_NAMESPACE)
-    name = str(metadata.get("generateName") or metadata.get("name") or "")
-    return CreatedPod(namespace, data, name, owner_bucket(pod, namespace, _NO_GANG))
-
-
-class Missed(NamedTuple):
-    """What a missed pod lacks, as in `MissedPod`."""
-
-    workload_type: str
-    rules: tuple[str, ...] = ()
-    denial: str = ""
-
-
-def missed(created: CreatedPod, scope: Scope, policy: Policy, selection: Selection) -> Missed | None:
-    """Return what a candidate that meets the conditions of `selection` lacks of `policy`; None if it is not missed.
-
-    `scope` is its namespace. Pods with equal `data` and `bucket` in one namespace have the same result.
-    """
-    if not selection.covers(created.namespace, scope.labels):
-        return None
-    pod = orjson.loads(created.data)
-    named = {"metadata": {**pod["metadata"], "name": created.name}}
-    # A pod for which the policy is not enforced gets no mark.
-    if not selection.selects(pod) or pod_shadow_reason(named, created.namespace, policy.spec) is not None:
-        return None
-    content = PodContent(pod_request(pod, created.namespace), scope.annotations)
-    try:
-        result = evaluate(content, policy)
-    except InvalidInput:
-        return None
-    if isinstance(result, Mutated):
-        rules = tuple(rule.name for rule in result.injection.rules if rule.edits)
-        return Missed(result.injection.workload_type, rules)
-    if isinstance(result, Denied):
-        return Missed(result.workload_type or "", denial=result.denial.message)
-    return None
-
-
-def missed_pod(pod: JsonObject, scope: Scope, policy: Policy, selection: Selection) -> MissedPod | None:
+def missed_pod(
+    pod: JsonObject, policies: PolicySet, selection: Selection, scopes: Mapping[str, Scope]
+) -> MissedPod | None:
     """Return `pod`, a raw API object, if it was missed; None if it has the mark, or is none that the policy changes.
 
-    `scope` is its namespace.
+    `scopes` are the known namespaces.
     """
-    if not Candidates.of(policy, scope).include(pod) or not selection.meets_conditions(pod):
+    namespace = str(field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE)
+    known, scope = scopes.get(namespace), scopes.get(namespace, NO_SCOPE)
+    policy = policies.of_namespace(namespace, None if known is None else scope.labels)
+    if not is_candidate(pod, policy, scope) or not selection.covers(namespace, scope.labels):
         return None
-    created = created_pod(pod)
-    lacks = missed(created, scope, policy, selection) if created is not None else None
-    if created is None or lacks is None:
+    # A pod for which the policy is not enforced gets no mark.
+    is_enforced = pod_shadow_reason(pod, namespace, policy.spec) is None
+    if not (is_enforced and selection.selects(pod) and selection.meets_conditions(pod)):
+        return None
+    created = {**pod, "spec": {key: value for key, value in pod["spec"].items() if key != "nodeName"}}
+    try:
+        result = evaluate(PodContent(pod_request(created, namespace), scope.annotations), policy)
+    except InvalidInput:
+        return None
+    if isinstance(result, Bypassed):
         return None
     metadata = pod["metadata"]
-    return MissedPod(
-        created.namespace,
-        str(metadata.get("name") or ""),
-        owner_of(pod),
-        str(metadata.get("creationTimestamp") or ""),
-        *lacks,
-    )
+    name, created_at = str(metadata.get("name") or ""), str(metadata.get("creationTimestamp") or "")
+    found = MissedPod(namespace, name, owner_of(pod), created_at, policy)
+    if isinstance(result, Denied):
+        return replace(found, workload_type=result.workload_type or "", denial=result.denial.message)
+    rules = tuple(rule.name for rule in result.injection.rules if rule.edits)
+    return replace(found, workload_type=result.injection.workload_type, rules=rules)
 
 
 def owner_of(pod: JsonObject) -> Owner | None:

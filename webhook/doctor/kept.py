@@ -4,16 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
+from webhook.admission.missed import MissedPod, Scope, missed_pod
 from webhook.admission.registered_selection import Selection
 from webhook.doctor.check import MOST_NAMED
 from webhook.doctor.cluster import Cluster, listed, name_of, texts
-from webhook.doctor.sample_pods import reason_not_enforced
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import VARIABLE_PREFIX, containers_of
 from webhook.documents import documents
 from webhook.documents.documents import JsonObject
-from webhook.kube.names import DEFAULT_NAMESPACE, MIRROR_POD_ANNOTATION
+from webhook.kube.names import MIRROR_POD_ANNOTATION
 from webhook.policy.policy_set import PolicySet
 
 Shape = Mapping[str, Any]
@@ -107,11 +106,7 @@ class PodsRead:
             return
         if self.selection.pods:
             self.selects_a_pod = bool(self.selects_a_pod) or self.selection.selects(pod)
-        namespace = str(documents.field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE)
-        scope = self.scopes.get(namespace)
-        policy = self.policies.of_namespace(namespace, None if scope is None else scope.labels)
-        missed = missed_pod(pod, scope or NO_SCOPE, policy, self.selection)
-        if missed is not None and reason_not_enforced(policy, pod, namespace) is None:
+        if (missed := missed_pod(pod, self.policies, self.selection, self.scopes)) is not None:
             self.missed_count += 1
             if len(self.missed) < MOST_NAMED:
                 self.missed.append(missed)

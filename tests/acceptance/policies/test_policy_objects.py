@@ -114,7 +114,7 @@ def server(cluster: Cluster, tmp_path: Path) -> Iterator[Server]:
 def serving(folder: Path, replica: str) -> Iterator[Object]:
     """Run a replica with the certificate, the policy and the kubeconfig in `folder`; yield its addresses."""
     arguments = [f"--tls-dir={folder}", f"--policy={folder / 'policy.yaml'}", "--policy-source=crd", "--no-events"]
-    arguments += [f"--kubeconfig={folder / 'kubeconfig'}", f"--audit={folder / replica}.jsonl", "--log-format=json"]
+    arguments += [f"--kubeconfig={folder / 'kubeconfig'}", f"--audit={folder / replica}.jsonl"]
     arguments += ["--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"]
     with (folder / f"{replica}.log").open("wb") as log:
         process = subprocess.Popen([forked(), "serve", *arguments], stderr=log)

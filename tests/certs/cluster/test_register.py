@@ -1,8 +1,7 @@
-"""`certs register` and `certs status` against a real API server."""
+"""`certs register` against a real API server."""
 
 import asyncio
 import base64
-import json
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -31,7 +30,6 @@ from tests.support.tls.certificates import (
     ALL_EXPIRED,
     ENCRYPTED_KEY,
     OTHER,
-    ca_of,
     make_artifacts,
     server_of,
 )
@@ -339,121 +337,3 @@ def test_the_rights_of_the_certs_controller_are_enough_for_register_and_no_more(
         refused = certs("register", "--kubeconfig", kubeconfig, "--skip-probe", flag, "another")
         assert refused.code == 2
         assert "403" in refused.errors
-
-
-def test_status_of_a_registered_webhook(registry: Registry) -> None:
-    registry.register("--skip-probe")
-    reported = registry.run("status", "-o", "json")
-    assert reported.code == 0
-    report = json.loads(reported.output)
-    assert report["healthy"] is True
-    assert [place["place"] for place in report["places"]] == [
-        f"Secret {registry.cluster.namespace}/placement-webhook-tls"
-    ]
-    names = [f"{objects}.placement.maip.mxsf.io" for objects in ("pods", "workloads", "namespaces", "policies")]
-    assert [webhook["name"] for webhook in report["webhooks"]] == names
-    assert {webhook["caBundle"][0]["sha256"] for webhook in report["webhooks"]} == {report["places"][0]["ca"]["sha256"]}
-
-
-def test_status_of_an_empty_cluster(registry: Registry) -> None:
-    reported = registry.run("status")
-    assert reported.code == 2
-    assert "tls.crt: Required value" in reported.errors
-
-
-def test_status_reports_a_ca_bundle_without_the_ca(registry: Registry, tmp_path: Path) -> None:
-    registry.register("--skip-probe")
-    issued(tmp_path, registry.service_name)
-    reported = registry.run("status", "--dir", tmp_path)
-    assert reported.code == 2
-    problems = reported.errors.splitlines()
-    assert len(problems) == 4
-    for index, problem in enumerate(problems):
-        place = f"MutatingWebhookConfiguration {CONFIGURATION}: webhooks[{index}]"
-        assert problem.startswith(f"wrong: directory {tmp_path}: {place}")
-        assert "must hold the CA of tls.crt" in problem
-
-
-def registered_at(registry: Registry, port: int, held: Artifacts, folder: Path, webhooks: int = 1) -> None:
-    """Register the certificates for this port of loopback, in a configuration with this number of webhooks."""
-    store.write(folder, held)
-    registry.register("--dir", folder, "--url", f"https://127.0.0.1:{port}/mutate", "--skip-probe", "--force")
-    configuration = registry.configuration
-    first = configuration["webhooks"][0]
-    configuration["webhooks"] = [first | {"name": f"n{number}.example.com"} for number in range(webhooks)]
-    registry.cluster.client.replace(configuration)
-
-
-HELD = make_artifacts(dns_names=("localhost",), ip_addresses=("127.0.0.1",))
-
-
-def test_status_compares_what_is_served_with_each_ca_bundle(registry: Registry, tmp_path: Path) -> None:
-    with tls_server(server_of(HELD)) as port:
-        registered_at(registry, port, HELD, tmp_path, webhooks=3)
-        reported = registry.run("status", "-o", "json")
-        shown = registry.run("status")
-    found = json.loads(reported.output)
-    assert (reported.code, found["problems"]) == (0, [])
-    served = [webhook["served"] for webhook in found["webhooks"]]
-    assert [(each["endpoint"], each["reachable"], each["trusted"]) for each in served] == [
-        (f"127.0.0.1:{port}", True, True)
-    ] * 3
-    assert served[0]["certificate"]["dnsNames"] == ["localhost"]
-    assert served[0]["certificate"]["sha256"] == found["places"][0]["certificate"]["sha256"]
-    assert shown.code == 0
-    assert f"at 127.0.0.1:{port}" in shown.output
-    assert "  API servers  trusted: TLSv1.3, certificate valid for 127.0.0.1" in shown.output
-
-
-@pytest.mark.parametrize(
-    ("served", "why"),
-    [
-        pytest.param(
-            make_artifacts(ip_addresses=("127.0.0.1",)), "unable to get local issuer certificate", id="of another CA"
-        ),
-        pytest.param(
-            make_artifacts(ca=ca_of(HELD)), "IP address mismatch, certificate is not valid for '127.0.0.1'", id="name"
-        ),
-    ],
-)
-def test_status_reports_a_server_that_api_servers_do_not_trust(
-    registry: Registry, tmp_path: Path, served: Artifacts, why: str
-) -> None:
-    with tls_server(server_of(served)) as port:
-        registered_at(registry, port, HELD, tmp_path)
-        reported = registry.run("status")
-    assert reported.code == 2
-    place = f'MutatingWebhookConfiguration {CONFIGURATION}: webhooks[0]: Invalid value: "127.0.0.1:{port}"'
-    assert f"wrong: {place}; serves a certificate that API servers do not trust: " in reported.errors
-    assert why in reported.errors
-    assert "  API servers  not trusted: " in reported.output
-
-
-def test_status_with_a_server_that_is_not_reachable(registry: Registry, tmp_path: Path) -> None:
-    registered_at(registry, closed_port(), HELD, tmp_path)
-    assert "is not reachable from here (Connection refused)" in registry.run("status").output
-    assert registry.run("status").code == 0
-    required = registry.run("status", "--require-probe")
-    assert required.code == 2
-    assert "is not reachable: Connection refused; check that the server runs" in required.errors
-    assert "served" not in registry.run("status", "--skip-probe").output
-
-
-def test_status_probes_another_address_under_the_name_that_api_servers_verify(
-    registry: Registry, tmp_path: Path
-) -> None:
-    with tls_server(server_of(HELD)) as port:
-        registered_at(registry, closed_port(), HELD, tmp_path)
-        reported = registry.run("status", "--endpoint", f"127.0.0.1:{port}", "--require-probe")
-    assert (reported.code, reported.errors) == (0, "")
-
-
-def test_status_of_an_issuer_without_ca_crt(registry: Registry, tmp_path: Path) -> None:
-    """cert-manager stores none for an ACME issuer. The caBundle decides."""
-    with tls_server(server_of(HELD)) as port:
-        registered_at(registry, port, HELD, tmp_path)
-        data = {"data": {"ca.crt": ""}}
-        registry.cluster.client.patch("Secret", "placement-webhook-tls", data, namespace=registry.cluster.namespace)
-        reported = registry.run("status")
-    assert (reported.code, reported.errors) == (0, "")
-    assert "  key          matches the certificate\n" in reported.output

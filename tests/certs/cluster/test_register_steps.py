@@ -252,7 +252,7 @@ def test_what_the_caller_can_correct_exits_2_and_any_other_failure_1(
 ) -> None:
     api.refuses = status
 
-    outcome = run_here("certs", "status", "--kubeconfig", api.kubeconfig(tmp_path))
+    outcome = run_here("certs", "rotate", "--timeout-seconds", "0", "--kubeconfig", api.kubeconfig(tmp_path))
 
     assert outcome.code == code
     assert outcome.errors.startswith(f"Error: GET {SECRET}: {status} ")

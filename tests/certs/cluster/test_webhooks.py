@@ -3,7 +3,6 @@
 import base64
 import copy
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import yaml
 
 from certs import registration
 from certs.cluster.register import Registration
-from certs.cluster.status import as_text, report
 from certs.registration import Target
 from certs.webhook_rules import NAMESPACES, PODS, POLICIES, WORKLOADS, WebhookRules
 from tests.support.programs.command import Run
@@ -122,17 +120,6 @@ def test_rules_that_are_those_of_the_policy_are_not_patched() -> None:
         registration.changed_rules(registration.manifest(Target()), MINE),
     )
     assert changed == configuration
-
-
-def test_status_names_the_webhooks_that_are_missing() -> None:
-    facts = report([], of_an_earlier_version(), NOW, timedelta(days=30))
-
-    assert facts["missingWebhooks"] == [WORKLOADS, NAMESPACES, POLICIES]
-    assert facts["healthy"] is True
-    assert f"webhook {WORKLOADS}\n  not registered; `placement-webhook certs register` adds it\n" in as_text(
-        facts, of_an_earlier_version()
-    )
-    assert report([], registration.manifest(Target()), NOW, timedelta(days=30))["missingWebhooks"] == []
 
 
 def test_manifest_prints_what_register_creates(certs: Run, tmp_path: Path) -> None:

@@ -114,9 +114,7 @@ def post(served: Served, tls_dir: Path, body: bytes) -> dict[str, Any]:
 
 def test_a_server_answers_audits_and_stops_on_sigterm(tls_dir: Path, tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
-    with serving(
-        tls_dir, "--audit", log, "--cluster", write_cluster(tmp_path), PLACEMENT_WEBHOOK_REPLICA="replica-7"
-    ) as served:
+    with serving(tls_dir, "--audit", log, "--cluster", write_cluster(tmp_path), POD_NAME="replica-7") as served:
         response = post(served, tls_dir, REVIEW)
         with urllib.request.urlopen(served.admin_url + "/readyz", timeout=30) as ready:
             assert ready.read() == b"ok\n"
@@ -136,8 +134,7 @@ def test_a_server_answers_audits_and_stops_on_sigterm(tls_dir: Path, tmp_path: P
 
 def test_audit_files_that_are_dropped_are_logged_and_counted(tls_dir: Path, tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
-    limits = ("--audit-max-bytes", 1, "--audit-backups", 1, "--audit-max-total-bytes", 1)
-    with serving(tls_dir, "--audit", log, *limits) as served:
+    with serving(tls_dir, "--audit", log, "--audit-max-total-bytes", 1) as served:
         for _ in range(4):
             post(served, tls_dir, REVIEW)
         with urllib.request.urlopen(served.admin_url + "/metrics", timeout=30) as answer:
@@ -252,16 +249,10 @@ def test_the_audit_log_is_standard_output_by_default(tls_dir: Path) -> None:
             id="a port beyond all",
         ),
         pytest.param(
-            ("--tls-dir", "t", "--grace-seconds", "-1"),
+            ("--tls-dir", "t", "--shutdown-delay-seconds", "-1"),
             {},
-            "Error: Invalid value for '--grace-seconds': -1.0 is not in the range x>=0.",
+            "Error: Invalid value for '--shutdown-delay-seconds': -1.0 is not in the range x>=0.",
             id="a time that is past",
-        ),
-        pytest.param(
-            ("--tls-dir", "t", "--max-body-bytes", "10"),
-            {},
-            "Error: Invalid value for '--max-body-bytes': 10 is not in the range x>=1024.",
-            id="no room for a body",
         ),
         pytest.param(
             ("--tls-dir", "t", "--log-level", "loud"),
@@ -277,9 +268,9 @@ def test_the_audit_log_is_standard_output_by_default(tls_dir: Path) -> None:
         ),
         pytest.param(
             (),
-            {"TLS_DIR": "t", "LOG_FORMAT": "xml"},
-            "Error: Invalid value for '--log-format': 'xml' is not one of 'auto', 'text', 'json'.",
-            id="a bad format in the environment",
+            {"TLS_DIR": "t", "LOG_LEVEL": "loud"},
+            "Error: Invalid value for '--log-level': 'loud' is not one of 'debug', 'info', 'warning', 'error'.",
+            id="a bad level in the environment",
         ),
         pytest.param(
             ("--tls-dir", "t"),
@@ -333,15 +324,9 @@ def test_a_flag_for_the_view_wins_over_the_environment(
 @pytest.mark.parametrize(
     ("flag", "value", "range_"),
     [
-        ("--audit-max-bytes", "-1", "x>=0"),
-        ("--audit-backups", "0", "x>=1"),
         ("--audit-max-total-bytes", "0", "x>=1"),
-        ("--max-body-bytes", "1023", "x>=1024"),
-        ("--max-connections", "0", "x>=1"),
         ("--max-connections-per-address", "0", "x>=1"),
-        ("--read-timeout-seconds", "-0.5", "x>=0"),
         ("--shutdown-delay-seconds", "-0.5", "x>=0"),
-        ("--grace-seconds", "-0.5", "x>=0"),
     ],
 )
 def test_a_number_outside_its_range_is_rejected(run: Run, flag: str, value: str, range_: str) -> None:
@@ -386,82 +371,71 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     return found
 
 
-def test_defaults_are_those_of_the_documents(run: Run, started: Started) -> None:
+def test_defaults_are_those_of_the_documents(run: Run, started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
     """docs/operations.md names them."""
-    assert run("serve", "--tls-dir", "t", "--replica", "r").code == 0
+    monkeypatch.setenv("POD_NAME", "r")
+    assert run("serve", "--tls-dir", "t").code == 0
 
     assert started.settings == Settings(Path("t"), replica="r")
     assert started.audit == {
         "path": "-",
         "max_bytes": 104_857_600,
         "backups": 10,
-        "max_total_bytes": None,
+        "max_total_bytes": 4_294_967_296,
         "replica": "r",
     }
 
 
-def test_each_flag_sets_its_own_setting(run: Run, started: Started) -> None:
+def test_each_flag_sets_its_own_setting(run: Run, started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POD_NAME", "r")
     settings = {
         "listen": "127.0.0.1:1",
         "admin-listen": "127.0.0.1:2",
-        "max-body-bytes": 1024,
-        "max-connections": 2,
         "max-connections-per-address": 1,
-        "read-timeout-seconds": 3,
         "server-name": "webhook.example.com",
         "shutdown-delay-seconds": 4,
-        "grace-seconds": 0,
     }
-    audit = {"": "a.jsonl", "-max-bytes": 0, "-backups": 1, "-max-total-bytes": 7}
+    audit = {"": "a.jsonl", "-max-total-bytes": 400}
     flags = {f"--{name}": value for name, value in settings.items()} | {
         f"--audit{name}": value for name, value in audit.items()
     }
     arguments = [each for flag in flags.items() for each in flag]
 
-    assert run("serve", "--tls-dir", "t", "--replica", "r", *arguments).code == 0
+    assert run("serve", "--tls-dir", "t", *arguments).code == 0
 
     assert started.settings == Settings(
         tls_dir=Path("t"),
         listen=Address("127.0.0.1", 1),
         admin_listen=Address("127.0.0.1", 2),
-        max_body_bytes=1024,
-        max_connections=2,
         max_connections_per_address=1,
-        read_timeout_seconds=3,
         server_name="webhook.example.com",
         shutdown_delay_seconds=4,
-        grace_seconds=0,
         replica="r",
     )
     assert started.audit == {
         "path": "a.jsonl",
-        "max_bytes": 0,
-        "backups": 1,
-        "max_total_bytes": 7,
+        "max_bytes": 50,
+        "backups": 4,
+        "max_total_bytes": 400,
         "replica": "r",
     }
 
 
 @pytest.mark.parametrize(
-    ("flags", "pod_name", "replica"),
-    [
-        pytest.param(("--replica", "given"), "pod", "given", id="the flag first"),
-        pytest.param((), "pod", "pod", id="then the pod"),
-        pytest.param((), "", "host", id="then the host"),
-    ],
+    ("pod_name", "replica"),
+    [pytest.param("pod", "pod", id="the pod"), pytest.param("", "host", id="else the host")],
 )
 def test_the_replica_is_named_after(
     run: Run,
     started: Started,
     monkeypatch: pytest.MonkeyPatch,
-    flags: tuple[str, ...],
     pod_name: str,
     replica: str,
 ) -> None:
     monkeypatch.setenv("POD_NAME", pod_name)
     monkeypatch.setattr(socket, "gethostname", lambda: "host")
 
-    assert run("serve", "--tls-dir", "t", *flags).code == 0
+    assert run("serve", "--tls-dir", "t").code == 0
 
     assert started.settings == Settings(Path("t"), replica=replica)
 

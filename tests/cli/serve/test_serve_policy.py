@@ -26,7 +26,7 @@ def test_sighup_reads_the_file_and_the_admin_port_says_what_is_in_force(tmp_path
     write_certificate(tmp_path)
     path = tmp_path / "policy.yaml"
     path.write_text(text("first"))
-    flags = ["--listen", LOOPBACK, "--admin-listen", LOOPBACK, "--log-format", "json"]
+    flags = ["--listen", LOOPBACK, "--admin-listen", LOOPBACK]
     command = [forked(), "serve", "--tls-dir", str(tmp_path), "--policy", str(path), *flags]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None

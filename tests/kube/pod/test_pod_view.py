@@ -18,7 +18,6 @@ from tests.support.random.random_pods import pods
 from tests.support.requests import facts_of
 from tests.support.servers.server import make_work_budget, review
 from webhook.admission.evaluation import evaluate
-from webhook.admission.missed import created_pod
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.admission.recorded_pod import RecordedPod, read_part
@@ -30,7 +29,6 @@ from webhook.kube.api import admission
 from webhook.kube.api.admission import AdmissionRequest, parse_review
 from webhook.kube.pod import pod_view
 from webhook.kube.pod.pod_view import Container, PodMetadata, PodSpec, PodView
-from webhook.kube.pod.stored_pod import StoredPod
 from webhook.placement.scorer import PodSignature
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.rendering import Rendered
@@ -254,7 +252,6 @@ KEYS: dict[str, Callable[[PodView, Object], bytes | None]] = {
     "policy's result": lambda view, _: PodContent(AdmissionRequest(view=view), {}).data_without_containers,
     "pending pod": lambda view, _: content_of_view(view),
     "running pod": lambda view, _: view.running(),
-    "missed pod": lambda view, pod: (found := created_pod(StoredPod(view, content=pod))) and found.data,
     "recorded pod": lambda _, pod: orjson.dumps(read_part(pod, ())),
     "replay": lambda _, pod: replay_key_of(RecordedPod(pod)),
 }

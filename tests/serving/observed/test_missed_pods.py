@@ -1,7 +1,6 @@
 """The number of missed pods in a live view follows its objects, the policies in force and the registered webhook."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import pytest
@@ -30,22 +29,32 @@ class World:
         self.policies = PolicySet(default or policy_with())
         self.is_policy_known = True
         self.lists_again = 0
+        self.pods: dict[str, dict[str, Any]] = {}
         self.missed = MissedPods(lambda: self.policies, self.clock, lambda: self.is_policy_known, self._list_again)
         self.missed.select(SHIPPED)
         self.cache = ClusterCache(self.missed.note)
 
     def _list_again(self) -> None:
         self.lists_again += 1
+        self.cache.replace("Pod", list(self.pods.values()))
 
     def count(self) -> int:
-        """Return the count after the work that is left."""
-        self.missed.work()
+        """Return the count after the work that is left, and the list that is asked for."""
+        for _ in range(2):
+            self.missed.work()
         return self.missed.count
 
     def apply(self, event: str, pod: PodBuilder) -> int:
         """Apply a watch event and return the count after it."""
-        self.cache.apply("Pod", event, pod.obj())
+        self.note(event, pod.obj())
         return self.count()
+
+    def note(self, event: str, pod: dict[str, Any]) -> None:
+        """Apply a watch event."""
+        self.pods[pod["metadata"]["name"]] = pod
+        if event == "DELETED":
+            del self.pods[pod["metadata"]["name"]]
+        self.cache.apply("Pod", event, pod)
 
     def put_namespace(self, name: str, labels: dict[str, str] | None = None, **annotations: str) -> None:
         given = {f"{DOMAIN}/{key.replace('_', '-')}": value for key, value in annotations.items()}
@@ -87,7 +96,7 @@ def test_the_order_of_the_first_lists_does_not_matter(
         if each == "namespaces":
             world.put_namespace("team-a", {"team": "a"})
         elif each == "pods":
-            world.cache.apply("Pod", "ADDED", TRAINER.node_name("node").obj())
+            world.note("ADDED", TRAINER.node_name("node").obj())
         else:
             others = [policy_with(mode=of_team, namespaceSelector=TEAM_A)]
             world.policies, world.is_policy_known = PolicySet.of(world.policies.default, others), True
@@ -107,14 +116,16 @@ def test_no_pod_counts_before_the_policies_and_the_webhook_are_known() -> None:
     assert missed.count == 0
 
 
-def test_a_changed_policy_counts_the_pods_again() -> None:
+def test_a_changed_policy_counts_the_pods_again_at_most_every_ten_minutes() -> None:
     world = World(policy_with(mode="shadow"))
     assert world.apply("ADDED", TRAINER) == 0
 
     world.policies = PolicySet(policy_with())
     assert world.count() == 1
     world.policies = PolicySet(policy_with(mode="shadow"))
-    assert world.count() == 0
+    assert (world.count(), world.lists_again) == (1, 1)
+    world.clock.seconds += 600
+    assert (world.count(), world.lists_again) == (0, 2)
 
 
 def test_a_changed_canary_counts_the_owners_that_it_adds() -> None:
@@ -126,6 +137,7 @@ def test_a_changed_canary_counts_the_owners_that_it_adds() -> None:
     counts = []
     for percent in (20, 60, 100, 20):
         world.policies = PolicySet(policy_with(canaryPercent=percent))
+        world.clock.seconds += 600
         counts.append(world.count())
     assert 0 < counts[0] < counts[1] < counts[2] == 40
     assert counts[3] == counts[0]
@@ -148,10 +160,21 @@ def test_changed_defaults_of_a_namespace_list_the_pods_again() -> None:
     assert (world.apply("ADDED", pod), world.lists_again) == (0, 0)
 
     world.put_namespace("team-a", workload_type="training")
-    assert (world.count(), world.lists_again) == (0, 1)
-    assert world.apply("ADDED", pod) == 1
+    assert (world.count(), world.lists_again) == (1, 1)
+    world.clock.seconds += 600
     world.put_namespace("team-a")
-    assert (world.count(), world.lists_again) == (0, 1)
+    assert (world.count(), world.lists_again) == (0, 2)
+
+
+def test_changes_of_a_namespace_that_no_pod_is_judged_by_list_no_pods() -> None:
+    world = World()
+    world.put_namespace("team-a")
+    world.apply("ADDED", TRAINER)
+    world.put_namespace("team-a", {"owner": "b"})
+    world.put_namespace("team-b", workload_type="training")
+    world.cache.apply("Namespace", "DELETED", {"metadata": {"name": "team-b"}})
+
+    assert (world.count(), world.lists_again) == (1, 0)
 
 
 def test_pods_are_listed_again_at_most_every_ten_minutes() -> None:
@@ -163,7 +186,7 @@ def test_pods_are_listed_again_at_most_every_ten_minutes() -> None:
         world.missed.work()
         assert world.lists_again <= 1 + minutes // 10
         world.clock.seconds += 60
-    assert world.lists_again == 2
+    assert world.lists_again == 3
 
 
 def test_pods_of_a_namespace_that_the_registered_webhook_excludes_do_not_count() -> None:
@@ -174,6 +197,7 @@ def test_pods_of_a_namespace_that_the_registered_webhook_excludes_do_not_count()
     world.missed.select(Selection.of({"namespaceSelector": {"matchLabels": {"placement": "on"}}}))
     assert world.count() == 0
     world.put_namespace("team-a", {"placement": "on"})
+    world.clock.seconds += 600
     assert world.count() == 1
 
 
@@ -191,8 +215,7 @@ def test_changed_conditions_list_the_pods_again() -> None:
 
     condition = {"name": "not-the-trainer", "expression": "object.metadata.name != 'trainer'"}
     world.missed.select(Selection.of({"matchConditions": [condition]}))
-    assert (world.count(), world.lists_again) == (1, 1)
-    assert world.apply("ADDED", TRAINER) == 0
+    assert (world.count(), world.lists_again) == (0, 1)
 
 
 def test_a_missed_pod_counts_until_it_is_deleted() -> None:
@@ -242,26 +265,26 @@ def test_a_pod_that_was_not_missed_does_not_count(pod: PodBuilder) -> None:
 
 def test_the_defaults_of_a_namespace_count_if_they_are_listed_after_the_pods() -> None:
     pod, world = make_pod("trainer").namespace("team-a").gpu(1), World()
-    world.cache.apply("Pod", "ADDED", pod.obj())
+    world.note("ADDED", pod.obj())
     world.put_namespace("team-a", workload_type="training")
-    world.missed.work()
 
-    assert world.missed.count == 1
+    assert (world.count(), world.lists_again) == (1, 1)
     assert world.apply("DELETED", pod) == 0
 
 
 def test_a_list_without_the_pod_ends_its_count() -> None:
     world = World()
     world.apply("ADDED", TRAINER)
+    world.pods.clear()
     world.cache.replace("Pod", [])
 
     assert world.missed.count == 0
 
 
-def test_templates_are_evaluated_for_some_milliseconds_at_a_time() -> None:
+def test_pods_are_judged_for_some_milliseconds_at_a_time() -> None:
     world = World()
     for number in range(3):
-        world.cache.apply("Pod", "ADDED", make_pod(f"p{number}").annotate(TYPE, "training").gpu(number + 1).obj())
+        world.note("ADDED", make_pod(f"p{number}").annotate(TYPE, "training").gpu(number + 1).obj())
     ticks = iter((0.0, 0.0, 0.004, 0.006))
     world.missed._monotonic_seconds = lambda: next(ticks)
     world.missed.work()
@@ -269,92 +292,44 @@ def test_templates_are_evaluated_for_some_milliseconds_at_a_time() -> None:
     assert world.missed.count == 2
 
 
-def test_a_template_counts_by_its_last_evaluation_until_the_next() -> None:
-    world = World()
-    for number in range(3):
-        world.apply("ADDED", make_pod(f"p{number}").annotate(TYPE, "training").gpu(number + 1))
-    world.policies = PolicySet(policy_with(mode="shadow"))
-    counts = []
-    for _ in range(5):
-        world.missed._monotonic_seconds = partial(next, iter((0.0, 0.0, 0.006)))
-        world.missed.work()
-        counts.append(world.missed.count)
-
-    # The first turn chooses the policy of the namespace.
-    assert counts == [3, 2, 1, 0, 0]
-
-
-def test_templates_beyond_the_bound_are_evaluated_as_they_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(missed_pods, "_MOST_BYTES", 0)
+def test_pods_beyond_the_bound_are_judged_as_they_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(missed_pods, "_MOST_WAITING", 1)
     world = World()
     world.missed.work()
-    world.cache.apply("Pod", "ADDED", TRAINER.obj())
-    assert (world.missed.count, world.lists_again) == (1, 0)
+    for name in ("a", "b", "c"):
+        world.note("ADDED", make_pod(name).annotate(TYPE, "training").gpu(1).obj())
 
-    world.policies = PolicySet(policy_with(mode="shadow"))
-    assert (world.count(), world.lists_again) == (1, 1)
-    assert world.apply("MODIFIED", TRAINER) == 0
-
-
-@pytest.mark.parametrize("more_bytes", [0, 1])
-def test_templates_of_16_mib_are_kept(more_bytes: int) -> None:
-    """Without its content, a template counts as before until its pods are listed again."""
-    small, world = World(), World()
-    small.apply("ADDED", TRAINER.annotate("padding", ""))
-    world.missed.work()
-    padding = "x" * (16 * 1024 * 1024 - small.missed._kept_bytes + more_bytes)
-    assert world.apply("ADDED", TRAINER.annotate("padding", padding)) == 1
-
-    world.policies = PolicySet(policy_with(mode="shadow"))
-
-    assert (world.count(), world.lists_again) == (more_bytes, more_bytes)
+    assert (world.missed.count, world.lists_again) == (2, 0)
+    assert (world.count(), world.lists_again) == (3, 0)
 
 
-def test_the_bound_is_for_the_templates_that_have_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pods_beyond_the_bound_are_listed_again_if_they_came_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(missed_pods, "_MOST_WAITING", 1)
     world = World()
-    world.apply("ADDED", TRAINER)
-    monkeypatch.setattr(missed_pods, "_MOST_BYTES", world.missed._kept_bytes)
-    world.apply("DELETED", TRAINER)
-    world.apply("ADDED", TRAINER)
-    world.policies = PolicySet(policy_with(mode="shadow"))
-
+    world.is_policy_known = False
+    for name in ("a", "b"):
+        world.note("ADDED", make_pod(name).annotate(TYPE, "training").gpu(1).obj())
     assert (world.count(), world.lists_again) == (0, 0)
 
-
-@pytest.mark.parametrize("pod", [TRAINER, TRAINER.annotate(MARK, "default@0123456789ab")], ids=["kept", "marked"])
-@pytest.mark.parametrize("is_known", [True, False])
-def test_a_namespace_without_pods_is_forgotten_if_it_is_gone_or_never_came(pod: PodBuilder, is_known: bool) -> None:
-    """The watch of pods can be later than that of namespaces."""
-    world = World()
-    if is_known:
-        world.put_namespace("team-a")
-        world.cache.apply("Namespace", "DELETED", {"metadata": {"name": "team-a"}})
-    world.apply("ADDED", pod)
-    assert world.missed._namespaces.keys() == {"team-a"}
-
-    world.apply("DELETED", pod)
-    assert world.missed._namespaces == {}
+    world.is_policy_known = True
+    assert (world.count(), world.lists_again) == (2, 1)
 
 
 def test_pods_that_came_before_their_namespace_are_listed_again_for_its_key_domain() -> None:
-    """Also if another pod, which was kept, has ended meanwhile."""
     world = World()
     other = "placement.example.org"
     world.policies = PolicySet.of(policy_with(), [policy_with(keyDomain=other, namespaceSelector=TEAM_A)])
     both = TRAINER.annotate(MARK, "default@0123456789ab").annotate(f"{other}/workload-type", "training")
-    world.apply("ADDED", both)
-    for event in ("ADDED", "DELETED"):
-        world.apply(event, make_pod("kept").namespace("team-a").gpu(1).annotate(TYPE, "training"))
+    assert world.apply("ADDED", both) == 0
+    world.clock.seconds += 600
     world.put_namespace("team-a", {"team": "a"})
 
-    assert (world.count(), world.lists_again) == (0, 1)
-    assert world.apply("MODIFIED", both) == 1
+    assert world.count() == 1
 
 
 def test_a_malformed_pod_does_not_count() -> None:
     world, malformed = World(), TRAINER.obj()
     broken: dict[str, Any] = {**malformed, "spec": {"containers": 1, "tolerations": 1}}
-    world.cache.apply("Pod", "ADDED", broken)
-    world.missed.work()
+    world.note("ADDED", broken)
 
-    assert world.missed.count == 0
+    assert world.count() == 0

@@ -1,6 +1,5 @@
 """The count of missed pods is that of the final state, in whatever order objects, policies and selectors arrived."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from tests.support.admission import DOMAIN, TYPE, policy_with
 from tests.support.effort import examples
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.servers.server import Clock
-from webhook.admission.missed import NO_SCOPE, Scope, missed_pod
+from webhook.admission.missed import Scope, missed_pod
 from webhook.admission.registered_selection import Selection
 from webhook.cluster.cache.object_key import Key
 from webhook.policy.policy_set import PolicySet
@@ -147,28 +146,22 @@ class World:
 
     def wanted(self) -> list[str]:
         """Return the pods that are missed, one by one."""
-        return [str(key) for key, pod in self.pods.items() if self._is_missed(key.namespace, pod)]
-
-    def _is_missed(self, namespace: str, pod: Mapping[str, Any]) -> bool:
-        scope = self.scopes.get(namespace)
-        policy = self.policies.of_namespace(namespace, scope.labels if scope else None)
-        return missed_pod(pod, scope or NO_SCOPE, policy, self.selection) is not None
+        found = (missed_pod(pod, self.policies, self.selection, self.scopes) for pod in self.pods.values())
+        return [f"{each.namespace}/{each.name}" for each in found if each is not None]
 
 
-@pytest.mark.parametrize("most_bytes", [16 * 1024 * 1024, 1500, 0])
+@pytest.mark.parametrize("most_waiting", [1000, 1, 0])
 @settings(max_examples=examples(100), deadline=None)
 @given(events=st.lists(EVENTS, min_size=8, max_size=40))
-def test_the_count_is_that_of_the_final_state(most_bytes: int, events: list[tuple[Any, ...]]) -> None:
+def test_the_count_is_that_of_the_final_state(most_waiting: int, events: list[tuple[Any, ...]]) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(missed_pods, "_MOST_BYTES", most_bytes)
+        patched.setattr(missed_pods, "_MOST_WAITING", most_waiting)
         world = World()
         for event in events:
             world.apply(*event)
         world.settle()
 
     assert world.missed.count == len(world.wanted()), world.wanted()
-    assert world.missed._kept_bytes <= most_bytes
-    assert world.missed._namespaces.keys() <= world.scopes.keys() | {key.namespace for key in world.pods}
 
 
 def test_the_pods_and_policies_of_the_events_differ_in_what_is_missed() -> None:

@@ -194,9 +194,7 @@ def test_serve_uses_the_last_file_as_the_last_value_of_each_flag(tmp_path: Path)
     first, last = (tmp_path / name for name in ("absent.yaml", "last.yaml"))
     last.write_bytes(text(document("last", unknown=1)))
 
-    outcome = run_alone(
-        "serve", "--tls-dir", tmp_path, "--policy", first, "--policy", last, "--no-cluster", "--log-format", "json"
-    )
+    outcome = run_alone("serve", "--tls-dir", tmp_path, "--policy", first, "--policy", last, "--no-cluster")
 
     warning, *errors = outcome.errors.splitlines()
     logged = orjson.loads(warning)

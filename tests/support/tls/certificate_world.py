@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from cryptography import x509
+from cryptography.x509 import verification
 
 from certs import pem
-from certs.chain import distrust
 from certs.controller.reconciler import Memory
 from certs.inspection import Artifacts, Certificates, read_key_material
 from certs.names import server_names
@@ -153,4 +153,12 @@ def _pair(artifacts: Artifacts | None) -> x509.Certificate | None:
 
 
 def _trusts(bundle: Certificates, certificate: x509.Certificate, at: datetime) -> bool:
-    return distrust([certificate], bundle, at) is None
+    if not bundle:
+        return False
+    builder = verification.PolicyBuilder().store(verification.Store(list(bundle))).time(at)
+    verifier = builder.build_server_verifier(x509.DNSName(RULES.names.dns_names[0]))
+    try:
+        verifier.verify(certificate, [])
+    except verification.VerificationError:
+        return False
+    return True

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 from rich.console import Console
 
 from certs.registration import Target
-from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
+from webhook.admission.missed import MissedPod, Scope, missed_pod
 from webhook.admission.registered_selection import Selection, selection_of_configuration
 from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.files import file_option, output_option, place_of, read_text
@@ -22,7 +22,6 @@ from webhook.cluster.cache.resources import Resource
 from webhook.cluster.snapshot import Namespace
 from webhook.documents.documents import JsonObject, field, parse
 from webhook.documents.field import InvalidInput, invalid
-from webhook.policy.policy import Policy
 from webhook.policy.policy_documents import accepted_policies
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.spec.document import API_VERSION, KIND
@@ -36,27 +35,26 @@ _PODS = Resource("Pod", "v1", "pods", "status.phase!=Succeeded,status.phase!=Fai
 _EXIT_CODE = 3
 
 
-class _Found(NamedTuple):
-    """A missed pod and the policy that it lacks, of several if `is_chosen`."""
-
-    pod: MissedPod
-    policy: Policy
-    is_chosen: bool
-
-
 class _Search:
     """The missed pods among those that `add` was given, after the namespaces, configurations and policies."""
 
     def __init__(self, policies: PolicySet) -> None:
-        self.found: list[_Found] = []
+        self.found: list[MissedPod] = []
         self.pods = 0
         self.undecided: Counter[str] = Counter()
         self.is_registered = False
         self._file = policies
         self._objects: dict[str, JsonObject] = {}
-        self._policies: PolicySet | None = None
+        self._policies: PolicySet | None = policies
         self._scopes: dict[str, Scope] = {}
         self._selection = Selection.shipped(Target().namespace)
+
+    @property
+    def policies(self) -> PolicySet:
+        """Return the policies of the file and the accepted objects that were added."""
+        if self._policies is None:
+            self._policies = accepted_policies(self._file, self._objects.values())
+        return self._policies
 
     def add(self, kind: str, content: JsonObject) -> None:
         """Take an object of one of the four kinds."""
@@ -75,14 +73,8 @@ class _Search:
 
     def _add_pod(self, content: JsonObject) -> None:
         self.pods += 1
-        namespace = str(field(content, "metadata", "namespace"))
-        scope = self._scopes.get(namespace)
-        if self._policies is None:
-            self._policies = accepted_policies(self._file, self._objects.values())
-        policy = self._policies.of_namespace(namespace, None if scope is None else scope.labels)
-        missed = missed_pod(content, scope or NO_SCOPE, policy, self._selection)
-        if missed is not None:
-            self.found.append(_Found(missed, policy, is_chosen=bool(self._policies.others)))
+        if (missed := missed_pod(content, self.policies, self._selection, self._scopes)) is not None:
+            self.found.append(missed)
             self.undecided.update(self._selection.undecided(content))
 
     def forget_pods(self) -> None:
@@ -148,11 +140,12 @@ def missed(
         echo("not known: the selectors of the registered webhook; those of deploy/base are assumed", err=True)
     for name, pods in search.undecided.items():
         echo(f"not known: whether the condition {name} excludes {pods} of these pods", err=True)
+    is_chosen = bool(search.policies.others)
     if output == "json":
         for each in search.found:
-            echo_json(_to_json(each))
+            echo_json(_to_json(each, is_chosen=is_chosen))
     else:
-        _print_text(search.found, search.pods, limit)
+        _print_text(search.found, search.pods, limit, is_chosen=is_chosen)
     ctx.exit(_EXIT_CODE if search.found else 0)
 
 
@@ -193,8 +186,8 @@ def _read_live(policies: tuple[Path, ...], kubeconfig: Path | None, context: str
     return search
 
 
-def _to_json(found: _Found) -> Mapping[str, Any]:
-    pod = found.pod
+def _to_json(pod: MissedPod, *, is_chosen: bool) -> Mapping[str, Any]:
+    """Return a missed pod; `is_chosen`: its policy is one of several."""
     return {
         "pod": f"{pod.namespace}/{pod.name}",
         "namespace": pod.namespace,
@@ -205,7 +198,7 @@ def _to_json(found: _Found) -> Mapping[str, Any]:
         "rules": list(pod.rules),
         "denied": pod.denial or None,
         "remedy": pod.remedy,
-        **({"policy": policy_to_json(found.policy)} if found.is_chosen else {}),
+        **({"policy": policy_to_json(pod.policy)} if is_chosen else {}),
     }
 
 
@@ -218,16 +211,16 @@ _COLUMNS = (
 )
 
 
-def _print_text(pods: list[_Found], looked_at: int, limit: int) -> None:
+def _print_text(pods: list[MissedPod], looked_at: int, limit: int, *, is_chosen: bool) -> None:
     console = text_console()
     if not pods:
         print_line(console, f"no pod was missed, of {looked_at}")
         return
-    print_table(console, _COLUMNS, map(_row, pods[:limit]))
+    print_table(console, _COLUMNS, (_row(each, is_chosen=is_chosen) for each in pods[:limit]))
     _print_rest(console, len(pods) - limit)
     print_line(console, "")
     print_line(console, f"{len(pods)} of {looked_at} pods were missed. What to do:")
-    remedies = Counter(each.pod.remedy for each in pods)
+    remedies = Counter(each.remedy for each in pods)
     for remedy, count in islice(remedies.items(), limit):
         print_line(console, f"  {remedy}" + (f"  # {count} pods" if count > 1 else ""))
     _print_rest(console, len(remedies) - limit)
@@ -238,8 +231,7 @@ def _print_rest(console: Console, count: int) -> None:
         print_line(console, f"and {count} more; -o json has all", "dim")
 
 
-def _row(found: _Found) -> Row:
-    pod = found.pod
+def _row(pod: MissedPod, *, is_chosen: bool) -> Row:
     what = f"would be denied: {pod.denial}" if pod.denial else ", ".join(pod.rules)
-    by = f"{found.policy.identity}: " if found.is_chosen else ""
+    by = f"{pod.policy.identity}: " if is_chosen else ""
     return Row((pod.namespace, pod.name, str(pod.owner or ""), pod.created, f"{by}{what}"))

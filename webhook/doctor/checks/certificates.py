@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from certs import pem
-from certs.chain import unfit_for_server
 from certs.cluster.probe import Called
 from certs.inspection import expires_soon, time_left
 from certs.names import names_of
@@ -75,8 +74,7 @@ def _of_served(place: str, called: Called, cluster: Cluster) -> Finding | None:
     if served.not_valid_after_utc <= cluster.now:
         return error(place, f"{serves} {left}", commands.renewal(cluster))
     if not called.trusted:
-        reason = unfit_for_server(served) or called.detail
-        what = f"{serves} API servers do not trust: {reason} (valid for {names_of(served)})"
+        what = f"{serves} API servers do not trust: {called.detail} (valid for {names_of(served)})"
         return error(place, what, commands.trust(cluster))
     if expires_soon(served, cluster.now):
         return warning(place, f"{serves} {left}", commands.renewal(cluster))
@@ -115,7 +113,7 @@ def _without_controller(cluster: Cluster) -> tuple[Severity, str]:
     """Return how severe it is that no controller runs, and what follows, by the served certificate that ends first."""
     served = [each.certificate for each in cluster.called if each.certificate]
     if not served:
-        what = "nothing renews the certificate; `placement-webhook certs status` shows how long it lasts"
+        what = "nothing renews the certificate; no endpoint can be reached from here, so its expiry is not known"
         return Severity.WARNING, what
     first = min(served, key=lambda each: each.not_valid_after_utc)
     what = f"nothing renews the served certificate, which {time_left(first.not_valid_after_utc, cluster.now)}"

@@ -12,7 +12,7 @@ from typing import IO
 
 from cryptography import x509
 
-from certs.chain import unfit_for_server
+from certs.inspection import unfit_for_server
 from certs.names import names_of
 from webhook.documents.field import InvalidInput, invalid
 

@@ -11,12 +11,11 @@ from pathlib import Path
 import click
 
 from certs.cluster.client import Cluster, configuration_named, secret_of
-from certs.cluster.status import rotation_line, rotation_of
 from certs.inspection import read_key_material
 from certs.names import ServerNames
 from certs.pki import CA_VALIDITY, SERVER_VALIDITY
-from certs.plan import Request, Rules
-from certs.registration import Target, endpoint_of, manifest, names_to_serve, parse_endpoint
+from certs.plan import Observed, Request, Rules, plan
+from certs.registration import Target, endpoint_of, manifest, names_to_serve, parse_endpoint, trusted_certificates
 from certs.secret import artifacts_in, is_owned, request_patch, requested_rotation
 from webhook.cli.commands.certs.certs_options import (
     SeveralValues,
@@ -167,8 +166,8 @@ def rotate(source: ClientConfig, target: Target, of_ca: bool, timeout_seconds: f
         before = await _requested(cluster, target, wanted)
         echo(f"{target.secret_place}: rotation requested: {wanted}")
         if timeout_seconds and not await _is_shown(cluster, target, wanted, before, timeout_seconds):
-            detail = "is not done in time; `placement-webhook certs status` shows the state, and the log of the "
-            raise InvalidInput([invalid(target.secret_place, str(wanted), f"{detail}certs controller the reason")])
+            detail = "is not done in time; the log of the certs controller has the reason"
+            raise InvalidInput([invalid(target.secret_place, str(wanted), detail)])
 
     run_in(source, work)
 
@@ -188,24 +187,33 @@ async def _requested(cluster: Cluster, target: Target, wanted: Request) -> JsonO
 async def _is_shown(
     cluster: Cluster, target: Target, wanted: Request, before: JsonObject, timeout_seconds: float
 ) -> bool:
-    """Print each state until the rotation is done; return false after the timeout."""
+    """Print each next step until the rotation is done; return false after the timeout."""
     deadline, shown = time.monotonic() + timeout_seconds, ""
     while True:
         now = datetime.now(UTC)
         secret = await cluster.read(secret_of(target))
         found = await cluster.read(configuration_named(target.configuration))
-        rotation = rotation_of(secret, [found] if found else [], now)
-        line = rotation_line(rotation) if rotation else "the Secret is gone, or has another owner"
-        if line != shown:
-            echo(line)
-            shown = line
         if secret is not None and _is_done(secret, before, wanted, now):
             server = read_key_material(artifacts_in(secret), now).pair.server
             echo(f"tls.crt is renewed, valid until {server.not_valid_after_utc:%Y-%m-%d}" if server else "")
             return True
+        line = _next_step(secret, found, now)
+        if line != shown:
+            echo(line)
+            shown = line
         if time.monotonic() > deadline:
             return False
         await asyncio.sleep(_POLL_SECONDS)
+
+
+def _next_step(secret: JsonObject | None, configuration: JsonObject | None, now: datetime) -> str:
+    """Return the next step of the controller, and the longest time that it waits before it with default settings."""
+    if secret is None or not is_owned(secret):
+        return "the Secret is gone, or has another owner"
+    held, bundles = artifacts_in(secret), trusted_certificates([configuration] if configuration else [])
+    names = read_key_material(held, now).pair.names
+    step = plan(Observed(held, bundles, requested=requested_rotation(secret)), Rules(names), now)
+    return f"next {step.action} within {step.wait.total_seconds():.0f} s: {'; '.join(step.reasons)}"
 
 
 def _is_done(secret: JsonObject, before: JsonObject, wanted: Request, now: datetime) -> bool:

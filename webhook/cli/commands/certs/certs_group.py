@@ -1,4 +1,4 @@
-"""`placement-webhook certs`: self-managed certificates, their registration in a cluster, and their status."""
+"""`placement-webhook certs`: self-managed certificates, their registration in a cluster, and their status in files."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -9,16 +9,14 @@ import click
 import yaml
 
 from certs import directory as store
-from certs.cluster.client import Cluster, configuration_named, secret_of
-from certs.cluster.probe import call_webhooks
+from certs.cluster.client import Cluster
 from certs.cluster.register import Registration
 from certs.cluster.register import register as register_in_cluster
-from certs.cluster.status import Place, as_text, report, rotation_of
 from certs.inspection import inspect
 from certs.plan import Action, Rules, carried_out, plan_at_once
 from certs.registration import Target
 from certs.registration import manifest as configuration_of
-from certs.secret import artifacts_in
+from certs.status import as_text, report
 from webhook.cli.commands.certs.certs_controller import controller, rotate
 from webhook.cli.commands.certs.certs_options import (
     SeveralValues,
@@ -30,20 +28,18 @@ from webhook.cli.commands.certs.certs_options import (
     url_option,
     webhook_rules_of,
 )
-from webhook.cli.inputs.files import PATH, PolicyFile, file_option, policy_option
+from webhook.cli.inputs.files import PATH, PolicyFile, file_option, output_option, policy_option
 from webhook.cli.output.program import SuggestingGroup
 from webhook.cli.output.terminal import echo, echo_json, echo_lines
-from webhook.documents.documents import JsonObject
 from webhook.watch.api_server import ClientConfig
 
 _DEFAULTS = Target()
-_ONE_PROBE = "--skip-probe and --require-probe are mutually exclusive; give one of them."
 _DONE = {Action.ISSUE: "issued", Action.RENEW: "renewed", Action.KEEP: "kept"}
 
 
 @click.group(cls=SuggestingGroup)
 def certs() -> None:
-    """Manage a CA and server certificate, their registration in a cluster, and their status."""
+    """Manage a CA and server certificate, their registration in a cluster, and their status in files."""
 
 
 certs.add_command(controller)
@@ -133,7 +129,7 @@ def register(
     if directory and (dns_names or ip_addresses):
         raise click.UsageError("--dir has a certificate with its names; leave --dns and --ip out.")
     if options["skip_probe"] and options["require_probe"]:
-        raise click.UsageError(_ONE_PROBE)
+        raise click.UsageError("--skip-probe and --require-probe are mutually exclusive; give one of them.")
     artifacts = store.read(directory) if directory else None
     names = names_given(dns_names, ip_addresses) if dns_names or ip_addresses else None
     # The other options have the names of its fields.
@@ -148,65 +144,30 @@ def register(
 
 
 @certs.command()
-@click.option("--dir", "directory", type=PATH, help="A directory of certificates.")
-@cluster_options
+@click.option("--dir", "directory", type=PATH, required=True, help="A directory of certificates.")
 @click.option(
     "--least-days",
     type=click.IntRange(min=0),
     show_default="30, or a sixth of the lifetime if that is less",
     help="Fewer days left are a problem.",
 )
-@click.option(
-    "--endpoint", metavar="HOST:PORT", help="Address to probe, such as a port-forward; default: those of the webhooks."
-)
-@click.option("--require-probe", is_flag=True, help="An endpoint that cannot be reached from here is a problem.")
-@click.option("--skip-probe", is_flag=True, help="Do not probe the endpoints.")
-@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def status(
-    directory: Path | None,
-    source: ClientConfig,
-    target: Target,
-    least_days: int | None,
-    endpoint: str | None,
-    require_probe: bool,
-    skip_probe: bool,
-    output: str,
-) -> None:
-    """Print the status of the certificates of a directory, a cluster, or both. Exit with 2 if there is a problem.
+@output_option
+def status(directory: Path, least_days: int | None, output: str) -> None:
+    """Print the status of the certificates of a directory. Exit with 2 if there is a problem.
 
-    The cluster is read if you set --kubeconfig, --context or --in-cluster, or if you leave out --dir. Then each webhook
-    of the configuration is called with a TLS handshake, as API servers do, and what it serves is compared with the
-    caBundle.
+    The certificates of a cluster are checked by `placement-webhook doctor`.
 
     \b
-    Examples:
-      placement-webhook certs status --kubeconfig ~/.kube/config
-      placement-webhook certs status --endpoint localhost:8443    # kubectl port-forward service/... 8443:443
+    Example:
+      placement-webhook certs status --dir tls
     """
-    if skip_probe and require_probe:
-        raise click.UsageError(_ONE_PROBE)
-    places = []
-    if directory:
-        places.append(Place(f"directory {directory}", store.read(directory), True, tuple(store.mode_errors(directory))))
-    found = None
-    if any((source.kubeconfig, source.context, source.in_cluster)) or not directory:
-
-        async def work(cluster: Cluster) -> list[JsonObject | None]:
-            return [await cluster.read(each) for each in (secret_of(target), configuration_named(target.configuration))]
-
-        secret, configuration = run_in(source, work)
-        found = configuration or {"metadata": {"name": target.configuration}}
-        # The report is about what the pods mount, which is not the key of the CA.
-        held = replace(artifacts_in(secret), ca_key=None)
-        rotation = rotation_of(secret, [found], datetime.now(UTC))
-        places.append(Place(target.secret_place, held, False, rotation=rotation))
-    called = call_webhooks(found, endpoint) if found and not skip_probe else []
     least_left = None if least_days is None else timedelta(days=least_days)
-    document = report(places, found, datetime.now(UTC), least_left, called, require_call=require_probe)
+    held, modes = store.read(directory), store.mode_errors(directory)
+    document = report(f"directory {directory}", held, modes, datetime.now(UTC), least_left)
     if output == "json":
         echo_json(document)
     else:
-        echo_lines(as_text(document, found))
+        echo_lines(as_text(document))
         for problem in document["problems"]:
             echo(f"wrong: {problem}", err=True, fg="red")
     if not document["healthy"]:

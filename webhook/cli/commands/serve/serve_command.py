@@ -76,8 +76,6 @@ def serve(
     policy_source: str,
     webhook_configuration: str,
     audit: str,
-    replica: str | None,
-    log_format: str,
     log_level: str,
     **options: Any,
 ) -> None:
@@ -93,7 +91,7 @@ def serve(
     """
     view = _chosen_view(ctx)
     is_live = _is_live(view, events, policy_source, options["export_policy"])
-    configure_logs(log_format, log_level)
+    configure_logs("auto", log_level)
     _check_clients(view, options)
     fixed = FixedView(read_cluster(cluster)) if cluster is not None and "cluster" in view else None
     metrics = Metrics()
@@ -103,7 +101,7 @@ def serve(
     followed: PolicySource | None = file
     predictions, live, recorder, timeout, exported = Predictions(), None, None, RegisteredTimeout(), None
     placing = _scoring(policies, profiles, metrics, is_live, options["client_ca"] is not None)
-    name = replica or os.environ.get("POD_NAME") or socket.gethostname()
+    name = os.environ.get("POD_NAME") or socket.gethostname()
     if is_live:
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
         asyncio.run(source.read())

@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 import click
 
 from certs.registration import Target
-from webhook.audit.pods import MAX_BYTES as POD_BYTES
-from webhook.audit.writer import BACKUPS, MAX_BYTES
+from webhook.audit.writer import MAX_TOTAL_BYTES
 from webhook.cli.commands.serve.serve_outputs import EXPORT_MODES
 from webhook.cli.inputs.files import FILE, PATH, AddressType, Option, file_option, options
 from webhook.placement.profiles.profile import PROFILES
@@ -88,43 +87,26 @@ _VIEW = (
 )
 _AUDIT = (
     _option("--audit", FILE, "The audit log; - for standard output.", "-", "FILE|-"),
-    _option("--audit-max-bytes", click.IntRange(min=0), "Rotate the audit file at this size; 0: never.", MAX_BYTES),
     _option(
-        "--audit-backups", click.IntRange(min=1), "Rotated audit files to keep, besides those of the last day.", BACKUPS
-    ),
-    click.option(
         "--audit-max-total-bytes",
-        type=click.IntRange(min=1),
-        help="Maximum bytes of all audit files; above it the oldest are deleted, regardless of age.  [default: 4 GiB, "
-        "and room for the backups]",
+        click.IntRange(min=1),
+        "Maximum bytes of all audit files; above it the oldest are deleted, regardless of age.",
+        MAX_TOTAL_BYTES,
     ),
     click.option(
         "--audit-pods",
         is_flag=True,
         help="Keep what policies read of each pod in FILE.pods, once for equal pods, for `replay`.",
     ),
-    _option(
-        "--audit-pods-max-bytes",
-        click.IntRange(min=1024 * 1024),
-        "Rename FILE.pods to FILE.pods.old at this size, and begin again.",
-        POD_BYTES,
-    ),
 )
 _LISTENER = (
     _setting("--listen", AddressType(), "POST /mutate over TLS."),
     _setting("--admin-listen", AddressType(), "/healthz, /readyz and /metrics, without TLS; see --admin-token-file."),
-    _setting("--max-body-bytes", click.IntRange(min=1024), "Largest AdmissionReview."),
-    _setting(
-        "--max-connections",
-        click.IntRange(min=1),
-        "Maximum connections to the webhook port; above it the longest idle one is closed.",
-    ),
     _setting(
         "--max-connections-per-address",
         click.IntRange(min=1),
         "Maximum connections from one address, such as an API server.",
     ),
-    _setting("--read-timeout-seconds", _SECONDS, "Time limit for a request to arrive."),
     file_option(
         "--client-ca",
         kind=PATH,
@@ -183,8 +165,6 @@ _LIFE = (
         "certificate for it.",
     ),
     _setting("--shutdown-delay-seconds", _SECONDS, "On SIGTERM, serve for this long while not ready."),
-    _setting("--grace-seconds", _SECONDS, "Then wait for this long for requests in flight."),
-    click.option("--replica", help="Name of this replica in audit records.  [default: $POD_NAME, else the host name]"),
     click.option(
         "--otlp-endpoint",
         metavar="URL",
@@ -192,7 +172,6 @@ _LIFE = (
         callback=_start_tracing,
         help="Trace admissions with OpenTelemetry, and export the spans over OTLP/HTTP to this collector.",
     ),
-    _option("--log-format", click.Choice(["auto", "text", "json"]), "auto: text on a terminal, else JSON.", "auto"),
     _option("--log-level", click.Choice(["debug", "info", "warning", "error"]), None, "info"),
 )
 # All options of `serve` but `--tls-dir` and `--policy`.

@@ -11,7 +11,7 @@ import structlog
 from certs.registration import Target
 from webhook.admission import exported_policy as exporter
 from webhook.audit.pods import PodFile
-from webhook.audit.writer import STANDARD_OUTPUT, AuditWriter
+from webhook.audit.writer import BACKUPS, MAX_BYTES, STANDARD_OUTPUT, AuditWriter
 from webhook.documents.documents import JsonObject
 from webhook.kube.api.admission_policy import EXPORT_LEASE
 from webhook.kube.release import Release
@@ -28,14 +28,20 @@ from webhook.watch.lease import LeaseOptions
 
 EXPORT_MODES = ("off", "on", "remove")
 
+# The least number of files that the total size has room for: the oldest one is deleted as a whole.
+_FILES = 8
+
 
 def audit_writer(path: str, metrics: Metrics, replica: str, options: Mapping[str, Any]) -> AuditWriter:
     """Return the writer of the audit log, by the `options` of the command."""
+    total_bytes: int = options["audit_max_total_bytes"]
+    max_bytes = max(1, min(MAX_BYTES, total_bytes // _FILES))
     return AuditWriter(
         path,
-        max_bytes=options["audit_max_bytes"],
-        backups=options["audit_backups"],
-        max_total_bytes=options["audit_max_total_bytes"],
+        max_bytes=max_bytes,
+        # Files that have reached their age go before the total size is reached, which is an alert.
+        backups=max(1, min(BACKUPS, total_bytes // max_bytes // 2)),
+        max_total_bytes=total_bytes,
         now=rfc3339_now,
         replica=replica,
         on_result=metrics.count_audit_record,
@@ -62,7 +68,7 @@ def pod_recorder(path: str, options: Mapping[str, Any]) -> PodRecorder | None:
     def report(error: OSError) -> None:
         structlog.get_logger().error("pods of audit records cannot be kept", path=path, error=str(error))
 
-    return PodRecorder(PodFile(Path(path), options["audit_pods_max_bytes"], report))
+    return PodRecorder(PodFile(Path(path), on_failure=report))
 
 
 def exported_policy(
