@@ -69,7 +69,7 @@ class AdmittedPods:
         return None
 
     def take_same(self, identity: PodIdentity) -> int | None:
-        """Remove and return the pod that `identity` proves to be the same: it is admitted again. None if there is none."""
+        """Remove and return the pod that `identity` proves to be the same, if any: it is admitted again."""
         number = self.find_same(identity)
         if number is not None:
             self.discard(number)
