@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.objects.builders import make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.left_out import POD_VOLUMES
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, parse
 from webhook.documents.field import InvalidInput
@@ -114,3 +115,9 @@ def test_duplicate_pod_is_an_error() -> None:
     assert _errors(pod, pod) == [
         'cluster.yaml: Pod x/p: metadata.name: Duplicate value: "p"; each Pod must be given once'
     ]
+
+
+def test_what_is_left_out_of_a_large_pod_is_known_to_be_missing() -> None:
+    volumes = [{"name": f"v{each}", "persistentVolumeClaim": {"claimName": f"c{each}"}} for each in range(300)]
+    snapshot = _snapshot(make_node_object("a"), make_pod("p").node_name("a").spec(volumes=volumes).obj())
+    assert snapshot.left_out.has_any(POD_VOLUMES)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from webhook.cluster.left_out import LeftOut, LeftOutTracker
 from webhook.cluster.node_info import Interner, Node, NodeInfo, RunningPod
 from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND, Facts, FactsByKind, optional_kind_named, snapshot_fields
 from webhook.cluster.pods.nominated_pods import NominatedPods
@@ -72,7 +73,21 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
         raise InvalidInput(errors)
     nominated = NominatedPods.of(pod.nominated for pod in pending.values() if pod.nominated)
     snapshot = _snapshot(nodes, pods.values(), namespaces, found)
-    return replace(snapshot, pending=pending, nominated=nominated, release=next(iter(releases.values()), ASSUMED))
+    return replace(
+        snapshot,
+        pending=pending,
+        nominated=nominated,
+        release=next(iter(releases.values()), ASSUMED),
+        left_out=_left_out_of(pods.values()),
+    )
+
+
+def _left_out_of(pods: Iterable[RunningPod]) -> LeftOut:
+    tracker = LeftOutTracker()
+    for pod in pods:
+        for part, namespace in pod.left_out:
+            tracker.add(part, namespace, f"{pod.namespace}/{pod.name}")
+    return tracker.current()
 
 
 def _take_release(document: Document, releases: dict[str, Release], errors: list[FieldError]) -> None:

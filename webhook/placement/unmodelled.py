@@ -37,7 +37,8 @@ from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.registry import DEFAULT_PREEMPTION, NODE_DECLARED_FEATURES
 
 _Effect = Literal["filters", "scores"]
-_CLAIM_PLUGINS = (VolumeRestrictions.name, NodeVolumeLimits.name, VolumeBinding.name, VolumeZone.name)
+_PLUGINS_OF_INLINE_DISKS = (VolumeRestrictions.name, NodeVolumeLimits.name)
+_CLAIM_PLUGINS = (*_PLUGINS_OF_INLINE_DISKS, VolumeBinding.name, VolumeZone.name)
 
 
 def unmodelled_plugins(
@@ -55,7 +56,7 @@ def unmodelled_plugins(
     lacks_workloads = snapshot.workloads.lacks(inter_pod.namespace, inter_pod.owner)
     if not inter_pod.spread and (lacks_workloads or ("Service", inter_pod.namespace) in snapshot.left_out.names):
         preferred.add(PodTopologySpread.name)
-    lacks_limits = (info.volumes.claims or info.volumes.attached_inline) and snapshot.storage.limits is None
+    lacks_limits = info.volumes.claims and snapshot.storage.limits is None
     if lacks_limits or _lacks_attachments(info.volumes, snapshot):
         # A node without a CSINode has no limits, and possibly no node has a CSINode. A volume that is attached without
         # a running pod is being detached, or its pod is starting.
@@ -137,9 +138,8 @@ def _plugins_of_running_pods(info: PodInfo, left_out: LeftOut) -> Iterator[str]:
         yield PodTopologySpread.name
     if info.host_ports and left_out.has_any(POD_PORTS):
         yield NodePorts.name
-    volumes = info.volumes
-    if (volumes.claims or volumes.disks or volumes.attached_inline) and left_out.has_any(POD_VOLUMES):
-        yield from (VolumeRestrictions.name, NodeVolumeLimits.name)
+    if info.volumes.claims and left_out.has_any(POD_VOLUMES):
+        yield from _PLUGINS_OF_INLINE_DISKS
 
 
 def _may_lack_labels(term: PodTerm, names: Collection[tuple[str, str]]) -> bool:
@@ -151,8 +151,8 @@ def _may_lack_labels(term: PodTerm, names: Collection[tuple[str, str]]) -> bool:
 def _volume_plugins(volumes: PodVolumes, snapshot: Snapshot) -> Iterator[str]:
     """Yield the plugins that need volume objects of the pod that `snapshot` lacks."""
     storage = snapshot.storage
-    if any(not volume.handle for volume in volumes.attached_inline):
-        yield NodeVolumeLimits.name
+    if volumes.inline_disks:
+        yield from _PLUGINS_OF_INLINE_DISKS
     if storage.limits is None and needed_drivers(volumes, snapshot):
         yield NodeVolumeLimits.name
     for use in volumes.claims:

@@ -75,7 +75,6 @@ def scoring(
     observe: Callable[[float], None] = lambda _: None,
     *,
     unseen_seconds: float = math.inf,
-    are_verified: bool = True,
 ) -> Scoring:
     """Return what places pods by `profiles` and as the policy in force configures it.
 
@@ -89,7 +88,6 @@ def scoring(
         time.thread_time,
         lambda scheduler, snapshot: is_absent(scheduler, snapshot, policies.current().spec.schedulers),
         unseen_seconds=unseen_seconds,
-        are_verified=are_verified,
         gang_of=lambda pod, snapshot: gang_of_pod(pod, policies.current(), snapshot),
     )
     policies.follow(lambda _: waiting.place_all_again())
@@ -100,14 +98,14 @@ def among_others(waiting: WaitingPods, request: AdmissionRequest, cluster: Clust
     """Return `cluster` without the room that an earlier admission of the same pod reserved."""
     if not cluster.assumed:
         return cluster
-    numbers = waiting.find_admitted(request.identity)
-    if not numbers:
+    number = waiting.find_admitted(request.identity)
+    if number is None:
         return cluster
-    if request.dry_run or not waiting.is_proof(request.identity):
-        return replace(cluster, assumed=cluster.assumed.without(numbers))
+    if request.dry_run:
+        return replace(cluster, assumed=cluster.assumed.without((number,)))
     if not waiting.withdraw(request.identity, cluster.assumed):
         # The worker thread has a copy of its own.
-        cluster.assumed.forget(numbers)
+        cluster.assumed.forget((number,))
     return cluster
 
 
@@ -154,13 +152,13 @@ def build_server(
         replica=settings.replica,
         predicted=recorder.record if recorder else lambda *_: None,
         among_others=partial(among_others, waiting),
-        admitted=lambda request, candidate, connection: waiting.admit(request.identity, candidate, connection.address),
+        admitted=lambda request, candidate: waiting.admit(request.identity, candidate),
         reported=events.report if events else lambda *_: None,
         pods=pods,
     )
     small, large = DecisionCache(scorer=small_scorer.of, on_reuse=partial(observe, 0.0)), WorkerDecider(large_scorer.of)
     _show(metrics, waiting, {**small.caches, **large.caches}, (small_scorer, large_scorer))
-    cluster = ReservedView(throttle, waiting) if throttle else lambda _: None
+    cluster = ReservedView(throttle, waiting) if throttle else lambda: None
     dispatcher = Dispatcher(Admissions(dependencies, metrics), policies.in_force, cluster, small, large)
     extender = _extender(settings, policies, throttle, metrics, bound)
     endpoint = MutateEndpoint(

@@ -22,15 +22,6 @@ _FREE = ("1Gi", "3Gi", "10Gi", "7e10")
 _MODES = (["ReadWriteOnce"], ["ReadWriteOnce"], ["ReadWriteMany"], ["ReadWriteOncePod"])
 _CLASSES = ("made", "made", "zonal", "zonal", "local", "local", "local", "local", "at-once", "absent")
 _CLAIMS = tuple(f"data-{number}" for number in range(5))
-_DISKS: tuple[Object, ...] = (
-    {"gcePersistentDisk": {"pdName": "d"}},
-    {"gcePersistentDisk": {"pdName": "d", "readOnly": True}},
-    {"awsElasticBlockStore": {"volumeID": "d"}},
-    {"iscsi": {"targetPortal": "10.0.0.1:3260", "iqn": "iqn.2001-04.com.example:d", "lun": 0}},
-    {"rbd": {"monitors": ["m", "n"], "image": "d"}},
-    {"rbd": {"monitors": ["n"], "image": "d", "readOnly": True}},
-    {"emptyDir": {}},
-)
 
 
 def random_storage(dice: Dice, namespaces: Sequence[str], node_names: Sequence[str]) -> tuple[Object, ...]:
@@ -69,7 +60,7 @@ def _topologies(dice: Dice) -> list[Mapping[str, list[str]]]:
 
 
 def use_storage(dice: Dice, pods: Sequence[Object], storage: Sequence[Object], percent: float) -> None:
-    """Let that many of `pods` use claims of `storage`, or some that are not there, or a disk."""
+    """Let that many of `pods` use claims of `storage`, or some that are not there."""
     known: dict[str, list[str]] = {}
     for obj in storage:
         if obj["kind"] == "PersistentVolumeClaim":
@@ -81,8 +72,6 @@ def use_storage(dice: Dice, pods: Sequence[Object], storage: Sequence[Object], p
             pod["spec"]["volumes"] = [
                 {"name": f"v{index}", "persistentVolumeClaim": {"claimName": name}} for index, name in enumerate(names)
             ]
-        if dice.chance(percent / 3):
-            pod["spec"].setdefault("volumes", []).append({"name": "disk", **dice.choice(_DISKS)})
 
 
 def _volume(dice: Dice, name: str, storage_class: str, node_names: Sequence[str]) -> Object:

@@ -191,23 +191,19 @@ def test_node_with_a_volume_attached_that_no_pod_uses(cluster: Cluster) -> None:
     _assert_unschedulable_as_predicted(cluster, pod, "Waiting")
 
 
-@pytest.mark.parametrize("kind", ["inline", "claimed"])
-def test_in_tree_volumes_count_for_their_driver(cluster: Cluster, kind: str) -> None:
+def test_in_tree_volumes_count_for_their_driver(cluster: Cluster) -> None:
     cluster.make_node("a")
     limit = {"name": "ebs.csi.aws.com", "nodeID": "a", "topologyKeys": None, "allocatable": {"count": 1}}
     cluster.client.create(make_csi_node("a") | {"spec": {"drivers": [limit]}})
     cluster.client.create(make_attachment("elsewhere", "gone"))
-    volumes = [{"name": "v", "awsElasticBlockStore": {"volumeID": "vol-1"}}]
-    if kind == "claimed":
-        volume = make_pv("old")
-        volume["spec"] |= {"awsElasticBlockStore": {"volumeID": "aws://z/vol-1"}, "csi": None}
+    for name in ("old", "other"):
+        volume = make_pv(name)
+        volume["spec"] |= {"awsElasticBlockStore": {"volumeID": f"aws://z/vol-{name}"}, "csi": None}
         cluster.client.create(volume)
-        claim = make_pvc("old", volume="old")
+        claim = make_pvc(name, volume=name)
         cluster.client.create(claim | {"metadata": claim["metadata"] | {"namespace": cluster.namespace}})
-        volumes = uses("old")
-    cluster.create(make_pod("first").node_name("a").spec(volumes=volumes))
-    other = [{"name": "v", "awsElasticBlockStore": {"volumeID": "vol-2"}}]
-    _assert_unschedulable_as_predicted(cluster, make_pod().spec(volumes=other), "Waiting")
+    cluster.create(make_pod("first").node_name("a").spec(volumes=uses("old")))
+    _assert_unschedulable_as_predicted(cluster, make_pod().spec(volumes=uses("other")), "Waiting")
 
 
 @pytest.mark.parametrize(("zone", "node"), [("z1", "b"), ("z2", None)])

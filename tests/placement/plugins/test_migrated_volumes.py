@@ -25,7 +25,6 @@ _ZONE = "topology.kubernetes.io/zone"
 _OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
 _ALL_ZONES = {"zone": "z", _ZONE: "z", _OLD_ZONE: "z", "topology.gke.io/zone": "z"}
 _BOTH = ("NodeVolumeLimits", "VolumeBinding")
-_INLINE = make_pod().spec(volumes=[{"name": "v", _GCE: {"pdName": "d"}}])
 _ATTACHED = make_attachment("elsewhere", "other")
 _CLAIMED = make_pod().spec(volumes=uses("data"))
 
@@ -47,9 +46,8 @@ def _place(pod: PodBuilder, *objects: Object, node: Object | None = None) -> Pla
 
 
 @pytest.mark.parametrize("csi_node", [_csi_node(), _csi_node(5)], ids=["no limits", "with limits"])
-@pytest.mark.parametrize("pod", [_INLINE, _CLAIMED], ids=["inline", "claimed"])
-def test_nothing_is_open_where_a_driver_takes_a_volume_over(pod: PodBuilder, csi_node: Object) -> None:
-    placement = _place(pod, csi_node, make_pvc("data", volume="v"), _volume("v", _GCE, {"pdName": "d"}), _ATTACHED)
+def test_nothing_is_open_where_a_driver_takes_a_volume_over(csi_node: Object) -> None:
+    placement = _place(_CLAIMED, csi_node, make_pvc("data", volume="v"), _volume("v", _GCE, {"pdName": "d"}), _ATTACHED)
     assert (placement.verdict, placement.unmodelled) == ("Feasible", ())
 
 
@@ -144,16 +142,13 @@ def _full(driver: str, *objects: Object, of: PodBuilder) -> bool:
 
 
 @pytest.mark.parametrize("kind", list(_DISKS))
-@pytest.mark.parametrize("is_claimed", [False, True], ids=["inline", "claimed"])
-def test_volumes_of_running_pods_count_for_the_driver(kind: str, is_claimed: bool) -> None:
+def test_volumes_of_running_pods_count_for_the_driver(kind: str) -> None:
     one, other = _DISKS[kind]
     objects = [_volume("one", kind, one), _volume("other", kind, other), make_pvc("one", volume="one")]
     objects.append(make_pvc("other", volume="other"))
-    volumes = uses("one") if is_claimed else [{"name": "v", kind: one}]
-    running = make_pod("first").namespace("default").node_name("a").spec(volumes=volumes).obj()
+    running = make_pod("first").namespace("default").node_name("a").spec(volumes=uses("one")).obj()
     driver = _DRIVERS[kind]
     assert _full(driver, *objects, running, of=make_pod().spec(volumes=uses("other")))
-    assert _full(driver, *objects, running, of=make_pod().spec(volumes=[{"name": "v", kind: other}]))
     assert not _full(driver, *objects, of=make_pod().spec(volumes=uses("other")))
     assert not _full("other.example.com", *objects, running, of=make_pod().spec(volumes=uses("other")))
 
@@ -192,13 +187,21 @@ def test_disk_that_two_volumes_stand_for_is_one(kind: str, disk: Object, handle:
     assert not _full(driver, *objects, of=make_pod().spec(volumes=uses("new")))
 
 
+@pytest.mark.parametrize("kind", ["awsElasticBlockStore", "azureDisk", "gcePersistentDisk", "iscsi", "rbd"])
+def test_disk_without_a_claim_is_not_modelled(kind: str) -> None:
+    placement = _place(make_pod().spec(volumes=[{"name": "v", kind: {}}]), make_csi_node("a"))
+    assert (placement.verdict, placement.unmodelled) == ("Unknown", ("NodeVolumeLimits", "VolumeRestrictions"))
+
+
 @pytest.mark.parametrize(
-    ("kind", "disk"),
+    ("kind", "claims", "verdict"),
     [
-        pytest.param(_AZURE, {"diskName": "d", "diskURI": "/d", "kind": "Dedicated"}, id="Azure, not managed"),
-        pytest.param(_AWS, {"volumeID": "aws://us-east-1a/disk-1"}, id="AWS, no volume's name"),
+        pytest.param(_GCE, ["data"], "Unknown", id="that counts for a driver"),
+        pytest.param("iscsi", ["data"], "Feasible", id="that counts for none"),
+        pytest.param(_GCE, [], "Feasible", id="for a pod without claims"),
     ],
 )
-def test_inline_disk_that_a_driver_cannot_take_over_is_named(kind: str, disk: Object) -> None:
-    placement = _place(make_pod().spec(volumes=[{"name": "v", kind: disk}]), make_csi_node("a"))
-    assert (placement.verdict, placement.unmodelled) == ("Unknown", ("NodeVolumeLimits",))
+def test_disk_without_a_claim_of_a_running_pod_is_not_modelled(kind: str, claims: list[str], verdict: str) -> None:
+    running = make_pod("first").namespace("default").node_name("a").spec(volumes=[{"name": "v", kind: {}}]).obj()
+    objects = (_csi_node(5), make_pvc("data", volume="v"), _volume("v", _GCE, {"pdName": "d"}), _ATTACHED)
+    assert _place(make_pod().spec(volumes=uses(*claims)), *objects, running).verdict == verdict

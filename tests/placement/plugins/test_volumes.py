@@ -316,40 +316,6 @@ def test_claim_of_that_name_in_another_namespace_is_another_claim() -> None:
     assert _place(_uses("data"), *_KNOWN, claim, make_pv("v"), running).feasible == 3
 
 
-@pytest.mark.parametrize(
-    ("disk", "other", "taken"),
-    [
-        pytest.param({"gcePersistentDisk": {"pdName": "d"}}, None, True, id="gce"),
-        pytest.param({"gcePersistentDisk": {"pdName": "d", "readOnly": True}}, None, False, id="gce, both read only"),
-        pytest.param(
-            {"gcePersistentDisk": {"pdName": "d", "readOnly": True}},
-            {"gcePersistentDisk": {"pdName": "d"}},
-            True,
-            id="gce, one read only",
-        ),
-        pytest.param({"awsElasticBlockStore": {"volumeID": "d", "readOnly": True}}, None, True, id="aws"),
-        pytest.param({"iscsi": {"iqn": "d"}}, {"iscsi": {"iqn": "e"}}, False, id="another iscsi"),
-        pytest.param(
-            {"rbd": {"monitors": ["m", "n"], "image": "d"}},
-            {"rbd": {"monitors": ["n"], "image": "d", "pool": "rbd"}},
-            True,
-            id="rbd, one monitor in common",
-        ),
-        pytest.param(
-            {"rbd": {"monitors": ["m"], "image": "d"}}, {"rbd": {"monitors": ["n"], "image": "d"}}, False, id="rbd"
-        ),
-    ],
-)
-def test_disk_is_not_shared_on_a_node(disk: Object, other: Object | None, taken: bool) -> None:
-    running = _running("first", [{"name": "v", **(other or disk)}])
-    pod = make_pod().spec(volumes=[{"name": "v", **disk}], nodeSelector={_ZONE: "za"})
-    placement = _place(pod, running)
-    assert placement.feasible == (0 if taken else 1)
-    if taken:
-        reasons = "1 node(s) had no available disk, 2 node(s) didn't match Pod's node affinity/selector"
-        assert (placement.verdict, placement.message) == ("Waiting", _all(reasons))
-
-
 def test_node_has_so_many_volumes_of_a_driver_attached() -> None:
     limits = [make_csi_node("a", disk=2), make_csi_node("b", disk=1, tape=0), make_csi_node("c", tape=1)]
     known = [each for each in _KNOWN if each not in _LIMITS]

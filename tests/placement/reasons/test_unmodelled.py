@@ -82,11 +82,6 @@ def test_nodes_ruled_out_anyway_stay_ruled_out(pod: PodBuilder, plugins: tuple[s
             make_pod().owner("ReplicaSet", "web"), ("PodTopologySpread",), id="default spread of a ReplicaSet"
         ),
         pytest.param(make_pod().owner("Job", "train", api_version="batch/v1"), (), id="a Job's pods have none"),
-        pytest.param(
-            make_pod().spec(volumes=[{"name": "v", "awsElasticBlockStore": {"volumeID": "x"}}]),
-            ("NodeVolumeLimits",),
-            id="a disk, of which nodes may take so many",
-        ),
     ],
 )
 def test_what_only_ranks_nodes_keeps_the_verdict(pod: PodBuilder, plugins: tuple[str, ...]) -> None:

@@ -113,7 +113,7 @@ def run(
         decider = WorkerDecider(lambda _: gate, monotonic_seconds=decisions)
         admissions = world.admissions().admissions
         dispatcher = Dispatcher(
-            admissions, lambda: world.policy, lambda _: world.cluster, DecisionCache(), decider, world.clock
+            admissions, lambda: world.policy, lambda: world.cluster, DecisionCache(), decider, world.clock
         )
         try:
             async with asyncio.timeout(60):
@@ -211,7 +211,7 @@ def test_a_decision_on_a_large_pod_expires() -> None:
         dispatcher = Dispatcher(
             site.world.admissions().admissions,
             lambda: site.world.policy,
-            lambda _: site.world.cluster,
+            lambda: site.world.cluster,
             DecisionCache(),
             decider,
             site.world.clock,
@@ -478,7 +478,7 @@ def test_an_exception_in_the_worker_is_an_error_of_the_admission() -> None:
         dispatcher = Dispatcher(
             site.world.admissions().admissions,
             lambda: site.world.policy,
-            lambda _: site.world.cluster,
+            lambda: site.world.cluster,
             DecisionCache(),
             WorkerDecider(lambda _: Broken()),
             site.world.clock,
@@ -518,7 +518,7 @@ def test_an_exception_before_or_after_the_work_is_raised_and_blocks_no_other_rev
         site.gate.open.set()
         whole = site.world.cluster
 
-        def broken(_: str) -> ClusterView | None:
+        def broken() -> ClusterView | None:
             if site.world.records:
                 return whole
             raise ZeroDivisionError("no view")

@@ -31,12 +31,12 @@ POD = make_pod("worker").annotate(TYPE, "training").gpu(1).generate_name("worker
 class Burst:
     """A decider and the pods that wait, on a node with 16 GPUs, or another number."""
 
-    def __init__(self, decider: Decider, gpus: int = 16, *, are_verified: bool = True) -> None:
+    def __init__(self, decider: Decider, gpus: int = 16) -> None:
         self.node = make_node_object("node-1", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": gpus})
         cluster = cluster_of({"cluster": [self.node]})
         assert cluster is not None
         self.policy = policy_with()
-        self.waiting = scoring(policies_of(self.policy), are_verified=are_verified).waiting
+        self.waiting = scoring(policies_of(self.policy)).waiting
         self.cluster = ClusterView(cluster.snapshot, scheduler_for(self.policy))
         self.view = ReservedView(lambda: self.cluster, self.waiting)
         self.decider = decider
@@ -198,15 +198,3 @@ def see(burst: Burst, pods: Sequence[Object]) -> None:
     generation = burst.cluster.snapshot.generation + 1
     burst.cluster = replace(burst.cluster, snapshot=replace(seen.snapshot, generation=generation))
     burst.waiting.settle(burst.cluster.snapshot)
-
-
-def test_gang_that_does_not_start_leaves_its_room_once_it_is_seen_where_clients_are_not_verified() -> None:
-    """Its sixth pod has a card by itself, and was found Waiting with its gang."""
-    burst = Burst(DecisionCache(), gpus=6, are_verified=False)
-    pods = [of_gang("ab"[number % 2], number // 2) for number in range(8)]
-    verdicts = []
-    for number, pod in enumerate(pods):
-        see(burst, pods[:number])
-        verdicts.append(burst.admit(pod).verdict)
-
-    assert verdicts == ["Feasible"] * 5 + ["Waiting", "Feasible", "Waiting"]

@@ -71,7 +71,6 @@ class Cluster:
     cpu_seconds: float = 0.0
     pod_seconds: float = 0.0
     unseen_seconds: float = math.inf
-    are_verified: bool = True
     cache: ClusterCache = field(default_factory=ClusterCache)
     scheduler: Scheduler = field(default_factory=Scheduler)
 
@@ -84,22 +83,21 @@ class Cluster:
             self.clock_seconds,
             lambda: self.cpu_seconds,
             unseen_seconds=self.unseen_seconds,
-            are_verified=self.are_verified,
         )
 
     def clock_seconds(self) -> float:
         """Return the time of the clock, which work takes, too."""
         return self.now_seconds + self.cpu_seconds
 
-    def admit(self, pod: Object, address: str = "") -> str:
-        """Admit `pod` as the webhook does for the client at `address`; return the verdict."""
+    def admit(self, pod: Object) -> str:
+        """Admit `pod` as the webhook does; return the verdict."""
         view = ReservedView(lambda: ClusterView(self.cache.snapshot(), self.scheduler), self.waiting)
-        assumed = view(address).assumed
+        assumed = view().assumed
         assert assumed is not None
         asked = WaitingPod.of(pod)
         placement = predict_placement(self.scheduler, asked.signature, assumed, "seed", lambda: False)
         if placement.verdict == "Feasible":
-            self.waiting.admit(PodIdentity.of(pod), Candidate(_digest(pod), asked, placement), address)
+            self.waiting.admit(PodIdentity.of(pod), Candidate(_digest(pod), asked, placement))
         return placement.verdict
 
     def see(self, pod: Object, event: str = "ADDED") -> None:
@@ -113,11 +111,9 @@ class Cluster:
         self.cache.apply("Pod", "MODIFIED", bound)
         self.waiting.note_bound(Binding.of(bound))
 
-    def gpus(self, address: str = "") -> list[int]:
-        """How many GPUs running and waiting pods take of each node, for the reviews of the client at `address`."""
-        assumed = ReservedView(lambda: ClusterView(self.cache.snapshot(), self.scheduler), self.waiting)(
-            address
-        ).assumed
+    def gpus(self) -> list[int]:
+        """How many GPUs running and waiting pods take of each node."""
+        assumed = ReservedView(lambda: ClusterView(self.cache.snapshot(), self.scheduler), self.waiting)().assumed
         assert assumed is not None
         return [int(amount) for amount in assumed.before(-(10**9)).requested("nvidia.com/gpu")]
 
@@ -184,74 +180,47 @@ def test_with_a_live_view_a_pod_that_is_not_seen_in_five_seconds_gives_its_room_
     assert sorted(cluster.gpus()) == [0, 4]
 
 
-API_SERVER, FORGER = "10.0.0.1", "10.0.0.9"
+def test_a_pod_that_is_never_seen_takes_room_of_others_for_five_seconds() -> None:
+    """Such as one that a client made up."""
+    cluster = Cluster(nodes=4, unseen_seconds=UNSEEN_SECONDS)
+
+    assert [cluster.admit(pod(f"made-up-{number}")) for number in range(40)] == ["Feasible"] * 4 + ["Waiting"] * 36
+    assert cluster.admit(pod("real")) == "Waiting"
+    cluster.now_seconds = UNSEEN_SECONDS
+    assert cluster.admit(pod("real")) == "Feasible"
 
 
-def test_reviews_that_a_client_makes_up_take_no_room_of_others() -> None:
-    cluster = Cluster(nodes=4, unseen_seconds=UNSEEN_SECONDS, are_verified=False)
-
-    forged = [cluster.admit(pod(f"forged-{number}"), FORGER) for number in range(40)]
-
-    assert forged == ["Feasible"] * 4 + ["Waiting"] * 36
-    assert cluster.gpus() == [0, 0, 0, 0]
-    assert [cluster.admit(pod(f"pod-{number}"), API_SERVER) for number in range(5)] == ["Feasible"] * 4 + ["Waiting"]
-
-
-def test_the_first_burst_of_an_api_server_is_predicted_before_its_pods_are_seen() -> None:
-    cluster = Cluster(nodes=4, unseen_seconds=UNSEEN_SECONDS, are_verified=False)
-    verdicts = [cluster.admit(pod(gpus=1), API_SERVER) for _ in range(60)]
-    assert verdicts == ["Feasible"] * 16 + ["Waiting"] * 44
-
-
-def test_an_unconfirmed_pod_has_room_for_all_once_it_is_seen() -> None:
-    cluster = Cluster(are_verified=False)
-    cluster.admit(pod("p"), API_SERVER)
+def test_an_admitted_pod_keeps_its_node_when_it_is_seen() -> None:
+    cluster = Cluster(nodes=8)
+    cluster.admit(pod("p"))
+    before, cluster.pod_seconds = cluster.gpus(), math.inf
     cluster.see(stored(pod("p"), "p"))
-    assert sorted(cluster.gpus()) == [0, 4]
-    assert not cluster.waiting.unconfirmed.by_address
+    assert cluster.gpus() == before
 
 
-@pytest.mark.parametrize("replaced", [pytest.param({}, id="as admitted"), pytest.param({"gpus": 2}, id="changed")])
-def test_an_unconfirmed_pod_counts_once_for_its_own_address(replaced: Object) -> None:
-    cluster = Cluster(are_verified=False)
-    cluster.admit(pod("p"), API_SERVER)
-    assert sorted(cluster.gpus(API_SERVER)) == [0, 4]
-    cluster.see(stored(pod("p", **replaced), "p"))
-    wanted = [0, replaced.get("gpus", 4)]
-    assert (sorted(cluster.gpus()), sorted(cluster.gpus(API_SERVER))) == (wanted, wanted)
-
-
-def test_an_unconfirmed_pod_keeps_its_node_when_it_is_seen() -> None:
-    cluster = Cluster(nodes=8, are_verified=False)
-    cluster.admit(pod("p"), API_SERVER)
-    for_its_address, cluster.pod_seconds = cluster.gpus(API_SERVER), math.inf
-    cluster.see(stored(pod("p"), "p"))
-    assert cluster.gpus() == for_its_address
-
-
-def test_an_unconfirmed_pod_whose_node_was_taken_gets_another_one() -> None:
-    cluster = Cluster(are_verified=False)
-    cluster.admit(pod("p"), API_SERVER)
-    node = f"n{cluster.gpus(API_SERVER).index(4)}"
+def test_an_unseen_pod_whose_node_was_taken_gets_another_one() -> None:
+    cluster = Cluster()
+    cluster.admit(pod("p"))
+    node = f"n{cluster.gpus().index(4)}"
     cluster.bind(pod("other"), node)
     cluster.see(stored(pod("p"), "p"))
     assert cluster.gpus() == [4, 4]
 
 
-def test_an_unconfirmed_pod_whose_node_was_taken_leaves_no_room_that_it_needs() -> None:
-    cluster = Cluster(are_verified=False)
-    cluster.admit(pod("p"), API_SERVER)
-    cluster.bind(pod("other"), f"n{cluster.gpus(API_SERVER).index(4)}")
-    assert cluster.gpus(API_SERVER) == [4, 4]
-    assert cluster.admit(pod("q"), API_SERVER) == "Waiting"
+def test_an_unseen_pod_whose_node_was_taken_leaves_no_room_that_it_needs() -> None:
+    cluster = Cluster()
+    cluster.admit(pod("p"))
+    cluster.bind(pod("other"), f"n{cluster.gpus().index(4)}")
+    assert cluster.gpus() == [4, 4]
+    assert cluster.admit(pod("q")) == "Waiting"
 
 
-def test_an_unconfirmed_pod_without_a_node_left_waits() -> None:
-    cluster = Cluster(are_verified=False)
-    cluster.admit(pod("p"), API_SERVER)
+def test_an_unseen_pod_without_a_node_left_waits() -> None:
+    cluster = Cluster()
+    cluster.admit(pod("p"))
     for number in range(2):
         cluster.bind(pod(f"other-{number}"), f"n{number}")
-    assert cluster.gpus(API_SERVER) == [4, 4]
+    assert cluster.gpus() == [4, 4]
 
 
 def test_a_few_pods_get_room_again_before_a_review_though_each_takes_longer_than_the_slice() -> None:
@@ -265,105 +234,18 @@ def test_a_few_pods_get_room_again_before_a_review_though_each_takes_longer_than
     assert sum(cluster.gpus()) == 2 * 3 * 4
 
 
-def test_addresses_find_what_the_others_have_once_it_is_seen() -> None:
-    cluster = Cluster(nodes=3, are_verified=False)
-    addresses = [f"10.0.0.{number}" for number in range(6)]
-    for address in addresses:
-        cluster.admit(pod(f"p-{address}", gpus=1), address)
-    for address in addresses:
-        assert sum(cluster.gpus(address)) == 1
-    for number, address in enumerate(addresses):
-        cluster.see(stored(pod(f"p-{address}", gpus=1), f"p-{address}"))
-        assert sum(cluster.gpus(addresses[0])) == number + 1
+def test_a_pod_that_is_admitted_again_counts_once() -> None:
+    cluster = Cluster(nodes=3)
+    cluster.admit(pod("web-0"))
+    cluster.admit(pod("web-0", gpus=1))
+    assert sum(cluster.gpus()) == 1
 
 
-def test_who_creates_pods_takes_no_room_of_others_with_made_up_ones() -> None:
-    cluster = Cluster(nodes=4, unseen_seconds=UNSEEN_SECONDS, are_verified=False)
-    with_seen_pods(cluster, FORGER)
-
-    for number in range(40):
-        cluster.admit(pod(f"forged-{number}", token=f"forged-{number}"), FORGER)
-
-    assert cluster.gpus() == [0, 0, 0, 0]
-    assert [cluster.admit(pod(f"pod-{number}"), API_SERVER) for number in range(5)] == ["Feasible"] * 4 + ["Waiting"]
-
-
-def with_seen_pods(cluster: Cluster, address: str = API_SERVER) -> None:
-    for number in range(10):
-        cluster.admit(pod(gpus=0, token=f"t{number}"), address)
-        cluster.see(stored(pod(gpus=0, token=f"t{number}"), f"seen-{number}"))
-    cluster.gpus()
-
-
-def test_unconfirmed_pods_leave_a_namespace_its_places() -> None:
-    cluster = Cluster(nodes=1, are_verified=False)
-    with_seen_pods(cluster)
-    for number in range(5 * 64):
-        cluster.admit(pod(f"forged-{number}", gpus=0), f"10.0.1.{number // 64}")
-    cluster.admit(pod("real"), API_SERVER)
-    assert cluster.gpus(API_SERVER) == [4]
-
-
-@pytest.mark.parametrize(("address", "wanted"), [(FORGER, 4), (API_SERVER, 1)])
-@pytest.mark.parametrize("is_forged_before", [False, True])
-def test_only_the_address_of_a_pod_replaces_it_by_its_name(address: str, wanted: int, is_forged_before: bool) -> None:
-    cluster = Cluster(nodes=3, are_verified=False)
-    if is_forged_before:
-        cluster.admit(pod("web-0", gpus=2), FORGER)
-    cluster.admit(pod("web-0"), API_SERVER)
-    cluster.admit(pod("web-0", gpus=1), address)
-    assert sum(cluster.gpus(API_SERVER)) == wanted
-
-
-@pytest.mark.parametrize("addresses", [(FORGER, API_SERVER), (API_SERVER, FORGER)])
-def test_a_pod_that_two_clients_named_counts_once_when_it_is_seen(addresses: tuple[str, str]) -> None:
-    cluster = Cluster(nodes=3, are_verified=False)
-    for address in addresses:
-        cluster.admit(pod("web-0"), address)
-    cluster.see(stored(pod("web-0"), "web-0"))
-    assert [sum(cluster.gpus(address)) for address in ("", *addresses)] == [4, 4, 4]
-    assert len(cluster.waiting) == 1
-
-
-def test_a_token_volume_that_is_made_up_replaces_no_pod_of_the_same_controller() -> None:
-    cluster = Cluster(nodes=3, are_verified=False)
-    cluster.admit(pod(), API_SERVER)
-    cluster.admit(pod(gpus=0, token="made-up"), FORGER)
-    assert sum(cluster.gpus(API_SERVER)) == 4
-
-
-def test_an_unconfirmed_pod_that_is_not_seen_is_forgotten() -> None:
-    cluster = Cluster(unseen_seconds=UNSEEN_SECONDS, are_verified=False)
-    cluster.admit(pod("p"), FORGER)
-    cluster.now_seconds = 5.0
-    cluster.gpus()
-    assert len(cluster.waiting) == 0
-    assert not cluster.waiting.unconfirmed.by_address
-
-
-def test_an_address_has_64_pods_that_are_not_seen_at_most() -> None:
-    cluster = Cluster(nodes=70, are_verified=False)
-    for number in range(70):
-        cluster.admit(pod(f"forged-{number}"), FORGER)
-    assert len(cluster.waiting) == 64
-
-
-def test_pods_that_another_client_could_name_raise_the_limit_of_no_address() -> None:
-    cluster = Cluster(nodes=8, are_verified=False)
-    cluster.admit(pod(gpus=0), FORGER)
-    cluster.see(stored(pod(gpus=0), "j-1"))
-    cluster.gpus()
-    for number in range(70):
-        cluster.admit(pod(f"forged-{number}", gpus=0), FORGER)
-    assert len(cluster.waiting) == 64 + 1
-
-
-def test_an_address_whose_pods_were_seen_has_more() -> None:
-    cluster = Cluster(nodes=8, are_verified=False)
-    with_seen_pods(cluster)
-    for number in range(70):
-        cluster.admit(pod(f"pod-{number}", gpus=0), API_SERVER)
-    assert len(cluster.waiting) == 70 + 10
+def test_a_token_volume_replaces_no_other_pod_of_the_same_controller() -> None:
+    cluster = Cluster(nodes=3)
+    cluster.admit(pod())
+    cluster.admit(pod(gpus=0, token="another"))
+    assert sum(cluster.gpus()) == 4
 
 
 def test_a_pod_that_is_seen_keeps_its_room() -> None:
@@ -527,11 +409,10 @@ class TestPodsThatFitMoreNodesThanAreScored:
         assert sum(cluster.gpus()) == 8
 
 
-@pytest.mark.parametrize("are_verified", [False, True])
-def test_a_pod_is_admitted_though_nodes_went_while_it_was_placed(are_verified: bool) -> None:
-    cluster = Cluster(nodes=3, are_verified=are_verified)
+def test_a_pod_is_admitted_though_nodes_went_while_it_was_placed() -> None:
+    cluster = Cluster(nodes=3)
     view = ReservedView(lambda: ClusterView(cluster.cache.snapshot(), cluster.scheduler), cluster.waiting)
-    assumed, asked = view("10.0.0.1").assumed, WaitingPod.of(pod("p", gpus=1))
+    assumed, asked = view().assumed, WaitingPod.of(pod("p", gpus=1))
     assert assumed is not None
     placement = predict_placement(cluster.scheduler, asked.signature, assumed.copy(), "seed", lambda: False)
     for number in range(2):
@@ -539,26 +420,9 @@ def test_a_pod_is_admitted_though_nodes_went_while_it_was_placed(are_verified: b
     cluster.waiting.on(cluster.cache.snapshot())
 
     candidate = Candidate(_digest(pod("p", gpus=1)), asked, placement)
-    cluster.waiting.admit(PodIdentity.of(pod("p", gpus=1)), candidate, "10.0.0.1")
+    cluster.waiting.admit(PodIdentity.of(pod("p", gpus=1)), candidate)
 
     assert len(cluster.waiting) == 1
-
-
-def test_the_end_of_a_made_up_pod_places_no_other_again() -> None:
-    cluster = Cluster(nodes=8, unseen_seconds=UNSEEN_SECONDS, are_verified=False, pod_seconds=0.0001)
-    forged = pod("forged")
-    forged["spec"]["priority"] = 1000
-    cluster.admit(forged, "10.0.0.9")
-    for number in range(5):
-        cluster.see(stored(pod(f"r{number}", gpus=1), f"r{number}"))
-    cluster.waiting.on(cluster.cache.snapshot())
-    cluster.waiting.on(cluster.cache.snapshot())
-    spent_seconds = cluster.cpu_seconds
-
-    cluster.now_seconds += UNSEEN_SECONDS + 1
-    cluster.waiting.on(cluster.cache.snapshot())
-
-    assert cluster.cpu_seconds == spent_seconds
 
 
 def test_pods_before_the_one_that_got_another_node_stay() -> None:
@@ -667,6 +531,23 @@ def test_admissions_of_pods_that_never_appear_are_bounded_by_namespace() -> None
     assert len(cluster.waiting) == MOST_OF_A_NAMESPACE + 1
 
 
+def test_admissions_of_pods_that_never_appear_leave_places_to_pods_that_do() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.gpus()
+    asked = WaitingPod.of(pod("p", gpus=0))
+    placement = cluster.scheduler.answer(asked.signature, cluster.cache.snapshot())
+
+    for number in range(MOST_WAITING // 2):
+        identity = PodIdentity.of(pod("p"))._replace(namespace=f"made-up-{number}")
+        cluster.waiting.admit(identity, Candidate(b"", asked, placement))
+
+    made_up = len(cluster.waiting)
+    assert made_up < MOST_WAITING // 2
+    cluster.see(stored(pod("real"), "real"))
+    cluster.gpus()
+    assert len(cluster.waiting) == made_up + 1
+
+
 def test_pending_pods_are_bounded() -> None:
     cluster = Cluster(nodes=1, pod_seconds=1.0)
     for number in range(MOST_WAITING + 10):
@@ -749,8 +630,8 @@ class TestPodsOfASchedulerThatDoesNotRun:
     """Nothing binds them, and nothing reports that they are unschedulable."""
 
     @staticmethod
-    def cluster(evidence: SchedulerEvidence | None, *, are_verified: bool = True) -> Cluster:
-        cluster = Cluster(nodes=1, are_verified=are_verified)
+    def cluster(evidence: SchedulerEvidence | None) -> Cluster:
+        cluster = Cluster(nodes=1)
         cluster.cache.put_scheduler_evidence(evidence)
         return cluster
 
@@ -782,11 +663,6 @@ class TestPodsOfASchedulerThatDoesNotRun:
         for name in ("p", "of-another-replica"):
             cluster.see(stored(self.pod(), name))
             assert cluster.gpus() == [0]
-
-    def test_they_take_no_room_of_their_own_client(self) -> None:
-        """Its pods without a certificate have room for its own reviews alone."""
-        cluster = self.cluster(NO_SCHEDULERS, are_verified=False)
-        assert [cluster.admit(self.pod(), FORGER) for _ in range(2)] == ["Feasible", "Feasible"]
 
     def test_room_returns_when_the_scheduler_runs(self) -> None:
         cluster = self.cluster(NO_SCHEDULERS)

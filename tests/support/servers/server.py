@@ -100,7 +100,7 @@ class World:
     def dispatcher(self) -> Dispatcher:
         """Return the dispatcher of this world's admissions, on the clock of its event loop."""
         admissions = self.admissions().admissions
-        return Dispatcher(admissions, lambda: self.policies, lambda _: self.cluster, DecisionCache(), WorkerDecider())
+        return Dispatcher(admissions, lambda: self.policies, lambda: self.cluster, DecisionCache(), WorkerDecider())
 
     def stage(self, record: UnsealedRecord) -> None:
         """Do nothing: every record is kept at once."""

@@ -22,7 +22,7 @@ from webhook.documents.field import InvalidInput
 from webhook.kube.pod.gang_key import GANG, GangKey, gangs_of
 from webhook.kube.pod.pod_view import Volume
 from webhook.kube.pod.stored_pod import StoredPod
-from webhook.kube.pod.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
+from webhook.kube.pod.volumes import MIGRATIONS, NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.reader import Reader
 from webhook.runtime.byte_cache import ByteCache, parsed_bytes
 
@@ -83,7 +83,8 @@ class RunningPodReader:
             volumes = _volumes(restricting, namespace, PodReference(name, metadata.uid or ""))
         if len(labels) > _MOST_LABELS:
             labels, left_out = {}, (*left_out, (POD_LABELS, namespace))
-        if len(volumes.claims) + len(volumes.disks) + len(volumes.attached_inline) > _MOST_ITEMS:
+        # Disks without a claim are not modelled, and can count for the limit of a CSI driver.
+        if not MIGRATIONS.keys().isdisjoint(volumes.inline_disks) or len(volumes.claims) > _MOST_ITEMS:
             volumes, left_out = NO_VOLUMES, (*left_out, (POD_VOLUMES, ALL_NAMESPACES))
         if _GANG in bytes(metadata.annotations):
             owners = decode(metadata.owner_references) if metadata.owner_references else None

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from webhook.kube.reader import Reader
 
-_GCE, _AWS, _ISCSI, _RBD = "gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd"
+_GCE, _AWS = "gcePersistentDisk", "awsElasticBlockStore"
 
 
 class Migration(NamedTuple):
@@ -16,7 +16,7 @@ class Migration(NamedTuple):
     handle_field: str
 
 
-# In-tree volume types that are migrated to CSI drivers; NodeVolumeLimits counts them for the driver.
+# In-tree types of PersistentVolumes that are migrated to CSI drivers; NodeVolumeLimits counts them for the driver.
 # Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits/utils.go, isCSIMigrationOn
 MIGRATIONS: Mapping[str, Migration] = {
     _AWS: Migration("kubernetes.io/aws-ebs", "ebs.csi.aws.com", "volumeID"),
@@ -59,37 +59,16 @@ class ClaimUse(NamedTuple):
     is_ephemeral: bool
 
 
-class Disk(NamedTuple):
-    """A disk with restrictions on sharing between pods of one node. `monitors` are those of a Ceph cluster."""
-
-    kind: str
-    names: tuple[str, ...]
-    monitors: frozenset[str]
-    is_read_only: bool
-
-    def conflicts(self, other: "Disk") -> bool:
-        """Return true if pods with these disks cannot be on one node.
-
-        Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions, isVolumeConflict
-        """
-        if (self.kind, self.names) != (other.kind, other.names):
-            return False
-        if self.kind == _RBD and self.monitors.isdisjoint(other.monitors):
-            return False
-        return self.kind == _AWS or not (self.is_read_only and other.is_read_only)
-
-
 class PodVolumes(NamedTuple):
-    """The claims, in `namespace`, and the disks that a pod uses.
+    """The claims, in `namespace`, that a pod uses.
 
-    `attached_inline` are its volumes that CSI drivers attach without a claim. `pod` identifies the pod if one of the
-    claims is ephemeral.
+    `inline_disks` are the types of its in-tree disks without a claim, which are not modelled. `pod` identifies the pod
+    if one of the claims is ephemeral.
     """
 
     namespace: str = ""
     claims: tuple[ClaimUse, ...] = ()
-    disks: tuple[Disk, ...] = ()
-    attached_inline: frozenset[AttachedVolume] = frozenset()
+    inline_disks: frozenset[str] = frozenset()
     pod: PodReference | None = None
 
 
@@ -102,38 +81,24 @@ def read_volumes(spec: Reader, namespace: str, pod: PodReference) -> PodVolumes:
     if isinstance(volumes, list) and all(isinstance(each, dict) and RESTRICTING.isdisjoint(each) for each in volumes):
         return NO_VOLUMES
     claims: list[ClaimUse] = []
-    disks: list[Disk] = []
-    attached_inline: set[AttachedVolume] = set()
+    inline_disks: set[str] = set()
     for volume in spec.objects("volumes"):
         if volume.raw.get("persistentVolumeClaim") is not None:
             claims.append(ClaimUse(volume.object("persistentVolumeClaim").text("claimName"), is_ephemeral=False))
         elif volume.raw.get("ephemeral") is not None:
             claims.append(ClaimUse(f"{pod.name}-{volume.text('name')}", is_ephemeral=True))
         else:
-            disks += [_disk(volume, kind) for kind in _DISK_NAMES if volume.raw.get(kind) is not None]
-            attached_inline |= {taken_over(volume, kind) for kind in MIGRATIONS if volume.raw.get(kind) is not None}
-    if not claims and not disks and not attached_inline:
+            inline_disks |= {kind for kind in _INLINE_DISKS if volume.raw.get(kind) is not None}
+    if not claims and not inline_disks:
         return NO_VOLUMES
     owner = pod if any(use.is_ephemeral for use in claims) else None
-    return PodVolumes(namespace, tuple(claims), tuple(disks), frozenset(attached_inline), owner)
+    return PodVolumes(namespace, tuple(claims), frozenset(inline_disks), owner)
 
 
-# The fields that identify a disk, by volume type.
-_DISK_NAMES: Mapping[str, tuple[str, ...]] = {
-    _GCE: ("pdName",),
-    _AWS: ("volumeID",),
-    _ISCSI: ("iqn",),
-    _RBD: ("pool", "image"),
-}
-_DEFAULTS = {"pool": "rbd"}
-RESTRICTING = frozenset(("persistentVolumeClaim", "ephemeral", *_DISK_NAMES, *MIGRATIONS))
+# Pods of one node cannot share some of them; those of MIGRATIONS count for the limit of a CSI driver.
+_INLINE_DISKS = frozenset((*MIGRATIONS, "iscsi", "rbd"))
+RESTRICTING = _INLINE_DISKS | {"persistentVolumeClaim", "ephemeral"}
 """The volume types that can restrict a placement; most pods have none."""
-
-
-def _disk(volume: Reader, kind: str) -> Disk:
-    disk = volume.object(kind)
-    names = tuple([disk.text(field) or _DEFAULTS.get(field, "") for field in _DISK_NAMES[kind]])
-    return Disk(kind, names, frozenset(disk.texts("monitors")), disk.boolean("readOnly"))
 
 
 _UNSPECIFIED = "UNSPECIFIED"
@@ -141,14 +106,14 @@ _AWS_URL = "aws://"
 _ZONES_DELIMITER = "__"
 
 
-def taken_over(volume: Reader, kind: str, zones: str = "") -> AttachedVolume:
-    """Return the CSI volume that `volume` of `kind`, one of MIGRATIONS, is migrated to.
+def taken_over(spec: Reader, kind: str, zones: str) -> AttachedVolume:
+    """Return the CSI volume that a PersistentVolume with `spec` of `kind`, one of MIGRATIONS, is migrated to.
 
-    `zones` is the zone label of a PersistentVolume.
+    `zones` is its zone label.
 
-    Source: k8s.io/csi-translation-lib/plugins, TranslateInTreePVToCSI and TranslateInTreeInlineVolumeToCSI
+    Source: k8s.io/csi-translation-lib/plugins, TranslateInTreePVToCSI
     """
-    disk, migration = volume.object(kind), MIGRATIONS[kind]
+    disk, migration = spec.object(kind), MIGRATIONS[kind]
     handle = disk.text(migration.handle_field)
     if kind == _AWS:
         handle = _aws_handle(handle)

@@ -18,7 +18,6 @@ from webhook.placement.framework.interface import Failure
 from webhook.placement.pod.pod_info import PodInfo, has_volumes
 
 _DRIVERS = {each.plugin: each.driver for each in MIGRATIONS.values()}
-_PLUGINS = {each.driver: each.plugin for each in MIGRATIONS.values()}
 
 Migrated = frozenset[str] | None
 """The in-tree plugins that are migrated to CSI on a node; None: all of them."""
@@ -63,9 +62,6 @@ def owner_error(claim: PersistentVolumeClaim | None, volumes: PodVolumes) -> str
 
 def attached_volumes(volumes: PodVolumes, storage: Storage, migrated: Migrated = None) -> Iterator[AttachedVolume]:
     """Yield the volumes that drivers attach for a pod with `volumes` on a node, as far as `storage` knows them."""
-    for volume in volumes.attached_inline:
-        if volume.handle and _is_migrated(_PLUGINS[volume.driver], migrated):
-            yield volume
     for use in volumes.claims:
         claim = (storage.claims or {}).get((volumes.namespace, use.name))
         attached = _volume_of(claim, storage, migrated) if claim else None

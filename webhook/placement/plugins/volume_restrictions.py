@@ -1,16 +1,15 @@
-"""VolumeRestrictions: disks that pods on a node cannot share, and ReadWriteOncePod claims."""
+"""VolumeRestrictions: claims with the access mode ReadWriteOncePod. Disks without a claim are not modelled."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.deadline import Expired, in_time, never
+from webhook.kube.deadline import Expired, never
 from webhook.placement.framework.interface import Failure, PreFilterResult
 from webhook.placement.framework.volume_claims import VolumePlugin, is_missing, not_found
 from webhook.placement.pod.pod_info import PodInfo
 
-ERR_REASON_DISK_CONFLICT = "node(s) had no available disk"
 ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT = (
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
 )
@@ -18,7 +17,7 @@ _READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
 
 class VolumeRestrictions(VolumePlugin):
-    """Scan the running pods if a pod has such a disk or claim; few have.
+    """Scan the running pods if a pod has such a claim; few have.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go
     """
@@ -33,19 +32,14 @@ class VolumeRestrictions(VolumePlugin):
         return PreFilterResult()
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """Return the nodes on which a disk of `pod` is in use; all nodes if its ReadWriteOncePod claim is in use."""
-        if nodes.is_without_pods or not (pod.volumes.disks or pod.volumes.claims):
+        """Return all nodes if a ReadWriteOncePod claim of `pod` is in use."""
+        if nodes.is_without_pods or not self._is_in_use(pod, nodes):
             return ()
-        taken = np.array(
-            [_has_conflict(pod, row, nodes) for row in in_time(range(len(nodes.nodes)), expired)], dtype=np.bool_
-        )
-        if not self._is_in_use(pod, nodes):
-            return (Failure(ERR_REASON_DISK_CONFLICT, taken),)
-        return (Failure(ERR_REASON_DISK_CONFLICT, taken), Failure(ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT, ~taken))
+        return (Failure(ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT, np.ones(len(nodes.nodes), dtype=np.bool_)),)
 
     def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
-        """Return whether `pod` has such a disk, or its ReadWriteOncePod claim is in use."""
-        return bool(pod.volumes.disks) or self._is_in_use(pod, nodes)
+        """Return whether a ReadWriteOncePod claim of `pod` is in use."""
+        return self._is_in_use(pod, nodes)
 
     def _is_in_use(self, pod: PodInfo, nodes: Snapshot) -> bool:
         claims = nodes.storage.claims or {}
@@ -65,10 +59,3 @@ class VolumeRestrictions(VolumePlugin):
             if running.volumes.claims and running.namespace == pod.volumes.namespace
             for use in running.volumes.claims
         )
-
-
-def _has_conflict(pod: PodInfo, row: int, nodes: Snapshot) -> bool:
-    if not pod.volumes.disks:
-        return False
-    taken = [disk for running in nodes.nodes[row].pods for disk in running.volumes.disks]
-    return any(disk.conflicts(other) for disk in pod.volumes.disks for other in taken)

@@ -162,7 +162,7 @@ class PodInfo(NamedTuple):
 
 def has_volumes(pod: PodInfo) -> bool:
     """Return whether `pod` has volumes that nodes can lack, or have in use."""
-    return bool(pod.volumes.claims or pod.volumes.disks or pod.volumes.attached_inline)
+    return bool(pod.volumes.claims)
 
 
 def _topologies(metadata: Reader) -> tuple[str, ...]:

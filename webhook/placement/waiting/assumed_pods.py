@@ -47,16 +47,14 @@ class AssumedPods(Generic[K]):
     """The assumed pods on the nodes of `base`, by a key for each pod. Not thread-safe.
 
     `before` shows them as running. Its snapshots are changed in place by the next `assume` or `follow`; what outlives
-    that, or is used in another thread, needs a `copy`. Each set of `followers` gets the keys of pods that are assumed
-    or forgotten.
+    that, or is used in another thread, needs a `copy`.
     """
 
-    __slots__ = ("_counts", "_keys_on", "_priorities", "_sampled", "_shown", "base", "by_key", "followers")
+    __slots__ = ("_counts", "_keys_on", "_priorities", "_sampled", "_shown", "base", "by_key")
 
     def __init__(self, base: Snapshot, by_key: Mapping[K, AssumedPod] | None = None) -> None:
         self.base = base
         self.by_key: dict[K, AssumedPod] = {}
-        self.followers: dict[str, set[K]] = {}
         # By the lowest priority that is shown.
         self._shown: dict[int, WorkingSnapshot] = {}
         self._keys_on: dict[str, dict[K, None]] = {}
@@ -224,8 +222,6 @@ class AssumedPods(Generic[K]):
 
     def _put(self, key: K, assumed: AssumedPod) -> None:
         self.by_key[key] = assumed
-        for changed in self.followers.values():
-            changed.add(key)
         self._keys_on.setdefault(assumed.pod.node_name, {})[key] = None
         self._counts[assumed.priority] += 1
         self._sampled += assumed.is_sampled
@@ -233,8 +229,6 @@ class AssumedPods(Generic[K]):
     def _pop(self, key: K) -> str:
         """Remove a pod and return its node; the snapshots still show it."""
         assumed = self.by_key.pop(key)
-        for changed in self.followers.values():
-            changed.add(key)
         node = assumed.pod.node_name
         keys = self._keys_on[node]
         del keys[key]

@@ -80,7 +80,7 @@ class Dependencies:
     """Record the prediction for an allowed pod and the view that it was made on."""
     among_others: Callable[[AdmissionRequest, ClusterView], ClusterView] = lambda _, cluster: cluster
     """Return the view without the room that an earlier admission of the same pod reserved; called in any thread."""
-    admitted: Callable[[AdmissionRequest, Candidate, Connection], None] = lambda *_: None
+    admitted: Callable[[AdmissionRequest, Candidate], None] = lambda *_: None
     """Reserve room for an allowed pod, whose review came on a connection."""
     reported: Callable[[AdmissionRequest, Report | None, Policy], None] = lambda *_: None
     """Report a decision for an Event. It never raises."""
@@ -217,7 +217,7 @@ class Admissions:
             if decision.records_predictions and (prediction := result.prediction) is not None:
                 self._dependencies.predicted(request, prediction.binding, decision.cluster, admission.policy)
             if result.candidate is not None and not request.dry_run:
-                self._dependencies.admitted(request, result.candidate, connection)
+                self._dependencies.admitted(request, result.candidate)
             if not result.counted.kind:
                 self._dependencies.reported(request, result.report, admission.policy)
         except Exception as error:

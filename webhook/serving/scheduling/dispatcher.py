@@ -49,15 +49,14 @@ _MIN_CHARGED_SECONDS = 0.0005
 class Dispatcher:
     """Schedules reviews in the event loop and the worker thread. An instance is for one event loop.
 
-    `cluster` returns the view for a review from an address. While `draining`, the scorer is skipped, so that waiting
-    reviews are answered soon.
+    While `draining`, the scorer is skipped, so that waiting reviews are answered soon.
     """
 
     def __init__(
         self,
         admissions: Admissions,
         policy: Callable[[], PolicyOrSet],
-        cluster: Callable[[str], ClusterView | None],
+        cluster: Callable[[], ClusterView | None],
         small: Decider,
         large: Decider,
         monotonic_seconds: Callable[[], float] = time.monotonic,
@@ -113,7 +112,7 @@ class Dispatcher:
         return await self.answer_in_worker(
             Work(
                 flows(body),
-                partial(self._begin, body, connection.address),
+                partial(self._begin, body),
                 lambda decision: self._admissions.finish(decision, now, timeouts.arrived_seconds, connection),
                 overrunning,
             ),
@@ -132,7 +131,7 @@ class Dispatcher:
         Raises:
             HTTPException: the policy is not in shadow mode, or the beginning does not show which one is in force.
         """
-        decision = self._admissions.refuse(error.beginning, self._policy(), self._cluster(""), error)
+        decision = self._admissions.refuse(error.beginning, self._policy(), self._cluster(), error)
         if decision.request is None:
             raise error.refusal from error
         return self._admissions.finish(decision, now, arrived_seconds, connection)
@@ -166,7 +165,7 @@ class Dispatcher:
             if self._monotonic_seconds() >= timeouts.overdue_seconds:
                 raise OverdueError
             work_budget = self._work_budget(timeouts, slice_seconds)
-            policy, cluster = self._policy(), self._cluster(connection.address)
+            policy, cluster = self._policy(), self._cluster()
             decision = self._admissions.decide(self._small, body, policy, cluster, work_budget)
             return self._admissions.finish(decision, now, timeouts.arrived_seconds, connection)
         except TimeSliceEndedError:
@@ -212,8 +211,8 @@ class Dispatcher:
         if self._is_busy:
             self._schedule_batch()
 
-    def _begin(self, body: bytes, address: str, work_budget: WorkBudget) -> Callable[[], Decision]:
-        policy, cluster = self._policy(), self._cluster(address)
+    def _begin(self, body: bytes, work_budget: WorkBudget) -> Callable[[], Decision]:
+        policy, cluster = self._policy(), self._cluster()
         if cluster is not None and cluster.assumed is not None:
             # The event loop changes the pods that wait while the worker thread reads them.
             cluster = replace(cluster, assumed=cluster.assumed.copy())

@@ -127,12 +127,12 @@ class ReservedView:
         self._waiting = waiting
         self._view: ClusterView | None = None
 
-    def __call__(self, address: str = "") -> ClusterView:
-        """Return the current view, as it is for a review of the client at `address`."""
+    def __call__(self) -> ClusterView:
+        """Return the current view with the pods that wait."""
         cluster = self._cluster()
         if cluster.stale_reason or not cluster.snapshot.nodes:
             return cluster
-        assumed, known = self._waiting.on(cluster.snapshot, address), self._view
+        assumed, known = self._waiting.on(cluster.snapshot), self._view
         if (
             known is None
             or known.assumed is not assumed

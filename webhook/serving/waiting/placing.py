@@ -7,7 +7,7 @@ from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.gang.gang import members_on
 from webhook.placement.scorer import Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
-from webhook.placement.waiting.waiting_pods import assumed_pod, place_and_assume, predict_placement
+from webhook.placement.waiting.waiting_pods import place_and_assume
 from webhook.serving.waiting.placing_queue import PlacingQueue, PlacingQueues, QueueOrder
 from webhook.serving.waiting.waiting_entries import Entries, Entry, PodKind, ReadPods
 from webhook.serving.work_budget import ends_after
@@ -73,12 +73,6 @@ class Placing:
         for number in numbers:
             if number in self._entries:
                 self.queues.ready.put(self._entries[number].order)
-
-    def join(self, number: int, gang: GangKey, least: int) -> None:
-        """Record the gang of a pod that is seen in the cluster; hold one that had no room at its admission."""
-        self._entries.join(number, gang, least)
-        if self._entries[number].found_waiting:
-            self.hold_gang(number)
 
     def hold_gang(self, number: int) -> None:
         """Take the room of the gang of a pod that has none, unless enough of its pods have room to start.
@@ -168,16 +162,6 @@ class Placing:
             if placed >= _LEAST_PLACED and self._monotonic_seconds() >= ends_seconds:
                 return
 
-    def place_unconfirmed(self, number: int, assumed: AssumedPods[int]) -> AssumedPod:
-        """Return an unconfirmed pod beside those that are `assumed`; its node is empty if none has room."""
-        pod = self.read_pods.read(self._entries[number])
-        assert pod is not None  # noqa: S101 - it is known from its admission
-        placement = predict_placement(self._scorer, pod.signature, assumed, str(number), self._ends_pod())
-        return assumed_pod(pod, placement, assumed)
-
-    def _ends_pod(self) -> Callable[[], bool]:
-        return ends_after(_POD_SECONDS, self._monotonic_seconds, self._cpu_seconds)
-
     def _place_unless_equal(self, number: int, without_room: set[PodKind]) -> bool:
         """Place a pod unless it is equal to one `without_room`; return whether that was tried.
 
@@ -205,7 +189,8 @@ class Placing:
             self.queues.leave_without_room(number)
             return False
         seed = str(entry.pending.key) if entry.pending else str(number)
-        placement, displaced = place_and_assume(self._scorer, number, pod, self.assumed, seed, self._ends_pod())
+        expired = ends_after(_POD_SECONDS, self._monotonic_seconds, self._cpu_seconds)
+        placement, displaced = place_and_assume(self._scorer, number, pod, self.assumed, seed, expired)
         self.put(displaced)
         entry.is_too_expensive = not placement.is_final
         if placement.verdict == "Feasible":

@@ -33,7 +33,7 @@ class Entry:
     """A pod that waits: known from its admission (`pod`), or seen in the cluster (`pending`).
 
     `is_too_expensive`: the scorer did not place it in time. `gang` is set if its scheduler starts `least` pods of
-    the gang together. `found_waiting`: its gang had no room at its admission.
+    the gang together.
     """
 
     namespace: str
@@ -44,7 +44,6 @@ class Entry:
     is_too_expensive: bool = False
     gang: GangKey | None = None
     least: int = 1
-    found_waiting: bool = False
 
     @property
     def kind(self) -> PodKind:

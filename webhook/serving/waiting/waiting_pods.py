@@ -29,7 +29,6 @@ from webhook.serving.decisions.rendering import Candidate
 from webhook.serving.waiting.admitted_pods import AdmittedPods
 from webhook.serving.waiting.placing import Placing
 from webhook.serving.waiting.placing_queue import QueueOrder
-from webhook.serving.waiting.unconfirmed_pods import UnconfirmedPods
 from webhook.serving.waiting.waiting_entries import MOST_WAITING, Entries
 
 # After so much time no further pod is placed: before one admission, and in the background.
@@ -50,9 +49,8 @@ class WaitingPods:
     """Keeps the assumed pods on the current snapshot. Not thread-safe.
 
     A pod that is known from its admission alone has room for `admitted_seconds()`, and for `unseen_seconds` at most.
-    Unless `are_verified`, any client may have admitted it: until it is seen, it is one of the `unconfirmed` pods. The
-    clocks return seconds; `cpu_seconds` is the CPU time of the thread. `is_absent` returns whether a snapshot has no
-    sign of a scheduler, `gang_of` the gang that a stored pod asks for.
+    The clocks return seconds; `cpu_seconds` is the CPU time of the thread. `is_absent` returns whether a snapshot has
+    no sign of a scheduler, `gang_of` the gang that a stored pod asks for.
     """
 
     def __init__(
@@ -64,14 +62,12 @@ class WaitingPods:
         is_absent: Callable[[str, Snapshot], bool] = is_absent,
         *,
         unseen_seconds: float = math.inf,
-        are_verified: bool = True,
         gang_of: Callable[[Mapping[str, Any], Snapshot], GangRequest | None] = lambda *_: None,
     ) -> None:
         self._admitted_seconds, self._monotonic_seconds = admitted_seconds, monotonic_seconds
         self._unseen_seconds, self._gang_of = unseen_seconds, gang_of
-        self._admitted = AdmittedPods(are_verified=are_verified)
+        self._admitted = AdmittedPods()
         self.find_admitted, self.reserves = self._admitted.find_same, self._admitted.has_place
-        self.is_proof = self._admitted.is_proof
         self._entries, self._number_of = Entries(), dict[PodKey, int]()
         self._pending: Mapping[PodKey, PendingPod] = {}
         self._bound: list[Binding] = []
@@ -79,7 +75,6 @@ class WaitingPods:
         self._queues = self._placing.queues
         self._retry_at_seconds = self._abandon_at_seconds = 0.0
         self._assumed = self._placing.assumed
-        self.unconfirmed = UnconfirmedPods(self._assumed, self._placing.place_unconfirmed)
         # The pods that lose their place with the next change of `_assumed`.
         self._gone: list[int] = []
 
@@ -91,10 +86,9 @@ class WaitingPods:
         """Return the number of pods with room."""
         return len(self._assumed)
 
-    def on(self, snapshot: Snapshot, address: str = "") -> AssumedPods[int]:
-        """Return the assumed pods that a review of the client at `address` finds.
+    def on(self, snapshot: Snapshot) -> AssumedPods[int]:
+        """Return the assumed pods on `snapshot`, or on a later one that is known already.
 
-        They are on `snapshot`, or on a later one that is known already.
         Pods that have not been placed yet are placed first, for a few milliseconds.
         """
         self._follow(snapshot)
@@ -102,44 +96,37 @@ class WaitingPods:
             self._placing.place_again(_SLICE_SECONDS, _MOST_PLACED_AGAIN)
         if self._queues.ready and not self._assumed.is_mostly_sampled:
             self._placing.place(self._queues.ready, _SLICE_SECONDS)
-        if self._admitted.are_verified:
-            return self._assumed
-        return self.unconfirmed.among(address, self._monotonic_seconds())
+        return self._assumed
 
     def settle(self, snapshot: Snapshot) -> None:
         """Place pods in the background, so that admissions need not wait for it."""
         self._follow(snapshot)
-        self.unconfirmed.drop_idle(self._monotonic_seconds())
         self._placing.place_again(_BACKGROUND_SECONDS, MOST_WAITING)
         seconds = _SAMPLED_BACKGROUND_SECONDS if self._assumed.is_mostly_sampled else _BACKGROUND_SECONDS
         self._placing.place(self._queues.ready or self._queues.retries, seconds)
 
-    def admit(self, identity: PodIdentity, candidate: Candidate, address: str = "") -> None:
-        """Reserve room for a pod that has been admitted for the client at `address`, and is not seen yet."""
+    def admit(self, identity: PodIdentity, candidate: Candidate) -> None:
+        """Reserve room for a pod that has been admitted, and is not seen yet."""
         if PodKey(identity.namespace, identity.name) in self._number_of:
             return
         # The API server calls again if another webhook changed the pod.
-        self._drop((self._admitted.take_same(identity, address),))
+        self._drop((self._admitted.take_same(identity),))
         pod, placement = candidate.pod, candidate.placement
         priority = self._assumed.priority_of(pod.preemption)
-        if not self._admitted.has_place(identity.namespace, address) or not self._has_place(identity.namespace):
+        if not self._admitted.has_place(identity.namespace) or not self._has_place(identity.namespace):
             return
         now_seconds = self._monotonic_seconds()
         entry = self._entries.admit(identity.namespace, priority, candidate.digest, pod)
         number = entry.order.number
         self._placing.read_pods.keep(entry, pod)
         until_seconds = now_seconds + min(self._admitted_seconds(), self._unseen_seconds)
-        self._admitted.add(number, identity, until_seconds, candidate.size_bytes, address)
+        self._admitted.add(number, identity, until_seconds, candidate.size_bytes)
         self._give_up(now_seconds)
         self._forget_gone()
         if number not in self._entries:
             return
         if (name := pod.running.scheduler) not in self._placing.present and self._placing.is_abandoned(name):
             self._queues.leave_without_room(number)
-            return
-        if not self._admitted.are_verified:
-            entry.found_waiting = placement.verdict != "Feasible"
-            self.unconfirmed.put(number, address, pod, placement)
             return
         gang = pod.running.gangs[0] if candidate.least > 1 and pod.running.gangs else None
         if gang is not None:
@@ -221,26 +208,21 @@ class WaitingPods:
                 return None
             number = self._entries.see(pod)
             self._placing.put((number,))
-        else:
-            is_changed, confirmed = self._entries[number].see(pod), self.unconfirmed.take(number)
-            is_kept = confirmed and not is_changed and _GANG not in pod.content
-            if confirmed and is_kept and self._assumed.has_room(confirmed.pod.node_name, confirmed.pod):
-                self._assumed.assume(number, confirmed)
-            elif confirmed or is_changed:
-                # Another webhook changed the pod after this one, it was changed while it waits, or has no room yet.
-                self._gone.append(number)
-                self._placing.put((number,))
+        elif self._entries[number].see(pod):
+            # Another webhook changed the pod after this one, or it was changed while it waits.
+            self._gone.append(number)
+            self._placing.put((number,))
         if _GANG in pod.content and self._entries[number].gang is None:
             self._join(number, pod, snapshot)
         self._number_of[key] = number
         return None
 
     def _join(self, number: int, pod: PendingPod, snapshot: Snapshot) -> None:
-        """Record the gang of a pod that was unconfirmed, or admitted by another replica or before a restart."""
+        """Record the gang of a pod that was admitted by another replica or before a restart."""
         content = pod.object()
         request, gangs = self._gang_of(content, snapshot), gangs_of(pod.identity.namespace, content["metadata"])
         if request is not None and request.least > 1 and gangs:
-            self._placing.join(number, gangs[0], request.least)
+            self._entries.join(number, gangs[0], request.least)
 
     def _has_place(self, namespace: str) -> bool:
         """Return whether a pod of `namespace` can be added, for which one of another can be forgotten."""
@@ -265,10 +247,7 @@ class WaitingPods:
         """Forget pods that do not wait any more. `nodes` are those that they are bound to."""
         for number in (gone := [number for number in numbers if number is not None]):
             entry = self._entries.pop(number)
-            if (known := self._assumed.by_key.get(number)) is None:
-                # Before it was bound, an unconfirmed pod had room for its own address alone.
-                unconfirmed = self.unconfirmed.take(number)
-                known = unconfirmed if number in nodes else None
+            known = self._assumed.by_key.get(number)
             predicted = known.pod.node_name if known else ""
             if entry is not None and nodes.get(number, "") != predicted and not (known and known.is_sampled):
                 self._placing.outdated_after = min(self._placing.outdated_after or entry.order, entry.order)

@@ -100,7 +100,7 @@ def serve(
     profiles = read_profiles(scheduler_config) or {}
     followed: PolicySource | None = file
     predictions, live, recorder, timeout, exported = Predictions(), None, None, RegisteredTimeout(), None
-    placing = _scoring(policies, profiles, metrics, is_live, options["client_ca"] is not None)
+    placing = _scoring(policies, profiles, metrics, is_live)
     name = os.environ.get("POD_NAME") or socket.gethostname()
     if is_live:
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
@@ -122,16 +122,13 @@ def serve(
         serve_until_signalled(server, live, recorder, exported)
 
 
-def _scoring(
-    policies: Policies, profiles: Mapping[str, Profile], metrics: Metrics, is_live: bool, has_client_ca: bool
-) -> Scoring:
-    """Return what places pods; only a live view shows which pods came, and so which clients are API servers."""
+def _scoring(policies: Policies, profiles: Mapping[str, Profile], metrics: Metrics, is_live: bool) -> Scoring:
+    """Return what places pods; only a live view shows which pods came."""
     return scoring(
         policies,
         profiles,
         metrics.placement_seconds.observe,
         unseen_seconds=UNSEEN_SECONDS if is_live else math.inf,
-        are_verified=has_client_ca or not is_live,
     )
 
 
