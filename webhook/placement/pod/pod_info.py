@@ -56,7 +56,7 @@ class PodInfo(NamedTuple):
     `stored` identifies the pod if it is stored and requests extended resources. `tolerations` include those that
     the API server adds.
     `has_group`: the pod names a PodGroup of Volcano. `shares_card`: it requests a share of a card of KAI.
-    `is_gated`: it has a scheduling gate of another owner than Kueue. `is_held`: it has one of Kueue, which waits for
+    `gates`: the number of its scheduling gates, 0 if all are of Kueue. `is_held`: it has one of Kueue, which waits for
     quota and says nothing about nodes. `is_queued`: it names a queue of Kueue. `needs_declared_features`: not every
     node has the features that it needs. `shares` are the requested shares of cards that a scheduler extender counts, if
     no node offers them. `topologies` are the annotations by which a queue keeps a group of pods within a domain.
@@ -75,7 +75,7 @@ class PodInfo(NamedTuple):
     images: tuple[str, ...]
     image_volumes: tuple[str, ...]
     containers: int
-    is_gated: bool
+    gates: int
     volumes: PodVolumes
     device_claims: tuple[PodResourceClaim, ...]
     stored: PodReference | None
@@ -122,7 +122,7 @@ class PodInfo(NamedTuple):
             node_selector=tuple(spec.text_map("nodeSelector").items()),
             required=node_affinity.required,
             preferred=node_affinity.preferred,
-            is_gated=not all(of_kueue),
+            gates=0 if all(of_kueue) else len(of_kueue),
             device_claims=_device_claims(pod, metadata, spec) if spec.raw.get("resourceClaims") else (),
             inter_pod=InterPodInfo.of(metadata, spec),
             preemption=Preemption.of(spec),
