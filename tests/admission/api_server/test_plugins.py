@@ -101,6 +101,25 @@ def test_missing_requests_are_the_limits_first_and_then_the_defaults() -> None:
     assert found.sources == ("LimitRange limits",)
 
 
+def test_defaults_are_noted_as_the_api_server_does() -> None:
+    defaults = {"type": "Container", "default": {"cpu": "4", "memory": "1Gi"}}
+    init = [{"name": "i", "image": "i", "resources": {"requests": {"cpu": "1"}}}]
+
+    found = of(view(limit_range(defaults)), containers=containers({"limits": {"cpu": "2"}}), initContainers=init)
+
+    assert found.pod["metadata"]["annotations"]["kubernetes.io/limit-ranger"] == (
+        "LimitRanger plugin set: memory request for container c0; memory limit for container c0; "
+        "memory request for init container i; cpu, memory limit for init container i"
+    )
+
+
+def test_limit_range_without_defaults_adds_nothing() -> None:
+    found = of(view(limit_range({"type": "Pod", "max": {"cpu": "4"}})), containers=containers({"limits": {"cpu": "2"}}))
+
+    assert found.sources == ()
+    assert "annotations" not in found.pod["metadata"]
+
+
 def test_limit_ranges_of_other_namespaces_change_nothing() -> None:
     limits = limit_range({"type": "Container", "default": {"cpu": "4"}}, namespace="other")
 

@@ -52,11 +52,13 @@ def completed(pod: JsonObject, snapshot: Snapshot, expired: Expired = never) -> 
     if (LIMIT_RANGE_KIND, namespace) in snapshot.left_out.names:
         unknown = f"a LimitRange of the namespace {namespace} cannot be read"
     ranges = snapshot.limit_ranges.get(namespace, ())
-    sources = tuple([f"LimitRange {each.name}" for each in ranges])
+    sources: tuple[str, ...] = ()
     if ranges or name:
         # The types of what is read here.
         PodSignature.of(pod, expired)
-        pod = with_default_resources(pod, ranges)
+    for each in ranges:
+        pod, has_set = with_default_resources(pod, each)
+        sources += (f"LimitRange {each.name}",) if has_set else ()
     changing = changing_plugins(pod, namespace, snapshot)
     running = [each for each in changing if each.runs(snapshot)]
     doubts = () if snapshot.plugins else tuple([each.name for each in changing if each not in running])

@@ -12,6 +12,7 @@ from webhook.kube.names import (
     KAI_SHARES,
     KUEUE_GATES,
     KUEUE_QUEUE,
+    LIMIT_RANGER,
     REQUIRED_TOPOLOGIES,
     VOLCANO_GROUP,
     VOLCANO_SOFT,
@@ -59,7 +60,8 @@ class PodInfo(NamedTuple):
     `gates`: the number of its scheduling gates, 0 if all are of Kueue. `is_held`: it has one of Kueue, which waits for
     quota and says nothing about nodes. `is_queued`: it names a queue of Kueue. `needs_declared_features`: not every
     node has the features that it needs. `shares` are the requested shares of cards that a scheduler extender counts, if
-    no node offers them. `topologies` are the annotations by which a queue keeps a group of pods within a domain.
+    no node offers them. `summed` are the resources of which no container requests as much as all containers together,
+    `defaulted` those of which LimitRanger has set a request. `topologies` are the annotations by which a queue keeps a group of pods within a domain.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -91,6 +93,8 @@ class PodInfo(NamedTuple):
     topologies: tuple[str, ...] = ()
     overhead: tuple[tuple[str, int], ...] = ()
     runtime_class: str = ""
+    summed: tuple[str, ...] = ()
+    defaulted: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, pod: Reader, like: "PodInfo | None" = None) -> "PodInfo":
@@ -108,11 +112,14 @@ class PodInfo(NamedTuple):
             "containers": sum(len(spec.objects(field)) for field in _CONTAINERS),
             "volumes": _volumes(metadata, spec),
             "shares": tuple(filter(may_be_share, resources.requests)) if resources.by_container else (),
+            "summed": resources.summed,
             # A new pod has no UID.
             "stored": _reference(metadata) if resources.by_container and metadata.raw.get("uid") else None,
         }
         if like is not None:
             return like._replace(**of_containers, needs_declared_features=_needs_declared_features(spec))
+        annotations = metadata.raw.get("annotations")
+        is_defaulted = isinstance(annotations, dict) and LIMIT_RANGER in annotations
         of_kueue = _gates_of_kueue(spec) if spec.raw.get("schedulingGates") else ()
         node_affinity = read_node_affinity(spec.object("affinity"), "nodeAffinity")
         return cls(
@@ -135,6 +142,7 @@ class PodInfo(NamedTuple):
             needs_declared_features=_needs_declared_features(spec),
             overhead=_pairs(whole_units(read_milli(spec, "overhead"))) if spec.raw.get("overhead") else (),
             runtime_class=spec.text("runtimeClassName") if "runtimeClassName" in spec.raw else "",
+            defaulted=_defaulted(str(annotations[LIMIT_RANGER]), resources.requests) if is_defaulted else (),
         )
 
     def normalized_for(self, snapshot: Snapshot) -> "PodInfo":
@@ -176,6 +184,16 @@ def _topologies(metadata: Reader) -> tuple[str, ...]:
         return ()
     is_soft = str(field(metadata.raw, "annotations", VOLCANO_TOPOLOGY)).lower() == VOLCANO_SOFT
     return tuple(each for each in sorted(found) if not (is_soft and each.startswith("volcano.sh/")))
+
+
+def _defaulted(note: str, requests: Amounts) -> tuple[str, ...]:
+    """Return those of the requested resources of which LimitRanger has set a request, by its `note` on the pod.
+
+    Source: k8s.io/kubernetes/plugin/pkg/admission/limitranger/admission.go, mergePodResourceRequirements
+    """
+    parts = [each.partition(" request for ") for each in note.partition(": ")[2].split("; ")]
+    noted = {name for listed, found, _ in parts if found for name in listed.split(", ")}
+    return tuple([name for name in requests if name in noted])
 
 
 def _needs_declared_features(spec: Reader) -> bool:
