@@ -24,7 +24,7 @@ from webhook.cluster.dra.devices import Devices
 from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.dra.resource_slice import ResourceSlice
 from webhook.cluster.objects.limit_range import LimitRange
-from webhook.cluster.objects.priority_class import PriorityClass
+from webhook.cluster.objects.priority_class import PRIORITY_CLASS_KIND, PriorityClass
 from webhook.cluster.objects.resource_quota import ResourceQuota
 from webhook.cluster.objects.runtime_class import RuntimeClass, RuntimeClasses
 from webhook.cluster.objects.workloads import SelectingObject, SelectingObjects
@@ -51,7 +51,6 @@ class OptionalKind(NamedTuple):
     is_everywhere: bool = True
 
 
-PRIORITY_CLASS_KIND = "PriorityClass"
 RUNTIME_CLASS_KIND, LIMIT_RANGE_KIND = "RuntimeClass", "LimitRange"
 OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
     "Service": OptionalKind("v1", "services", SelectingObject.of, "workloads"),

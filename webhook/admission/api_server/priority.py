@@ -9,7 +9,6 @@ from webhook.cluster.objects.priority_class import NEVER, priority_class_named
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
 
-_OF_EVERY_CLUSTER = "system-node-critical"
 _LOWER = "PreemptLowerPriority"
 _COMPUTED = "priority admission controller computed {} from the given PriorityClass name"
 
@@ -17,15 +16,15 @@ _COMPUTED = "priority admission controller computed {} from the given PriorityCl
 def priority_fault(pod: JsonObject, snapshot: Snapshot) -> str:
     """Return why the API server refuses the class or the priority of `pod`; empty if it does not.
 
-    It is empty if not all PriorityClasses are known: every cluster has those of the system.
+    It is empty if the class, or for a pod without one the default class, is not known.
     """
-    if _OF_EVERY_CLUSTER not in snapshot.priority_classes:
-        return ""
     spec = pod["spec"]
     name, priority, policy = (spec.get(each) for each in ("priorityClassName", "priority", "preemptionPolicy"))
     found = priority_class_named(name or "", snapshot.priority_classes)
     if found is None:
-        return f"no PriorityClass with name {name} was found"
+        return f"no PriorityClass with name {name} was found" if snapshot.lacks_priority_class(name) else ""
+    if not name and not snapshot.knows_priority_classes:
+        return ""
     if priority is not None and priority != found.value:
         given = f"the integer value of priority ({priority}) must not be provided in pod spec"
         return f"{given}; {_COMPUTED.format(found.value)}"
