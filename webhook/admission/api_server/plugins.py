@@ -90,6 +90,9 @@ def check_admitted(pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired 
     found = limit_violations(pod, snapshot.limit_ranges.get(_namespace(pod), ()), expired)
     if found:
         raise _refused(pod, found[0] if len(found) == 1 else f"[{', '.join(found)}]")
+    # The webhook may have set another class.
+    if fault := priority_fault(pod, snapshot):
+        raise _refused(pod, fault)
     runtime_class = _class_of(pod, snapshot)
     if runtime_class is None and pod["spec"].get("runtimeClassName"):
         return

@@ -5,15 +5,17 @@ The priority of the class itself is looked up where it is read (`webhook/placeme
 Source: k8s.io/kubernetes/plugin/pkg/admission/priority/admission.go, admitPod
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from webhook.cluster.objects.priority_class import NEVER, priority_class_named
 from webhook.cluster.snapshot import Snapshot
-from webhook.documents.documents import JsonObject
 
 _LOWER = "PreemptLowerPriority"
 _COMPUTED = "priority admission controller computed {} from the given PriorityClass name"
 
 
-def priority_fault(pod: JsonObject, snapshot: Snapshot) -> str:
+def priority_fault(pod: Mapping[str, Any], snapshot: Snapshot) -> str:
     """Return why the API server refuses the class or the priority of `pod`; empty if it does not.
 
     It is empty if the class, or for a pod without one the default class, is not known.
