@@ -123,6 +123,15 @@ def test_role_that_the_gang_can_start_without_is_infeasible_alone(run: Run, tmp_
     assert [each["verdict"] for each in checked(run, tmp_path, job, 8, 8)] == ["Feasible", "Infeasible"]
 
 
+def test_role_without_pods_takes_no_room(run: Run, tmp_path: Path) -> None:
+    job = kubeflow("TFJob", "tfReplicaSpecs", PS=(0, 8), Worker=(1, 8))
+
+    empty, worker = checked(run, tmp_path, job, 8)
+
+    assert (empty["replicas"], empty["fits"], empty["replicasByNode"]) == (0, 0, {})
+    assert (worker["verdict"], worker["fits"]) == ("Feasible", 1)
+
+
 def test_groups_that_each_have_room_are_not_one_gang(run: Run, tmp_path: Path) -> None:
     found = checked(run, tmp_path, lws(2, 2, 8), 8, 8)
 

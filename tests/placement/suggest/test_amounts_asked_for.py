@@ -50,7 +50,9 @@ def test_request_that_no_container_has_is_that_of_all(spec: dict[str, object], t
 
 
 def test_request_of_the_pod_as_a_whole_is_written() -> None:
+    note = "LimitRanger plugin set: cpu request for container c0"
     pod = make_pod().spec(resources={"requests": {"cpu": "9"}}, containers=containers(0, 0))
+    pod = pod.annotate("kubernetes.io/limit-ranger", note)
 
     (text,) = suggestions(pod, Snapshot.of([node("a", capacity={"cpu": "8"})]))
 

@@ -21,7 +21,7 @@ from webhook.kube.names import (
 from webhook.kube.pod.amounts import Amounts, is_schedulable_resource, read_milli, whole_units
 from webhook.kube.pod.card_names import may_be_share
 from webhook.kube.pod.ports import HostPort, read_host_ports
-from webhook.kube.pod.resources import ContainerRequests, read_pod_resources
+from webhook.kube.pod.resources import ContainerRequests, PodResources, read_pod_resources
 from webhook.kube.pod.taints import Toleration, with_default_tolerations
 from webhook.kube.pod.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.reader import Reader
@@ -142,7 +142,7 @@ class PodInfo(NamedTuple):
             needs_declared_features=_needs_declared_features(spec),
             overhead=_pairs(whole_units(read_milli(spec, "overhead"))) if spec.raw.get("overhead") else (),
             runtime_class=spec.text("runtimeClassName") if "runtimeClassName" in spec.raw else "",
-            defaulted=_defaulted(str(annotations[LIMIT_RANGER]), resources.requests) if is_defaulted else (),
+            defaulted=_defaulted(str(annotations[LIMIT_RANGER]), resources) if is_defaulted else (),
         )
 
     def normalized_for(self, snapshot: Snapshot) -> "PodInfo":
@@ -186,14 +186,17 @@ def _topologies(metadata: Reader) -> tuple[str, ...]:
     return tuple(each for each in sorted(found) if not (is_soft and each.startswith("volcano.sh/")))
 
 
-def _defaulted(note: str, requests: Amounts) -> tuple[str, ...]:
+def _defaulted(note: str, resources: PodResources) -> tuple[str, ...]:
     """Return those of the requested resources of which LimitRanger has set a request, by its `note` on the pod.
+
+    A request of the pod as a whole is not among them, since LimitRanger sets those of containers.
 
     Source: k8s.io/kubernetes/plugin/pkg/admission/limitranger/admission.go, mergePodResourceRequirements
     """
     parts = [each.partition(" request for ") for each in note.partition(": ")[2].split("; ")]
     noted = {name for listed, found, _ in parts if found for name in listed.split(", ")}
-    return tuple([name for name in requests if name in noted])
+    own = resources.requests if resources.of_containers is None else resources.of_containers
+    return tuple([name for name, amount in resources.requests.items() if name in noted and own.get(name) == amount])
 
 
 def _needs_declared_features(spec: Reader) -> bool:
