@@ -288,6 +288,16 @@ def test_replicas_that_could_never_run_at_once(sample: Sample, replicas: int, ve
     )
 
 
+def test_gated_replicas_that_keep_off_each_other_may_wait_for_nodes() -> None:
+    content = apart(DEPLOYMENT, 2)
+    content["spec"]["template"]["spec"]["schedulingGates"] = [{"name": "example.com/nodes"}]
+
+    verdict = advised(content, view(cards=8, free=8))
+
+    assert verdict.placement is not None
+    assert verdict.placement.verdict == "Waiting"
+
+
 def test_annotation_makes_the_pods_of_any_object_a_gang() -> None:
     assert PARTIAL.format(4, 6) in warnings(advised(job(JOB, 8, gang="train", gang_size="6"), view(cards=8, free=4)))
 

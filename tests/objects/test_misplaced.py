@@ -62,7 +62,9 @@ OF_JOB = "spec.replicatedJobs[0].template"
         ),
         pytest.param(
             workload(
-                "serving.kserve.io/v1beta1", "InferenceService", {"predictor": {**TEMPLATE["spec"], "metadata": ANNOTATED}}
+                "serving.kserve.io/v1beta1",
+                "InferenceService",
+                {"predictor": {**TEMPLATE["spec"], "metadata": ANNOTATED}},
             ),
             "spec.predictor.metadata.annotations",
             "its pods read spec.predictor.annotations",

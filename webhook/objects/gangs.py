@@ -1,6 +1,7 @@
 """The gang of a pod as it is written, and that of an object: as many of its pods as must run together."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -263,7 +264,7 @@ def fit_of_object(
     policy: Policy,
     base: Snapshot,
     expired: Expired,
-    verdicts: Set[str],
+    verdicts: AbstractSet[str],
 ) -> GangFit:
     """Return how many pods of a gang fit now.
 

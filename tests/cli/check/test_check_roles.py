@@ -123,6 +123,20 @@ def test_role_that_the_gang_can_start_without_is_infeasible_alone(run: Run, tmp_
     assert [each["verdict"] for each in checked(run, tmp_path, job, 8, 8)] == ["Feasible", "Infeasible"]
 
 
+@pytest.mark.parametrize(
+    "job",
+    [
+        kubeflow("PyTorchJob", PYTORCH, Worker=(3, 8)),
+        kubeflow("PyTorchJob", PYTORCH, Master=(1, 1), Worker=(2, 16)),
+    ],
+)
+def test_gated_job_waits_whatever_the_cluster_holds(run: Run, tmp_path: Path, job: Object) -> None:
+    for role in job["spec"][PYTORCH].values():
+        role["template"]["spec"]["schedulingGates"] = [{"name": "example.com/nodes"}]
+
+    assert {each["verdict"] for each in checked(run, tmp_path, job, 8, 8)} == {"Waiting"}
+
+
 def test_role_without_pods_takes_no_room(run: Run, tmp_path: Path) -> None:
     job = kubeflow("TFJob", "tfReplicaSpecs", PS=(0, 8), Worker=(1, 8))
 

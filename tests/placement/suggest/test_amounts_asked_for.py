@@ -32,7 +32,8 @@ def test_overhead_is_no_request_of_a_container(overhead: dict[str, str], asked: 
 
 
 def containers(*cards: int) -> list[dict[str, object]]:
-    return [{"name": f"c{place}", "image": "i", "resources": {"limits": {CARD: each}}} for place, each in enumerate(cards)]
+    resources = [{"limits": {CARD: each}} for each in cards]
+    return [{"name": f"c{place}", "image": "i", "resources": each} for place, each in enumerate(resources)]
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,9 @@ class PodInfo(NamedTuple):
     `gates`: the number of its scheduling gates, 0 if all are of Kueue. `is_held`: it has one of Kueue, which waits for
     quota and says nothing about nodes. `is_queued`: it names a queue of Kueue. `needs_declared_features`: not every
     node has the features that it needs. `shares` are the requested shares of cards that a scheduler extender counts, if
-    no node offers them. `summed` are the resources of which no container requests as much as all containers together,
-    `defaulted` those of which LimitRanger has set a request. `topologies` are the annotations by which a queue keeps a group of pods within a domain.
+    no node offers them. `topologies` are the annotations by which a queue keeps a group of pods within a domain.
+    `summed` are the resources of which no container requests as much as all containers together, `defaulted` those of
+    which LimitRanger has set a request.
     """
 
     requests: tuple[tuple[str, int], ...]
