@@ -120,7 +120,7 @@ class PodInfo(NamedTuple):
         if like is not None:
             return like._replace(**of_containers, needs_declared_features=_needs_declared_features(spec))
         annotations = metadata.raw.get("annotations")
-        is_defaulted = isinstance(annotations, dict) and LIMIT_RANGER in annotations
+        note = annotations.get(LIMIT_RANGER) if isinstance(annotations, dict) else None
         of_kueue = _gates_of_kueue(spec) if spec.raw.get("schedulingGates") else ()
         node_affinity = read_node_affinity(spec.object("affinity"), "nodeAffinity")
         return cls(
@@ -143,7 +143,7 @@ class PodInfo(NamedTuple):
             needs_declared_features=_needs_declared_features(spec),
             overhead=_pairs(whole_units(read_milli(spec, "overhead"))) if spec.raw.get("overhead") else (),
             runtime_class=spec.text("runtimeClassName") if "runtimeClassName" in spec.raw else "",
-            defaulted=_defaulted(str(annotations[LIMIT_RANGER]), resources) if is_defaulted else (),
+            defaulted=_defaulted(str(note), resources) if note else (),
         )
 
     def normalized_for(self, snapshot: Snapshot) -> "PodInfo":
