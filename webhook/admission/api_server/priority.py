@@ -21,12 +21,13 @@ def priority_fault(pod: Mapping[str, Any], snapshot: Snapshot) -> str:
     It is empty if the class, or for a pod without one the default class, is not known.
     """
     spec = pod["spec"]
-    name, priority, policy = (spec.get(each) for each in ("priorityClassName", "priority", "preemptionPolicy"))
+    name = spec.get("priorityClassName")
+    if not name and not snapshot.knows_priority_classes:
+        return ""
+    priority, policy = spec.get("priority"), spec.get("preemptionPolicy")
     found = priority_class_named(name or "", snapshot.priority_classes)
     if found is None:
         return f"no PriorityClass with name {name} was found" if snapshot.lacks_priority_class(name) else ""
-    if not name and not snapshot.knows_priority_classes:
-        return ""
     if priority is not None and priority != found.value:
         given = f"the integer value of priority ({priority}) must not be provided in pod spec"
         return f"{given}; {_COMPUTED.format(found.value)}"
