@@ -101,6 +101,20 @@ def test_room_of_one_role_is_none_for_another() -> None:
     assert "no more than 2 of the 3 pods that must run together would fit" in warnings(verdict)[0]
 
 
+def test_role_that_alone_never_fits_keeps_the_others_from_running() -> None:
+    content = job(TF_JOB, 1)
+    (replicas,) = content["spec"]["tfReplicaSpecs"].values()
+    large = copy.deepcopy(replicas)
+    for amounts in large["template"]["spec"]["containers"][0]["resources"].values():
+        amounts["nvidia.com/gpu"] = "16"
+    content["spec"]["tfReplicaSpecs"] = {"PS": replicas, "Worker": large | {"replicas": 2}}
+
+    assert warnings(advised(content, view(cards=8, free=8)))[0].startswith(
+        "placement check: Infeasible: no more than 1 of the 3 pods that must run together would fit on an empty "
+        "cluster; PS 1 of 1, Worker 0 of 2 replicas fit now; the first Worker: 0/1 nodes"
+    )
+
+
 def test_job_whose_least_number_of_pods_fits_can_start() -> None:
     content = job(TF_JOB, 8)
     content["spec"]["runPolicy"] = {"schedulingPolicy": {"minAvailable": 4}}
@@ -272,6 +286,16 @@ def test_replicas_that_could_never_run_at_once(sample: Sample, replicas: int, ve
     assert placement.message.endswith("No more than 2 of the 7 replicas would fit on an empty cluster.") == (
         verdict == "Infeasible"
     )
+
+
+def test_gated_replicas_that_keep_off_each_other_may_wait_for_nodes() -> None:
+    content = apart(DEPLOYMENT, 2)
+    content["spec"]["template"]["spec"]["schedulingGates"] = [{"name": "example.com/nodes"}]
+
+    verdict = advised(content, view(cards=8, free=8))
+
+    assert verdict.placement is not None
+    assert verdict.placement.verdict == "Waiting"
 
 
 def test_annotation_makes_the_pods_of_any_object_a_gang() -> None:

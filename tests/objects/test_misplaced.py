@@ -55,6 +55,28 @@ OF_JOB = "spec.replicatedJobs[0].template"
             id="a Deployment",
         ),
         pytest.param(
+            workload("apps/v1", "Deployment", {"template": {**TEMPLATE, **ANNOTATED}}),
+            "spec.template.annotations",
+            "its pods read spec.template.metadata.annotations",
+            id="beside the metadata of the template",
+        ),
+        pytest.param(
+            workload(
+                "serving.kserve.io/v1beta1",
+                "InferenceService",
+                {"predictor": {**TEMPLATE["spec"], "metadata": ANNOTATED}},
+            ),
+            "spec.predictor.metadata.annotations",
+            "its pods read spec.predictor.annotations",
+            id="a component, which has no metadata",
+        ),
+        pytest.param(
+            workload("trainer.kubeflow.org/v1alpha1", "TrainJob", {"podTemplateOverrides": [ANNOTATED]}),
+            "spec.podTemplateOverrides[0].annotations",
+            "its pods read spec.podTemplateOverrides[0].metadata.annotations",
+            id="beside the metadata of an override",
+        ),
+        pytest.param(
             workload("trainer.kubeflow.org/v1alpha1", "TrainJob", ANNOTATED),
             "spec.annotations",
             "the pods of a TrainJob come from the runtime",

@@ -135,7 +135,6 @@ class Node:
 
     `allocatable` does not contain `pods`, which is `allowed_pods`. `images` are the sizes in bytes of its images by
     name. `unhealthy` are the devices of each extended resource that are in the capacity and not allocatable.
-    `is_ready` is false if its condition Ready is not True.
     """
 
     name: str
@@ -146,7 +145,6 @@ class Node:
     allowed_pods: int
     images: Mapping[str, int]
     unhealthy: Amounts = field(default_factory=dict)
-    is_ready: bool = True
 
     @classmethod
     def of(cls, node: Mapping[str, Any], interner: Interner | None = None) -> "Node":
@@ -178,7 +176,6 @@ class Node:
             allowed_pods=amounts.get(PODS, 0),
             images=images,
             unhealthy=_unhealthy(status, allocatable),
-            is_ready=all(each.text("status") == "True" for each in _ready_conditions(status)),
         )
         reader.finish()
         return facts
@@ -195,10 +192,6 @@ def _unhealthy(status: Reader, allocatable: Amounts) -> Amounts:
         return {}
     amounts = {name: amount for name, amount in read_amounts(status, "capacity").items() if is_extended_resource(name)}
     return {name: lost for name, amount in amounts.items() if (lost := amount - allocatable.get(name, 0)) > 0}
-
-
-def _ready_conditions(status: Reader) -> list[Reader]:
-    return [each for each in status.objects("conditions") if each.raw.get("type") == "Ready"]
 
 
 def _images(status: Reader) -> Mapping[str, int]:

@@ -19,12 +19,12 @@ from webhook.cluster.batch.queues import (
     VolcanoQueue,
 )
 from webhook.cluster.dra.device import DeviceTaintRule
-from webhook.cluster.dra.device_class import DeviceClass
+from webhook.cluster.dra.device_class import DEVICES_V1BETA1, DeviceClass
 from webhook.cluster.dra.devices import Devices
 from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.dra.resource_slice import ResourceSlice
 from webhook.cluster.objects.limit_range import LimitRange
-from webhook.cluster.objects.priority_class import PriorityClass
+from webhook.cluster.objects.priority_class import PRIORITY_CLASS_KIND, PriorityClass
 from webhook.cluster.objects.resource_quota import ResourceQuota
 from webhook.cluster.objects.runtime_class import RuntimeClass, RuntimeClasses
 from webhook.cluster.objects.workloads import SelectingObject, SelectingObjects
@@ -51,7 +51,6 @@ class OptionalKind(NamedTuple):
     is_everywhere: bool = True
 
 
-PRIORITY_CLASS_KIND = "PriorityClass"
 RUNTIME_CLASS_KIND, LIMIT_RANGE_KIND = "RuntimeClass", "LimitRange"
 OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
     "Service": OptionalKind("v1", "services", SelectingObject.of, "workloads"),
@@ -94,16 +93,18 @@ BATCH_KINDS: Mapping[str, OptionalKind] = {
     f"PodGroup.{_NATIVE}": OptionalKind(f"{_NATIVE}/v1beta1", "podgroups", PodGroup.of_native, "pod_groups"),
 }
 EVERY_OPTIONAL_KIND: Mapping[str, OptionalKind] = {**OPTIONAL_KINDS, **BATCH_KINDS}
+_DEVICE_VERSIONS = dict.fromkeys((DEVICES_V1BETA1, "resource.k8s.io/v1beta2"), "resource.k8s.io/v1")
 WORKLOAD_KINDS = frozenset([kind for kind, row in OPTIONAL_KINDS.items() if row.field == "workloads"])
 
 
 def optional_kind_named(api_version: str, kind: str) -> str | None:
     """Return the name in EVERY_OPTIONAL_KIND of `kind`; None if it is none of them.
 
-    `kubectl get` prints the preferred version of a CRD, so any version of a batch kind will do.
+    `kubectl get` prints the preferred version of a CRD, so any version of a batch kind will do. Manifests can have a
+    beta version of the kinds of devices.
     """
     row = OPTIONAL_KINDS.get(kind)
-    if row is not None and row.api_version == api_version:
+    if row is not None and row.api_version == _DEVICE_VERSIONS.get(api_version, api_version):
         return kind
     name = f"{kind}.{api_version.partition('/')[0]}"
     return name if name in BATCH_KINDS else None

@@ -5,12 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from webhook.cluster.objects.limit_range import LimitRange
-from webhook.cluster.objects.priority_class import PriorityClass
+from webhook.cluster.objects.priority_class import PRIORITY_CLASS_KIND, PriorityClass
 from webhook.cluster.objects.runtime_class import RuntimeClass
 from webhook.cluster.optional_kinds import (
     LIMIT_RANGE_KIND,
     OPTIONAL_KINDS,
-    PRIORITY_CLASS_KIND,
     RUNTIME_CLASS_KIND,
     optional_kind_named,
 )

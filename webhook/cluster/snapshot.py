@@ -19,7 +19,7 @@ from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.left_out import NOTHING_LEFT_OUT, LeftOut
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.objects.limit_range import LimitRange
-from webhook.cluster.objects.priority_class import PriorityClass, priority_class_named
+from webhook.cluster.objects.priority_class import PRIORITY_CLASS_KIND, PriorityClass, priority_class_named
 from webhook.cluster.objects.runtime_class import NO_RUNTIME_CLASSES, RuntimeClasses
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.objects.workloads import NO_WORKLOADS, SelectingObjects
@@ -236,10 +236,13 @@ class Snapshot(ClusterObjects):
 
     def lacks_priority_class(self, name: str) -> bool:
         """Return whether there is no PriorityClass `name`; false if the classes are not known."""
-        # Every cluster has the classes of the system.
-        if priority_class_named(name, self.priority_classes) is not None:
-            return False
-        return any(not each.is_planned for each in self.priority_classes.values())
+        return priority_class_named(name, self.priority_classes) is None and self.knows_priority_classes
+
+    @property
+    def knows_priority_classes(self) -> bool:
+        """Return whether all PriorityClasses are known. Every cluster has some, so a view without any does not."""
+        has_some = any(not each.is_planned for each in self.priority_classes.values())
+        return has_some and not self.left_out.has_any(PRIORITY_CLASS_KIND)
 
     @property
     def default_priority_class(self) -> str:

@@ -19,6 +19,8 @@ REGION_LABEL = "topology.kubernetes.io/region"
 OS_LABEL = "kubernetes.io/os"
 ARCH_LABEL = "kubernetes.io/arch"
 MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
+# The annotation in which the API server notes what LimitRanger has set.
+LIMIT_RANGER = "kubernetes.io/limit-ranger"
 MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
 # `kubectl create job --from=cronjob/NAME` sets it: a user, not the controller of the CronJob, has created the Job.
 MANUAL_JOB_ANNOTATION, MANUAL_JOB = "cronjob.kubernetes.io/instantiate", "manual"

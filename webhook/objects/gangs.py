@@ -1,6 +1,7 @@
 """The gang of a pod as it is written, and that of an object: as many of its pods as must run together."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -203,8 +204,8 @@ def with_gang(
         (None if isinstance(each, str) else (schedulers.scheduler_of(each), each), of.found)
         for each, of in zip(signatures, placed, strict=True)
     ]
-    is_open = placement.verdict == "Waiting"
-    fit = fit_of_object(gang, roles, workload.policy, base, workload.expired, is_open=is_open)
+    verdicts = {placement.verdict, *(each.found.placement.verdict for each in placed)}
+    fit = fit_of_object(gang, roles, workload.policy, base, workload.expired, verdicts)
     if fit.fit == fit.size or not fit.is_complete or placement.verdict not in ("Waiting", "Infeasible"):
         return Advice(replace(placement, gang=fit), warnings)
     if fit.most is not None:
@@ -220,9 +221,9 @@ def with_gang(
     return Advice(replace(placement, gang=fit), warnings)
 
 
-def _most_possible(roles: Sequence[PlacedRole], base: Snapshot, expired: Expired) -> int | None:
-    """Return a number of pods that an empty cluster could not exceed; None if it is not known."""
-    known = [(*placed_by, found.asked) for placed_by, found in roles if placed_by is not None]
+def _most_possible(roles: Sequence[PlacedRole], groups: int, base: Snapshot, expired: Expired) -> int | None:
+    """Return a number of pods of one of `groups` that an empty cluster could not exceed; None if it is not known."""
+    known = [(*placed_by, found.asked // groups) for placed_by, found in roles if placed_by is not None]
     try:
         return most_of_roles(known, base, expired, restores=True) if len(known) == len(roles) else None
     except DeadlineNearError:
@@ -263,19 +264,19 @@ def fit_of_object(
     policy: Policy,
     base: Snapshot,
     expired: Expired,
-    *,
-    is_open: bool,
+    verdicts: AbstractSet[str],
 ) -> GangFit:
     """Return how many pods of a gang fit now.
 
-    `roles` are the placed replicas of each template. If the verdict `is_open`, which is Waiting, the result has the
-    number of pods that could fit on an empty cluster, unless that is enough.
+    `roles` are the placed replicas of each template, with `verdicts`. If some wait, or some alone could never fit, the
+    result has the number of pods that could fit on an empty cluster, unless that is enough.
     """
     placed = sum(found.placed for _, found in roles)
     is_complete = placed >= gang.size * gang.groups or all(found.is_complete for _, found in roles)
     fit = GangFit(gang.name, gang.size, min(placed // gang.groups, gang.size), 0, is_complete)
+    is_open = bool(verdicts & {"Waiting", "Infeasible"}) and verdicts != {"Infeasible"}
     is_asked = is_open and is_complete and fit.fit < fit.size and not policy.spec.node_templates
-    most = _most_possible(roles, base, expired) if is_asked else None
+    most = _most_possible(roles, gang.groups, base, expired) if is_asked else None
     return fit if most is None or most >= gang.size else replace(fit, most=most)
 
 

@@ -60,11 +60,11 @@ def misplaced(content: JsonObject, pods: Iterable[PodSet], policy: Policy, note:
 
 
 def _too_high(content: JsonObject, path: str, known: set[str], remedy: str, policy: Policy) -> dict[str, str]:
-    """Return a warning, by its place, for the keys on the parents of the template at `path` that it does not have."""
+    """Return a warning, by its place, for the keys that are not `known` at `path` and on its parents."""
     found: dict[str, str] = {}
     value: Any = content
     place = ""
-    for step in segments(path)[:-1]:
+    for step in segments(path):
         if isinstance(value, list):
             value, place = value[int(step)], f"{place}[{step}]"
         else:
@@ -80,13 +80,13 @@ def _too_high(content: JsonObject, path: str, known: set[str], remedy: str, poli
 
 
 def _parts_of(content: JsonObject, templates: Iterable[str]) -> Iterator[str]:
-    """Yield the longest paths to parents of the `templates` that the object has, each with one more step."""
+    """Yield the longest paths to parents of the `templates` that the object has."""
     for template in templates:
-        *parents, last = segments(template)
+        *parents, _ = segments(template)
         for count in range(len(parents), 0, -1):
             with suppress(InvalidInput):
                 if found := [*islice(matches(content, ".".join(parents[:count])), _MOST)]:
-                    yield from (f"{each.path}.{last}" for each in found)
+                    yield from (each.path for each in found)
                     break
 
 

@@ -169,7 +169,7 @@ class Scheduler:
             DeadlineNearError: `expired()` holds.
         """
         info = signature.info.normalized_for(snapshot)
-        if info.is_gated:
+        if info.gates:
             return np.empty(0, dtype=np.intp)
         return np.flatnonzero(self._filter(info, snapshot, expired).feasible)
 
@@ -202,7 +202,7 @@ class Scheduler:
         info = kept.info
         required, unmodelled = kept.unmodelled_by(self.profile, snapshot, expired)
         total = len(snapshot.nodes)
-        if info.is_gated:
+        if info.gates:
             # A gate may wait for another cluster, a quota or new nodes, and the controller that removes it may restrict
             # the pod's nodes first. So the only prediction for a gated pod is that it waits.
             return Placement("Waiting", None, total, 0, GATED, unmodelled=unmodelled)

@@ -135,6 +135,7 @@ def _read(pod: Object) -> Object:
         "initContainers": [_amounts(each) for each in spec.get("initContainers", ())],
         "overhead": _milli(spec.get("overhead")),
         "nodeSelector": spec.get("nodeSelector") or {},
+        "note": (pod["metadata"].get("annotations") or {}).get("kubernetes.io/limit-ranger"),
         "tolerations": _without_covered(spec.get("tolerations", ())),
     }
 

@@ -9,7 +9,9 @@ from tests.support.objects.builders import make_pod
 from tests.support.views import made_anew
 from webhook.admission.api_server.plugins import Completed, check_admitted, completed
 from webhook.cluster.left_out import LeftOut
+from webhook.cluster.planned_objects import with_planned_objects
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
 
 KATA = runtime_class(
@@ -99,6 +101,25 @@ def test_missing_requests_are_the_limits_first_and_then_the_defaults() -> None:
     }
     assert second == {"limits": {"cpu": "4"}, "requests": {"cpu": "4", "memory": "1Gi"}}
     assert found.sources == ("LimitRange limits",)
+
+
+def test_defaults_are_noted_as_the_api_server_does() -> None:
+    defaults = {"type": "Container", "default": {"cpu": "4", "memory": "1Gi"}}
+    init = [{"name": "i", "image": "i", "resources": {"requests": {"cpu": "1"}}}]
+
+    found = of(view(limit_range(defaults)), containers=containers({"limits": {"cpu": "2"}}), initContainers=init)
+
+    assert found.pod["metadata"]["annotations"]["kubernetes.io/limit-ranger"] == (
+        "LimitRanger plugin set: memory request for container c0; memory limit for container c0; "
+        "memory request for init container i; cpu, memory limit for init container i"
+    )
+
+
+def test_limit_range_without_defaults_adds_nothing() -> None:
+    found = of(view(limit_range({"type": "Pod", "max": {"cpu": "4"}})), containers=containers({"limits": {"cpu": "2"}}))
+
+    assert found.sources == ()
+    assert "annotations" not in found.pod["metadata"]
 
 
 def test_limit_ranges_of_other_namespaces_change_nothing() -> None:
@@ -192,8 +213,28 @@ def test_pods_that_contradict_their_priority_class_are_refused(spec: Object, wor
     high = _priority_class("high", 10, preemptionPolicy="Never")
 
     assert refusal(view(_SYSTEM, high), **spec) == words
-    # Without the classes of the system, not all are known.
-    assert of(view(high), **spec).unknown == ""
+    # Every cluster has the classes of the system, also if they are not in the view.
+    assert refusal(view(high), **spec) == words
+
+
+@pytest.mark.parametrize(
+    "spec", [{"priorityClassName": "gone"}, {"priority": 5}, {"preemptionPolicy": "Never"}, {"priorityClassName": ""}]
+)
+def test_no_pod_is_refused_for_a_priority_class_that_is_not_known(spec: Object) -> None:
+    """The class, or the default class, may be one of those that were not listed or not read."""
+    partial = view(_SYSTEM)
+    partial.left_out = LeftOut({("PriorityClass", ""): frozenset(("large",))})
+    planned = with_planned_objects(view(), [Document("f", _priority_class("mine", 5))])
+
+    for snapshot in (view(), partial, planned):
+        assert of(snapshot, **spec).unknown == ""
+
+
+def test_class_of_the_system_need_not_be_in_the_view() -> None:
+    high = _priority_class("high", 10)
+
+    assert of(view(high), priorityClassName="system-cluster-critical").unknown == ""
+    assert refusal(view(high), priority=5).startswith(f"the integer value of priority (5) {GIVEN} 0 {FROM}")
 
 
 def test_malformed_pods_are_errors() -> None:

@@ -1,10 +1,12 @@
 """`check` and `capacity` evaluate manifests and templates as the API server completes their pods."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.admission import TYPE
 from tests.support.objects.api_server import Object, limit_range, namespace, runtime_class
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.programs.cluster_files import as_list, lines
@@ -122,6 +124,26 @@ def test_refusals_of_the_api_server_are_invalid_in_its_words(
     assert (outcome.code, line["verdict"], line["message"]) == (2, "Invalid", message)
     assert f"Error: <stdin>: items[0]: {message}\n" in outcome.errors
     assert f"Error: <stdin>: items[0]: {message}\n" in asked("capacity", manifest, cluster).errors
+
+
+@pytest.mark.parametrize("is_template", [False, True])
+def test_class_of_the_workload_type_that_does_not_exist_is_refused(
+    asked: Any, tmp_path: Path, is_template: bool
+) -> None:
+    policy = tmp_path / "policy.yaml"
+    usage = {"nodeUsage": {"allow": ["training"]}, "priorityClassName": "gone"}
+    head = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy", "metadata": {"name": "p"}}
+    policy.write_text(json.dumps({**head, "spec": {"workloadTypes": {"training": usage}}}))
+    manifest = make_pod("asked").label("app", "web").annotate(TYPE, "training").gpu(1)
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}
+
+    outcome = asked(
+        "check", deployment(manifest) if is_template else manifest, high, options=("-o", "json", "--policy", policy)
+    )
+
+    (line,) = lines(outcome.output)
+    assert (outcome.code, line["verdict"]) == (2, "Invalid")
+    assert "no PriorityClass with name gone was found" in line["message"]
 
 
 def test_default_limit_below_a_request_is_invalid(asked: Any) -> None:

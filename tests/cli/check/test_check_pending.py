@@ -17,6 +17,7 @@ NODES = [make_node_object(name, capacity={"nvidia.com/gpu": 4}) for name in ("a"
 ASKED = make_pod("asked").gpu(4)
 NO_ROOM = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
 HIGH = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}
+LOW = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "low"}, "value": 5}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 
 
@@ -126,7 +127,7 @@ def test_priority_that_only_a_class_states_orders_the_queue(check: Any) -> None:
     urgent = make_pod("urgent").gpu(4).spec(priorityClassName="high")
     load = make_pod("load").node_name("a").gpu(4).spec(priority=5)
 
-    line = check(ASKED.spec(priority=5), urgent, load, HIGH)
+    line = check(ASKED.spec(priorityClassName="low"), urgent, load, HIGH, LOW)
 
     assert (line["verdict"], line["reserved"]["pods"]) == ("Waiting", 1)
 
@@ -145,7 +146,7 @@ def test_suggestions_free_no_room_of_pods_that_wait(check: Any) -> None:
 def test_no_pod_that_waits_is_to_be_evicted(check: Any) -> None:
     urgent = [make_pod(name).gpu(4).spec(priorityClassName="high") for name in ("first", "second")]
 
-    line = check(ASKED.spec(priority=5), *urgent, HIGH)
+    line = check(ASKED.spec(priorityClassName="low"), *urgent, HIGH, LOW)
 
     assert (line["verdict"], line["reserved"]["pods"]) == ("Waiting", 2)
     assert line["suggestions"] == []

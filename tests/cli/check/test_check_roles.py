@@ -76,6 +76,12 @@ def checked(run: Run, folder: Path, content: Object, *cards: int, other: int = 0
         pytest.param(lws(1, 3, 8), id="LeaderWorkerSet"),
         pytest.param(lws(2, 3, 8), id="LeaderWorkerSet with two groups"),
         pytest.param(lws(1, 3, 8, leader=8), id="LeaderWorkerSet with a leader of its own"),
+        pytest.param(kubeflow("PyTorchJob", PYTORCH, Master=(1, 1), Worker=(2, 16)), id="only the workers too large"),
+        pytest.param(kubeflow("PyTorchJob", PYTORCH, Master=(1, 16), Worker=(2, 1)), id="only the master too large"),
+        pytest.param(kubeflow("MPIJob", MPI, Launcher=(1, 0), Worker=(2, 16)), id="MPIJob of large workers"),
+        pytest.param(volcano(m=(1, 1), w=(2, 16)), id="Volcano Job of large workers"),
+        pytest.param(lws(1, 3, 16, leader=1), id="LeaderWorkerSet of large workers"),
+        pytest.param(lws(4, 3, 16, leader=1), id="more leaders than a group has pods"),
     ],
 )
 def test_job_that_an_empty_cluster_could_never_hold_is_infeasible(run: Run, tmp_path: Path, content: Object) -> None:
@@ -100,6 +106,44 @@ def test_job_that_an_empty_cluster_could_never_hold_is_infeasible(run: Run, tmp_
 def test_job_that_an_empty_cluster_can_hold_is_feasible_or_waits(run: Run, tmp_path: Path, content: Object) -> None:
     assert {each["verdict"] for each in checked(run, tmp_path, content, 8, 8)} == {"Feasible"}
     assert "Infeasible" not in {each["verdict"] for each in checked(run, tmp_path, content, 8, 8, other=8)}
+
+
+def test_text_has_the_number_that_an_empty_cluster_holds(run: Run, tmp_path: Path) -> None:
+    job = kubeflow("PyTorchJob", PYTORCH, Master=(1, 1), Worker=(2, 16))
+
+    output = run("check", "-f", "-", "--cluster", cluster_of(tmp_path, 8, 8), stdin=as_list(job)).output
+
+    assert output.count("1 of 3 pods of gang j fits now; no more than 1 would fit on an empty cluster") == 2
+
+
+def test_role_that_the_gang_can_start_without_is_infeasible_alone(run: Run, tmp_path: Path) -> None:
+    job = volcano(m=(2, 1), w=(2, 16))
+    job["spec"]["minAvailable"] = 2
+
+    assert [each["verdict"] for each in checked(run, tmp_path, job, 8, 8)] == ["Feasible", "Infeasible"]
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        kubeflow("PyTorchJob", PYTORCH, Worker=(3, 8)),
+        kubeflow("PyTorchJob", PYTORCH, Master=(1, 1), Worker=(2, 16)),
+    ],
+)
+def test_gated_job_waits_whatever_the_cluster_holds(run: Run, tmp_path: Path, job: Object) -> None:
+    for role in job["spec"][PYTORCH].values():
+        role["template"]["spec"]["schedulingGates"] = [{"name": "example.com/nodes"}]
+
+    assert {each["verdict"] for each in checked(run, tmp_path, job, 8, 8)} == {"Waiting"}
+
+
+def test_role_without_pods_takes_no_room(run: Run, tmp_path: Path) -> None:
+    job = kubeflow("TFJob", "tfReplicaSpecs", PS=(0, 8), Worker=(1, 8))
+
+    empty, worker = checked(run, tmp_path, job, 8)
+
+    assert (empty["replicas"], empty["fits"], empty["replicasByNode"]) == (0, 0, {})
+    assert (worker["verdict"], worker["fits"]) == ("Feasible", 1)
 
 
 def test_groups_that_each_have_room_are_not_one_gang(run: Run, tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_nodes_names_what_cannot_be_used(run: Run, tmp_path: Path) -> None:
     down = gpu_node("down", "training", "NVIDIA-H20")
     broken["status"]["allocatable"]["nvidia.com/gpu"] = "3"
     starting["spec"]["taints"].append({"key": "node.cilium.io/agent-not-ready", "effect": "NoExecute"})
-    down["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    down["spec"]["taints"].append({"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"})
     cluster = write(tmp_path, broken, starting, down)
 
     text, found = (
@@ -171,3 +171,19 @@ def test_nodes_names_what_cannot_be_used(run: Run, tmp_path: Path) -> None:
     assert (found[0]["usable"], found[0]["notReady"]) == (23, 1)
     assert found[0]["unhealthy"] == [{"node": "broken", "resource": "nvidia.com/gpu", "healthy": 3, "total": 8}]
     assert {"node": "down", "state": "not ready"} in found[0]["closed"]
+
+
+@pytest.mark.parametrize("status", ["Unknown", "False"])
+def test_nodes_and_capacity_read_taints_and_not_the_condition_ready(run: Run, tmp_path: Path, status: str) -> None:
+    """kube-scheduler does not read it, either."""
+    node = make_node_object("a", capacity={"nvidia.com/gpu": 8})
+    node["status"]["conditions"] = [{"type": "Ready", "status": status}]
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(as_list(node))
+
+    (overview,) = lines(run("nodes", "--cluster", cluster, "-o", "json").output)
+    (counted,) = lines(
+        run("capacity", "-f", "-", "--cluster", cluster, "-o", "json", stdin=as_list(make_pod("p").gpu(1))).output
+    )
+
+    assert (overview["usable"], overview["notReady"], counted["fits"]) == (8, 0, 8)

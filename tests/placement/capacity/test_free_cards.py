@@ -1,6 +1,5 @@
 """The free cards of each pool and product."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,15 +54,10 @@ def test_nodes_are_counted_by_free_cards_in_each_pool_and_product() -> None:
         ({"taints": ["karpenter.sh/disrupted:NoSchedule"]}, 0),
         ({"taints": ["DeletionCandidateOfClusterAutoscaler=1:PreferNoSchedule"]}, 8),
         ({"taints": ["reserved=x:NoSchedule"]}, 8),
-        ({"is_ready": False}, 0),
     ],
 )
 def test_cards_on_a_node_that_takes_no_pods_are_neither_usable_nor_free(state: dict[str, Any], usable: int) -> None:
-    fields = {name: value for name, value in state.items() if name != "is_ready"}
-    made = node("a", labels={USAGE: "p", PRODUCT: "H20"}, capacity={GPU: "8"}, **fields)
-    made = made._replace(node=replace(made.node, is_ready=state.get("is_ready", True)))
-
-    (found,) = counted(made)
+    (found,) = counted(node("a", labels={USAGE: "p", PRODUCT: "H20"}, capacity={GPU: "8"}, **state))
 
     assert (found.offered, found.usable, found.free) == (8, usable, usable)
 

@@ -3,7 +3,7 @@
 from functools import cache
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.objects.builders import make_pod
@@ -15,6 +15,8 @@ from webhook.placement.gang.gang_bound import Role, most_together
 amounts = st.tuples(st.integers(0, 4), st.integers(1, 4))
 
 
+# Each role is short of another resource.
+@example(nodes=[(1, 4)], roles=[(1, (0, 3)), (1, (1, 1))])
 @given(
     nodes=st.lists(amounts, min_size=1, max_size=3),
     roles=st.lists(st.tuples(st.integers(1, 3), amounts), min_size=1, max_size=3),

@@ -31,6 +31,55 @@ def test_overhead_is_no_request_of_a_container(overhead: dict[str, str], asked: 
     assert suggestions(pod, Snapshot.of([node("a", capacity={"cpu": "8"})])) == (text,)
 
 
+def containers(*cards: int) -> list[dict[str, object]]:
+    resources = [{"limits": {CARD: each}} for each in cards]
+    return [{"name": f"c{place}", "image": "i", "resources": each} for place, each in enumerate(resources)]
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ({"containers": containers(6, 5)}, "ask for 8 example.com/gpu instead of 11 in all containers together"),
+        ({"containers": containers(11, 0)}, "ask for 8 example.com/gpu instead of 11"),
+        ({"containers": containers(1), "initContainers": containers(11)}, "ask for 8 example.com/gpu instead of 11"),
+    ],
+)
+def test_request_that_no_container_has_is_that_of_all(spec: dict[str, object], text: str) -> None:
+    snapshot = Snapshot.of([node("a", capacity={CARD: "8"})])
+
+    assert suggestions(make_pod().spec(**spec), snapshot) == (f"{text}: the largest free block is 8",)
+
+
+def test_request_of_the_pod_as_a_whole_is_written() -> None:
+    note = "LimitRanger plugin set: cpu request for container c0"
+    pod = make_pod().spec(resources={"requests": {"cpu": "9"}}, containers=containers(0, 0))
+    pod = pod.annotate("kubernetes.io/limit-ranger", note)
+
+    (text,) = suggestions(pod, Snapshot.of([node("a", capacity={"cpu": "8"})]))
+
+    assert text.startswith("ask for 8 cpu instead of 9: ")
+
+
+@pytest.mark.parametrize(
+    ("note", "found"),
+    [
+        ("LimitRanger plugin set: cpu, memory request for container a", " (with defaults of a LimitRange)"),
+        (
+            "LimitRanger plugin set: memory request for container a; cpu request for init container b",
+            " (with defaults of a LimitRange)",
+        ),
+        ("LimitRanger plugin set: memory request for container a; cpu limit for container a", ""),
+        ("", ""),
+    ],
+)
+def test_request_that_a_limit_range_sets_is_no_request_of_the_manifest(note: str, found: str) -> None:
+    pod = make_pod().requests(cpu="9").annotate("kubernetes.io/limit-ranger", note)
+
+    assert suggestions(pod, Snapshot.of([node("a", capacity={"cpu": "8"})])) == (
+        f"ask for 8 cpu instead of 9{found}: the largest free block is 8",
+    )
+
+
 def test_no_pod_is_asked_to_request_nothing_beside_its_overhead() -> None:
     pod = make_pod().requests(cpu="4").spec(overhead={"cpu": "8"})
 

@@ -11,39 +11,46 @@ from webhook.cluster.objects.limit_range import OF_CONTAINERS, OF_PODS, LimitRan
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import MOST_ERRORS
 from webhook.kube.deadline import Expired, in_time
+from webhook.kube.names import LIMIT_RANGER
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.kube.pod.resources import read_pod_level_requests
 from webhook.kube.quantity import MAX_INT64, added, canonical, milli_value, value
 from webhook.kube.reader import Reader
 
-_CONTAINERS = ("containers", "initContainers")
+_CONTAINERS = {"containers": "container", "initContainers": "init container"}
 _MAX_MILLI = MAX_INT64 // 1000
 _Spec = Mapping[str, Any]
+_NO_DEFAULTS = LimitRangeItem(OF_CONTAINERS, {}, {}, {}, {}, {})
 
 
-def with_default_resources(pod: JsonObject, ranges: Sequence[LimitRange]) -> JsonObject:
-    """Return `pod` with the requests and limits that the API server sets in a namespace with `ranges`.
+def with_default_resources(pod: JsonObject, limit_range: LimitRange) -> tuple[JsonObject, bool]:
+    """Return `pod` with the requests and limits that the API server sets for `limit_range`, and whether it sets any.
 
-    Each missing request is the limit first, as the API server decodes a pod, and then a default of the LimitRange.
+    Each missing request is the limit first, as the API server decodes a pod, and then a default of the LimitRange,
+    which an annotation notes.
     """
-    if not ranges:
-        return pod
-    spec = {**pod["spec"]}
-    for part in _CONTAINERS:
+    # A LimitRange has one item of each type.
+    item = next((each for each in limit_range.items if each.type == OF_CONTAINERS), _NO_DEFAULTS)
+    spec, notes = {**pod["spec"]}, list[str]()
+    for part, noun in _CONTAINERS.items():
         if spec.get(part):
-            spec[part] = [_completed(each, ranges) for each in spec[part]]
-    return {**pod, "spec": spec}
+            spec[part] = [_completed(each, item, noun, notes) for each in spec[part]]
+    if not notes:
+        return {**pod, "spec": spec}, False
+    note = {LIMIT_RANGER: f"LimitRanger plugin set: {'; '.join(notes)}"}
+    metadata = {**pod["metadata"], "annotations": {**(pod["metadata"].get("annotations") or {}), **note}}
+    return {**pod, "metadata": metadata, "spec": spec}, True
 
 
-def _completed(container: JsonObject, ranges: Sequence[LimitRange]) -> JsonObject:
+def _completed(container: JsonObject, item: LimitRangeItem, noun: str, notes: list[str]) -> JsonObject:
+    """Return `container` with the defaults of `item`, and add to `notes` what they set."""
     resources = container.get("resources") or {}
     limits = {**(resources.get("limits") or {})}
     requests = {**limits, **(resources.get("requests") or {})}
-    for each in ranges:
-        # A LimitRange has one item of each type.
-        for item in each.items:
-            if item.type == OF_CONTAINERS:
-                limits, requests = {**item.default, **limits}, {**item.default_request, **requests}
+    for part, amounts, defaults in (("request", requests, item.default_request), ("limit", limits, item.default)):
+        if missing := sorted(defaults.keys() - amounts.keys()):
+            notes.append(f"{', '.join(missing)} {part} for {noun} {container.get('name')}")
+    limits, requests = {**item.default, **limits}, {**item.default_request, **requests}
     if not limits and not requests:
         return container
     return {**container, "resources": {**resources, "limits": limits, "requests": requests}}

@@ -52,11 +52,13 @@ def completed(pod: JsonObject, snapshot: Snapshot, expired: Expired = never) -> 
     if (LIMIT_RANGE_KIND, namespace) in snapshot.left_out.names:
         unknown = f"a LimitRange of the namespace {namespace} cannot be read"
     ranges = snapshot.limit_ranges.get(namespace, ())
-    sources = tuple([f"LimitRange {each.name}" for each in ranges])
+    sources: tuple[str, ...] = ()
     if ranges or name:
         # The types of what is read here.
         PodSignature.of(pod, expired)
-        pod = with_default_resources(pod, ranges)
+    for each in ranges:
+        pod, has_set = with_default_resources(pod, each)
+        sources += (f"LimitRange {each.name}",) if has_set else ()
     changing = changing_plugins(pod, namespace, snapshot)
     running = [each for each in changing if each.runs(snapshot)]
     doubts = () if snapshot.plugins else tuple([each.name for each in changing if each not in running])
@@ -88,6 +90,9 @@ def check_admitted(pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired 
     found = limit_violations(pod, snapshot.limit_ranges.get(_namespace(pod), ()), expired)
     if found:
         raise _refused(pod, found[0] if len(found) == 1 else f"[{', '.join(found)}]")
+    # The webhook may have set another class.
+    if fault := priority_fault(pod, snapshot):
+        raise _refused(pod, fault)
     runtime_class = _class_of(pod, snapshot)
     if runtime_class is None and pod["spec"].get("runtimeClassName"):
         return

@@ -5,27 +5,29 @@ The priority of the class itself is looked up where it is read (`webhook/placeme
 Source: k8s.io/kubernetes/plugin/pkg/admission/priority/admission.go, admitPod
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from webhook.cluster.objects.priority_class import NEVER, priority_class_named
 from webhook.cluster.snapshot import Snapshot
-from webhook.documents.documents import JsonObject
 
-_OF_EVERY_CLUSTER = "system-node-critical"
 _LOWER = "PreemptLowerPriority"
 _COMPUTED = "priority admission controller computed {} from the given PriorityClass name"
 
 
-def priority_fault(pod: JsonObject, snapshot: Snapshot) -> str:
+def priority_fault(pod: Mapping[str, Any], snapshot: Snapshot) -> str:
     """Return why the API server refuses the class or the priority of `pod`; empty if it does not.
 
-    It is empty if not all PriorityClasses are known: every cluster has those of the system.
+    It is empty if the class, or for a pod without one the default class, is not known.
     """
-    if _OF_EVERY_CLUSTER not in snapshot.priority_classes:
-        return ""
     spec = pod["spec"]
-    name, priority, policy = (spec.get(each) for each in ("priorityClassName", "priority", "preemptionPolicy"))
+    name = spec.get("priorityClassName")
+    if not name and not snapshot.knows_priority_classes:
+        return ""
+    priority, policy = spec.get("priority"), spec.get("preemptionPolicy")
     found = priority_class_named(name or "", snapshot.priority_classes)
     if found is None:
-        return f"no PriorityClass with name {name} was found"
+        return f"no PriorityClass with name {name} was found" if snapshot.lacks_priority_class(name) else ""
     if priority is not None and priority != found.value:
         given = f"the integer value of priority ({priority}) must not be provided in pod spec"
         return f"{given}; {_COMPUTED.format(found.value)}"

@@ -47,7 +47,7 @@ class RankedScheduler:
     def best_rows(self, signature: PodSignature, snapshot: Snapshot) -> Rows:
         """Return the rows of the feasible nodes with the highest score, in order; none for a pod with gates."""
         profile, kept = self.scheduler.profile, self._kept.of(signature, snapshot)
-        if kept.info.is_gated:
+        if kept.info.gates:
             return np.empty(0, dtype=np.intp)
         if not kept.evaluates_all_by(profile, snapshot):
             return self.scheduler.best_rows(signature, snapshot)

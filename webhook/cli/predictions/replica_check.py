@@ -99,8 +99,7 @@ class Checks:
         gang = gang_of_object(workload.source.content, kind, requests, pods, scheduler, policy, wholes)
         if gang is None:
             return answers
-        is_open = "Waiting" in verdicts and "Infeasible" not in verdicts
-        fit = fit_of_object(gang, roles, policy, self.pending.assumed.base, never, is_open=is_open)
+        fit = fit_of_object(gang, roles, policy, self.pending.assumed.base, never, verdicts)
         return [_in_gang_of_object(each, gang, fit) for each in answers]
 
     def _rolling(self, answer: Answer) -> Answer:

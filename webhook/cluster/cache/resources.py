@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from webhook.cluster.disruption_budget import DISRUPTION_BUDGET_API_VERSION, DISRUPTION_BUDGET_KIND
-from webhook.cluster.optional_kinds import BATCH_KINDS, OPTIONAL_KINDS, PRIORITY_CLASS_KIND
+from webhook.cluster.objects.priority_class import PRIORITY_CLASS_KIND
+from webhook.cluster.optional_kinds import BATCH_KINDS, OPTIONAL_KINDS
 
 
 @dataclass(frozen=True, slots=True)

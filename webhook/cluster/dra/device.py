@@ -95,8 +95,9 @@ def read_node_access(reader: Reader) -> NodeAccess:
     return NodeAccess(reader.text("nodeName"), reader.boolean("allNodes"), read_node_selector(reader, "nodeSelector"))
 
 
-def read_device(device: Reader, driver: str) -> Device:
-    """Return the facts of `device`, which `driver` publishes."""
+def read_device(device: Reader, driver: str, *, is_nested: bool = False) -> Device:
+    """Return the facts of `device`, which `driver` publishes. `is_nested`: all but its name is in `basic`."""
+    name, device = device.text("name"), device.object("basic") if is_nested else device
     attributes = {name: _attribute(each) for name, each in device.objects_by_name("attributes")}
     capacity = read_capacities(device)
     allows_multiple_allocations = device.raw.get("allowMultipleAllocations") is True
@@ -119,7 +120,7 @@ def read_device(device: Reader, driver: str) -> Device:
     )
     bare = {f"{driver}/{name}": each for name, each in known.items() if "/" not in name}
     return Device(
-        name=device.text("name"),
+        name=name,
         variables=variables,
         attributes=bare | {name: each for name, each in known.items() if "/" in name},
         taints=tuple([Taint.read(each) for each in device.objects("taints")]),

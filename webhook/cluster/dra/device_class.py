@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 from webhook.kube.reader import Reader, reading
 
+# It has the fields of a request beside its name, and those of a device in `basic`. v1beta2 has the fields of v1.
+DEVICES_V1BETA1 = "resource.k8s.io/v1beta1"
 Selectors = tuple[str | None, ...]
 """CEL expressions, which must all be true; None is a selector of an unknown kind."""
 

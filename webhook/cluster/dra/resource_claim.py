@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from webhook.cluster.dra.device import DeviceId
-from webhook.cluster.dra.device_class import Selectors, read_selectors
+from webhook.cluster.dra.device_class import DEVICES_V1BETA1, Selectors, read_selectors
 from webhook.cluster.index.node_selector import Term, read_node_selector
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.amounts import read_milli
@@ -103,6 +103,7 @@ class ResourceClaim:
     def of(cls, claim: Reader) -> "ResourceClaim":
         """Read a ResourceClaim or a ResourceClaimTemplate."""
         metadata, spec, status = claim.object("metadata"), claim.object("spec"), claim.object("status")
+        is_flat = claim.raw.get("apiVersion") == DEVICES_V1BETA1
         is_template = claim.raw.get("kind") == "ResourceClaimTemplate"
         devices = (spec.object("spec") if is_template else spec).object("devices")
         controller = PodReference.controller(metadata)
@@ -110,7 +111,7 @@ class ResourceClaim:
         return cls(
             namespace=metadata.text("namespace") or DEFAULT_NAMESPACE,
             name=metadata.text("name"),
-            requests=tuple([_alternatives(each) for each in devices.objects("requests")]),
+            requests=tuple([_alternatives(each, is_flat=is_flat) for each in devices.objects("requests")]),
             constraints=tuple([_constraint(each) for each in devices.objects("constraints")]),
             is_being_deleted=metadata.raw.get("deletionTimestamp") is not None,
             allocation=_allocation(status),
@@ -119,8 +120,10 @@ class ResourceClaim:
         )
 
 
-def _alternatives(request: Reader) -> Alternatives:
+def _alternatives(request: Reader, *, is_flat: bool) -> Alternatives:
     name = request.text("name")
+    if is_flat and request.raw.get("firstAvailable") is None:
+        return Alternatives((_request(request, name),), is_list=False)
     if request.raw.get("exactly") is not None:
         return Alternatives((_request(request.object("exactly"), name),), is_list=False)
     alternatives = [_request(each, f"{name}/{each.text('name')}") for each in request.objects("firstAvailable")]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from webhook.cluster.dra.device import Device, NodeAccess, read_counters, read_device, read_node_access
+from webhook.cluster.dra.device_class import DEVICES_V1BETA1
 from webhook.kube.cel.expression import compiled
 from webhook.kube.reader import Reader, reading
 
@@ -44,7 +45,8 @@ class ResourceSlice:
         metadata, spec = resource_slice.object("metadata"), resource_slice.object("spec")
         pool, driver = spec.object("pool"), spec.text("driver")
         is_per_device = spec.boolean("perDeviceNodeSelection")
-        devices = tuple([read_device(each, driver) for each in spec.objects("devices")])
+        is_nested = resource_slice.raw.get("apiVersion") == DEVICES_V1BETA1
+        devices = tuple([read_device(each, driver, is_nested=is_nested) for each in spec.objects("devices")])
         return cls(
             name=metadata.text("name"),
             driver=driver,

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from webhook.kube.reader import Reader, reading
 
+PRIORITY_CLASS_KIND = "PriorityClass"
 NEVER = "Never"
 
 

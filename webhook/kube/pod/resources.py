@@ -51,7 +51,8 @@ class PodResources:
     `scoring_requests` is added by NodeResourcesFit if it is pending: in both, a container without a request of cpu or
     memory has a default. They differ only for pods with pod-level resources, which `scoring_requests` leaves out.
     `by_container` are the requests of the containers of a pending pod that request extended resources. `of_containers`
-    are the `requests` without pod-level resources; None if there are none of these.
+    are the `requests` without pod-level resources; None if there are none of these. `summed` are the resources of
+    which no container requests as much as all containers together.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, PodInfo.CalculateResource, and
     framework/plugins/noderesources/resource_allocation.go, calculatePodResourceRequest
@@ -62,6 +63,7 @@ class PodResources:
     scoring_requests: Amounts
     by_container: tuple[ContainerRequests, ...] = ()
     of_containers: Amounts | None = None
+    summed: tuple[str, ...] = ()
 
 
 def requested_extended_resources(pod: Mapping[str, Any]) -> tuple[str, ...]:
@@ -125,12 +127,16 @@ def read_pod_resources(pod: Reader, *, running: bool = False) -> PodResources:
     counted = sum_of(total(defaults) | pod_level, overhead)
     scored = sum_of(total(_DEFAULTS_MILLI), overhead) if pod_level else counted
     by_container: tuple[ContainerRequests, ...] = ()
-    if not running and "/" in "".join(requests):
-        by_container = _by_container(init_containers, containers)
+    summed: tuple[str, ...] = ()
+    if not running:
+        by_container = _by_container(init_containers, containers) if "/" in "".join(requests) else ()
+        own = [each.requests for each in (*init_containers, *containers)]
+        totals = [each for each in of_containers.items() if each[0] not in pod_level]
+        summed = tuple([name for name, amount in totals if amount not in [each.get(name) for each in own]])
     whole = whole_units(counted)
     whole_scored = whole if scored is counted else whole_units(scored)
     without_pod_level = whole_units(sum_of(of_containers, overhead)) if pod_level else None
-    return PodResources(whole_units(requests), whole, whole_scored, by_container, without_pod_level)
+    return PodResources(whole_units(requests), whole, whole_scored, by_container, without_pod_level, summed)
 
 
 def read_pod_level_requests(spec: Reader) -> dict[str, int]:

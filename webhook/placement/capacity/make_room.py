@@ -86,7 +86,7 @@ def make_room(
     placement = pending.answer(placer, snapshot)
     if placement.verdict == "Feasible":
         return Room("Fits", placement.message, placement.node)
-    if placement.verdict == "Unknown" or pending.signature.info.is_gated:
+    if placement.verdict == "Unknown" or pending.signature.info.gates:
         return Room("Unknown", placement.message)
     search = _Search(snapshot, bound, budgets or {}, pending, placer, progress)
     plan = search.plan(with_jobs=False) or search.plan(with_jobs=True)

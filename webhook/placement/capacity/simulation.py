@@ -46,7 +46,7 @@ class FurtherPods:
             signature = PodSignature.of(pod)
             nomination = Nomination(signature.info.nomination.scheduler_name)
             self._read = (
-                replace(signature, info=signature.info._replace(nomination=nomination, is_gated=False)),
+                replace(signature, info=signature.info._replace(nomination=nomination, gates=0)),
                 RunningPod.of(pod),
             )
             self._read_pod = pod

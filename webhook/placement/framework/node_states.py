@@ -53,8 +53,11 @@ class UnhealthyDevices(NamedTuple):
 
 
 def is_ready(node: Node) -> bool:
-    """Return whether the kubelet of `node` reports, by its condition and its taints."""
-    return node.is_ready and all(each.key not in NOT_READY_TAINTS for each in node.taints)
+    """Return whether the kubelet of `node` reports, by its taints.
+
+    kube-scheduler does not read the condition Ready: the node lifecycle controller makes taints of it.
+    """
+    return all(each.key not in NOT_READY_TAINTS for each in node.taints)
 
 
 def state_of(node: Node, temporary: Collection[str] = TEMPORARY_TAINTS) -> str:

@@ -35,7 +35,9 @@ def most_of_roles(
     """
     found = []
     for scheduler, signature, asked in roles:
-        if not scheduler.is_listed or signature.info.volumes.claims or needs_devices(signature, base):
+        # Gates may wait for other nodes.
+        is_open = signature.info.gates or signature.info.volumes.claims or not scheduler.is_listed
+        if is_open or needs_devices(signature, base):
             return None
         info, empty = signature.info, base.without_pods()
         if restores and (passed := restored_for(scheduler, signature, base)):

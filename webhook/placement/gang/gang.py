@@ -112,11 +112,11 @@ def gang_placement(
     # The pods may never run: users decide how many labels they have.
     before = isolated(assumed.before_pod(pod.preemption))
     placed = min(members_on(before, gang.key), gang.size)
-    known = own.verdict != "Unknown" and not pod.signature.info.is_gated
+    known = own.verdict != "Unknown" and not pod.signature.info.gates
     alone = own if gang.least <= 1 else None
     end = gang.ends_after
     fit = GangFit(gang.key.name, gang.size, placed, placed, known, least=gang.least, ends_after=end, own=alone)
-    if own.verdict in ("Unknown", "Infeasible") or pod.signature.info.is_gated:
+    if own.verdict in ("Unknown", "Infeasible") or pod.signature.info.gates:
         return replace(own, gang=fit)
     left = max(1, gang.size - placed)
     try:

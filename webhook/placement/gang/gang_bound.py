@@ -63,8 +63,8 @@ def most_on_empty_nodes(info: PodInfo, snapshot: Snapshot, feasible: Mask, expir
 def most_together(roles: Sequence[Role], expired: Expired) -> int:
     """Return a number of pods of all `roles` together that their nodes cannot exceed, even without running pods.
 
-    Of each resource, the pods that request most of it share the nodes: none has room for more of them than of one of
-    their roles, and together they request no more than the nodes offer.
+    Of each resource, the pods that request most of it share the nodes: none offers enough of it for more of them than
+    of the smallest, and together they request no more than the nodes offer.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -87,10 +87,14 @@ def most_together(roles: Sequence[Role], expired: Expired) -> int:
 
 def _most_sharing(resource: str, sharing: Sequence[tuple[int, int, Role]]) -> int:
     """Return the bound for roles that request `resource`: their amounts of it, and the most pods of each."""
-    room = np.maximum.reduce([_on_each_node(role.info, role.snapshot, role.nodes) for _, _, role in sharing])
-    unit = math.gcd(*(amount for amount, _, _ in sharing))
-    offered = np.maximum.reduce([role.snapshot.allocatable(resource) for _, _, role in sharing])
-    left, number = int((offered[room > 0] // unit * unit).sum()), 0
+    fits_one = np.maximum.reduce([_on_each_node(role.info, role.snapshot, role.nodes) for _, _, role in sharing]) > 0
+    amounts = [amount for amount, _, _ in sharing]
+    offered = np.maximum.reduce([role.snapshot.allocatable(resource) for _, _, role in sharing])[fits_one]
+    allowed = np.maximum.reduce([role.snapshot.allowed_pods for _, _, role in sharing])[fits_one]
+    # Roles can be short of different other resources, so a node can hold more of them than of each alone.
+    room = np.minimum(allowed, offered // min(amounts))
+    unit = math.gcd(*amounts)
+    left, number = int((offered // unit * unit).sum()), 0
     for amount, most, _ in sorted(sharing, key=lambda each: each[0]):
         taken = min(most, left // amount)
         left, number = left - taken * amount, number + taken

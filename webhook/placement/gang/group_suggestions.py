@@ -34,38 +34,50 @@ class Group:
 
     def place(self, pod: WaitingPod) -> Placement:
         """Return the placement of the first of the group if all were like `pod`; Unknown unless all of them fit."""
-        return self._placed(pod, self.snapshot)
+        first, number = self._placed(pod, self.snapshot)
+        return first if number == self.number else Placement.unknown("not all pods of the group fit")
 
     def verified(self, placement: Placement) -> Placement:
-        """Return `placement`, that of a pod of the group, with those of its suggestions that make all of them fit."""
+        """Return `placement`, that of a pod of the group, with those of its suggestions that make all of them fit.
+
+        Gates keep back those that fit, too, so that suggestion is given if any fits.
+        """
         if not placement.suggestions or (self.number <= 1 and not self.own_nodes):
             return placement
-        remedies = tuple(replace(each, text=self._text(each)) for each in placement.remedies if self._helps(each))
+        counted = [(each, self._fitting(each)) for each in placement.remedies]
+        remedies = tuple(replace(each, text=self._text(each, number)) for each, number in counted if number)
         return replace(placement, suggestions=tuple(each.text for each in remedies), remedies=remedies)
 
-    def _text(self, remedy: Remedy) -> str:
-        """Return the suggestion with the number of pods in place of that of nodes, or of the largest free block.
+    def _text(self, remedy: Remedy, number: int) -> str:
+        """Return the suggestion with the `number` of pods in place of that of nodes, or of the largest free block.
 
         Both are those beside the pods of the group that were placed before.
         """
-        fit = f"{self.number} pods would fit"
+        of_all = f" of {self.number}" if number < self.number else ""
+        fit = f"{number}{of_all} pod{'' if self.number == 1 else 's'} would fit"
         if remedy.text.startswith(ASK_FOR):
             return f"{remedy.text.partition(': ')[0]}: {fit}"
         return _NODES_WOULD_FIT.sub(fit, remedy.text)
 
-    def _helps(self, remedy: Remedy) -> bool:
+    def _fitting(self, remedy: Remedy) -> int:
+        """Return how many pods fit with `remedy` once they have no gates; 0 unless all do or it is about the gates."""
         info, nodes = remedy.change(self.pod.signature.info, self.snapshot)
         if nodes is not self.snapshot and remedy.node in self.own_nodes:
             # What is to be freed there can be held by the group.
-            return False
-        return self._placed(self.pod.with_info(info), nodes).verdict == "Feasible"
+            return 0
+        _, number = self._placed(self.pod.with_info(info._replace(gates=0)), nodes)
+        is_of_gates = self.pod.signature.info.gates > info.gates
+        return number if is_of_gates or number == self.number else 0
 
-    def _placed(self, pod: WaitingPod, nodes: Snapshot) -> Placement:
+    def _placed(self, pod: WaitingPod, nodes: Snapshot) -> tuple[Placement, int]:
+        """Return the placement of the first of the group on `nodes` if all were like `pod`, and how many fit."""
         scheduler = self.scheduler_of(pod.signature)
         first = scheduler.answer_alone(pod.signature, nodes, self.expired)
         together = Gang(GangKey(pod.running.namespace, "", ""), self.number)
         found = gang_placement(scheduler, together, pod, first, AssumedPods[Any](nodes), expired=self.expired)
-        return first if found.verdict == "Feasible" else Placement.unknown("not all pods of the group fit")
+        if found.verdict == "Feasible":
+            return first, self.number
+        return first, found.gang.fit if found.gang and found.gang.is_complete else 0
 
 
 def group_of_gang(

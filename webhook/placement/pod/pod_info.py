@@ -12,6 +12,7 @@ from webhook.kube.names import (
     KAI_SHARES,
     KUEUE_GATES,
     KUEUE_QUEUE,
+    LIMIT_RANGER,
     REQUIRED_TOPOLOGIES,
     VOLCANO_GROUP,
     VOLCANO_SOFT,
@@ -20,7 +21,7 @@ from webhook.kube.names import (
 from webhook.kube.pod.amounts import Amounts, is_schedulable_resource, read_milli, whole_units
 from webhook.kube.pod.card_names import may_be_share
 from webhook.kube.pod.ports import HostPort, read_host_ports
-from webhook.kube.pod.resources import ContainerRequests, read_pod_resources
+from webhook.kube.pod.resources import ContainerRequests, PodResources, read_pod_resources
 from webhook.kube.pod.taints import Toleration, with_default_tolerations
 from webhook.kube.pod.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.reader import Reader
@@ -56,10 +57,12 @@ class PodInfo(NamedTuple):
     `stored` identifies the pod if it is stored and requests extended resources. `tolerations` include those that
     the API server adds.
     `has_group`: the pod names a PodGroup of Volcano. `shares_card`: it requests a share of a card of KAI.
-    `is_gated`: it has a scheduling gate of another owner than Kueue. `is_held`: it has one of Kueue, which waits for
+    `gates`: the number of its scheduling gates, 0 if all are of Kueue. `is_held`: it has one of Kueue, which waits for
     quota and says nothing about nodes. `is_queued`: it names a queue of Kueue. `needs_declared_features`: not every
     node has the features that it needs. `shares` are the requested shares of cards that a scheduler extender counts, if
     no node offers them. `topologies` are the annotations by which a queue keeps a group of pods within a domain.
+    `summed` are the resources of which no container requests as much as all containers together, `defaulted` those of
+    which LimitRanger has set a request.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -75,7 +78,7 @@ class PodInfo(NamedTuple):
     images: tuple[str, ...]
     image_volumes: tuple[str, ...]
     containers: int
-    is_gated: bool
+    gates: int
     volumes: PodVolumes
     device_claims: tuple[PodResourceClaim, ...]
     stored: PodReference | None
@@ -91,6 +94,8 @@ class PodInfo(NamedTuple):
     topologies: tuple[str, ...] = ()
     overhead: tuple[tuple[str, int], ...] = ()
     runtime_class: str = ""
+    summed: tuple[str, ...] = ()
+    defaulted: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, pod: Reader, like: "PodInfo | None" = None) -> "PodInfo":
@@ -108,11 +113,14 @@ class PodInfo(NamedTuple):
             "containers": sum(len(spec.objects(field)) for field in _CONTAINERS),
             "volumes": _volumes(metadata, spec),
             "shares": tuple(filter(may_be_share, resources.requests)) if resources.by_container else (),
+            "summed": resources.summed,
             # A new pod has no UID.
             "stored": _reference(metadata) if resources.by_container and metadata.raw.get("uid") else None,
         }
         if like is not None:
             return like._replace(**of_containers, needs_declared_features=_needs_declared_features(spec))
+        annotations = metadata.raw.get("annotations")
+        note = annotations.get(LIMIT_RANGER) if isinstance(annotations, dict) else None
         of_kueue = _gates_of_kueue(spec) if spec.raw.get("schedulingGates") else ()
         node_affinity = read_node_affinity(spec.object("affinity"), "nodeAffinity")
         return cls(
@@ -122,7 +130,7 @@ class PodInfo(NamedTuple):
             node_selector=tuple(spec.text_map("nodeSelector").items()),
             required=node_affinity.required,
             preferred=node_affinity.preferred,
-            is_gated=not all(of_kueue),
+            gates=0 if all(of_kueue) else len(of_kueue),
             device_claims=_device_claims(pod, metadata, spec) if spec.raw.get("resourceClaims") else (),
             inter_pod=InterPodInfo.of(metadata, spec),
             preemption=Preemption.of(spec),
@@ -135,6 +143,7 @@ class PodInfo(NamedTuple):
             needs_declared_features=_needs_declared_features(spec),
             overhead=_pairs(whole_units(read_milli(spec, "overhead"))) if spec.raw.get("overhead") else (),
             runtime_class=spec.text("runtimeClassName") if "runtimeClassName" in spec.raw else "",
+            defaulted=_defaulted(str(note), resources) if note else (),
         )
 
     def normalized_for(self, snapshot: Snapshot) -> "PodInfo":
@@ -176,6 +185,19 @@ def _topologies(metadata: Reader) -> tuple[str, ...]:
         return ()
     is_soft = str(field(metadata.raw, "annotations", VOLCANO_TOPOLOGY)).lower() == VOLCANO_SOFT
     return tuple(each for each in sorted(found) if not (is_soft and each.startswith("volcano.sh/")))
+
+
+def _defaulted(note: str, resources: PodResources) -> tuple[str, ...]:
+    """Return those of the requested resources of which LimitRanger has set a request, by its `note` on the pod.
+
+    A request of the pod as a whole is not among them, since LimitRanger sets those of containers.
+
+    Source: k8s.io/kubernetes/plugin/pkg/admission/limitranger/admission.go, mergePodResourceRequirements
+    """
+    parts = [each.partition(" request for ") for each in note.partition(": ")[2].split("; ")]
+    noted = {name for listed, found, _ in parts if found for name in listed.split(", ")}
+    own = resources.requests if resources.of_containers is None else resources.of_containers
+    return tuple([name for name, amount in resources.requests.items() if name in noted and own.get(name) == amount])
 
 
 def _needs_declared_features(spec: Reader) -> bool:

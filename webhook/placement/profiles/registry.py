@@ -111,7 +111,7 @@ GANG_SCHEDULING = "GangScheduling"
 # In the order of k8s.io/kubernetes/pkg/scheduler/apis/config/v1/default_plugins.go, then the others. Before 1.37,
 # NodeName comes after NodeUnschedulable. Since 1.37, its filter rejects nothing that its pre-filter left.
 PLUGINS = (
-    # No profile can leave it out, because an API server binds no gated pod: see `PodInfo.is_gated`.
+    # No profile can leave it out, because an API server binds no gated pod: see `PodInfo.gates`.
     _without_plugin("SchedulingGates"),
     _without_plugin("PrioritySort", "queueSort"),
     _row(NodeUnschedulable, "preFilter filter"),

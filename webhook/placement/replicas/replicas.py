@@ -128,6 +128,9 @@ def place_replicas(
         if placement.verdict != "Feasible" or placement.node is None:
             stopped, is_complete = placement, placement.verdict != "Unknown"
             break
+        if not asked:
+            # The answer is for a pod that the template could make. It takes no room from others.
+            break
         nodes[placement.node] += 1
         cluster.add(signature, running, placement.node)
     if first is None:

@@ -44,7 +44,7 @@ class Ungate(PodChange):
     """Remove the scheduling gates, as their controller does."""
 
     def _changed(self, pod: PodInfo) -> PodInfo:
-        return pod._replace(is_gated=False)
+        return pod._replace(gates=0)
 
 
 class Without(PodChange):

@@ -7,6 +7,7 @@ from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.names import HOSTNAME_LABEL
 from webhook.placement.framework.amount_text import amount_text
+from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.suggest.changes import Change, Evict, Free, NodeChange, Scenario, Uncordon
 from webhook.placement.suggest.pod_changes import (
     ReduceRequest,
@@ -46,7 +47,7 @@ def suggestion_text(changes: Sequence[Change], row: int, count: int, fitting_row
     if tolerated := _of(changes, TolerateTaint):
         conditions.append(f"tolerated {_joined(map(str, tolerated))}")
     if requests:
-        conditions.append(f"asked for {_amounts(requests)}")
+        conditions.append(f"asked for {_amounts(requests, scenario.pod)}")
     for each in _of(changes, ReplaceRequest):
         amount = amount_text(each.resource, each.amount)
         conditions.append(f"asked for {amount} {each.other} instead of {each.resource}, which no node has")
@@ -64,17 +65,23 @@ def nominated_text(node: str, ending: Sequence[RunningPod]) -> str:
 def _ask_for(requests: Sequence[ReduceRequest], row: int, scenario: Scenario) -> str:
     (request,) = requests
     resource = request.resource
-    text = f"{ASK_FOR}{_amounts(requests)}"
+    text = f"{ASK_FOR}{_amounts(requests, scenario.pod)}"
     overhead = f", and {amount_text(resource, request.overhead)} is overhead" if request.overhead else ""
     return f"{text}: the largest free block{_place(row, scenario)} is {amount_text(resource, request.amount)}{overhead}"
 
 
-def _amounts(requests: Iterable[ReduceRequest]) -> str:
+def _amounts(requests: Iterable[ReduceRequest], pod: PodInfo) -> str:
     return _joined(
         f"{amount_text(each.resource, each.amount - each.overhead)} {each.resource} instead of "
-        f"{amount_text(each.resource, each.requested - each.overhead)}"
+        f"{amount_text(each.resource, each.requested - each.overhead)}{_written_by(each.resource, pod)}"
         for each in requests
     )
+
+
+def _written_by(resource: str, pod: PodInfo) -> str:
+    """Return where the request of `pod` comes from, if no container of the manifest has it."""
+    together = " in all containers together" if resource in pod.summed else ""
+    return f"{together} (with defaults of a LimitRange)" if resource in pod.defaulted else together
 
 
 def _place(row: int, scenario: Scenario) -> str:

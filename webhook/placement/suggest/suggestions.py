@@ -83,9 +83,10 @@ def suggest(
         DeadlineNearError: `expired()` holds.
     """
     pod, nodes = scenario
-    if pod.is_gated and len(rows := np.flatnonzero(feasible_nodes(scenario))):
+    if pod.gates and len(rows := np.flatnonzero(feasible_nodes(scenario))):
         # The filters ignore gates.
-        text = f"{'1 node' if len(rows) == 1 else f'{len(rows)} nodes'} {CAN_TAKE} once the gate is removed"
+        removed = "the gate is removed" if pod.gates == 1 else "the gates are removed"
+        text = f"{'1 node' if len(rows) == 1 else f'{len(rows)} nodes'} {CAN_TAKE} once {removed}"
         return (Suggestion(text, (Ungate(),), len(rows), nodes.nodes[rows[0]].node.name),)
     if pod.nomination.node_name and (waiting := [*_once_victims_are_gone(scenario, feasible_nodes)]):
         return tuple(waiting)
