@@ -19,7 +19,7 @@ import orjson
 import uvloop
 
 from webhook import cli
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.cluster.node_info import NodeInfo
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.placement.framework.result import Placement

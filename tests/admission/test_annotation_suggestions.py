@@ -8,8 +8,8 @@ import pytest
 from tests.support.admission import PRODUCT, TYPE, USAGE, admit_pod, policy_with
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Denied
-from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Patched
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Namespace, Snapshot

@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.admission import DOMAIN, TYPE, USAGE, admit_pod, policy_with
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Denied
-from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Patched, Verdict
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document

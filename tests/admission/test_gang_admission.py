@@ -10,8 +10,8 @@ from tests.support.objects.builders import PodBuilder, make_node_object, make_po
 from tests.support.plugins import node
 from tests.support.servers.server import make_work_budget
 from tests.support.views import made_anew
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Denied
-from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Verdict
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence

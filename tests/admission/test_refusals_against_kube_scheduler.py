@@ -19,8 +19,8 @@ from tests.differential.random_objects.passing_states import (
 )
 from tests.differential.random_objects.worlds import World
 from tests.support.admission import admit_pod, policy_with
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Denied
-from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Patched
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document

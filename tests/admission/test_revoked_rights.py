@@ -8,8 +8,9 @@ from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE, make_request, 
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.workloads import SAMPLES
 from tests.support.patch_checks import check_pod_patch, check_template_patch
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.injection import Bypassed, Denied
-from webhook.admission.pipeline import ClusterView, admit
+from webhook.admission.pipeline import admit
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Patched, Unchanged
 from webhook.cluster.file import snapshot_from_documents

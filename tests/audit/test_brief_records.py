@@ -11,7 +11,7 @@ from tests.support.admission import TYPE, USAGE, policy_with
 from tests.support.objects.builders import make_pod
 from tests.support.programs.audit_records import at, make_record
 from tests.support.servers.server import World, review_bytes
-from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.audit.lines import RecordTemplate, UnsealedRecord, seal
 from webhook.audit.record import FIRST, PlacementEntry, ShadowEntry, parse_line
 from webhook.audit.writer import SHARE_BYTES, AuditWriter

@@ -16,7 +16,7 @@ from certs.registration import Target, manifest, with_ca_bundle
 from tests.controlplane.cluster import Cluster
 from tests.docs.markdown import DOCUMENTS, ROOT, blocks, name_of, printed_as_shown, steps, write_named_files
 from tests.support.servers.server import World, running_in_thread
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import parse
 from webhook.placement.scheduler import Scheduler

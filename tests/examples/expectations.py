@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.verdict import Patched
 from webhook.cli.inputs.session import Session
 from webhook.cli.output.yaml_text import to_yaml

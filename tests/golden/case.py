@@ -19,8 +19,8 @@ import pytest
 
 from tests.support.admission import admit_pod, policy_with
 from webhook.admission import evaluation
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Bypassed, Denied
-from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Patched, Verdict
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import parse

@@ -8,8 +8,8 @@ import pytest
 from tests.support.admission import TYPE, admit_pod, policy_with
 from tests.support.objects.builders import make_pod
 from tests.support.scorers import ScorerOfNoNodes
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.injection import Denied
-from webhook.admission.pipeline import ClusterView
 from webhook.admission.verdict import Patched, Verdict, placement_of
 from webhook.cluster.file import snapshot_from_documents
 from webhook.placement.framework.result import PlacementVerdict

@@ -7,7 +7,7 @@ from tests.support.objects.api_server import Object, limit_range, namespace, run
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.workloads import APP, SAMPLES
 from tests.support.views import made_anew
-from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.verdict import Advised
 from webhook.objects.admission import admit_request
 

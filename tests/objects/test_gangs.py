@@ -10,7 +10,7 @@ from tests.support.objects.batch_objects import cluster_queue, local_queue, volc
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.workloads import APP, SAMPLES, Object, Sample
 from tests.support.views import made_anew
-from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.verdict import Advised
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document

@@ -14,8 +14,8 @@ from tests.support.objects.workloads import SAMPLES, Object, Sample
 from tests.support.random.random_json import replace_somewhere
 from tests.support.servers.server import Clock
 from tests.support.work import calls_of
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Bypassed, Denied
-from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Advised, ObjectVerdict, Verdict
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document

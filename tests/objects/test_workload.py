@@ -9,8 +9,8 @@ from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE, make_request, 
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.objects.storage import available, make_pv, make_storage_class
 from tests.support.objects.workloads import APP, SAMPLES, Object, Sample
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Bypassed, Denied
-from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Advised, ObjectVerdict, Verdict
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document

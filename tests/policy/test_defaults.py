@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.admission import DOMAIN, TYPE, USAGE, admit_pod, policy_with
 from tests.support.objects.builders import make_pod
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.verdict import Patched
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import parse

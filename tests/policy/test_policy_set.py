@@ -7,7 +7,8 @@ import pytest
 from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
 from tests.support.objects.builders import make_pod
 from tests.support.servers.server import World, make_work_budget, review_bytes
-from webhook.admission.pipeline import ClusterView, policy_for
+from webhook.admission.cluster_view import ClusterView
+from webhook.admission.pipeline import policy_for
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput

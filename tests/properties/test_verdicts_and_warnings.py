@@ -9,8 +9,8 @@ from tests.support.admission import DOMAIN, TYPE, USAGE, admit_pod, policy_with
 from tests.support.objects.batch_objects import kai_group, kai_queue, pod_group, volcano_group, volcano_queue
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.views import made_anew
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.injection import Denied
-from webhook.admission.pipeline import ClusterView
 from webhook.admission.verdict import placement_of
 from webhook.placement.scheduler import Scheduler
 

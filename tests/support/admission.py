@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from webhook.admission.pipeline import ClusterView, admit
+from webhook.admission.cluster_view import ClusterView
+from webhook.admission.pipeline import admit
 from webhook.admission.verdict import Verdict
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.policy.policy import Policy

@@ -1,11 +1,11 @@
 """The steps of one request: parse, evaluate, mutate, predict, conclude. Pure: equal requests have equal verdicts."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from webhook.admission.annotation_suggestions import as_annotation_changes
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.evaluation import PolicyResult, evaluate
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.mutated_pod import Mutated
@@ -13,19 +13,16 @@ from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import DeniedPlacement, Patched, Unchanged, Verdict
 from webhook.backends.backend import BatchNames
 from webhook.backends.references import GangRequest
-from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field as field_of
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import Expired, never
 from webhook.kube.names import DEFAULT_NAMESPACE
-from webhook.placement.backend_schedulers import MOST_SCHEDULERS, BackendSchedulers, Unlisted
+from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.gang.gang import gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
-from webhook.placement.profiles.policy_profiles import profiles_for
-from webhook.placement.profiles.profile import Profile
 from webhook.placement.reasons.batch_warnings import queue_warnings
 from webhook.placement.reasons.cluster_warnings import (
     about_one_product,
@@ -37,66 +34,18 @@ from webhook.placement.reasons.cluster_warnings import (
 )
 from webhook.placement.reasons.gang_request import GangDemand, grouped, partial_start, pod_group_of
 from webhook.placement.reasons.pod_group_start import as_grouped
-from webhook.placement.scheduler import Placement, PodSignature, Scheduler
-from webhook.placement.scorer import ANSWER_CACHE_BYTES, Scorer
+from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.waiting_pods import predict_placement
 from webhook.policy.exempt import request_exemption
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 
-
-@dataclass(frozen=True, slots=True)
-class ClusterView:
-    """The view of the cluster that admissions use, and the scorer that predicts on it.
-
-    Without a scorer it only provides the annotations of namespaces. `stale_reason` is the reason not to predict from
-    it, such as its age; empty: it is current. The annotations of namespaces are read from a stale view, too.
-    `assumed` are the pods that wait; None: there are none. `reserves` states whether room can be reserved for
-    another pod of a namespace; any thread may call it. `profiles` are those of a KubeSchedulerConfiguration by
-    schedulerName.
-    """
-
-    snapshot: Snapshot
-    scorer: Scorer | None
-    stale_reason: str = ""
-    assumed: AssumedPods[Any] | None = None
-    reserves: Callable[[str], bool] = lambda _: True
-    profiles: Mapping[str, Profile] = field(default_factory=dict)
-
-
 # The same objects each time, so that a decision on them is known to be the same.
 _CHECK_IS_OFF = Placement.unknown("the placement check is off")
 _NO_VIEW = Placement.unknown("no view of the cluster")
 
 PodVerdict = Patched | Unchanged | Denied
-
-_NO_PROFILES: Mapping[str, Profile] = {}
-
-
-def scheduler_for(
-    policy: Policy,
-    cache_bytes: int = ANSWER_CACHE_BYTES,
-    suggestions: int = 1,
-    profiles: Mapping[str, Profile] = _NO_PROFILES,
-) -> BackendSchedulers:
-    """Return the schedulers that predict at admission as `policy` configures it.
-
-    `profiles`, by schedulerName, have precedence over the policy. The caches have `cache_bytes` together.
-    """
-    templates = template_nodes(policy.spec.node_templates)
-    own_bytes = cache_bytes // (MOST_SCHEDULERS + len(profiles))
-    make = partial(
-        Scheduler,
-        templates=templates,
-        temporary_taints=policy.spec.temporary_taints,
-        suggestions=suggestions,
-        cache_bytes=own_bytes,
-        keeps_scores=False,
-    )
-    profile = profiles_for(policy.spec)[policy.spec.placement_check.profile]
-    unlisted = Unlisted(partial(make, profile, is_listed=False), policy.spec)
-    return BackendSchedulers.of(make(profile), make, policy.spec.schedulers, profiles, unlisted)
 
 
 class Steps:

@@ -1,7 +1,8 @@
 """Decide on a request by the kind of its object: a pod, a workload object, a Namespace or a PlacementPolicy."""
 
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.injection import Bypassed, Denied
-from webhook.admission.pipeline import ClusterView, Steps, admit
+from webhook.admission.pipeline import Steps, admit
 from webhook.admission.verdict import ObjectVerdict, Verdict
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import Denial

@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 from webhook.admission.annotation_suggestions import as_annotation_changes
 from webhook.admission.api_server.plugins import completed
+from webhook.admission.cluster_view import scheduler_for
 from webhook.admission.mutated_pod import as_created
-from webhook.admission.pipeline import scheduler_for
 from webhook.cluster.planned_objects import with_planned_claims
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput

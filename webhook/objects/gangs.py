@@ -5,8 +5,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
 
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.mutated_pod import Mutated
-from webhook.admission.pipeline import ClusterView
 from webhook.admission.pod_content import PodContent
 from webhook.backends.backend import BatchNames
 from webhook.backends.kueue import QUEUE, QUEUED_WHOLE

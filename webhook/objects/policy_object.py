@@ -1,7 +1,7 @@
 """Validate a PlacementPolicy when it is written, as a server does that puts it into force."""
 
+from webhook.admission.cluster_view import scheduler_for
 from webhook.admission.injection import Denied
-from webhook.admission.pipeline import scheduler_for
 from webhook.admission.policy_cases import parse_tested_policy
 from webhook.admission.verdict import Advised, ObjectVerdict
 from webhook.documents.field import InvalidInput

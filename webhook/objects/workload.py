@@ -8,10 +8,11 @@ placement, because the pods are checked again when they are created, and the clu
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.evaluation import evaluate
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.mutated_pod import Mutated
-from webhook.admission.pipeline import ClusterView, cluster_warnings
+from webhook.admission.pipeline import cluster_warnings
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Advised, ObjectVerdict
 from webhook.documents.documents import field as value_of

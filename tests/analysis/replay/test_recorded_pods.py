@@ -11,8 +11,8 @@ from tests.golden.case import CASES, cluster_of, load, policy_of
 from tests.support.admission import DOMAIN, TYPE, policy_with
 from tests.support.objects.builders import make_pod
 from tests.support.random.random_pods import pods
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.missed import Scope
-from webhook.admission.pipeline import ClusterView
 from webhook.admission.recorded_pod import RecordedPod
 from webhook.analysis.replay.decision import Decider, Decision
 from webhook.policy.policy import Policy

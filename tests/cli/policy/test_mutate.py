@@ -15,7 +15,7 @@ from tests.support.admission import PRODUCT, TYPE, admit_pod
 from tests.support.objects.builders import make_pod
 from tests.support.programs.cluster_files import MISTYPED, PLAIN, TRAINING, as_list, documents, lines, write_cluster
 from tests.support.programs.command import Run
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.verdict import Patched
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.predictions.admission import admitted_pod

@@ -15,8 +15,9 @@ from tests.controlplane.build import pinned_minor
 from tests.controlplane.client import ApiError, Client, Object
 from tests.controlplane.polling import wait_for
 from tests.support.admission import make_request
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.injection import Bypassed, Denied
-from webhook.admission.pipeline import ClusterView, admit
+from webhook.admission.pipeline import admit
 from webhook.admission.verdict import Patched, Verdict
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import parse

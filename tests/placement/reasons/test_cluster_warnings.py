@@ -11,7 +11,7 @@ from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, policy_wit
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.views import made_anew
 from tests.support.work import calls_of
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.backends.references import PodReferences
 from webhook.cluster.index.labels import LabelColumns
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence

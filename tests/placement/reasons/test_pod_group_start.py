@@ -8,7 +8,7 @@ from tests.support.admission import DOMAIN, TYPE, USAGE, admit_pod, policy_with
 from tests.support.objects.batch_objects import kai_group, pod_group, volcano_group
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.views import made_anew
-from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.verdict import Verdict, placement_of
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler

@@ -7,7 +7,7 @@ import pytest
 from tests.acceptance.placing.pools import pool_node, training_pod
 from tests.support.admission import admit_pod, policy_with
 from tests.support.views import made_anew
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.kube.api.review_answer import fit_warnings
 from webhook.placement.reasons.cluster_warnings import unfit_classes_of
 from webhook.placement.scheduler import Scheduler

@@ -17,7 +17,7 @@ from tests.support.random.random_json import json_values, replace_somewhere
 from tests.support.random.random_pods import pods
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.servers.server import Clock, World, review, review_bytes
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.audit.lines import UnsealedRecord
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document

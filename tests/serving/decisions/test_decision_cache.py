@@ -14,10 +14,11 @@ from tests.support.objects.builders import PodBuilder, make_node_object, make_po
 from tests.support.random.random_pods import pods
 from tests.support.servers.server import make_work_budget, review_bytes
 from tests.support.work import calls_of
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.evaluation import PolicyResult, evaluate
 from webhook.admission.injection import Bypassed, Injection, apply_rules
 from webhook.admission.mutated_pod import Mutated
-from webhook.admission.pipeline import ClusterView, admit
+from webhook.admission.pipeline import admit
 from webhook.admission.pod_content import PodContent
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document

@@ -11,7 +11,7 @@ from tests.support.objects.builders import make_pod
 from tests.support.programs.command import run_here
 from tests.support.servers.server import review_bytes
 from tests.support.work import calls_of
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.audit.pods import PodFile
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document

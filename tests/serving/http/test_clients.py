@@ -18,7 +18,7 @@ from tests.support.admission import TYPE
 from tests.support.objects.builders import make_pod
 from tests.support.servers.server import Running, World, review_bytes, running, utc_now
 from tests.support.tls.client_certificates import issue_client, presenting
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.cli.commands.serve.serve_command import _check_clients
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.profiles.profile import PACK_GPUS

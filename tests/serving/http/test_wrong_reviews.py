@@ -7,7 +7,7 @@ import pytest
 from bench.attackers.mutations import harm, mutated
 from bench.running.clusters import cluster_documents
 from tests.support.servers.server import World
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.cluster.file import snapshot_from_documents
 from webhook.placement.scheduler import Scheduler
 

@@ -4,7 +4,8 @@ from bench.running.clusters import cluster_documents
 from tests.support.admission import TYPE, policy_with
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.servers.server import review_bytes
-from webhook.admission.pipeline import ClusterView, admit, scheduler_for
+from webhook.admission.cluster_view import ClusterView, scheduler_for
+from webhook.admission.pipeline import admit
 from webhook.admission.verdict import Patched
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.pods.pending_pods import PendingPod

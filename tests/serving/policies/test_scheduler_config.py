@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.admission import TYPE, USAGE, admit_pod, make_request, policy_with
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
-from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.verdict import Advised, Patched
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document

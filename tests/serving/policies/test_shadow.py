@@ -14,7 +14,7 @@ from tests.support.admission import PRODUCT, TYPE, policy_with
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.random.random_pods import pods
 from tests.support.servers.server import Answering, World, review_bytes
-from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.audit.record import AuditRecord
 from webhook.serving.decisions.deciders import Decider, WorkerDecider
 from webhook.serving.decisions.decision_cache import DecisionCache

@@ -17,7 +17,7 @@ from tests.support.admission import TYPE, USAGE, policy_with
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.servers.server import Clock, World, review_bytes
-from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.audit.record import ReservedEntry
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod

@@ -17,7 +17,7 @@ from tests.support.admission import policy_with
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.plugins import node
 from tests.support.servers.server import World, make_work_budget, running
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.profiles.profile import PACK_GPUS, Profile

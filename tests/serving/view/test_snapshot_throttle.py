@@ -3,7 +3,7 @@
 from itertools import count
 
 from tests.support.servers.server import Clock
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.scheduler import Scheduler
 from webhook.serving.view.views import SnapshotThrottle

@@ -6,7 +6,7 @@ from tests.golden.case import cluster_of
 from tests.support.admission import TYPE, USAGE
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.servers.server import World, review_bytes
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.audit.record import PlacementEntry, ReservedEntry
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPods

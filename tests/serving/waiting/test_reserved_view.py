@@ -11,7 +11,7 @@ from tests.support.admission import DOMAIN, TYPE, USAGE, policy_with
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.servers.server import policies_of
-from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.cluster.snapshot import Namespace
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.names import VOLCANO_GROUP

@@ -10,7 +10,7 @@ import pytest
 from tests.support.admission import policy_with
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.servers.server import policies_of
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.pods.pending_pods import content_digest, scheduled_content

@@ -10,7 +10,7 @@ import orjson
 from bench.running.clusters import review
 from tests.support.admission import DOMAIN, policy_with
 from tests.support.servers.server import make_work_budget
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.audit.pods import PodFile
 from webhook.audit.writer import AuditWriter
 from webhook.policy.policy import Policy

@@ -15,7 +15,7 @@ from certs.pki import KeyPair, issue_ca, issue_server
 from tests.support.admission import policy_with
 from tests.support.programs.audit_records import encode
 from tests.support.servers.threads import event_loop_in_thread
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.audit.lines import UnsealedRecord
 from webhook.audit.record import FIRST, AuditRecord, parse_line
 from webhook.events.recorder import EventRecorder

@@ -6,9 +6,10 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import orjson
 
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.missed import NO_SCOPE, Scope
-from webhook.admission.pipeline import ClusterView, admit_content, not_a_pod_creation
+from webhook.admission.pipeline import admit_content, not_a_pod_creation
 from webhook.admission.pod_content import PodContent
 from webhook.admission.recorded_pod import RecordedPod
 from webhook.admission.verdict import Patched, Verdict, placement_of

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.missed import Scope
-from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.analysis.replay.admission import Admission
 from webhook.analysis.replay.decision import KINDS, Change, Decider, Decision, changes, has_worse_verdict
 from webhook.cluster.snapshot import Snapshot

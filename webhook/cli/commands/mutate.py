@@ -5,8 +5,8 @@ from functools import cache
 
 import click
 
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Bypassed, Denied
-from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Patched, Unchanged, Verdict
 from webhook.cli.inputs.clusters import live_options, release_option
 from webhook.cli.inputs.files import file_option, output_choice

@@ -10,8 +10,9 @@ import click
 
 from webhook.admission.annotation_suggestions import Place, as_annotation_changes
 from webhook.admission.api_server.plugins import Completed, completed
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.injection import Bypassed, Denied
-from webhook.admission.pipeline import ClusterView, admit, read_pod
+from webhook.admission.pipeline import admit, read_pod
 from webhook.admission.verdict import Patched, Unchanged, Verdict
 from webhook.cli.inputs.profiles import SchedulersOf
 from webhook.cli.inputs.workloads import Workload, print_policy

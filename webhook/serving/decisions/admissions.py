@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import structlog
 
-from webhook.admission.pipeline import ClusterView, policy_for
+from webhook.admission.cluster_view import ClusterView
+from webhook.admission.pipeline import policy_for
 from webhook.audit.lines import RecordTemplate, UnsealedRecord
 from webhook.documents.field import InvalidInput
 from webhook.events.report import Report

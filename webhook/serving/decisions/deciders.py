@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from webhook.admission.pipeline import ClusterView, not_a_pod_creation, read_pod
+from webhook.admission.cluster_view import ClusterView
+from webhook.admission.pipeline import not_a_pod_creation, read_pod
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.placement.scheduler import Placement, PodSignature

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import ref
 
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.evaluation import PolicyResult, evaluate
 from webhook.admission.injection import Denied, Injection, RulesResult, apply_rules
 from webhook.admission.mutated_pod import Mutated
-from webhook.admission.pipeline import ClusterView, PodVerdict, Steps, cluster_warnings, conclude, predict
+from webhook.admission.pipeline import PodVerdict, Steps, cluster_warnings, conclude, predict
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import ObjectVerdict, Patched, Unchanged, Verdict, placement_of
 from webhook.cluster.row_log import RowLog

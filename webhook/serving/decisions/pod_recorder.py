@@ -4,8 +4,9 @@ from hashlib import blake2b
 
 import orjson
 
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.missed import Scope
-from webhook.admission.pipeline import ClusterView, not_a_pod_creation
+from webhook.admission.pipeline import not_a_pod_creation
 from webhook.admission.recorded_pod import RecordedPod, kept_domains
 from webhook.audit.pods import PodFile
 from webhook.kube.api.admission import AdmissionRequest

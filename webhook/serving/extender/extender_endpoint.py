@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import structlog
 
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pods.pending_pods import PodKey
 from webhook.cluster.snapshot import Rows, Snapshot

@@ -19,7 +19,7 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey, pending_changes
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.api.admission import AdmissionRequest

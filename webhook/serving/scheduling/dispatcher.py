@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.policy.policy_set import PolicyOrSet, may_be_in_shadow
 from webhook.serving.connection import Connection, Stage
 from webhook.serving.decisions.admissions import Admissions, Answer, Decision

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.cluster_view import ClusterView
 from webhook.cluster.snapshot import Snapshot
 from webhook.serving.waiting.waiting_pods import WaitingPods
 from webhook.watch.live import LiveCluster

@@ -14,7 +14,7 @@ import click
 import structlog
 from click.core import ParameterSource
 
-from webhook.admission.pipeline import scheduler_for
+from webhook.admission.cluster_view import scheduler_for
 from webhook.admission.policy_cases import parse_tested_policies
 from webhook.cli.commands.serve.serve_options import server_options
 from webhook.cli.commands.serve.serve_outputs import audit_writer, exported_policy, pod_recorder

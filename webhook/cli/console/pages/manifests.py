@@ -5,8 +5,8 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.injection import Bypassed, Denied
-from webhook.admission.pipeline import ClusterView
 from webhook.admission.verdict import Patched
 from webhook.cli.console.page import Asked, Endpoint, Sources
 from webhook.cli.inputs.manifests import with_namespace
