@@ -13,7 +13,7 @@ from tests.controlplane.cluster import Cluster
 from tests.support.admission import policy_with
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.servers.server import World, running_in_thread
-from webhook.admission.pipeline import ClusterView as View
+from webhook.admission.cluster_view import ClusterView as View
 from webhook.cluster.file import snapshot_from_documents
 
 

@@ -13,7 +13,7 @@ from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import DOMAIN, TYPE
 from tests.support.objects.builders import make_pod
-from webhook.admission.pipeline import ClusterView as View
+from webhook.admission.cluster_view import ClusterView as View
 from webhook.cluster.file import snapshot_from_documents
 from webhook.placement.scheduler import Scheduler
 
