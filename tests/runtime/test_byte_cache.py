@@ -145,3 +145,15 @@ def test_a_cache_takes_no_more_memory_than_estimated(make: Any) -> None:
     caches = [cache for group in decisions.caches.values() for cache in group]
     assert len(caches[0]) > 5
     assert taken_bytes <= sum(cache.used_bytes for cache in caches) + 2**20
+
+
+def test_the_entries_used_last_are_kept_however_large_they_are() -> None:
+    cache: ByteCache[str, str] = ByteCache(1024, least=2)
+    for key in ("a", "b", "c"):
+        assert cache.put(key, key, 1_000_000)
+
+    assert [cache.get(key) for key in ("a", "b", "c")] == [None, "b", "c"]
+
+
+def test_a_budget_of_zero_keeps_nothing() -> None:
+    assert not ByteCache[str, str](0, least=2).put("a", "a", 1)

@@ -25,6 +25,13 @@ class PodSignature:
     info: PodInfo
     size_bytes: int = field(default=0, compare=False)
     """The upper bound of its memory, for caches."""
+    _hash: int | None = field(default=None, init=False, compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        # A cache is asked about one signature for each pod of a template, and hashing it costs more than the lookup.
+        if self._hash is None:
+            object.__setattr__(self, "_hash", hash(self.info))
+        return self._hash or 0
 
     @classmethod
     def of(cls, pod: Mapping[str, Any], expired: Expired = never, size_bytes: int | None = None) -> "PodSignature":

@@ -17,11 +17,13 @@ _VALUE_BYTES = 128
 class ByteCache(Generic[K, V]):
     """Keep the most recently used entries that fit into `budget_bytes`. Not thread-safe.
 
-    An entry larger than a quarter of the budget is not stored, since it would evict most others.
+    An entry larger than a quarter of the budget is not stored, since it would evict most others. The `least` entries
+    used last are kept however large they are: for entries whose size no user controls. A budget of 0 keeps none.
     """
 
-    def __init__(self, budget_bytes: int) -> None:
+    def __init__(self, budget_bytes: int, least: int = 0) -> None:
         self.budget_bytes = budget_bytes
+        self._least = least if budget_bytes else 0
         self.used_bytes = 0
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
 
@@ -40,11 +42,11 @@ class ByteCache(Generic[K, V]):
         """Store `value`, evict the least recently used entries, and return True; return False if it is too large."""
         self.drop(key)
         size_bytes += _ENTRY_BYTES
-        if size_bytes * 4 > self.budget_bytes:
+        if size_bytes * 4 > self.budget_bytes and not self._least:
             return False
         self._entries[key] = value, size_bytes
         self.used_bytes += size_bytes
-        while self.used_bytes > self.budget_bytes:
+        while self.used_bytes > self.budget_bytes and len(self._entries) > self._least:
             _, (_, freed_bytes) = self._entries.popitem(last=False)
             self.used_bytes -= freed_bytes
         return True

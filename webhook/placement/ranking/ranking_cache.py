@@ -25,6 +25,8 @@ _FACTS_BYTES = 24
 _COUNTS_BYTES = 16
 # An answer without its message and columns.
 _KEPT_BYTES = 2048
+# The templates of which everything is kept in a cluster with so many nodes that one ranking exceeds the budget.
+_LEAST = 8
 _ALONE = InterPodInfo("")
 
 
@@ -108,12 +110,12 @@ class RankingCache:
 
     def __init__(self, profile: Profile, cache_bytes: int) -> None:
         self._plugins = RankingPlugins(profile)
-        # By the identity of a signature, which the cached result of the policy keeps; then by its content.
-        self._last: ByteCache[int, KeptAnswer] = ByteCache(cache_bytes // 4)
-        self._by_content: ByteCache[tuple[RowLog, PodInfo], KeptAnswer] = ByteCache(cache_bytes * 3 // 8)
-        self._nodes: ByteCache[tuple[RowLog, PodInfo], NodeRanking] = ByteCache(cache_bytes // 8)
-        self._facts: ByteCache[tuple[RowLog, object], FactRanking] = ByteCache(cache_bytes // 8)
-        self._counts: ByteCache[tuple[RowLog, AffinityKey], AffinityCounts] = ByteCache(cache_bytes // 8)
+        # By the signature, and by what of it matters on the snapshot.
+        self._last: ByteCache[PodSignature, KeptAnswer] = ByteCache(cache_bytes // 4, _LEAST)
+        self._by_content: ByteCache[tuple[RowLog, PodInfo], KeptAnswer] = ByteCache(cache_bytes * 3 // 8, _LEAST)
+        self._nodes: ByteCache[tuple[RowLog, PodInfo], NodeRanking] = ByteCache(cache_bytes // 8, _LEAST)
+        self._facts: ByteCache[tuple[RowLog, object], FactRanking] = ByteCache(cache_bytes // 8, _LEAST)
+        self._counts: ByteCache[tuple[RowLog, AffinityKey], AffinityCounts] = ByteCache(cache_bytes // 8, _LEAST)
 
     @property
     def caches(self) -> tuple[ByteCache[Any, Any], ...]:
@@ -122,7 +124,7 @@ class RankingCache:
 
     def of(self, signature: PodSignature, snapshot: Snapshot) -> KeptAnswer:
         """Return what is kept of a pod with `signature`, which is new if nothing is."""
-        kept = self._last.get(id(signature))
+        kept = self._last.get(signature)
         if kept is not None and kept.is_for(signature, snapshot):
             return kept
         pods, info = snapshot.pods, signature.info.normalized_for(snapshot)
@@ -146,7 +148,7 @@ class RankingCache:
         if answer is not None:
             size_bytes += len(answer.message) + (0 if answer.best_rows is None else answer.best_rows.nbytes)
         # The signature is the caller's, too, which counts it.
-        self._last.put(id(signature), kept, size_bytes)
+        self._last.put(signature, kept, size_bytes)
         self._by_content.put((kept.log, kept.info), kept, size_bytes + signature.size_bytes)
 
     def ranking(self, kept: KeptAnswer, snapshot: Snapshot) -> Ranking:

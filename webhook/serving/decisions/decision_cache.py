@@ -16,7 +16,7 @@ from webhook.admission.injection import Denied, Injection, RulesResult, apply_ru
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pipeline import PodVerdict, Steps, cluster_warnings, conclude, predict
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import ObjectVerdict, Patched, Unchanged, Verdict, placement_of
+from webhook.admission.verdict import ObjectVerdict, Patched, Unchanged, Verdict
 from webhook.cluster.row_log import RowLog
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.api.admission import AdmissionRequest
@@ -65,6 +65,7 @@ class _Known:
     of_cluster: tuple[str, ...] = ()
     last: tuple[tuple[RowLog, int], Ref, int, Placement] | None = None
     verdict: PodVerdict | None = None
+    placement: Placement | None = None
     warned: tuple[str, ...] = ()
     """The warnings about the cluster in the verdict."""
     rendered: Rendered | None = None
@@ -120,8 +121,10 @@ class DecisionCache:
             rendered = steps.rendered(request, verdict, policy, shadow)
             rendered.candidate = None
             # A pod that is left alone is placed as it is, once it is seen in the cluster.
-            if shadow is None and isinstance(verdict, Patched | Unchanged) and _reserves(cluster, request):
-                rendered.candidate = Candidate.of(verdict.mutated, verdict.placement)
+            reserves = None if cluster is None or cluster.assumed is None else cluster.reserves
+            if shadow is None and reserves is not None and isinstance(verdict, Patched | Unchanged):
+                found = reserves(request.namespace)
+                rendered.candidate = Candidate.of(verdict.mutated, verdict.placement) if found else None
             return rendered
         finally:
             steps.finish()
@@ -217,8 +220,9 @@ class _KnownSteps(Steps):
         """Return the verdict on an equal pod with the same placement, or conclude."""
         known = self.known
         assert known is not None  # noqa: S101 - evaluated
-        if known.verdict is None or placement_of(known.verdict) is not placement or known.warned != of_cluster:
-            known.verdict, known.warned = conclude(result, placement, of_cluster), of_cluster
+        if known.verdict is None or known.placement is not placement or known.warned != of_cluster:
+            known.verdict = conclude(result, placement, of_cluster)
+            known.placement, known.warned = placement, of_cluster
         return known.verdict
 
     def rendered(
@@ -249,10 +253,6 @@ class _KnownSteps(Steps):
                 self._cache.keep(self._rules_key, of_policy)
         if self._key is not None and known.rendered is not None:
             self._cache.known.put(self._key, known, _known_bytes(known))
-
-
-def _reserves(cluster: ClusterView | None, request: AdmissionRequest) -> bool:
-    return cluster is not None and cluster.assumed is not None and cluster.reserves(request.namespace)
 
 
 def _fits(placement: Placement) -> bool:
