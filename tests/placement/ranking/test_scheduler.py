@@ -293,7 +293,7 @@ def test_another_snapshot_is_another_question() -> None:
 
 def test_answers_are_forgotten_the_oldest_first_once_they_take_more_than_the_budget() -> None:
     measuring, snapshot = Scheduler(), Snapshot.of([node("a")])
-    ask = [make_pod().requests(cpu=count).obj() for count in range(1, 12)]
+    ask = [make_pod().requests(cpu=count).obj() for count in range(10, 21)]
     measuring.place(ask[0], snapshot)
     # Three eighths of the budget are for answers by the content of a pod.
     framework = Scheduler(cache_bytes=-(-10 * measuring.caches[1].used_bytes * 8 // 3))
