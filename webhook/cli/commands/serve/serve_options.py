@@ -143,8 +143,8 @@ _SOURCES = (
     _option(
         "--export-policy",
         click.Choice(EXPORT_MODES),
-        "on: one replica keeps MutatingAdmissionPolicies in the cluster that inject what this policy injects, also "
-        "while no replica answers; remove: it removes them. Needs a live cluster, and the rights of "
+        "on: one replica keeps MutatingAdmissionPolicies in the cluster with the main rules of this policy, which "
+        "inject while no replica answers; remove: it removes them. Needs a live cluster, and the rights of "
         "deploy/overlays/exported.",
         "off",
     ),
