@@ -3,8 +3,8 @@
 import math
 
 from webhook.events.backlog import MOST_ITEMS, MOST_ITEMS_OF_NAMESPACE, Backlog, PendingReport
-from webhook.events.objects import ObjectReference
 from webhook.events.report import Report
+from webhook.events.subject import ObjectReference
 
 
 def pending(namespace: str, name: str, due_seconds: float = 0.0) -> PendingReport:

@@ -16,9 +16,9 @@ from tests.support.servers.fake_events_api import DENIED_BY_WEBHOOK, LACKS_RIGHT
 from tests.support.servers.live import until
 from tests.support.servers.server import Clock, review_bytes
 from webhook.events.backlog import MOST_ITEMS
-from webhook.events.objects import ObjectReference
 from webhook.events.recorder import Clocks, EventRecorder
 from webhook.events.report import Report
+from webhook.events.subject import ObjectReference
 from webhook.kube.api.admission import parse_review
 from webhook.runtime.metrics import EVENT_RESULTS, Metrics
 from webhook.watch.api_server import ClientConfig

@@ -5,8 +5,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Self
 
-from webhook.events.objects import ObjectReference
 from webhook.events.report import Report
+from webhook.events.subject import ObjectReference
 
 MOST_ITEMS = 1024
 MOST_ITEMS_OF_NAMESPACE = 64

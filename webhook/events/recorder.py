@@ -14,8 +14,9 @@ import structlog
 
 from webhook.documents.documents import field
 from webhook.events.backlog import Backlog, PendingReport
-from webhook.events.objects import ObjectReference, pods_of, subject_of, with_owner
+from webhook.events.lookups import pods_of, with_owner
 from webhook.events.report import Report
+from webhook.events.subject import ObjectReference, subject_of
 from webhook.events.writer import write
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.policy.policy import Policy
@@ -108,7 +109,7 @@ class EventRecorder:
 
     def _put(self, pending: PendingReport) -> None:
         if not self._backlog.put(pending):
-            self._count("dropped")
+            self._count("dropped", max(1, pending.count))
         self._wake.set()
 
     async def run(self) -> None:
@@ -145,7 +146,7 @@ class EventRecorder:
                         await self._clocks.sleep(seconds)
         except Exception as error:
             # The connection could not be configured, or an internal error.
-            self._pause(repr(error), exc_info=error)
+            self._pause(type(error).__name__, exc_info=error)
         finally:
             self._is_writing = False
 

@@ -14,7 +14,7 @@ from http import HTTPStatus
 
 from webhook.documents.documents import field
 from webhook.events.backlog import PendingReport
-from webhook.events.objects import ObjectReference
+from webhook.events.subject import ObjectReference
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, JsonObject

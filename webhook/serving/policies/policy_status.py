@@ -9,8 +9,8 @@ import orjson
 import structlog
 
 from webhook.documents.documents import JsonObject, field
-from webhook.events.objects import ObjectReference
 from webhook.events.report import Report, rejection_of
+from webhook.events.subject import ObjectReference
 from webhook.policy.policy import Policy
 from webhook.policy.spec.document import API_VERSION, KIND
 from webhook.watch.api_errors import ApiServerError

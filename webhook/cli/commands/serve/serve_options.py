@@ -71,10 +71,9 @@ _VIEW = (
     ),
     click.option("--in-cluster", is_flag=True, help="Check placement against the live cluster of this pod."),
     click.option(
-        "--events/--no-events",
-        default=None,
-        help="Write Kubernetes Events about pods that are denied or that no node can take.  [default: on with "
-        "--kubeconfig or --in-cluster]",
+        "--no-events",
+        is_flag=True,
+        help="Write no Kubernetes Events about pods that are denied or that no node can take.",
     ),
     click.option("--no-cluster", is_flag=True, help="Do not check placement: only inject. The default."),
     _setting(

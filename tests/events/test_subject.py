@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.objects.builders import make_pod
 from tests.support.servers.server import review_bytes
-from webhook.events.objects import ObjectReference, subject_of
+from webhook.events.subject import ObjectReference, subject_of
 from webhook.kube.api.admission import parse_review
 
 WEB = ObjectReference("apps/v1", "ReplicaSet", "team-a", "web", "uid-of-web")

@@ -1,25 +1,14 @@
-"""The objects that Events belong on: the pod of an admission request, its owner, and the owner of that.
+"""Look up the objects that Events belong on: the admitted pods, and the owner of their owner."""
 
-At admission a pod has no uid, no creation time and, if the API server generates it, no name. Nothing of it is validated
-yet: a value that no object can have is left out.
-"""
-
-import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from webhook.documents.documents import field
-from webhook.kube.api.admission import AdmissionRequest
-from webhook.kube.names import is_dns_subdomain
+from webhook.events.subject import ObjectReference, controller_of
 from webhook.watch.api_errors import ApiServerError, TooLargeError
 from webhook.watch.api_server import METADATA_LIST, NOT_READABLE, ApiServer
 
-_API_VERSION = re.compile(r"(?:[a-z0-9.-]{1,253}/)?[a-z0-9]{1,63}")
-_KIND = re.compile(r"[A-Za-z0-9]{1,63}")
-_UID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-# A user decides how many owners there are.
-_MOST_READ = 64
 # Metadata alone: a pod can have 1.5 MiB, and its spec is not needed.
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _MOST_PODS = 500
@@ -27,39 +16,6 @@ _MOST_PODS = 500
 _MOST_BYTES = 2 * 1024 * 1024
 # A creationTimestamp has whole seconds, and the clocks of two machines differ slightly.
 _CLOSE_SECONDS = 5.0
-
-
-class ObjectReference(NamedTuple):
-    """An object that an Event is about; `uid` is empty for a pod that is not stored yet."""
-
-    api_version: str
-    kind: str
-    namespace: str
-    name: str
-    uid: str
-
-
-def subject_of(request: AdmissionRequest) -> ObjectReference | None:
-    """Return the controller of the pod in `request`, else the pod itself, which has no uid yet; None without a name."""
-    metadata = field(request.object or {}, "metadata")
-    metadata = metadata if isinstance(metadata, Mapping) else {}
-    if not is_dns_subdomain(request.namespace):
-        return None
-    name = str(metadata.get("name") or "")
-    pod = ObjectReference("v1", "Pod", request.namespace, name, "") if is_dns_subdomain(name) else None
-    return controller_of(metadata, request.namespace) or pod
-
-
-def controller_of(metadata: Mapping[str, Any], namespace: str) -> ObjectReference | None:
-    """Return the owner in `namespace` that controls the object with this `metadata`."""
-    owners = metadata.get("ownerReferences")
-    read = owners[:_MOST_READ] if isinstance(owners, list) else []
-    owner = next((each for each in read if field(each, "controller") is True), None)
-    if owner is None:
-        return None
-    api_version, kind, name, uid = (str(owner.get(key) or "") for key in ("apiVersion", "kind", "name", "uid"))
-    is_valid = _API_VERSION.fullmatch(api_version) and _KIND.fullmatch(kind) and _UID.fullmatch(uid)
-    return ObjectReference(api_version, kind, namespace, name, uid) if is_valid and is_dns_subdomain(name) else None
 
 
 async def pods_of(server: ApiServer, subject: ObjectReference, since: float) -> list[ObjectReference] | None:
