@@ -5,10 +5,10 @@ from copy import copy
 from typing import Any
 
 import orjson
-from webhook.admission.cluster_view import ClusterView
 
 from tests.controlplane.client import Object
 from tests.support.admission import make_request
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.pipeline import admit
 from webhook.admission.verdict import Verdict
