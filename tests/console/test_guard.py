@@ -11,7 +11,7 @@ from tests.console.served import console_of
 from webhook.cli.console import application
 from webhook.cli.console.application import post_limit, static_files
 from webhook.cli.console.guard import is_loopback, refusal
-from webhook.events.token_bucket import TokenBucket
+from webhook.runtime.token_bucket import TokenBucket
 
 _OWN = "127.0.0.1:8090"
 

@@ -15,12 +15,7 @@ from webhook.kube.release import Release
 from webhook.policy.policy_set import PolicySet
 
 Object = dict[str, Any]
-KINDS = (
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionPolicyBinding",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-)
+KINDS = ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
 NAME = "placement-webhook.default"
 
 
@@ -114,7 +109,7 @@ def test_objects_that_were_applied_by_hand_are_replaced() -> None:
     ],
 )
 def test_a_release_without_the_kinds_is_found(release: Release, remedy: str) -> None:
-    (finding,) = faults(with_exported(release=release, unserved_kinds=frozenset(KINDS[:2])))
+    (finding,) = faults(with_exported(release=release, unserved_kinds=frozenset(KINDS)))
     assert (finding.severity, finding.where) == (Severity.ERROR, "the API server")
     assert f"{release.version} does not serve {KINDS[0]}, {KINDS[1]}" in finding.what
     assert remedy in finding.remedy

@@ -117,8 +117,8 @@ def test_several_documents_of_a_config_map_are_read_as_the_server_does() -> None
     [
         ("PLACEMENT_WEBHOOK_IN_CLUSTER", "1", "--in-cluster", True),
         ("PLACEMENT_WEBHOOK_IN_CLUSTER", "false", "--in-cluster", False),
-        ("PLACEMENT_WEBHOOK_EVENTS", "no", "--no-events", True),
-        ("PLACEMENT_WEBHOOK_EVENTS", "yes", "--no-events", False),
+        ("PLACEMENT_WEBHOOK_NO_EVENTS", "yes", "--no-events", True),
+        ("PLACEMENT_WEBHOOK_NO_EVENTS", "no", "--no-events", False),
         ("IN_CLUSTER", "1", "--in-cluster", False),
     ],
 )
@@ -130,26 +130,21 @@ def test_a_flag_can_be_a_variable(variable: str, value: str, flag: str, is_set: 
 
 def test_an_argument_comes_before_its_variable() -> None:
     changed = deployment()
-    variables = [
-        {"name": "PLACEMENT_WEBHOOK_POLICY_SOURCE", "value": "crd"},
-        {"name": "PLACEMENT_WEBHOOK_EVENTS", "value": "0"},
-    ]
+    variables = [{"name": "PLACEMENT_WEBHOOK_POLICY_SOURCE", "value": "crd"}]
     container_of(changed).update(args=["serve"], env=variables)
     assert follows_objects(kept(Source.DEPLOYMENTS, changed)) is True
-    container_of(changed)["args"] += ["--policy-source=file", "--events"]
-    found = kept(Source.DEPLOYMENTS, changed)
-    assert (follows_objects(found), has_flag(found, "--no-events")) == (False, False)
+    container_of(changed)["args"] += ["--policy-source=file"]
+    assert follows_objects(kept(Source.DEPLOYMENTS, changed)) is False
 
 
 def test_the_last_of_several_values_of_a_flag_counts() -> None:
     """As the server does; the chart appends `extraArgs`, so that they win."""
     changed = deployment()
-    container_of(changed)["args"] += ["--webhook-configuration", "a", "--webhook-configuration=b", "--no-events"]
+    container_of(changed)["args"] += ["--webhook-configuration", "a", "--webhook-configuration=b"]
+    assert option(kept(Source.DEPLOYMENTS, changed), "--webhook-configuration") == "b"
+    container_of(changed)["args"] += ["--webhook-configuration", "a"]
     found = kept(Source.DEPLOYMENTS, changed)
-    assert (option(found, "--webhook-configuration"), has_flag(found, "--no-events")) == ("b", True)
-    container_of(changed)["args"] += ["--webhook-configuration", "a", "--events"]
-    found = kept(Source.DEPLOYMENTS, changed)
-    assert (option(found, "--webhook-configuration"), has_flag(found, "--no-events")) == ("a", False)
+    assert option(found, "--webhook-configuration") == "a"
     assert policy_place(found) == ("placement-policy", "policy.yaml")
     container_of(changed)["args"] += ["--policy", "/elsewhere/policy.yaml"]
     assert policy_place(kept(Source.DEPLOYMENTS, changed)) is None

@@ -16,8 +16,7 @@ from tests.support.servers.fake_events_api import DENIED_BY_WEBHOOK, LACKS_RIGHT
 from tests.support.servers.live import until
 from tests.support.servers.server import Clock, review_bytes
 from webhook.events.backlog import MOST_ITEMS
-from webhook.events.pacing import Clocks
-from webhook.events.recorder import EventRecorder
+from webhook.events.recorder import Clocks, EventRecorder
 from webhook.events.report import Report
 from webhook.events.subject import ObjectReference
 from webhook.kube.api.admission import parse_review
@@ -119,7 +118,6 @@ def test_event_of_a_replica_set_is_on_its_deployment_too(play: Play) -> None:
             await scene.after(1)
             await scene.after(1)
         assert scene.api.counts() == {("web", "PlacementDenied"): 2, ("shop", "PlacementDenied"): 2}
-        assert len([each for each in scene.api.asked if each.startswith("GET")]) == 1
 
     play(scene)
 
@@ -177,32 +175,15 @@ def test_event_is_on_no_other_pod(play: Play, other: dict[str, Any]) -> None:
     play(scene)
 
 
-def test_further_pods_of_an_owner_count_on_the_owner(play: Play) -> None:
+@pytest.mark.parametrize("pods", [5, 6])
+def test_many_pods_of_an_owner_count_on_the_owner(play: Play, pods: int) -> None:
     async def scene(scene: Scene) -> None:
-        scene.api.pods = [stored(number) for number in range(8)]
-        for _ in range(8):
+        scene.api.pods = [stored(number) for number in range(pods)]
+        for _ in range(pods):
             scene.report(pod_of("web"), WAITING)
         await scene.after(1)
-        on_pods = {(f"web-{number}", "PlacementWaiting"): 1 for number in range(5)}
-        assert scene.api.counts() == on_pods | {("web", "PlacementWaiting"): 3}
-
-    play(scene)
-
-
-@pytest.mark.parametrize(("seconds", "place"), [(119, "web"), (120, "web-9")])
-def test_an_owner_gets_one_more_event_on_a_pod_every_two_minutes(play: Play, seconds: int, place: str) -> None:
-    async def scene(scene: Scene) -> None:
-        scene.api.pods = [stored(number) for number in range(5)]
-        for _ in range(5):
-            scene.report(pod_of("web"), WAITING)
-        await scene.after(1)
-        assert len(scene.api.counts()) == 5
-        scene.clock.seconds += seconds - 1
-        scene.api.pods.append(stored(9, created="2026-01-01T00:02:00Z"))
-        scene.report(pod_of("web"), WAITING)
-        await scene.after(1)
-        assert len(scene.api.counts()) == 6
-        assert scene.api.counts()[place, "PlacementWaiting"] == 1
+        on_pods = {(f"web-{number}", "PlacementWaiting"): 1 for number in range(pods)}
+        assert scene.api.counts() == (on_pods if pods == 5 else {("web", "PlacementWaiting"): 6})
 
     play(scene)
 
@@ -277,7 +258,7 @@ def test_event_that_the_api_server_has_dropped_is_created_again(play: Play) -> N
     play(scene)
 
 
-def test_without_the_right_there_is_one_line_in_the_log_and_a_growing_pause(play: Play) -> None:
+def test_without_the_right_there_is_one_line_in_the_log(play: Play) -> None:
     async def scene(scene: Scene) -> None:
         scene.api.failures, scene.api.message = [(403, "")] * 3, LACKS_RIGHT
         run = asyncio.create_task(scene.recorder.run())
@@ -286,11 +267,10 @@ def test_without_the_right_there_is_one_line_in_the_log_and_a_growing_pause(play
             await until(lambda: scene.recorder.is_idle)
         run.cancel()
         assert scene.results() == {"failed": 3}
-        assert [seconds for seconds in scene.slept if seconds > 1] == [5.0, 10.0]
 
     (log,) = play(scene)
     assert log["event"] == "events cannot be written"
-    assert "deploy/base/rbac.yaml" in log["remedy"]
+    assert "403" in log["error"]
 
 
 def test_connection_that_cannot_be_configured_is_logged_and_tried_again(play: Play) -> None:
@@ -308,17 +288,19 @@ def test_connection_that_cannot_be_configured_is_logged_and_tried_again(play: Pl
     assert [each["event"] for each in logs][:1] == ["events cannot be written"]
 
 
-def test_api_server_that_fails_is_asked_again_and_the_log_says_when_it_works(play: Play) -> None:
+def test_api_server_that_fails_is_asked_again_after_a_pause(play: Play) -> None:
     async def scene(scene: Scene) -> None:
         scene.api.failures = [(503, ""), (429, "")]
         scene.report(pod_of("web", "Job"), DENIED)
-        for _ in range(3):
-            await scene.after(2)
+        asked = []
+        for seconds in (1, 9, 1, 10):
+            await scene.after(seconds)
+            asked.append(len(scene.api.asked))
+        assert asked == [1, 1, 2, 3]
         assert scene.api.counts() == {("web", "PlacementDenied"): 1}
         assert scene.results() == {"written": 1}
 
-    logs = play(scene)
-    assert [log["event"] for log in logs] == ["events cannot be written"] * 2 + ["events are written again"]
+    assert [log["event"] for log in play(scene)] == ["events cannot be written"] * 2
 
 
 def test_event_is_given_up_after_three_failures(play: Play) -> None:
@@ -353,7 +335,7 @@ def test_admission_webhook_of_one_namespace_holds_up_no_other(play: Play) -> Non
         assert scene.api.counts() == {("c", "PlacementDenied"): 1}
         assert scene.results() == {"failed": 2, "written": 1}
 
-    assert [log["event"] for log in play(scene)] == ["an event is rejected"]
+    assert [log["event"] for log in play(scene)] == ["events cannot be written"]
 
 
 def test_rejected_event_holds_up_no_other_and_is_logged_once(play: Play) -> None:
@@ -365,7 +347,7 @@ def test_rejected_event_holds_up_no_other_and_is_logged_once(play: Play) -> None
         assert scene.api.counts() == {("c", "PlacementDenied"): 1}
         assert scene.results() == {"failed": 2, "written": 1}
 
-    assert [log["event"] for log in play(scene)] == ["an event is rejected"]
+    assert [log["event"] for log in play(scene)] == ["events cannot be written"]
 
 
 def test_storm_of_owners_is_bounded_in_memory_and_in_requests(play: Play) -> None:
@@ -376,22 +358,8 @@ def test_storm_of_owners_is_bounded_in_memory_and_in_requests(play: Play) -> Non
         began = scene.clock.seconds
         await scene.after(1)
         seconds = scene.clock.seconds - began
-        assert len(scene.api.asked) <= 25 + 10 * seconds + 1
+        assert len(scene.api.asked) <= 25 + seconds + 1
         assert scene.results() == {"written": MOST_ITEMS, "dropped": 5000 - MOST_ITEMS}
-
-    play(scene)
-
-
-def test_requests_for_events_of_another_replica_are_bounded(play: Play) -> None:
-    async def scene(scene: Scene) -> None:
-        other = Scene(scene.api, scene.folder)
-        for each in (other, scene):
-            for number in range(60):
-                each.report(pod_of(f"web-{number}", "Job"), DENIED, f"team-{number}")
-            asked, began = len(scene.api.asked), each.clock.seconds
-            await each.after(1)
-            assert len(scene.api.asked) - asked <= 25 + 10 * (each.clock.seconds - began) + 1
-        assert set(scene.api.counts().values()) == {2}
 
     play(scene)
 
@@ -402,31 +370,6 @@ def test_event_on_a_known_object_is_written(play: Play) -> None:
         scene.recorder.report_on(policy, Report("PolicyRejected", "this generation is not put into force: spec"))
         await scene.after(1)
         assert scene.api.counts() == {("default", "PolicyRejected"): 1}
-
-    play(scene)
-
-
-def test_messages_of_one_owner_share_its_limit(play: Play) -> None:
-    async def scene(scene: Scene) -> None:
-        for letter in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ":
-            scene.report(pod_of("web", "Job"), Report("PlacementDenied", letter * 3))
-        await scene.after(1)
-        assert len(scene.api.events) == 25
-        await scene.after(300)
-        assert len(scene.api.events) == 26
-
-    play(scene)
-
-
-def test_pods_of_another_namespace_that_name_the_owner_use_up_none_of_its_events(play: Play) -> None:
-    async def scene(scene: Scene) -> None:
-        for number in range(40):
-            scene.report(pod_of("web", "Job"), Report("PlacementDenied", "x" * number), "team-b")
-        await scene.after(1)
-        assert len(scene.api.events) == 25
-        scene.report(pod_of("web", "Job"), DENIED)
-        await scene.after(1)
-        assert len(scene.api.events) == 26
 
     play(scene)
 

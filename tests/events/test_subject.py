@@ -6,13 +6,13 @@ import pytest
 
 from tests.support.objects.builders import make_pod
 from tests.support.servers.server import review_bytes
-from webhook.events.subject import ObjectReference, Subject, subject_of
+from webhook.events.subject import ObjectReference, subject_of
 from webhook.kube.api.admission import parse_review
 
 WEB = ObjectReference("apps/v1", "ReplicaSet", "team-a", "web", "uid-of-web")
 
 
-def subject(pod: dict[str, Any]) -> Subject:
+def subject(pod: dict[str, Any]) -> ObjectReference | None:
     return subject_of(parse_review(review_bytes(pod)))
 
 
@@ -22,8 +22,13 @@ def owned(**changes: Any) -> dict[str, Any]:
     return pod
 
 
-def test_pod_of_a_replica_set_has_its_controller_and_no_name() -> None:
-    assert subject(owned()) == Subject("team-a", "", "web-", WEB, frozenset())
+def test_pod_of_a_replica_set_has_its_controller() -> None:
+    assert subject(owned()) == WEB
+
+
+def test_pod_without_a_controller_is_the_subject_if_it_has_a_name() -> None:
+    assert subject(make_pod("p").obj()) == ObjectReference("v1", "Pod", "team-a", "p", "")
+    assert subject(make_pod("").generate_name("p-").obj()) is None
 
 
 @pytest.mark.parametrize(
@@ -40,52 +45,18 @@ def test_pod_of_a_replica_set_has_its_controller_and_no_name() -> None:
     ],
 )
 def test_owner_that_no_object_can_be_is_none(changes: dict[str, Any]) -> None:
-    assert subject(owned(**changes)).controller is None
+    assert subject(owned(**changes)) is None
 
 
-def test_labels_that_no_pod_can_have_are_left_out() -> None:
-    pod = make_pod("p").label("app", "web").label("a,b", "c").label("x", "y)").obj()
-    assert subject(pod).labels == frozenset({("app", "web")})
-
-
-def test_labels_are_bounded() -> None:
-    pod = make_pod("p")
-    for number in range(100):
-        pod = pod.label(f"key-{number}", "value")
-    assert len(subject(pod.obj()).labels) == 8
-
-
-def test_owners_and_labels_are_read_to_a_bound() -> None:
-    pod = make_pod("p").label("a,b", "c").obj()
+def test_owners_are_read_to_a_bound() -> None:
+    pod = make_pod("p").obj()
     references = [{"kind": "Node", "name": f"n{number}", "uid": "u"} for number in range(64)]
     controller = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
-    pod["metadata"] |= {
-        "ownerReferences": [*references, controller],
-        "labels": {**{f"not valid {number}": "" for number in range(64)}, "valid": ""},
-    }
-    assert (subject(pod).controller, subject(pod).labels) == (None, frozenset())
+    pod["metadata"]["ownerReferences"] = [*references, controller]
+    assert subject(pod) == ObjectReference("v1", "Pod", "team-a", "p", "")
 
 
-@pytest.mark.parametrize("metadata", [None, [], {"ownerReferences": {}, "labels": [], "name": 1}])
+@pytest.mark.parametrize("metadata", [None, [], {"ownerReferences": {}, "labels": [], "name": "../x"}])
 def test_metadata_of_another_type_is_no_error(metadata: Any) -> None:
     pod = make_pod("p").obj() | {"metadata": metadata}
-    assert subject(pod) == Subject("team-a", "", "", None, frozenset())
-
-
-def test_pods_of_one_owner_have_one_identity_and_their_common_labels() -> None:
-    first, second = (
-        subject(
-            make_pod(f"web-{number}").owner("StatefulSet", "web").label("a", "b").label("pod", f"web-{number}").obj()
-        )
-        for number in (0, 1)
-    )
-    assert first.identity == second.identity
-    assert first.source == second.source == "team-a/uid-of-web"
-    common = first.common_with(second)
-    assert (common.name, common.labels) == ("", frozenset({("a", "b")}))
-
-
-def test_pods_without_an_owner_share_the_source_of_their_namespace() -> None:
-    first, second = subject(make_pod("a").obj()), subject(make_pod("b").obj())
-    assert first.identity != second.identity
-    assert first.source == second.source
+    assert subject(pod) is None

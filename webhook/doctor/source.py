@@ -36,7 +36,7 @@ class Source(Enum):
     PRIORITY_CLASSES = ("PriorityClasses", "list PriorityClasses", PRIORITY_CLASSES.path)
     LEASES = ("Leases", "list leases", "/apis/coordination.k8s.io/v1/leases")
     GROUPS = ("API groups", "none")
-    EXPORTED = ("the exported policy", "list MutatingAdmissionPolicies, ValidatingAdmissionPolicies and their bindings")
+    EXPORTED = ("the exported policy", "list MutatingAdmissionPolicies and their bindings")
     QUEUES = ("queues of Volcano, KAI and Kueue", "list queues and localqueues")
     RIGHTS = ("the rights of the service accounts", "create subjectaccessreviews")
     PROBE = ("a TLS handshake with the webhook", "none")

@@ -13,7 +13,7 @@ from webhook.documents.documents import JsonObject, field
 _CONTROLLER_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "certs"}
 VARIABLE_PREFIX = "PLACEMENT_WEBHOOK_"
 # Source: click/types.py, BoolParamType
-_TRUE, _FALSE = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", "n", "off")
+_TRUE = ("1", "true", "t", "yes", "y", "on")
 
 
 def containers_of(workload: JsonObject) -> list[JsonObject]:
@@ -165,14 +165,7 @@ def _writer(configuration: JsonObject) -> str:
 
 
 def _has_flag(container: JsonObject, name: str) -> bool:
-    # The variable of a pair such as --events/--no-events has the name of the first.
-    opposite = name.replace("--no-", "--", 1)
-    given = [each for each in args_of(container) if each in (name, opposite)]
-    if given:
-        return given[-1] == name
-    if _variable(container, name).lower() in _TRUE:
-        return True
-    return opposite != name and _variable(container, opposite).lower() in _FALSE
+    return name in args_of(container) or _variable(container, name).lower() in _TRUE
 
 
 def _variable(container: JsonObject, name: str) -> str:

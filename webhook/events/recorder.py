@@ -4,63 +4,72 @@ Nothing here affects an admission: a report costs a look at a bounded queue, and
 """
 
 import asyncio
-import re
+import math
+import time
 from collections.abc import Awaitable, Callable
-from functools import partial
+from dataclasses import dataclass
 from http import HTTPStatus
 
 import structlog
 
 from webhook.documents.documents import field
-from webhook.events.backlog import Backlog, Observation, PendingEvent, T
-from webhook.events.pacing import Clocks, Pacing
+from webhook.events.backlog import Backlog, PendingReport
+from webhook.events.lookups import pods_of, with_owner
 from webhook.events.report import Report
-from webhook.events.resolver import Resolver
-from webhook.events.subject import ObjectReference, Subject, subject_of
-from webhook.events.writer import EventWriter
+from webhook.events.subject import ObjectReference, subject_of
+from webhook.events.writer import write
 from webhook.kube.api.admission import AdmissionRequest
-from webhook.kube.names import is_dns_subdomain
 from webhook.policy.policy import Policy
+from webhook.runtime.byte_cache import ByteCache
 from webhook.runtime.metrics import Metrics
+from webhook.runtime.token_bucket import TokenBucket
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, Connect
 
+PODS_OF_OWNER = 5
+"""Up to so many equal reports on pods of one owner at once become Events on the pods; more become one on the owner."""
+
+_BURST, _REFILL_SECONDS = 25, 1.0
 # A pod is stored a moment after its admission, and its equals arrive together with it.
 _LINGER_SECONDS = 1.0
-_EXPIRY_SECONDS = 900.0
-_FIRST_PAUSE_SECONDS = 5.0
-_LONGEST_PAUSE_SECONDS = 300.0
+# The API server stores a pod after its other webhooks, which take up to 30 s.
+_LOOKUP_PAUSES_SECONDS = (3.0, 10.0, 20.0)
+_RETRY_SECONDS = 10.0
 _SHORTEST_PAUSE_SECONDS = 0.05
 _MOST_FAILURES = 3
+_REPORTED_BYTES, _ENTRY_BYTES = 512 * 1024, 512
 _NAMESPACE_TERMINATING = "NamespaceTerminating"
-# Source: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage
-_LACKS_RIGHT = re.compile(r'User ".*" cannot \w+ ')
-_REMEDY = "grant the rule for events in deploy/base/rbac.yaml, or run with --no-events"
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """The clocks of a recorder, and the way it waits."""
+
+    monotonic_seconds: Callable[[], float] = time.monotonic
+    wall_seconds: Callable[[], float] = time.time
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
 class EventRecorder:
     """Writes Events through the connections of `connect`. An instance is for one event loop."""
 
     def __init__(self, connect: Connect, metrics: Metrics, replica: str, clocks: Clocks | None = None) -> None:
-        self._connect = connect
-        self._counter = metrics.events
+        self._connect, self._counter, self._replica = connect, metrics.events, replica
         self._clocks = clocks or Clocks()
-        self._pacing = Pacing(self._clocks)
-        self._writer = EventWriter(replica, self._pacing.wait_for_request)
-        self._resolver = Resolver(self._pacing.wait_for_request)
-        self._observations: Backlog[Observation] = Backlog()
-        self._events: Backlog[PendingEvent] = Backlog()
+        self._bucket = TokenBucket(_BURST, _REFILL_SECONDS, self._clocks.monotonic_seconds())
+        self._backlog = Backlog()
+        # The pods that have an Event, with its reason.
+        self._reported: ByteCache[tuple[str, str], bool] = ByteCache(_REPORTED_BYTES)
         self._wake = asyncio.Event()
         self._is_writing = False
-        self._pause_seconds = 0.0
-        self._logged = ""
-        self._rejections: set[int] = set()
+        self._resumes_at = 0.0
+        self._logged: set[str] = set()
         self._log = structlog.get_logger()
 
     @property
     def waiting(self) -> int:
-        """Return the number of observations and Events that wait."""
-        return len(self._observations) + len(self._events)
+        """Return the number of reports that wait; equal ones count once."""
+        return len(self._backlog)
 
     @property
     def is_idle(self) -> bool:
@@ -73,55 +82,35 @@ class EventRecorder:
         A pod that has the annotation of `policy` has just been admitted, and the API server calls again because another
         webhook changed it; the new decision replaces the last one.
         """
-        if request.dry_run or (report is None and not len(self._observations)):
+        if request.dry_run or (report is None and not self.waiting):
             return
         try:
+            subject = subject_of(request)
             annotations = field(request.object or {}, "metadata", "annotations") or {}
-            self._add(request, report, reinvoked=policy.policy_annotation in annotations)
-        except Exception:
+            if subject is not None and policy.policy_annotation in annotations:
+                self._backlog.withdraw(subject)
+            if report is not None and subject is not None and (report.is_on_pod or subject.uid):
+                self._put(self._pending(report, subject))
+            elif report is not None:
+                self._count("no_object")
+        except Exception as error:
             self._count("failed")
-            self._log_once("an internal error", "an admission could not be reported", exc_info=True)
+            self._log_once("an internal error", exc_info=error)
 
     def report_on(self, target: ObjectReference, report: Report) -> None:
         """Report on an object that is known to exist."""
+        pending = self._pending(report, target)
+        pending.count, pending.targets = 0, [(target, 1)]
+        self._put(pending)
+
+    def _pending(self, report: Report, subject: ObjectReference) -> PendingReport:
         wall, now = self._clocks.wall_seconds(), self._clocks.monotonic_seconds()
-        source = f"{target.namespace}/{target.uid}"
-        self._put(self._events, PendingEvent(report, wall, wall, now, now + _EXPIRY_SECONDS, target, source))
+        return PendingReport(report, subject, wall, wall, now + _LINGER_SECONDS)
+
+    def _put(self, pending: PendingReport) -> None:
+        if not self._backlog.put(pending):
+            self._count("dropped", max(1, pending.count))
         self._wake.set()
-
-    def _add(self, request: AdmissionRequest, report: Report | None, *, reinvoked: bool) -> None:
-        if report is None and not reinvoked:
-            return
-        subject = subject_of(request)
-        if reinvoked:
-            self._withdraw(subject)
-        if report is None:
-            return
-        has_object = subject.name or subject.generate_name if report.is_on_pod else subject.controller
-        if not has_object or not is_dns_subdomain(subject.namespace):
-            self._count("no_object")
-            return
-        wall, now = self._clocks.wall_seconds(), self._clocks.monotonic_seconds()
-        observation = Observation(report, wall, wall, now + _LINGER_SECONDS, now + _EXPIRY_SECONDS, subject)
-        self._put(self._observations, observation)
-        self._wake.set()
-
-    def _put(self, backlog: Backlog[T], item: T) -> None:
-        if not backlog.put(item):
-            self._count("dropped")
-
-    def _withdraw(self, subject: Subject) -> None:
-        """Take back the last report of a pod like `subject`."""
-        for observation in self._observations.of_namespace(subject.namespace):
-            if (
-                observation.subject.identity == subject.identity
-                and observation.report.is_on_pod
-                and not observation.lookups
-            ):
-                observation.count -= 1
-                if not observation.count:
-                    self._observations.remove(observation)
-                return
 
     async def run(self) -> None:
         """Write Events until cancelled."""
@@ -129,107 +118,95 @@ class EventRecorder:
             await self._wake.wait()
             self._wake.clear()
             while self.waiting:
-                await self._clocks.sleep(self._until_due_seconds())
+                wait_seconds = min(self._next_seconds() - self._clocks.monotonic_seconds(), _RETRY_SECONDS)
+                await self._clocks.sleep(max(wait_seconds, _SHORTEST_PAUSE_SECONDS))
                 await self.write_due()
 
     async def drain(self, seconds: float) -> None:
         """Write what waits within `seconds`, and drop the rest. For the end of the process, after `run`."""
-        self._pacing.urgent = True
-        if not self._pause_seconds:
-            try:
-                async with asyncio.timeout(seconds):
-                    for backlog in (self._observations, self._events):
-                        backlog.expedite(self._clocks.monotonic_seconds())
-                        await self.write_due()
-            except TimeoutError:
-                self._log.warning("events are left unwritten at the shutdown", waiting=self.waiting)
+        try:
+            async with asyncio.timeout(seconds):
+                if self._resumes_at <= self._clocks.monotonic_seconds():
+                    await self.write_due(math.inf)
+        except TimeoutError:
+            self._log.warning("events are left unwritten at the shutdown", waiting=self.waiting)
         self._count("dropped", self.waiting)
 
-    async def write_due(self) -> None:
-        """Look up and write what is due, until a failure. It never raises."""
-        if self._next_due_seconds() > self._clocks.monotonic_seconds():
+    async def write_due(self, ahead_seconds: float = 0.0) -> None:
+        """Look up and write what is due within `ahead_seconds`, until a failure. It never raises."""
+        if self._next_seconds() > self._clocks.monotonic_seconds() + ahead_seconds:
             return
         self._is_writing = True
         try:
             async with self._connect() as server:
-                if await self._work_off(self._observations, partial(self._resolve, server)):
-                    await self._work_off(self._events, partial(self._write, server))
+                while pending := self._backlog.take_due(self._clocks.monotonic_seconds() + ahead_seconds):
+                    if not await self._is_handled(server, pending):
+                        break
+                    while seconds := self._bucket.take(self._clocks.monotonic_seconds()):
+                        await self._clocks.sleep(seconds)
         except Exception as error:
             # The connection could not be configured, or an internal error.
-            self._pause()
-            self._log_once(repr(error), "events cannot be written", exc_info=error)
+            self._pause(type(error).__name__, exc_info=error)
         finally:
             self._is_writing = False
 
-    async def _work_off(self, backlog: Backlog[T], step: Callable[[T, float], Awaitable[None]]) -> bool:
-        """Call `step` with what is due; return False if the API server is to be left alone for a while."""
-        while (item := backlog.take_due(now := self._clocks.monotonic_seconds())) is not None:
-            if now > item.expires_seconds:
-                self._count("dropped")
-                continue
-            try:
-                await step(item, now)
-            except ApiServerError as error:
-                if not self._is_rejected(backlog, item, error):
-                    return False
+    async def _is_handled(self, server: ApiServer, pending: PendingReport) -> bool:
+        """Look up and write `pending`; return False if the API server is to be left alone for a while.
+
+        A namespace can reject Events, by an admission webhook or while it is deleted; that holds up no other.
+        """
+        try:
+            await self._resolve(server, pending)
+            while pending.targets:
+                await write(server, pending, *pending.targets[0], self._replica)
+                del pending.targets[0]
+                self._count("written")
+        except ApiServerError as error:
+            is_rejected = 400 <= error.code < 500 and error.code != HTTPStatus.TOO_MANY_REQUESTS
+            pending.failures += 1
+            if is_rejected or pending.failures == _MOST_FAILURES or not self._backlog.put(pending):
+                self._count("failed")
+            if not is_rejected:
+                self._pause(str(error.code), error=str(error))
+            elif _NAMESPACE_TERMINATING not in error.causes:
+                self._log_once(str(error.code), error=str(error))
+            return is_rejected
+        if pending.count and pending.lookups < len(_LOOKUP_PAUSES_SECONDS):
+            pending.due_seconds = self._clocks.monotonic_seconds() + _LOOKUP_PAUSES_SECONDS[pending.lookups]
+            pending.lookups += 1
+            self._put(pending)
+        else:
+            self._count("no_object", pending.count)
         return True
 
-    async def _resolve(self, server: ApiServer, observation: Observation, now: float) -> None:
-        """Look up the objects of `observation`."""
-        resolution = await self._resolver.resolve(server, observation, now)
-        self._count("no_object", resolution.without_object)
-        for event in resolution.events:
-            self._put(self._events, event)
-        if resolution.again is not None:
-            self._put(self._observations, resolution.again)
-
-    async def _write(self, server: ApiServer, event: PendingEvent, now: float) -> None:
-        """Write `event` if it has its turn."""
-        if wait_seconds := self._pacing.wait_seconds(event.namespace, event.key, event.source):
-            event.due_seconds = now + wait_seconds
-            self._events.put(event)
+    async def _resolve(self, server: ApiServer, pending: PendingReport) -> None:
+        """Move what is found of `pending.count` to `pending.targets`; what is left may be stored later."""
+        if not pending.count:
             return
-        await self._writer.write(server, event)
-        self._count("written")
-        self._pause_seconds = 0.0
-        if self._logged:
-            self._logged = ""
-            self._log.info("events are written again")
+        reason, subject, pods = pending.report.reason, pending.subject, None
+        if pending.report.is_on_pod and (pending.count <= PODS_OF_OWNER or not subject.uid):
+            pods = await pods_of(server, subject, pending.first_at)
+        found = [each for each in pods or () if self._reported.get((each.uid, reason)) is None][: pending.count]
+        on_owner = len(found) if pods is not None else pending.count
+        is_on_owner = pods is None or pending.report.is_on_owner
+        owners = await with_owner(server, subject) if subject.uid and on_owner and is_on_owner else ()
+        for each in found:
+            self._reported.put((each.uid, reason), True, _ENTRY_BYTES)
+        pending.targets += [*((each, 1) for each in found), *((each, on_owner) for each in owners)]
+        if found or owners:
+            pending.count -= on_owner
 
-    def _is_rejected(self, backlog: Backlog[T], item: T, error: ApiServerError) -> bool:
-        """Try `item` again later or give it up; return False if the API server is to be left alone for a while."""
-        is_terminating = _NAMESPACE_TERMINATING in error.causes
-        # An admission webhook or policy of one namespace answers 403, too; it holds up no other namespace.
-        is_forbidden = error.code == HTTPStatus.FORBIDDEN and _LACKS_RIGHT.search(str(error)) is not None
-        is_rejected = 400 <= error.code < 500 and error.code != HTTPStatus.TOO_MANY_REQUESTS and not is_forbidden
-        item.failures += 1
-        if is_forbidden or is_rejected or item.failures >= _MOST_FAILURES or not backlog.put(item):
-            self._count("failed")
-        if is_rejected:
-            if not is_terminating and error.code not in self._rejections:
-                self._rejections.add(error.code)
-                self._log.warning("an event is rejected", error=str(error))
-            return True
-        remedy = {"remedy": _REMEDY} if is_forbidden else {}
-        self._log_once(str(error.code), "events cannot be written", error=str(error), **remedy)
-        self._pause()
-        return False
+    def _pause(self, cause: str, **details: object) -> None:
+        self._resumes_at = self._clocks.monotonic_seconds() + _RETRY_SECONDS
+        self._log_once(cause, **details)
 
-    def _pause(self) -> None:
-        self._pause_seconds = min(max(_FIRST_PAUSE_SECONDS, 2 * self._pause_seconds), _LONGEST_PAUSE_SECONDS)
+    def _next_seconds(self) -> float:
+        return max(self._backlog.next_due_seconds(), self._resumes_at)
 
-    def _until_due_seconds(self) -> float:
-        wait_seconds = min(self._next_due_seconds() - self._clocks.monotonic_seconds(), _LINGER_SECONDS)
-        return max(wait_seconds, self._pause_seconds, _SHORTEST_PAUSE_SECONDS)
-
-    def _next_due_seconds(self) -> float:
-        return min(self._observations.next_due_seconds(), self._events.next_due_seconds())
-
-    def _log_once(self, cause: str, message: str, **details: object) -> None:
-        """Log a failure unless it has the cause of the last one."""
-        if cause != self._logged:
-            self._logged = cause
-            self._log.warning(message, **details)
+    def _log_once(self, cause: str, **details: object) -> None:
+        if cause not in self._logged:
+            self._logged.add(cause)
+            self._log.warning("events cannot be written", **details)
 
     def _count(self, result: str, count: int = 1) -> None:
         self._counter.labels(result).inc(count)

@@ -1,85 +1,97 @@
 """Writes Events: creates one, or raises the count of the one that this or another replica has created.
 
-The writer needs the verbs create and patch only: an empty patch returns the Event without changing it.
+Events have the form of core/v1, with a count and a lastTimestamp: `kubectl describe` prints "(x12 over 3m)", and
+`kubectl get events --sort-by=.lastTimestamp` sorts them, which it does not with events.k8s.io/v1. The name of an Event
+follows from object, reason and topic, so that replicas count in one Event.
+
+Writing needs the verbs create and patch only: an empty patch returns the Event without changing it.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
+from datetime import UTC, datetime
+from hashlib import blake2b
 from http import HTTPStatus
-from typing import NamedTuple
 
 from webhook.documents.documents import field
-from webhook.events.backlog import COMPONENT, PendingEvent
-from webhook.runtime.byte_cache import ByteCache
+from webhook.events.backlog import PendingReport
+from webhook.events.subject import ObjectReference
+from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, JsonObject
 
-_KNOWN_BYTES = 1024 * 1024
-_KNOWN_ENTRY_BYTES = 512
-# Other replicas change an Event once a second at most.
+COMPONENT = "placement-webhook"
+_LONGEST_NAME = 253
 _ATTEMPTS = 5
 _QUERY = {"fieldManager": COMPONENT}
 
 
-class _Known(NamedTuple):
-    """The count and the resourceVersion of an Event."""
+async def write(server: ApiServer, pending: PendingReport, target: ObjectReference, count: int, replica: str) -> None:
+    """Create the Event on `target`, or add `count` to it; that of a pod stays as it is, since a pod is admitted once.
 
-    times: int
-    resource_version: str
-
-
-class EventWriter:
-    """Writes the Events of `replica`. It calls `pace` before each request."""
-
-    def __init__(self, replica: str, pace: Callable[[], Awaitable[None]]) -> None:
-        self._replica = replica
-        self._pace = pace
-        self._known: ByteCache[tuple[str, str], _Known] = ByteCache(_KNOWN_BYTES)
-
-    async def write(self, server: ApiServer, event: PendingEvent) -> None:
-        """Create `event`, or add its count to the Event of its name, unless it happens once.
-
-        Raises:
-            ApiServerError: the API server did not accept it.
-        """
-        for _ in range(_ATTEMPTS):
-            known = self._known.get((event.namespace, event.key))
-            try:
-                self._remember(event, await self._send(server, event, known))
-            except ApiServerError as error:
-                if error.code == HTTPStatus.CONFLICT and event.happens_once:
-                    return
-                if error.code == HTTPStatus.CONFLICT:
-                    await self._look_up(server, event)
-                elif error.code == HTTPStatus.NOT_FOUND and known is not None:
-                    self._known.drop((event.namespace, event.key))
-                else:
-                    raise
-            else:
-                return
-        raise ApiServerError(f"the Event {event.key} changes all the time", HTTPStatus.CONFLICT)
-
-    async def _send(self, server: ApiServer, event: PendingEvent, known: _Known | None) -> JsonObject:
-        await self._pace()
-        if known is None:
-            return await server.create(_path(event), event.manifest(self._replica), _QUERY)
-        patch = event.patch(known.times, known.resource_version)
-        return await server.patch(f"{_path(event)}/{event.key}", patch, _QUERY)
-
-    async def _look_up(self, server: ApiServer, event: PendingEvent) -> None:
-        """Learn the count of the Event that another replica, or this one before a restart, has written."""
-        await self._pace()
-        try:
-            self._remember(event, await server.patch(f"{_path(event)}/{event.key}", {}, _QUERY))
-        except ApiServerError as error:
-            if error.code != HTTPStatus.NOT_FOUND:
-                raise
-            self._known.drop((event.namespace, event.key))
-
-    def _remember(self, event: PendingEvent, content: JsonObject) -> None:
-        count = field(content, "count")
-        known = _Known(count if isinstance(count, int) else 1, str(field(content, "metadata", "resourceVersion") or ""))
-        self._known.put((event.namespace, event.key), known, _KNOWN_ENTRY_BYTES + len(event.key))
+    Raises:
+        ApiServerError: the API server did not accept it.
+    """
+    event = _manifest(pending, target, count, replica)
+    path = f"/api/v1/namespaces/{event['metadata']['namespace']}/events"
+    named = f"{path}/{event['metadata']['name']}"
+    for _ in range(_ATTEMPTS):
+        if await _is_accepted(server.create(path, event, _QUERY), HTTPStatus.CONFLICT) or target.kind == "Pod":
+            return
+        # Another replica can raise the count meanwhile, or the API server drop the Event.
+        if await _is_accepted(_raise(server, named, event), HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND):
+            return
+    raise ApiServerError(f"the Event {named} changes all the time", HTTPStatus.CONFLICT)
 
 
-def _path(event: PendingEvent) -> str:
-    return f"/api/v1/namespaces/{event.namespace}/events"
+async def _is_accepted(request: Awaitable[object], *refusals: int) -> bool:
+    """Return whether the API server accepts `request`, false if it answers with one of `refusals`."""
+    try:
+        await request
+    except ApiServerError as error:
+        if error.code not in refusals:
+            raise
+        return False
+    return True
+
+
+async def _raise(server: ApiServer, named: str, event: JsonObject) -> None:
+    """Add the count of `event` to the stored one, unless that changes meanwhile."""
+    stored = await server.patch(named, {}, _QUERY)
+    count, version = field(stored, "count"), field(stored, "metadata", "resourceVersion")
+    raised = (count if isinstance(count, int) else 1) + event["count"]
+    changed = {key: event[key] for key in ("lastTimestamp", "message")}
+    await server.patch(named, {"metadata": {"resourceVersion": version}, "count": raised, **changed}, _QUERY)
+
+
+def _manifest(pending: PendingReport, target: ObjectReference, count: int, replica: str) -> JsonObject:
+    report = pending.report
+    identity = f"{target.uid}\0{target.name}\0{report.reason}\0{report.topic}"
+    suffix = f".{blake2b(identity.encode(), digest_size=8).hexdigest()}"
+    name = target.name[: _LONGEST_NAME - len(suffix)].rstrip("-.") + suffix
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        # The API server takes an Event on a cluster-scoped object in `default` alone.
+        "metadata": {"name": name, "namespace": target.namespace or DEFAULT_NAMESPACE},
+        "involvedObject": {
+            "apiVersion": target.api_version,
+            "kind": target.kind,
+            "namespace": target.namespace,
+            "name": target.name,
+            "uid": target.uid,
+        },
+        "type": "Warning",
+        "reason": report.reason,
+        "message": report.note,
+        "action": "Admit",
+        "count": count,
+        "firstTimestamp": _rfc3339(pending.first_at),
+        "lastTimestamp": _rfc3339(pending.last_at),
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "reportingInstance": replica,
+    }
+
+
+def _rfc3339(seconds: float) -> str:
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -20,11 +20,16 @@ def test_the_built_in_policy_is_printed_as_yaml_with_its_limits_in_front(run: Ru
     result = run("policy", "export", "--strict")
 
     assert result.code == 0
-    assert result.errors == ""
-    assert result.output.startswith("# Left to the webhook:\n# - ")
+    left = [each.removeprefix("left to the webhook: ") for each in result.errors.splitlines()]
+    assert any("spec.workloadTypes.inference.spread: no spreading" in each for each in left)
+    assert any("pods with gpu-memory, " in each for each in left)
+    assert result.output.splitlines()[: len(left) + 2] == [
+        "# Left to the webhook:",
+        *(f"# - {each}" for each in left),
+        "---",
+    ]
     kinds = [each["kind"] for each in yaml.safe_load_all(result.output)]
-    assert kinds[0] == "MutatingAdmissionPolicy"
-    assert len(kinds) == 4
+    assert kinds == ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"]
     assert policy_with().identity in result.output
 
 

@@ -219,18 +219,6 @@ def test_the_audit_log_is_standard_output_by_default(tls_dir: Path) -> None:
             id="an extender for every client",
         ),
         pytest.param(
-            ("--tls-dir", "t", "--events"),
-            {},
-            "Error: --events needs a cluster to write to; give --in-cluster or --kubeconfig, too.",
-            id="events without a cluster",
-        ),
-        pytest.param(
-            ("--tls-dir", "t", "--cluster", "c"),
-            {"EVENTS": "1"},
-            "Error: --events needs a cluster to write to; give --in-cluster or --kubeconfig, too.",
-            id="events of a cluster file, in the environment",
-        ),
-        pytest.param(
             ("--tls-dir", "t", "--listen", "8443"),
             {},
             "Error: Invalid value for '--listen': \"8443\" must be HOST:PORT, with a port from 0 to 65535",

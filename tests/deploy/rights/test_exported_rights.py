@@ -55,7 +55,7 @@ def granted(cluster: Cluster, folder: Path, verb: str = "", resource: str = "") 
         changed = {"rules": [each for each in rules if each["verbs"]]} if rules else {}
         cluster.client.create(content | changed, namespace=NAMESPACE)
     of_lease = Right("coordination.k8s.io", "leases", "patch" if verb == "get" else "get", True, name=EXPORT_LEASE)
-    of_kind = Right("admissionregistration.k8s.io", "validatingadmissionpolicies", "list", True)
+    of_kind = Right("admissionregistration.k8s.io", "mutatingadmissionpolicybindings", "list", True)
     for each in (of_lease._replace(namespace=NAMESPACE), of_kind):
         wait_for(partial(is_allowed, cluster, each), "the roles to be in force")
     yield token_kubeconfig(cluster, folder, NAMESPACE, NAMESPACE)

@@ -26,8 +26,7 @@ from webhook.admission.policy_cases import parse_tested_policy
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES, RESOURCES
 from webhook.doctor.cluster import Right
 from webhook.doctor.rights import access_review, needed_rights
-from webhook.events.pacing import Clocks
-from webhook.events.recorder import EventRecorder
+from webhook.events.recorder import Clocks, EventRecorder
 from webhook.events.report import Report
 from webhook.kube.api.admission import parse_review
 from webhook.policy.loader import built_in_policy

@@ -1,4 +1,4 @@
-"""Exported policies on the real API server: what it stores of a pod, beside what the webhook makes of the same pod.
+"""Exported policies on the real API server: what it stores of a pod, beside what the rules make of the same pod.
 
 Many policies are installed at once, each for the pods with a label of its own. A dry run evaluates policies like any
 other request, so no pod is stored.
@@ -6,23 +6,17 @@ other request, so no pod is stored.
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
-
-import orjson
 
 from tests.controlplane.build import pinned_minor
 from tests.controlplane.client import ApiError, Client, Object
 from tests.controlplane.polling import wait_for
-from tests.support.admission import make_request
-from webhook.admission.cluster_view import ClusterView
-from webhook.admission.injection import Bypassed, Denied
-from webhook.admission.pipeline import admit
+from tests.differential.random_objects.exported_rules import by_exported_rules, verdict_on
+from webhook.admission.injection import Denied
 from webhook.admission.verdict import Patched, Verdict
-from webhook.cluster.file import snapshot_from_documents
-from webhook.documents.documents import parse
+from webhook.kube.pod.taints import covers
 from webhook.mutation.exported import RELEASES, export
-from webhook.policy.exempt import pod_shadow_reason
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 
@@ -32,34 +26,60 @@ _GROUP = "admissionregistration.k8s.io"
 _MUTATING_VERSION = "v1" if _RELEASE >= 36 else "v1beta1"
 _MARKER = "exported-marker"
 PROBE = "example.com/probe"
-# The API server drops it from a pod that it stores, unless a feature gate is on.
-_DROPPED = "/spec/schedulingGroup"
-_USER: Any = {"user": "admin", "groups": ("system:masters", "system:authenticated")}
 _OF_SERVER = ("uid", "creationTimestamp", "managedFields", "resourceVersion", "generation")
 
 
 @dataclass
 class Trial:
-    """A pod under a policy of a namespace: what the API server stored or answered, and the verdict of the webhook."""
+    """A pod under a policy of a namespace: what the API server stored or answered, and what the webhook makes of it."""
 
     stored: Object | None
     message: str
-    verdict: Verdict
-    expected: Object | None = None
+    expected: Object
+    """The pod with the edits of the exported rules."""
+    alone: Verdict
+    """The verdict of the webhook on the pod itself."""
     second: Verdict | None = None
     """The verdict of the webhook on the stored pod: with both installed, it comes second."""
+    original: Object = field(default_factory=dict)
 
     @property
     def difference(self) -> str:
-        """Return how the two differ; empty if they do not."""
-        if isinstance(self.verdict, Denied):
-            denial = self.verdict.denial.message.replace(";\n", "; ")
-            return "" if denial in self.message else f"denied: {denial!r}, the API server: {self.message!r}"
+        """Return how the stored pod differs from the expected one, or the verdicts do; empty if nothing does."""
         if self.stored is None:
-            return f"{self.verdict.outcome}, the API server: {self.message!r}"
-        if isinstance(self.second, Patched) and any(each["path"] != _DROPPED for each in self.second.operations):
-            return f"{self.verdict.outcome}, then {self.second.outcome}"
-        return "" if self.stored == self.expected else _first_difference(self.expected, self.stored)
+            return f"expected a pod, the API server: {self.message!r}"
+        if self.stored != self.expected:
+            return _first_difference(self.expected, self.stored)
+        assert self.second is not None
+        if isinstance(self.alone, Denied) or isinstance(self.second, Denied):
+            same = type(self.alone) is type(self.second)
+            return "" if same else f"{self.alone.outcome}, after the exported policy {self.second.outcome}"
+        alone, both = self.injected_alone, self.injected_by_both
+        return "" if alone == both else f"with both: {_first_difference(alone, both)}"
+
+    @property
+    def injected_alone(self) -> Object:
+        """Return the pod that the webhook alone makes."""
+        return _normalized(self.alone.pod if isinstance(self.alone, Patched) else self.original)
+
+    @property
+    def injected_by_both(self) -> Object:
+        """Return the pod that the webhook makes of the stored one."""
+        assert self.stored is not None
+        return _normalized(self.second.pod if isinstance(self.second, Patched) else self.stored)
+
+
+def _normalized(pod: Object | None) -> Object:
+    """Return the pod without tolerations that others cover, and without empty values; their order has no meaning."""
+    assert pod is not None
+    made = deepcopy(_comparable(pod))
+    kept: list[Object] = []
+    for toleration in made["spec"].pop("tolerations", None) or ():
+        each = {name: value for name, value in toleration.items() if value != ""}
+        if not any(covers(other, each) for other in kept):
+            kept = [*(other for other in kept if not covers(each, other)), each]
+    made["spec"]["tolerations"] = sorted(kept, key=str)
+    return made
 
 
 def _first_difference(expected: Any, found: Any, path: str = "") -> str:
@@ -127,46 +147,24 @@ class ExportedPolicies:
         made.pop("status", None)
         return made
 
-    def trial(
-        self, prepared: Object, key: str, policy: Policy, namespace: Mapping[str, Any], client: Client | None = None
-    ) -> Trial:
+    def trial(self, prepared: Object, key: str, policy: Policy, namespace: Mapping[str, Any]) -> Trial:
         """Return what becomes of the `prepared` pod with the label `key` in a namespace that has this metadata."""
         pod = deepcopy(prepared)
         pod["metadata"].setdefault("labels", {})[LABEL] = key
-        verdict = _verdict(pod, policy, namespace)
+        expected, alone = _comparable(by_exported_rules(pod, policy, namespace)), verdict_on(pod, policy, namespace)
         try:
-            stored = (client or self._client).create(_without(pod), namespace=namespace["name"], dry_run=True).object
+            stored = self._client.create(_without(pod), namespace=namespace["name"], dry_run=True).object
         except ApiError as error:
-            return Trial(None, error.message, verdict)
-        expected = verdict.pod if isinstance(verdict, Patched) else pod
-        assert expected is not None
-        trial = Trial(_comparable(stored), "", verdict, _completed(expected, stored))
-        trial.second = _verdict(stored, policy, namespace)
-        if trial.difference and not isinstance(verdict, Denied):
+            return Trial(None, error.message, expected, alone)
+        trial = Trial(_comparable(stored), "", expected, alone, verdict_on(stored, policy, namespace), _comparable(pod))
+        if trial.difference:
             # A value of the policy may be empty, and is not stored then.
-            trial.expected = _completed(self.prepared(_unlabelled(expected), namespace["name"]), stored, key)
+            trial.expected = _comparable(self.prepared(expected, namespace["name"]))
         return trial
 
     def again(self, stored: Object, namespace: str) -> Object:
         """Return what the API server stores of a pod that it has stored already."""
         return _comparable(self._client.create(_without(stored), namespace=namespace, dry_run=True).object)
-
-
-def _verdict(pod: Object, policy: Policy, namespace: Mapping[str, Any]) -> Verdict:
-    """Return the verdict on `pod` as it is enforced."""
-    if reason := pod_shadow_reason(pod, namespace["name"], policy.spec):
-        return Bypassed(reason)
-    return admit(make_request(pod, namespace=namespace["name"], **_USER), policy, view_of(namespace))
-
-
-def view_of(namespace: Mapping[str, Any]) -> ClusterView:
-    """Return a view of the namespace alone, without a scorer."""
-    namespace = {
-        **namespace,
-        "labels": {"kubernetes.io/metadata.name": namespace["name"], **namespace.get("labels", {})},
-    }
-    text = orjson.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": namespace})
-    return ClusterView(snapshot_from_documents(parse(text, "cluster")), None)
 
 
 def _for_label(obj: Object, key: str) -> Object:
@@ -223,24 +221,8 @@ def _without(pod: Object) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]}
 
 
-def _unlabelled(pod: Object) -> Object:
-    labels = {name: value for name, value in pod["metadata"].get("labels", {}).items() if name != LABEL}
-    return {**pod, "metadata": {**pod["metadata"], "labels": labels}}
-
-
 def _comparable(pod: Object) -> Object:
     made = _without(pod)
     if "generateName" in made["metadata"]:
         made["metadata"].pop("name", None)
-    return made
-
-
-def _completed(expected: Object, stored: Object, key: str = "") -> Object:
-    """Return the expected pod with what the API server sets by the PriorityClass."""
-    made = deepcopy(_comparable(expected))
-    if key:
-        made["metadata"].setdefault("labels", {})[LABEL] = key
-    for name in ("priority", "preemptionPolicy"):
-        if name not in made["spec"] and name in stored["spec"]:
-            made["spec"][name] = stored["spec"][name]
     return made

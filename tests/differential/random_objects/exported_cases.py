@@ -25,8 +25,6 @@ NAMESPACES: Sequence[JsonObject] = (
         "annotations": {
             f"{DOMAIN}/workload-type": "training",
             f"{DOMAIN}/gpu-product": "NVIDIA-H20, NVIDIA-A100-SXM4-80GB",
-            f"{DOMAIN}/queue": "research",
-            f"{DOMAIN}/gpu-memory": "none",
         },
     },
     {
@@ -35,9 +33,9 @@ NAMESPACES: Sequence[JsonObject] = (
             f"{DOMAIN}/workload-type": " inference ",
             f"{DOMAIN}/scheduler": "kai-scheduler",
             f"{DOMAIN}/spread": "zone",
-            f"{DOMAIN}/gang": "g",
         },
     },
+    {"name": "team-c", "annotations": {f"{DOMAIN}/workload-type": "training", f"{DOMAIN}/queue": "research"}},
     {"name": "lab-2", "annotations": {f"{DOMAIN}/workload-type": "no-such-type"}},
     {"name": "lab-3", "annotations": {f"{DOMAIN}/inject": "disabled", f"{DOMAIN}/workload-type": "training"}},
 )
@@ -47,6 +45,16 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 SCHEDULERS = ("default-scheduler", "volcano", "kai-scheduler", "binpack-scheduler")
 TOPOLOGIES = ("kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/rack")
+LEFT_TO_WEBHOOK = {
+    "gpu-memory": "80Gi",
+    "gpu-count": "1",
+    "gpu-driver": "535",
+    "queue": "research",
+    "gang": "g",
+    "gang-size": "4",
+    "gpu-fraction": "0.5",
+    "preemptible": "true",
+}
 CARDS = ("nvidia.com/gpu", "amd.com/gpu", "nvidia.com/mig-1g.10gb", "volcano.sh/vgpu-number", "huawei.com/Ascend910")
 
 
@@ -83,7 +91,6 @@ def _spec(dice: Choices) -> JsonObject:
             productAffinity=lambda: False,
             tolerateAnyProduct=lambda: False,
             productVariants=lambda: dice.some(("-SHARED", "-MIG-1g.10gb"), 1, 2),
-            gpuMemoryTolerancePercent=lambda: dice.randint(0, 50),
             withoutAccelerator=lambda: dice.one(("inject", "warn", "leave")),
             requireType=lambda: dice.one(("warn", "deny", *types)),
             allowedProducts=lambda: {each: dice.some(NAMESPACE_PATTERNS, 0, 2) for each in dice.some(PATTERNS, 1, 3)},
@@ -91,7 +98,6 @@ def _spec(dice: Choices) -> JsonObject:
             binPacking=lambda: _packing(dice),
             accelerators=lambda: _accelerators(dice),
             schedulers=lambda: {dice.one(SCHEDULERS): _scheduler(dice) for _ in range(dice.randint(1, 2))},
-            queueing=lambda: "kueue",
             defaultPriorityClass=lambda: "normal",
             optOutNamespaces=lambda: dice.some(NAMESPACE_PATTERNS, 0, 2),
             topologyAliases=lambda: {"host": TOPOLOGIES[0], "dc": "example.com/dc"},
@@ -170,7 +176,7 @@ def _packing(dice: Choices) -> JsonObject:
 
 def _accelerators(dice: Choices) -> list[JsonObject]:
     def accelerator(name: str, resources: list[str], card: str) -> JsonObject:
-        more = dice.fields(50, extraTolerations=lambda: _extra(dice), driverLabel=lambda: f"{card}.driver")
+        more = dice.fields(50, extraTolerations=lambda: _extra(dice))
         return {"name": name, "resources": resources, "card": card, **more}
 
     return [
@@ -227,17 +233,9 @@ def random_pod(dice: Choices) -> JsonObject:
 def _annotations(dice: Choices) -> dict[str, str]:
     values: dict[str, Sequence[str]] = {
         "gpu-product": ("NVIDIA-H20", "NVIDIA-H20, 7,NVIDIA-H20", ",".join(PRODUCTS), "NVIDIA-A100-SXM4-80GB", "a b"),
-        "gpu-memory": ("80Gi", "1.5Gi", "80.3Gi", "0.5Gi", "81559Mi", "8e10", "80", "x", "9007199254740993"),
-        "gpu-count": ("1", "08", "0", "1000000000", "x"),
-        "gpu-driver": ("535", " 535 ", "-1"),
         "bin-packing": ("true", "false", "True"),
         "spread": ("host", "zone", "none", "example.com/rack", "no-such", ""),
         "scheduler": (*SCHEDULERS, "other"),
-        "queue": ("research", "team-a", "q", "no queue"),
-        "gang": ("g", "g-1"),
-        "gang-size": ("4", "x"),
-        "gpu-fraction": ("0.5", ".250", "1.0", "0.12345"),
-        "preemptible": ("true", "false", "no"),
         "placement-check": ("off", "warn", "maybe"),
         "inject": ("enabled", "enabled", "disabled", "off"),
     }
@@ -250,7 +248,10 @@ def _annotations(dice: Choices) -> dict[str, str]:
         if dice.chance(18):
             # Most values are valid: one that is not denies the pod, and hides the others.
             found[f"{DOMAIN}/{name}"] = dice.one(choices if dice.chance(12) else choices[:2])
-    return {**found, **dice.fields(10, **{"gpu-fraction": lambda: "0.5", "example.com/a": lambda: "b"})}
+    for name, value in LEFT_TO_WEBHOOK.items():
+        if dice.chance(2):
+            found[f"{DOMAIN}/{name}"] = value
+    return {**found, **dice.fields(3, **{"gpu-fraction": lambda: "0.5", "example.com/a": lambda: "b"})}
 
 
 def _labels(dice: Choices) -> dict[str, str]:

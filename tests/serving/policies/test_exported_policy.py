@@ -141,7 +141,7 @@ def test_an_object_that_the_api_server_refuses_is_reported_and_the_others_are_wr
     def with_a_fault(policies: PolicySet, *_: object) -> Exported:
         binding, policy = exported(policies).objects
         policy["spec"]["mutations"][0]["jsonPatch"]["expression"] = "not CEL"
-        return Exported([binding, policy], [LeftOut("default", "spec.example", "no CEL")])
+        return Exported([binding, policy], [LeftOut("default", "spec.example", "no CEL")], [])
 
     async def follow() -> None:
         replica = Replica(cluster.control_plane.kubeconfig, cluster.namespace, with_a_fault)

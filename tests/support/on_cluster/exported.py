@@ -26,7 +26,7 @@ NAME = "placement-webhook.default"
 def exported(policies: PolicySet, *_: object) -> Exported:
     """Return a policy that writes the revision to Pods; nothing in shadow mode."""
     if policies.spec.mode == "shadow":
-        return Exported([], [])
+        return Exported([], [], [])
     revision = policies.default.identity
     labels = {MANAGED_BY_LABEL: MANAGER}
     metadata = {"name": NAME, "labels": labels, "annotations": {"maip.mxsf.io/exported": revision}}
@@ -40,7 +40,7 @@ def exported(policies: PolicySet, *_: object) -> Exported:
     }
     policy = {"kind": "MutatingAdmissionPolicy", "metadata": metadata, "spec": spec}
     binding = {"kind": "MutatingAdmissionPolicyBinding", "metadata": metadata, "spec": {"policyName": NAME}}
-    return Exported([{"apiVersion": ADMISSION, **each} for each in (binding, policy)], [])
+    return Exported([{"apiVersion": ADMISSION, **each} for each in (binding, policy)], [], [])
 
 
 class Replica:

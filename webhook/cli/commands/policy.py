@@ -200,14 +200,14 @@ def show(files: tuple[str, ...], policies: tuple[Path, ...], output: str) -> Non
     show_default=True,
     help="The release of the API server.",
 )
-@click.option("--strict", is_flag=True, help="Exit with 2 if a field cannot be exported.")
+@click.option("--strict", is_flag=True, help="Exit with 2 if a policy cannot be exported.")
 @output_choice(["yaml", "json"])
 @click.pass_context
 def export(ctx: click.Context, policies: tuple[Path, ...], release: str, strict: bool, output: str) -> None:
-    """Print the policies as MutatingAdmissionPolicies and ValidatingAdmissionPolicies, which need no webhook.
+    """Print the policies as MutatingAdmissionPolicies, which need no webhook.
 
-    The API server then injects into pods what the webhook injects, and denies what it denies, also while no replica of
-    the webhook answers. A policy that cannot be exported is left to the webhook; standard error names its fields.
+    The API server then injects node pools, products, tolerations, bin-packing and scheduler into pods, also while no
+    replica of the webhook answers. Standard error and the head of the YAML name everything that is left to the webhook.
 
     \b
     Examples:
@@ -215,16 +215,19 @@ def export(ctx: click.Context, policies: tuple[Path, ...], release: str, strict:
       placement-webhook policy export --release 1.35
     """
     found = exported_of(read_policies(policies), int(release.removeprefix("1.")))
-    for each in found.left_out:
-        echo(f"Error: {each}" if strict else f"left to the webhook: {each}", err=True)
     if strict and found.left_out:
+        for each in found.left_out:
+            echo(f"Error: {each}", err=True)
         ctx.exit(2)
+    left = [*map(str, (*found.left_out, *found.without_effect)), *LEFT_TO_WEBHOOK]
+    for line in left:
+        echo(f"left to the webhook: {line}", err=True)
     if output == "json":
         echo_json({"apiVersion": "v1", "kind": "List", "items": found.objects}, indent=True)
         return
     echo("# Left to the webhook:")
-    for left in (*found.left_out, *LEFT_TO_WEBHOOK):
-        echo(f"# - {left}")
+    for line in left:
+        echo(f"# - {line}")
     for obj in found.objects:
         echo("---")
         echo_lines(to_yaml(obj))

@@ -19,8 +19,8 @@ from webhook.cli.console.page import Asked, Endpoint, NotFoundError, Sources
 from webhook.cli.console.pages import admissions, cluster, manifests, pending, policies
 from webhook.documents.field import InvalidInput
 from webhook.documents.text import json_bytes
-from webhook.events.token_bucket import TokenBucket
 from webhook.kube.deadline import Expired, never
+from webhook.runtime.token_bucket import TokenBucket
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""MutatingAdmissionPolicies, ValidatingAdmissionPolicies and their bindings, as the API server stores them. Pure."""
+"""MutatingAdmissionPolicies and their bindings, as the API server stores them. Pure."""
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -11,8 +11,6 @@ GROUP = "admissionregistration.k8s.io"
 PLURALS: Mapping[str, str] = {
     "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
     "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
-    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
-    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
 }
 """The kinds, in the order in which they are created: a policy has no effect without its binding."""
 
@@ -93,7 +91,7 @@ def _with_defaults(spec: JsonObject) -> JsonObject:
     Source: k8s.io/kubernetes/pkg/apis/admissionregistration/v1/defaults.go
     """
     found = dict(spec)
-    # Of the four kinds, only bindings name a policy, and only policies fail.
+    # Only bindings name a policy, and only policies fail.
     if "policyName" not in spec:
         found.setdefault("failurePolicy", "Fail")
     for key in ("matchConstraints", "matchResources"):

@@ -1,4 +1,4 @@
-"""Policies as MutatingAdmissionPolicies and ValidatingAdmissionPolicies, which the API server evaluates itself."""
+"""Policies as MutatingAdmissionPolicies, which the API server evaluates itself."""
 
 from webhook.mutation.exported.export import LEFT_TO_WEBHOOK, RELEASES, Exported, LeftOut, export
 

@@ -20,7 +20,7 @@ Cel = str
 # What Python's str.strip removes, which is more than what CEL's trim does.
 _BLANK = r"\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
 _STRIPPED = rf"[^{_BLANK}](?s:.*[^{_BLANK}])?"
-LABEL_VALUE = "^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+_LABEL_VALUE = "^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
 
 
 def text(value: str) -> Cel:
@@ -92,12 +92,6 @@ def when(condition: Cel, items: Cel) -> Cel:
     return choose([(condition, items)], "[]")
 
 
-def regex_of(patterns: Sequence[str], suffix: str = "") -> str:
-    """Return the regular expression of texts that one of `patterns` with `*` matches as a whole, before a `suffix`."""
-    parts = (".*".join(map(re.escape, each.split("*"))) for each in patterns)
-    return f"^(?s:{'|'.join(parts)}){suffix}$"
-
-
 def matches_any(value: Cel, patterns: Sequence[str]) -> Cel:
     """Return whether one of `patterns` with `*` matches the string `value`."""
     if "*" in patterns:
@@ -106,7 +100,9 @@ def matches_any(value: Cel, patterns: Sequence[str]) -> Cel:
         return "false"
     if not any("*" in each for each in patterns):
         return f"{value} in {texts(patterns)}"
-    return f"{value}.matches({text(regex_of(patterns))})"
+    parts = (".*".join(map(re.escape, each.split("*"))) for each in patterns)
+    regex = f"^(?s:{'|'.join(parts)})$"
+    return f"{value}.matches({text(regex)})"
 
 
 def stripped(value: Cel) -> Cel:
@@ -116,13 +112,12 @@ def stripped(value: Cel) -> Cel:
 
 def is_label_value(value: Cel) -> Cel:
     """Return whether the string `value` is a label value that is not empty."""
-    return f"{value}.matches({text(LABEL_VALUE)})"
+    return f"{value}.matches({text(_LABEL_VALUE)})"
 
 
-def json_patch(op: str, path: Cel, value: Cel | None = None) -> Cel:
-    """Return an operation of a JSON patch; `path` is an expression."""
-    given = "" if value is None else f", value: {value}"
-    return f"JSONPatch{{op: {text(op)}, path: {path}{given}}}"
+def added(path: Cel, value: Cel) -> Cel:
+    """Return the operation of a JSON patch that adds a value; `path` is an expression."""
+    return f'JSONPatch{{op: "add", path: {path}, value: {value}}}'
 
 
 def value_at(path: Path) -> Cel:
@@ -132,7 +127,7 @@ def value_at(path: Path) -> Cel:
 
 def add(path: Path, value: Cel) -> Cel:
     """Return the operation that sets the value at `path`, as a list."""
-    return f"[{json_patch('add', text(pointer(path)), value)}]"
+    return f"[{added(text(pointer(path)), value)}]"
 
 
 def add_missing(path: Path, value: Cel) -> Cel:
@@ -150,5 +145,5 @@ def append(items: Cel, path: Path, depth: int = 1) -> Cel:
 
     The first `depth` steps of the path exist.
     """
-    added = f"{items}.map(item, {json_patch('add', text(pointer(path) + '/-'), 'item')})"
-    return concatenated((parents(path, depth), add_missing(path, "dyn([])"), added))
+    appended = f"{items}.map(item, {added(text(pointer(path) + '/-'), 'item')})"
+    return concatenated((parents(path, depth), add_missing(path, "dyn([])"), appended))

@@ -1,16 +1,15 @@
 """Export policies as objects that the API server itself evaluates."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.backends.kube_scheduler import Native
 from webhook.kube.api.admission_policy import GROUP, MANAGER, mutating_version
 from webhook.kube.names import MANAGED_BY_LABEL, is_dns_subdomain
-from webhook.mutation.exported import denials
-from webhook.mutation.exported.matching import condition, condition_of_denials, constraints
-from webhook.mutation.exported.policy_objects import injection, mutations, reading
-from webhook.mutation.exported.variables import Variable
+from webhook.mutation.exported.matching import condition, constraints
+from webhook.mutation.exported.mutations import injection, mutations
+from webhook.mutation.exported.scheduling import may_undo_packing
+from webhook.mutation.exported.variables import NOT_EXPORTED
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 
@@ -37,24 +36,25 @@ class LeftOut:
         return f"{self.policy}: {self.field}: {self.reason}"
 
 
+_LEFT = ", ".join(each.attribute.replace("_", "-") for each in NOT_EXPORTED)
 LEFT_TO_WEBHOOK = (
-    "the placement check, warnings, audit records and Events",
-    "Namespaces and objects that create pods: only pods are mutated and denied",
-    "the spreading of a pod whose owner has a KIND.NAME that is no label value, such as one of more than 63 characters",
-    "the tolerations that are taken back from a pod template whose namespace has lost the right to them",
+    "the placement check, denials, warnings, audit records and Events",
+    "Namespaces and objects that create pods, with the tolerations that are taken back from pod templates",
+    "the annotation spread: the pod gets the rest, but no bin-packing",
+    "the preferred node pools of a pod that prefers some itself",
+    f"pods with {_LEFT}, also by default of their namespace, or with annotations of KAI for shares",
     "pods for which an expression would exceed the cost limits of the API server, such as one with thousands of terms",
-    "under maxCardsPerPod, pods that request shares of several cards of KAI",
-    "a gpu-memory of more than 8Pi that is no whole number of bytes",
 )
 """What no exported policy covers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The objects of policies, and the fields that they leave to the webhook."""
+    """The objects of policies, the fields that keep whole policies from being exported, and those without effect."""
 
     objects: list[JsonObject]
     left_out: list[LeftOut]
+    without_effect: list[LeftOut]
 
 
 def export(policies: PolicySet, release: int = _STABLE, excluded: tuple[str, ...] = _EXCLUDED) -> Exported:
@@ -65,19 +65,21 @@ def export(policies: PolicySet, release: int = _STABLE, excluded: tuple[str, ...
     """
     objects: list[JsonObject] = []
     left_out: list[LeftOut] = []
+    without_effect: list[LeftOut] = []
     # A policy is in force where none of those before it selects the namespace; the default policy comes last.
     twin = policies.with_name_of_default()
     for index, each in enumerate((*policies.others, policies.default)):
-        reasons = list(_left_out(each, release))
+        reasons = list(_left_out(each))
         if each is policies.default and twin is not None:
             reasons.append(LeftOut(each.identity, "metadata.name", "another policy has the name of the default policy"))
         left_out += reasons
         if not reasons and each.spec.mode == "enforce" and each.spec.canary_percent > 0:
             objects += _objects(each, policies.others[:index], release, excluded)
-    return Exported(objects, left_out)
+            without_effect += [LeftOut(each.identity, *found) for found in _without_effect(each)]
+    return Exported(objects, left_out, without_effect)
 
 
-def _left_out(policy: Policy, release: int) -> Iterator[LeftOut]:
+def _left_out(policy: Policy) -> Iterator[LeftOut]:
     """Yield the fields that keep the whole policy from being exported."""
     if not is_dns_subdomain(name_of(policy)):
         yield LeftOut(policy.identity, "metadata.name", "is too long for the names of the exported objects")
@@ -87,53 +89,46 @@ def _left_out(policy: Policy, release: int) -> Iterator[LeftOut]:
         yield LeftOut(
             policy.identity, "spec.canaryPercent", "CEL has no hash, by which a canary selects the owners of pods"
         )
-    labels = [f"{each.card}.{name}" for each in policy.spec.accelerators for name in ("product", "memory", "count")]
-    for index, each in enumerate(policy.spec.accelerators):
-        if each.driver_label in (policy.node_usage_key, *labels):
-            reason = f"{each.driver_label} is a label of another requirement, too"
-            yield LeftOut(policy.identity, f"spec.accelerators[{index}].driverLabel", reason)
-    for name, settings in policy.spec.schedulers.items():
-        if settings.backend == Native.name and release < _STABLE:
-            reason = f"pods of release 1.{release} have no spec.schedulingGroup, which names the gang"
-            yield LeftOut(policy.identity, f"spec.schedulers.{name}.backend", reason)
+
+
+def _without_effect(policy: Policy) -> Iterator[tuple[str, str]]:
+    """Yield the fields that an exported policy does not express, and what that leads to."""
+    spec = policy.spec
+    for name, each in spec.workload_types.items():
+        field = f"spec.workloadTypes.{name}"
+        if each.spread.topology is not None:
+            packing = ", nor bin-packing unless the pod asks for it"
+            is_undone = each.bin_packing and may_undo_packing(policy, each)
+            yield f"{field}.spread", f"no spreading is exported{packing if is_undone else ''}"
+        if each.priority_class_name is not None:
+            yield f"{field}.priorityClassName", "no PriorityClass is exported"
+        if each.qos.class_ is not None:
+            yield f"{field}.qos", "no QoS class is exported"
+    if spec.allowed_products:
+        yield "spec.allowedProducts", "no product is exported: pods with gpu-product are left to the webhook"
+    if spec.namespace_limits:
+        names = ", ".join(dict.fromkeys(name for each in spec.namespace_limits for name in each.namespaces))
+        yield "spec.namespaceLimits", f"no limit is exported: pods in {names} are left to the webhook"
+    if spec.invalid_annotations == "deny":
+        yield "spec.invalidAnnotations", "no denial is exported: an invalid annotation is ignored"
+    if spec.require_type == "deny":
+        yield "spec.requireType", "no denial is exported: a pod without a type is left to the webhook"
 
 
 def _objects(
     policy: Policy, before: tuple[Policy, ...], release: int, excluded: tuple[str, ...]
 ) -> Iterator[JsonObject]:
     version = f"{GROUP}/{mutating_version(release)}"
-    name, read = name_of(policy), [*reading(policy, before)]
     spec = {
         "matchConstraints": constraints(policy, before, excluded),
+        "matchConditions": [{"name": "may-request-placement", "expression": condition(policy)}],
         "failurePolicy": "Ignore",
-    }
-    mutating = {
-        **spec,
-        "matchConditions": _match_conditions(condition(policy)),
         "reinvocationPolicy": "IfNeeded",
-        "variables": _listed((*read, *injection(policy))),
+        "variables": [{"name": name, "expression": value} for name, value in injection(policy, before)],
         "mutations": mutations(policy),
     }
-    yield _object(version, "MutatingAdmissionPolicy", policy, mutating)
-    yield _object(version, "MutatingAdmissionPolicyBinding", policy, {"policyName": name})
-    if policy.spec.invalid_annotations == "deny":
-        validating = {
-            **spec,
-            "matchConditions": _match_conditions(condition_of_denials(policy)),
-            "variables": _listed((*read, *denials.variables(policy))),
-            "validations": denials.validations(),
-        }
-        yield _object(f"{GROUP}/v1", "ValidatingAdmissionPolicy", policy, validating)
-        binding = {"policyName": name, "validationActions": ["Deny"]}
-        yield _object(f"{GROUP}/v1", "ValidatingAdmissionPolicyBinding", policy, binding)
-
-
-def _match_conditions(expression: str) -> list[JsonObject]:
-    return [{"name": "may-request-placement", "expression": expression}]
-
-
-def _listed(variables: Iterable[Variable]) -> list[JsonObject]:
-    return [{"name": name, "expression": expression} for name, expression in variables]
+    yield _object(version, "MutatingAdmissionPolicy", policy, spec)
+    yield _object(version, "MutatingAdmissionPolicyBinding", policy, {"policyName": name_of(policy)})
 
 
 def name_of(policy: Policy) -> str:

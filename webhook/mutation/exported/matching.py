@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from webhook.kube.names import DAEMON_SET, KAI_SHARES, MIRROR_POD_ANNOTATION, NAMESPACE_NAME_LABEL
+from webhook.kube.names import DAEMON_SET, MIRROR_POD_ANNOTATION, NAMESPACE_NAME_LABEL
 from webhook.kube.selectors import LabelRequirement, LabelSelector, label_matches
 from webhook.mutation.exported.cel import Cel, all_of, any_of, choose, matches_any, negated, stripped, text, texts
-from webhook.mutation.exported.qos import asks_for_class
 from webhook.mutation.exported.variables import DEFAULTS, NAMESPACE, OWN
 from webhook.policy.policy import Policy, opt_out_namespaces
 from webhook.policy.spec.admission import Exemption
@@ -53,19 +52,7 @@ def condition(policy: Policy) -> Cel:
 
     It is one expression, so that a pod without annotations costs its first part only.
     """
-    return _condition(policy, _may_have_type(policy))
-
-
-def condition_of_denials(policy: Policy) -> Cel:
-    """Return whether `policy` may deny the pod: for its own annotations alone, unless it has further demands."""
-    spec = policy.spec
-    if spec.namespace_limits or spec.require_type == "deny" or asks_for_class(policy):
-        return condition(policy)
-    return _condition(policy, f"(has({_OWN}) && {texts(policy.keys)}.exists(k, k in {_OWN}))")
-
-
-def _condition(policy: Policy, first: Cel) -> Cel:
-    conditions = [first, 'object.spec.?nodeName.orValue("") == ""']
+    conditions = [_may_have_type(policy), 'object.spec.?nodeName.orValue("") == ""']
     conditions.append(f"!(has({_OWN}) && {text(MIRROR_POD_ANNOTATION)} in {_OWN})")
     kind = f"o.kind == {text(DAEMON_SET)}"
     conditions.append(f"!object.metadata.?ownerReferences.orValue([]).exists(o, {kind})")
@@ -78,18 +65,18 @@ def _may_have_type(policy: Policy) -> Cel:
     if policy.spec.without_accelerator.namespace_defaults != "leave":
         return "true"
     own = f"(has({_OWN}) && {text(policy.keys.workload_type)} in {_OWN})"
-    shares = f"(has({_OWN}) && {texts((policy.keys.gpu_fraction, *KAI_SHARES))}.exists(k, k in {_OWN}))"
     requests = 'has(c.resources) && has(c.resources.requests) && c.resources.requests.exists(n, n.contains("/"))'
     of_containers = f"object.spec.containers.exists(c, {requests})"
     of_others = f"(has(object.spec.initContainers) && object.spec.initContainers.exists(c, {requests}))"
-    return any_of((own, of_containers, of_others, "has(object.spec.resourceClaims)", shares))
+    return any_of((own, of_containers, of_others, "has(object.spec.resourceClaims)"))
 
 
 def in_force(policy: Policy, before: tuple[Policy, ...]) -> Cel:
-    """Return whether the policy is in force for the namespace, and the pod does not opt out."""
+    """Return whether the policy is in force for the namespace, without limits, and the pod does not opt out."""
     selectors = (_requirements(each) for each in _competing(policy, before))
     several = [negated(_selects(each, _LABELS)) for each in selectors if len(each) != 1]
-    return all_of((*several, negated(_opts_out(policy))))
+    limited = [pattern for each in policy.spec.namespace_limits for pattern in each.namespaces]
+    return all_of((*several, negated(matches_any(NAMESPACE, limited)), negated(_opts_out(policy))))
 
 
 def _opts_out(policy: Policy) -> Cel:

@@ -86,7 +86,7 @@ def _may_both(one: Cel, other: Cel) -> bool:
 def _listed(policy: Policy) -> Iterator[tuple[Cel, ExtraToleration]]:
     for index, accelerator in enumerate(policy.spec.accelerators):
         for each in accelerator.extra_tolerations:
-            yield f"{index} in variables.accelerators", each
+            yield f"{index} in variables.requested", each
     for name, of_type in types_of(policy):
         for each in of_type.extra_tolerations:
             yield is_type([name]), each

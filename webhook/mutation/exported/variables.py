@@ -4,11 +4,10 @@ They are evaluated when they are first used, on the pod as it was before the mut
 the same, which is a law of edits.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from webhook.backends.kai import Kai
-from webhook.kube.names import DEFAULT_SCHEDULER, KAI_SHARES
+from webhook.kube.names import KAI_SHARES
 from webhook.kube.pod.amounts import DEVICE_CLASS_PREFIX
 from webhook.kube.pod.card_names import ASCEND, ASCEND_SHARES, CARD_BY_OTHER_NAME, is_share
 from webhook.mutation.exported.cel import (
@@ -17,6 +16,7 @@ from webhook.mutation.exported.cel import (
     any_of,
     choose,
     concatenated,
+    is_label_value,
     matches_any,
     negated,
     stripped,
@@ -24,16 +24,25 @@ from webhook.mutation.exported.cel import (
     texts,
     when,
 )
-from webhook.policy.keys import Annotation
+from webhook.policy.keys import MOST_PRODUCTS, Annotation, Keys
 from webhook.policy.policy import Policy
-from webhook.policy.spec.admission import NamespaceLimits
-from webhook.policy.spec.schedulers import BUILT_IN_SCHEDULERS, settings_of
 from webhook.policy.spec.workloads import Accelerator, WorkloadType
 
 Variable = tuple[str, Cel]
 NAMESPACE: Cel = "request.namespace"
 OWN: Cel = "variables.own"
 DEFAULTS: Cel = "variables.defaults"
+NOT_EXPORTED = (
+    Keys.gpu_memory,
+    Keys.gpu_count,
+    Keys.gpu_driver,
+    Keys.queue,
+    Keys.gang,
+    Keys.gang_size,
+    Keys.gpu_fraction,
+    Keys.preemptible,
+)
+"""Annotations without whose effect a pod could run where, or when, it must not: such a pod is left to the webhook."""
 
 
 def requested_cards(policy: Policy) -> Iterator[Variable]:
@@ -41,39 +50,23 @@ def requested_cards(policy: Policy) -> Iterator[Variable]:
 
     The API server has set a missing request to the limit.
     """
-    name = any_of((_is_extended("n"), f"n.startsWith({text(DEVICE_CLASS_PREFIX)})"))
-    counts = any_of(('r[n] != "0"', is_share_of_card("n")))
-    names = f"[c.?resources.?requests.orValue({{}})].map(r, r.map(n, {name} && {counts}, n))[0]"
-    yield "resources", f"(object.spec.containers + object.spec.?initContainers.orValue([])).map(c, {names})"
+    is_extended = '(n.contains("/") && !n.contains("kubernetes.io/") && !n.startsWith("requests."))'
+    by_class = f"n.startsWith({text(DEVICE_CLASS_PREFIX)})"
+    ends = any_of(f"n.endsWith({text(each)})" for each in ASCEND_SHARES)
+    of_ascend = f"(n.startsWith({text(ASCEND)}) && {ends})"
+    # The memory or cores of one card: with an amount of zero, it requests the default.
+    is_share_of_card = any_of((f"n in {texts(filter(is_share, CARD_BY_OTHER_NAME))}", of_ascend))
+    counts = any_of(('r[n] != "0"', is_share_of_card))
+    names = f"[c.?resources.?requests.orValue({{}})].map(r, r.map(n, {any_of((is_extended, by_class))} && {counts}, n))"
+    yield "resources", f"(object.spec.containers + object.spec.?initContainers.orValue([])).map(c, {names}[0])"
     found = (
         when(f"variables.resources.exists(l, l.exists(n, {_is_of(each)}))", f"[{index}]")
         for index, each in enumerate(policy.spec.accelerators)
     )
     yield "requested", concatenated(found)
-    shared = texts(KAI_SHARES)
-    yield "kaiShare", f"variables.requested.size() == 0 && {shared}.exists(k, k in {OWN})"
-    is_share_of_policy = f"{text(policy.keys.gpu_fraction)} in {OWN}"
-    of_kai = is_of_backend(policy, Kai.name, "variables.ownScheduler")
-    yield "share", f"variables.requested.size() == 0 && ({is_share_of_policy} || (variables.kaiShare && {of_kai}))"
     claims = "object.spec.?resourceClaims.orValue([]).size() > 0"
-    by_class = f"variables.resources.exists(l, l.exists(n, n.startsWith({text(DEVICE_CLASS_PREFIX)})))"
-    yield "mayIncludeCard", f"variables.requested.size() > 0 || variables.share || {claims} || {by_class}"
-
-
-def _is_extended(name: Cel) -> Cel:
-    return f'({name}.contains("/") && !{name}.contains("kubernetes.io/") && !{name}.startsWith("requests."))'
-
-
-def is_share_of_card(name: Cel) -> Cel:
-    """Return whether the resource is memory or cores of one card: with an amount of zero, it requests the default."""
-    ends = any_of(f"{name}.endsWith({text(each)})" for each in ASCEND_SHARES)
-    of_ascend = f"({name}.startsWith({text(ASCEND)}) && {ends})"
-    return any_of((f"{name} in {texts(filter(is_share, CARD_BY_OTHER_NAME))}", of_ascend))
-
-
-def is_of_any(name: Cel, policy: Policy) -> Cel:
-    """Return whether the resource `name`, the variable n, is a card of the policy."""
-    return all_of((_is_extended(name), any_of(map(_is_of, policy.spec.accelerators))))
+    of_class = f"variables.resources.exists(l, l.exists(n, {by_class}))"
+    yield "mayIncludeCard", f"variables.requested.size() > 0 || {claims} || {of_class}"
 
 
 def _is_of(accelerator: Accelerator) -> Cel:
@@ -85,31 +78,16 @@ def _is_of(accelerator: Accelerator) -> Cel:
     return any_of(((f"n in {texts(names)}" if names else "false"), *(f"n.startsWith({text(p)})" for p in prefixes)))
 
 
-def is_of_backend(policy: Policy, backend: str, scheduler: Cel) -> Cel:
-    """Return whether `scheduler`, empty for the default one, has this backend."""
-    names = {*policy.spec.schedulers, *BUILT_IN_SCHEDULERS}
-    found = sorted(name for name in names if settings_of(policy.spec.schedulers, name).backend == backend)
-    found += [""] if DEFAULT_SCHEDULER in found else []
-    return f"{scheduler} in {texts(found)}" if found else "false"
-
-
 def value_of(policy: Policy, annotation: Annotation[Any]) -> Cel:
     """Return the value of an annotation of the pod or its namespace, without blanks; empty if there is none."""
     key = text(policy.keys.of(annotation))
-    applied = all_of((f"{key} in {DEFAULTS}", "variables.defaultsApply", *_is_allowed_default(policy, annotation)))
     own, default = f"{stripped(f'{OWN}[{key}]')}", stripped(f"{DEFAULTS}[{key}]")
-    return choose([(f"{key} in {OWN}", own), (applied, default)], '""')
+    return choose([(f"{key} in {OWN}", own), (f"({key} in {DEFAULTS} && variables.defaultsApply)", default)], '""')
 
 
-def _is_allowed_default(policy: Policy, annotation: Annotation[Any]) -> Iterator[Cel]:
-    if policy.spec.namespace_limits and annotation.attribute in ("queue", "scheduler"):
-        yield f"variables.{annotation.attribute}DefaultAllowed"
-
-
-def is_type(names: Iterable[str]) -> Cel:
-    """Return whether the workload type is one of `names`."""
-    found = list(names)
-    return f"variables.type == {text(found[0])}" if len(found) == 1 else f"variables.type in {texts(found)}"
+def has_any(keys: Iterable[str]) -> Cel:
+    """Return whether the pod, or its namespace for it, has one of the annotations."""
+    return f"{texts(keys)}.exists(k, k in {OWN} || (k in {DEFAULTS} && variables.defaultsApply))"
 
 
 def by_type(values: Iterable[tuple[str, Cel]], otherwise: Cel) -> Cel:
@@ -120,6 +98,12 @@ def by_type(values: Iterable[tuple[str, Cel]], otherwise: Cel) -> Cel:
     return choose(((is_type(names), value) for value, names in grouped.items() if value != otherwise), otherwise)
 
 
+def is_type(names: Iterable[str]) -> Cel:
+    """Return whether the workload type is one of `names`."""
+    found = list(names)
+    return f"variables.type == {text(found[0])}" if len(found) == 1 else f"variables.type in {texts(found)}"
+
+
 def types_of(policy: Policy) -> Iterable[tuple[str, WorkloadType]]:
     """Return names and settings of the workload types."""
     return policy.spec.workload_types.items()
@@ -128,54 +112,55 @@ def types_of(policy: Policy) -> Iterable[tuple[str, WorkloadType]]:
 def workload_type(policy: Policy) -> Iterator[Variable]:
     """Yield the type of the pod, empty if it has none that exists and that its namespace may use."""
     key = text(policy.keys.workload_type)
-    if policy.spec.namespace_limits:
-        entries = enumerate(policy.spec.namespace_limits)
-        yield "limit", choose(((matches_any(NAMESPACE, each.namespaces), str(index)) for index, each in entries), "-1")
     applies = policy.spec.without_accelerator.namespace_defaults != "leave"
     yield "defaultsApply", "true" if applies else "variables.mayIncludeCard"
     required = policy.spec.require_type
     fallback = '""'
     if required is not None and required in policy.spec.workload_types:
-        fallback = choose([("variables.requested.size() > 0 || variables.share", text(required))], '""')
+        fallback = choose([("variables.requested.size() > 0", text(required))], '""')
     # The look-up comes first: what the containers request is costly to find.
     applied = f"{key} in {DEFAULTS} && variables.defaultsApply"
     pairs = [(f"{key} in {OWN}", stripped(f"{OWN}[{key}]")), (applied, stripped(f"{DEFAULTS}[{key}]"))]
-    yield "hasType", f"{key} in {OWN} || ({applied})"
     yield "namedType", choose(pairs, fallback)
     named = "variables.namedType"
-    is_known = f"{named} in {texts(policy.spec.workload_types)}"
-    yield "type", choose([(f"{is_known} && {may_use_type(policy, named)}", named)], '""')
+    may_use = any_of(
+        all_of((f"{named} == {text(name)}", matches_any(NAMESPACE, each.allowed_namespaces)))
+        for name, each in types_of(policy)
+    )
+    yield "type", choose([(may_use, named)], '""')
 
 
-def is_left_without_card(policy: Policy) -> Cel:
-    """Return whether the pod sets a type itself, requests no accelerator, and the policy leaves such pods alone."""
-    if policy.spec.without_accelerator.pod_annotations != "leave":
-        return "false"
-    return f"({text(policy.keys.workload_type)} in {OWN} && {negated('variables.mayIncludeCard')})"
+def is_usable(policy: Policy) -> Cel:
+    """Return whether the exported rules apply to the pod."""
+    conditions = ["variables.inForce", 'variables.type != ""']
+    if policy.spec.without_accelerator.pod_annotations == "leave":
+        names_type = f"{text(policy.keys.workload_type)} in {OWN}"
+        conditions.append(negated(f"({names_type} && !(variables.mayIncludeCard))"))
+    left = [policy.keys.of(each) for each in NOT_EXPORTED]
+    left += [policy.keys.gpu_product] if policy.spec.allowed_products else []
+    return all_of((*conditions, negated(has_any((*left, *KAI_SHARES)))))
 
 
-def may_use_type(policy: Policy, type_name: Cel) -> Cel:
-    """Return whether pods of the namespace may use the workload type `type_name`, which exists."""
-    allowed = [
-        (f'{type_name} == "{name}"', matches_any(NAMESPACE, each.allowed_namespaces)) for name, each in types_of(policy)
-    ]
+def products(policy: Policy) -> Iterator[Variable]:
+    """Yield the prefix of the labels of the pod's cards, the products that will do, and whether any other will, too.
 
-    def is_listed(limits: NamespaceLimits) -> Cel:
-        return any_of(f'{type_name} == "{name}"' for name in limits.workload_types or ())
-
-    return f"({choose(allowed, 'false')} && {by_limit(policy, 'workload_types', is_listed, 'true')})"
-
-
-def by_limit(policy: Policy, field: str, value: Callable[[NamespaceLimits], Cel], otherwise: Cel) -> Cel:
-    """Return the `value` of the entry of `namespaceLimits` for the namespace, `otherwise` if it does not set `field`.
-
-    The variable `limit` has the index of the entry.
+    With `allowedProducts`, the webhook alone decides on products.
     """
-    entries = enumerate(policy.spec.namespace_limits)
-    set_by = ((f"variables.limit == {i}", value(each)) for i, each in entries if getattr(each, field) is not None)
-    return choose(set_by, otherwise)
-
-
-def is_limited(policy: Policy, field: str) -> bool:
-    """Return whether an entry of `namespaceLimits` sets `field`."""
-    return any(getattr(each, field) is not None for each in policy.spec.namespace_limits)
+    cards = [(f"variables.requested[0] == {i}", text(each.card)) for i, each in enumerate(policy.spec.accelerators)]
+    yield "card", choose([("variables.requested.size() == 0", cards[0][1]), *cards[1:]], cards[0][1])
+    yield "productText", value_of(policy, Keys.gpu_product)
+    yield "productList", f'variables.productText == "" ? [] : variables.productText.split(",").map(p, {stripped("p")})'
+    yield "productsOnce", "variables.productList.transformList(i, p, variables.productList.indexOf(p) == i, p)"
+    once, variants = "variables.productsOnce", texts(policy.spec.product_variants)
+    is_valid = f"{once}.size() <= {MOST_PRODUCTS} && {once}.all(p, {is_label_value('p')})"
+    yield "products", f"{is_valid} ? {once} : []"
+    with_variants = f"([p] + {variants}.filter(s, !p.endsWith(s) && {is_label_value('(p + s)')}).map(s, p + s))"
+    every = f'variables.products.map(p, {with_variants}.join(",")).join(",").split(",")'
+    yield (
+        "everyProduct",
+        f"variables.products.size() == 0 ? [] : {every}" if policy.spec.product_variants else "variables.products",
+    )
+    yield "accepted", "variables.everyProduct.transformList(i, p, variables.everyProduct.indexOf(p) == i, p)"
+    will_do = policy.spec.tolerate_any_product and not policy.spec.allowed_products
+    names_it = f"(variables.products.size() > 0 || {text(policy.keys.gpu_product)} in {OWN})"
+    yield "anyWillDo", f"variables.requested.size() > 0 && !{names_it}" if will_do else "false"

@@ -147,7 +147,7 @@ class ExportedPolicy:
             configuration = await self._read_configuration(api)
         policies = self._in_force()
         wanted = await asyncio.to_thread(self._export, policies, release, configuration)
-        self._note_left_out(list(map(str, wanted.left_out)))
+        self._note_left_out(wanted)
         unknown = {each.kind: each for each, store in stores.items() if store.is_unknown}
         stored = {
             ObjectId(resource.kind, name): {"apiVersion": resource.api_version, "kind": resource.kind, **content}
@@ -190,9 +190,11 @@ class ExportedPolicy:
                 raise
             return None
 
-    def _note_left_out(self, left_out: list[str]) -> None:
+    def _note_left_out(self, wanted: Exported) -> None:
+        left_out = [*map(str, (*wanted.left_out, *wanted.without_effect))]
         if left_out and left_out != self._left_out:
-            self._log.warning("parts of the policy are left to the webhook", left_out=left_out[:_MOST_LEFT_OUT])
+            log = self._log.warning if wanted.left_out else self._log.info
+            log("parts of the policy are left to the webhook", left_out=left_out[:_MOST_LEFT_OUT])
         self._left_out = left_out
 
     async def _owned(self, api: ApiServer, objects: Sequence[JsonObject]) -> list[JsonObject]:
@@ -224,9 +226,8 @@ class ExportedPolicy:
 
 def _resources(release: Release) -> list[Resource]:
     """Return the kinds to watch, in the versions of the release."""
-    mutating = mutating_version(release.minor)
-    versions = {kind: mutating if kind.startswith("Mutating") else "v1" for kind in PLURALS}
-    return [Resource(kind, f"{GROUP}/{each}", PLURALS[kind]) for kind, each in versions.items()]
+    version = f"{GROUP}/{mutating_version(release.minor)}"
+    return [Resource(kind, version, plural) for kind, plural in PLURALS.items()]
 
 
 def _unread(resource: Resource) -> str:

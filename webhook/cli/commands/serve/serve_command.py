@@ -71,7 +71,7 @@ def serve(
     kubeconfig: Path | None,
     context: str | None,
     in_cluster: bool,
-    events: bool | None,
+    no_events: bool,
     scheduler_config: str | None,
     policy_source: str,
     webhook_configuration: str,
@@ -90,7 +90,7 @@ def serve(
       placement-webhook serve --tls-dir tls --no-cluster --audit audit.jsonl
     """
     view = _chosen_view(ctx)
-    is_live = _is_live(view, events, policy_source, options["export_policy"])
+    is_live = _is_live(view, policy_source, options["export_policy"])
     configure_logs("auto", log_level)
     _check_clients(view, options)
     fixed = FixedView(read_cluster(cluster)) if cluster is not None and "cluster" in view else None
@@ -105,7 +105,7 @@ def serve(
     if is_live:
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
         asyncio.run(source.read())
-        recorder = None if events is False else EventRecorder(source.connect, metrics, name)
+        recorder = None if no_events else EventRecorder(source.connect, metrics, name)
         followed = with_objects(source.connect, policies, file, metrics, recorder) if policy_source == "crd" else file
         noted = placing.bound.note if options["extender_profile"] != "none" else None
         live = live_view(
@@ -150,11 +150,10 @@ def _check_clients(view: frozenset[str], options: Mapping[str, Any]) -> None:
         )
 
 
-def _is_live(view: frozenset[str], events: bool | None, policy_source: str, export_mode: str) -> bool:
+def _is_live(view: frozenset[str], policy_source: str, export_mode: str) -> bool:
     """Return whether the options of `view` select a live cluster; raise a usage error if others need one."""
     is_live = "in_cluster" in view or "context" in view
     needs = {
-        "--events needs a cluster to write to": events,
         "--policy-source crd needs a live cluster": policy_source == "crd",
         "--export-policy needs a live cluster": export_mode != "off",
     }

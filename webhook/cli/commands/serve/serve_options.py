@@ -71,10 +71,9 @@ _VIEW = (
     ),
     click.option("--in-cluster", is_flag=True, help="Check placement against the live cluster of this pod."),
     click.option(
-        "--events/--no-events",
-        default=None,
-        help="Write Kubernetes Events about pods that are denied or that no node can take.  [default: on with "
-        "--kubeconfig or --in-cluster]",
+        "--no-events",
+        is_flag=True,
+        help="Write no Kubernetes Events about pods that are denied or that no node can take.",
     ),
     click.option("--no-cluster", is_flag=True, help="Do not check placement: only inject. The default."),
     _setting(
@@ -143,8 +142,8 @@ _SOURCES = (
     _option(
         "--export-policy",
         click.Choice(EXPORT_MODES),
-        "on: one replica keeps MutatingAdmissionPolicies in the cluster that inject what this policy injects, also "
-        "while no replica answers; remove: it removes them. Needs a live cluster, and the rights of "
+        "on: one replica keeps MutatingAdmissionPolicies in the cluster with the main rules of this policy, which "
+        "inject while no replica answers; remove: it removes them. Needs a live cluster, and the rights of "
         "deploy/overlays/exported.",
         "off",
     ),

@@ -92,7 +92,7 @@ def exported_policy(
     options = ExportOptions(lease, webhook_configuration)
     fault = metrics.feed_faults.inc
     if mode == "remove":
-        nothing = Exported([], [])
+        nothing = Exported([], [], [])
         return ExportedPolicy(connect, policies.in_force, lambda: True, lambda *_: nothing, options, metrics, fault)
     is_known: Callable[[], bool] = lambda: followed is None or not followed.unready_reason()  # noqa: E731
 
