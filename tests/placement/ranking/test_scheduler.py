@@ -293,16 +293,21 @@ def test_another_snapshot_is_another_question() -> None:
 
 def test_answers_are_forgotten_the_oldest_first_once_they_take_more_than_the_budget() -> None:
     measuring, snapshot = Scheduler(), Snapshot.of([node("a")])
-    ask = [make_pod().requests(cpu=count).obj() for count in range(10, 21)]
+    ask = [make_pod().requests(cpu=count).obj() for count in range(10, 50)]
     measuring.place(ask[0], snapshot)
-    # Three eighths of the budget are for answers by the content of a pod.
-    framework = Scheduler(cache_bytes=-(-10 * measuring.caches[1].used_bytes * 8 // 3))
+    framework = Scheduler(cache_bytes=30 * measuring.caches[1].used_bytes)
     first, second, *_ = [framework.place(pod, snapshot) for pod in ask[:10]]
     assert framework.place(ask[0], snapshot) is first
-    framework.place(ask[10], snapshot)
-    assert framework.place(ask[0], snapshot) is first
+
+    for pod in ask[10:]:
+        framework.place(pod, snapshot)
+        assert framework.place(ask[0], snapshot) is first
+
     assert framework.place(ask[1], snapshot) is not second
-    assert all(cache.used_bytes <= cache.budget_bytes for cache in framework.caches)
+    assert all(
+        cache.used_bytes <= max(cache.budget_bytes, 8 * cache.used_bytes // len(cache))
+        for cache in framework.caches[:4]
+    )
 
 
 def test_pod_is_not_changed() -> None:

@@ -51,10 +51,10 @@ class KeptAnswer:
     advised: tuple[Placement, Placement] | None = None
     """An answer, and the same with suggestions."""
 
-    def is_for(self, signature: PodSignature, snapshot: Snapshot) -> bool:
-        """Return whether it is about the pod with `signature` on a state of `snapshot`."""
+    def is_on(self, snapshot: Snapshot) -> bool:
+        """Return whether it is about a state of `snapshot`."""
         pods = snapshot.pods
-        if self.signature is not signature or self.log is not snapshot.log or self.has_terms != pods.has_terms:
+        if self.log is not snapshot.log or self.has_terms != pods.has_terms:
             return False
         # Only a new class can have new terms.
         if self.class_count != pods.class_count:
@@ -125,7 +125,7 @@ class RankingCache:
     def of(self, signature: PodSignature, snapshot: Snapshot) -> KeptAnswer:
         """Return what is kept of a pod with `signature`, which is new if nothing is."""
         kept = self._last.get(signature)
-        if kept is not None and kept.is_for(signature, snapshot):
+        if kept is not None and kept.is_on(snapshot):
             return kept
         pods, info = snapshot.pods, signature.info.normalized_for(snapshot)
         known = self._by_content.get((snapshot.log, info))
