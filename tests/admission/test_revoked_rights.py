@@ -53,7 +53,7 @@ def injected(pod: dict[str, Any], cluster: ClusterView | None = None) -> dict[st
     """Return the pod of a template that was patched while the namespace had every right."""
     verdict = admitted(pod, GRANTED, cluster)
     assert isinstance(verdict, Patched)
-    return verdict.pod
+    return patched(pod, verdict.operations)
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def test_a_snapshot_of_all_kinds_has_empty_lists_and_reports_kinds_that_are_not_
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-@pytest.mark.parametrize("command", [("check", "-f", "-"), ("snapshot",), ("certs", "status")])
+@pytest.mark.parametrize("command", [("check", "-f", "-"), ("snapshot",), ("missed",)])
 def test_without_a_file_the_cluster_is_that_of_kubectl(
     run: Run,
     api: FakeConfigurationApi,

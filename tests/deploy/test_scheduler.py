@@ -13,6 +13,7 @@ from tests.support.objects.manifests import read_one
 from webhook.admission.verdict import Patched
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import parse
+from webhook.kube.api.json_patch import patched
 from webhook.kube.names import HOSTNAME_LABEL
 from webhook.placement.config.loader import parse_profiles
 from webhook.placement.profiles.profile import BINPACK, DEFAULT, Profile
@@ -49,7 +50,7 @@ def packed(name: str, scheduler: str, gpus: int = 1) -> Object:
     pod = training_pod(name, gpus).annotate(f"{DOMAIN}/scheduler", scheduler)
     verdict = admit_pod(pod.obj())
     assert isinstance(verdict, Patched)
-    return verdict.pod
+    return patched(pod.obj(), verdict.operations)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from webhook.admission.verdict import Patched
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.predictions.admission import admitted_pod
 from webhook.documents.documents import Document, parse
+from webhook.kube.api.json_patch import patched
 from webhook.kube.workloads.pod_set import pod_name
 
 OTHER = make_pod("other").annotate(TYPE, "inference")
@@ -28,7 +29,7 @@ OTHER = make_pod("other").annotate(TYPE, "inference")
 def admitted(pod: dict[str, Any]) -> dict[str, Any]:
     verdict = admit_pod(pod)
     assert isinstance(verdict, Patched)
-    return verdict.pod
+    return patched(pod, verdict.operations)
 
 
 @pytest.mark.parametrize("output", ["yaml", "json"])
