@@ -1,5 +1,6 @@
 """The controller's deployed rights: they are enough, and each of them is needed."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -49,7 +50,7 @@ def granted(cluster: Cluster, folder: Path, *, without: tuple[str, str] | None =
 def reported(controller: Running, done: object) -> object:
     """Return `done` if it is true; raise Refused if the controller reports a 403."""
     text = controller.readiness()[1]
-    if "403" in text:
+    if re.search(r"\b403\b", text):
         raise Refused(text)
     return done or None
 

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from tests.support.admission import TYPE
 from tests.support.objects.builders import make_pod
-from tests.support.servers.loopback import closed_port, server_context
+from tests.support.servers.loopback import server_context
 from tests.support.servers.server import LOOPBACK, Running, World, review_bytes, running
 from tests.support.tls.certificates import FRESH, server_of
 from webhook.documents.field import InvalidInput
@@ -364,16 +364,16 @@ def test_a_port_is_free_again_where_another_cannot_be_listened_on(monkeypatch: p
 
     async def run() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
-            free = closed_port()
-            ports = (free, taken.getsockname()[1])
-            infos = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", port)) for port in ports]
+            port = taken.getsockname()[1]
+            addresses = ("127.0.0.2", port), ("127.0.0.1", port)
+            infos = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", address) for address in addresses]
             loop = asyncio.get_running_loop()
             monkeypatch.setattr(loop, "getaddrinfo", lambda *_, **__: asyncio.sleep(0, infos))
             listener = Listener(answered, LIMITS)
             with pytest.raises(InvalidInput, match="cannot be listened on: Address already in use"):
                 await listener.start("--listen", Address("host", 1))
             # The listener is still there, so nothing else has closed its sockets.
-            socket.create_server(("127.0.0.1", free), reuse_port=False).close()
+            socket.create_server(("127.0.0.2", port), reuse_port=False).close()
             assert listener.connections == 0
 
     asyncio.run(run())

@@ -22,15 +22,22 @@ def server_context(pair: KeyPair) -> ssl.SSLContext:
     return context
 
 
+# Until the process ends.
+_HELD: list[socket.socket] = []
+
+
 def closed_port() -> int:
-    """Return a port on 127.0.0.1 without a listener."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
+    """Return a port on 127.0.0.1 without a listener, which no other process gets; `tls_server` can listen there."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    held.bind(("127.0.0.1", 0))
+    _HELD.append(held)
+    port: int = held.getsockname()[1]
     return port
 
 
 class LoopbackServer(ThreadingTCPServer):
-    allow_reuse_address = True
+    allow_reuse_address = allow_reuse_port = True
     daemon_threads = True
 
 
