@@ -87,4 +87,4 @@ class Served:
         """Work the events into a snapshot, as the live view does in the background."""
         self._live._update()
         assert self._live._snapshot is not None
-        self._live._on_settled(self._live._snapshot)
+        self._live._follower.settled(self._live._snapshot)

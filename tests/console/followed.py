@@ -25,7 +25,7 @@ class Followed(FixedView):
     def __init__(self, objects: Iterable[dict[str, Any]] = (), *, is_synced: bool = True) -> None:
         self.is_synced = is_synced
         self.facts = PodFacts("maip.mxsf.io")
-        self._cache = ClusterCache(self.facts.note)
+        self._cache = ClusterCache(self.facts)
         for each in objects:
             self.apply(each)
 

@@ -15,7 +15,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import parse
 from webhook.kube.api.json_patch import patched
 from webhook.kube.names import HOSTNAME_LABEL
-from webhook.placement.config.loader import parse_profiles
+from webhook.placement.config.profile_loader import parse_profiles
 from webhook.placement.profiles.profile import BINPACK, DEFAULT, Profile
 from webhook.placement.scheduler import Scheduler
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.controlplane.configuration import scheduler_configuration
 from tests.differential.random_objects.constraints import HOSTNAME, RACK, ZONE
-from webhook.placement.config.loader import parse_profiles
+from webhook.placement.config.profile_loader import parse_profiles
 
 Object = dict[str, Any]
 

@@ -22,7 +22,7 @@ from webhook.placement.framework.result import Placement
 from webhook.placement.gang.gang import Gang, gang_placement
 from webhook.placement.scheduler import Scheduler, never
 from webhook.placement.waiting.assumed_pods import AssumedPods
-from webhook.placement.waiting.waiting_pods import WaitingPod, predict_placement
+from webhook.placement.waiting.pending_placement import WaitingPod, predict_placement
 
 GANGS = max(4, int(os.environ.get("DIFFERENTIAL_GANGS", "4")))
 FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))

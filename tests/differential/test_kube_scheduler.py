@@ -15,7 +15,7 @@ from tests.differential.random_objects.dice import Dice
 from tests.differential.random_objects.random_profiles import random_configuration
 from tests.differential.random_objects.worlds import pending_pods, random_world
 from tests.differential.trial import disagreements_of_command, report, tried
-from webhook.placement.config.loader import parse_profiles
+from webhook.placement.config.profile_loader import parse_profiles
 
 PODS_PER_WORLD = 25
 FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))

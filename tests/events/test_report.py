@@ -20,7 +20,7 @@ from webhook.placement.framework.result import Placement
 from webhook.placement.reasons.cluster_warnings import NO_SIGN
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
-from webhook.placement.waiting.waiting_pods import place_pending, predict_placement
+from webhook.placement.waiting.pending_placement import place_pending, predict_placement
 
 TRAINING = evaluate(PodContent(make_request(make_pod().annotate(TYPE, "training").obj()), {}), policy_with())
 

@@ -18,7 +18,7 @@ from webhook.kube.names import HOSTNAME_LABEL
 from webhook.objects.admission import admit_request
 from webhook.placement.framework.result import Placement
 from webhook.placement.waiting.assumed_pods import AssumedPods
-from webhook.placement.waiting.waiting_pods import WaitingPod, assume
+from webhook.placement.waiting.pending_placement import WaitingPod, assume
 from webhook.policy.policy import Policy
 
 KINDS = pytest.mark.parametrize("sample", SAMPLES, ids=lambda each: f"{each.kind}.{each.group}")

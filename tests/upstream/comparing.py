@@ -15,7 +15,7 @@ from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.kube.shape import check_pod
-from webhook.placement.config.loader import parse_profiles
+from webhook.placement.config.profile_loader import parse_profiles
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.profile import Profile
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler

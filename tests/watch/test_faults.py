@@ -13,11 +13,36 @@ from tests.support.objects.builders import make_pod
 from tests.support.servers.fake_api import Answer, events, fake_api, page
 from tests.support.servers.live import NODES, TIMING, names, until, versioned_node
 from webhook.cluster.cache.cluster_cache import ClusterCache
+from webhook.cluster.cache.follower import ClusterFollower
 from webhook.cluster.snapshot import Snapshot
 from webhook.watch.api_server import ClientConfig
 from webhook.watch.live import LiveCluster
 
 PODS = "/api/v1/pods"
+
+
+class Faults(ClusterFollower):
+    """Counts internal errors."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def failed(self) -> None:
+        """Count an internal error."""
+        self.count += 1
+
+
+def _fail(*_: object) -> Any:
+    raise RuntimeError("no ear")
+
+
+class Failing(Faults):
+    """Raises in each method that a view calls."""
+
+    object_changed: Any = _fail
+    pod_bound: Any = _fail
+    page_read: Any = _fail
+    settled: Any = _fail
 
 
 class Worn(ClusterCache):
@@ -33,15 +58,19 @@ class Worn(ClusterCache):
 
 
 def faults_and_log(
-    folder: Path, path: str, *script: Answer, until_seen: Callable[[LiveCluster], Awaitable[None]], **made_with: Any
+    folder: Path,
+    path: str,
+    *script: Answer,
+    until_seen: Callable[[LiveCluster], Awaitable[None]],
+    cache: ClusterCache,
+    faults: Faults,
 ) -> tuple[int, list[str]]:
     """Return the number of reported errors and their log lines, after `until_seen`."""
-    faults: list[int] = []
 
     async def run() -> None:
         async with fake_api(path, *script) as api:
             source = ClientConfig(api.kubeconfig(folder))
-            live = LiveCluster(source.connect, timing=TIMING, on_fault=lambda: faults.append(1), **made_with)
+            live = LiveCluster(source.connect, faults, timing=TIMING, cache=cache)
             task = asyncio.create_task(live.run())
             try:
                 await until_seen(live)
@@ -52,7 +81,7 @@ def faults_and_log(
 
     with capture_logs() as logs:
         asyncio.run(run())
-    return len(faults), [each["event"] for each in logs if each["log_level"] == "error"]
+    return faults.count, [each["event"] for each in logs if each["log_level"] == "error"]
 
 
 def test_view_that_cannot_be_updated_is_kept_and_becomes_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +103,13 @@ def test_view_that_cannot_be_updated_is_kept_and_becomes_stale(tmp_path: Path, m
         await until(lambda: names(live) == ["a", "b"] and live.age_seconds() < 0.5)
 
     found = faults_and_log(
-        tmp_path, NODES, page([versioned_node("a")], "4"), *[watch] * 1000, until_seen=seen, cache=cache
+        tmp_path,
+        NODES,
+        page([versioned_node("a")], "4"),
+        *[watch] * 1000,
+        until_seen=seen,
+        cache=cache,
+        faults=Faults(),
     )
     assert found == (1, ["the view cannot be renewed"])
 
@@ -90,15 +125,14 @@ def test_view_without_a_first_snapshot_is_not_ready(tmp_path: Path) -> None:
         cache.broken = False
         await until(lambda: names(live) == ["a"])
 
-    found = faults_and_log(tmp_path, NODES, page([versioned_node("a")], "4"), until_seen=seen, cache=cache)
+    script = page([versioned_node("a")], "4")
+    found = faults_and_log(tmp_path, NODES, script, until_seen=seen, cache=cache, faults=Faults())
     assert found == (1, ["the view cannot be renewed"])
 
 
-def test_failing_callback_does_not_interrupt_the_watch(tmp_path: Path) -> None:
-    def fail(*_: Any) -> None:
-        raise RuntimeError("no ear")
-
-    cache = ClusterCache()
+def test_failing_follower_does_not_interrupt_the_watch(tmp_path: Path) -> None:
+    follower = Failing()
+    cache = ClusterCache(follower)
 
     async def seen(live: LiveCluster) -> None:
         await until(lambda: live.is_synced)
@@ -108,16 +142,15 @@ def test_failing_callback_does_not_interrupt_the_watch(tmp_path: Path) -> None:
     bound = make_pod("bound").node_name("a").obj()
     bound["metadata"]["resourceVersion"] = "5"
     script = (page([], "4"), events(("ADDED", bound), lasting_seconds=60))
-    faults, lines = faults_and_log(tmp_path, PODS, *script, until_seen=seen, on_bound=fail, on_page=fail, cache=cache)
+    faults, lines = faults_and_log(tmp_path, PODS, *script, until_seen=seen, cache=cache, faults=follower)
     assert faults == len(lines) > 1
     assert set(lines) == {"what follows the feed failed"}
 
 
 def test_each_time_that_the_view_cannot_be_renewed_is_one_fault() -> None:
-    faults: list[None] = []
-    cache = Worn()
-    live = LiveCluster(ClientConfig().connect, on_fault=lambda: faults.append(None), cache=cache)
+    faults, cache = Faults(), Worn()
+    live = LiveCluster(ClientConfig().connect, faults, cache=cache)
     for broken in (True, True, False, True):
         cache.broken = broken
         live._update()
-    assert len(faults) == 2
+    assert faults.count == 2

@@ -18,7 +18,9 @@ from tests.support.objects.optional_objects import optional_objects
 from tests.support.on_cluster.service_account import RBAC, limited_to
 from tests.support.servers.live import following_in_thread, kinds_in_view
 from tests.support.views import made_anew, said
+from webhook.cluster.cache.follower import ClusterFollower
 from webhook.cluster.cache.resources import OPTIONAL_RESOURCES, REQUIRED_RESOURCES
+from webhook.kube.pod.stored_pod import Binding
 from webhook.placement.scheduler import Scheduler
 from webhook.watch.live import LiveCluster
 
@@ -128,9 +130,14 @@ def test_changed_annotations_of_a_namespace_are_seen(cluster: Cluster) -> None:
 
 def test_bound_pods_are_reported(cluster: Cluster) -> None:
     bound: list[str] = []
+
+    class Follower(ClusterFollower):
+        def pod_bound(self, pod: Binding, _: int) -> None:
+            bound.append(pod.identity.name)
+
     cluster.make_node("a")
     cluster.create(make_pod("before").node_name("a"))
-    with following_in_thread(cluster.control_plane.kubeconfig, lambda pod: bound.append(pod["metadata"]["name"])):
+    with following_in_thread(cluster.control_plane.kubeconfig, Follower()):
         cluster.wait_bound(cluster.create(make_pod("after")).object)
         wait_for(lambda: bound == ["after"], lambda: f"the bound pods: {bound}")
 

@@ -12,7 +12,9 @@ from structlog.testing import capture_logs
 
 from tests.support.servers.live import versioned_node
 from webhook.cluster.cache.cluster_cache import ClusterCache
+from webhook.cluster.cache.follower import ClusterFollower
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES
+from webhook.cluster.snapshot import Snapshot
 from webhook.watch.api_errors import ApiServerError, UnreachableError
 from webhook.watch.live import LiveCluster
 from webhook.watch.reflector import Reflector
@@ -193,10 +195,15 @@ def test_background_uses_the_snapshot_that_an_admission_has_just_taken(monkeypat
     monkeypatch.setattr("webhook.watch.live.time.monotonic", lambda: clock.seconds)
     cache, settled = ClusterCache(), list[int]()
 
+    class Follower(ClusterFollower):
+        def settled(self, snapshot: Snapshot) -> bool:
+            settled.append(len(snapshot.nodes))
+            return len(settled) == 2
+
     def connect() -> Any:
         raise AssertionError("no connection is made here")
 
-    live = LiveCluster(connect, cache=cache, on_settled=lambda snapshot: settled.append(len(snapshot.nodes)))
+    live = LiveCluster(connect, Follower(), cache=cache)
     for reflector in live._reflectors:
         reflector.current_as_of_seconds = 0.0
     live.snapshot()
@@ -206,6 +213,7 @@ def test_background_uses_the_snapshot_that_an_admission_has_just_taken(monkeypat
         live._settle()
 
     assert settled == [0, 1]
+    assert [each.resource.kind for each in live._reflectors if each._lists_again] == ["Pod"]
 
 
 def test_changes_are_worked_in_every_50_ms(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ def test_list_is_read_to_the_last_page_and_then_watched(tmp_path: Path) -> None:
 def test_pods_are_listed_again_after_the_watch_in_which_that_is_asked_for(tmp_path: Path) -> None:
     async def run() -> list[str | None]:
         async def watch(request: web.Request) -> web.StreamResponse:
-            live.list_pods_again()
+            live._list_pods_again()
             return await events()(request)
 
         async with fake_api(PODS, page([], "7"), watch, page([], "9")) as api, following(api, tmp_path) as live:

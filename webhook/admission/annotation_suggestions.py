@@ -14,7 +14,7 @@ from webhook.kube.pod.resources import requested_extended_resources
 from webhook.mutation.workload.card_request import ABOUT_CARDS, CardRequest
 from webhook.placement.framework.result import Placement, Remedy
 from webhook.placement.reasons.cluster_warnings import meant_product
-from webhook.placement.waiting.waiting_pods import WaitingPod
+from webhook.placement.waiting.pending_placement import WaitingPod
 from webhook.policy.policy import Policy
 from webhook.policy.spec.workloads import Accelerator
 

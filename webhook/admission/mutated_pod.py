@@ -12,7 +12,7 @@ from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, 
 from webhook.kube.pod.pod_view import MISSING, PodView
 from webhook.kube.pod.qos import QosClass, qos_class
 from webhook.placement.scorer import PodSignature, deadline_reader
-from webhook.placement.waiting.waiting_pods import WaitingPod, running_pod
+from webhook.placement.waiting.pending_placement import WaitingPod, running_pod
 from webhook.runtime.byte_cache import parsed_bytes
 
 # The scheduler skips a pod if it would have to read more of it.

@@ -36,7 +36,7 @@ from webhook.placement.reasons.gang_request import GangDemand, grouped, partial_
 from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.waiting.assumed_pods import AssumedPods
-from webhook.placement.waiting.waiting_pods import predict_placement
+from webhook.placement.waiting.pending_placement import predict_placement
 from webhook.policy.exempt import request_exemption
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet

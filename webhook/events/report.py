@@ -9,7 +9,7 @@ from webhook.admission.verdict import Verdict
 from webhook.documents.text import cut, printable
 from webhook.placement.framework.result import Placement
 from webhook.placement.reasons.cluster_warnings import NO_SIGN
-from webhook.placement.waiting.waiting_pods import MANY_WAIT, ONE_WAITS
+from webhook.placement.waiting.pending_placement import MANY_WAIT, ONE_WAITS
 
 DENIED = "PlacementDenied"
 INFEASIBLE = "PlacementInfeasible"

@@ -33,7 +33,7 @@ from webhook.placement.replicas.replica_prediction import predict_replicas, with
 from webhook.placement.replicas.replicas import MOST_REPLICAS
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.waiting.assumed_pods import AssumedPods
-from webhook.placement.waiting.waiting_pods import predict_placement
+from webhook.placement.waiting.pending_placement import predict_placement
 
 _Waiting: TypeAlias = AssumedPods[Any]
 

@@ -34,7 +34,7 @@ from webhook.placement.plugins.volume_restrictions import VolumeRestrictions
 from webhook.placement.plugins.volume_zone import VolumeZone
 from webhook.placement.pod.inter_pod_info import InterPodInfo
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.profiles.registry import DEFAULT_PREEMPTION, NODE_DECLARED_FEATURES
+from webhook.placement.profiles.plugin_registry import DEFAULT_PREEMPTION, NODE_DECLARED_FEATURES
 
 _Effect = Literal["filters", "scores"]
 _PLUGINS_OF_INLINE_DISKS = (VolumeRestrictions.name, NodeVolumeLimits.name)

@@ -3,21 +3,18 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ParamSpec
+from collections.abc import Iterable
 
 import structlog
 
 from webhook.cluster.cache.cluster_cache import ClusterCache
-from webhook.cluster.cache.object_key import Key
+from webhook.cluster.cache.follower import ClusterFollower
 from webhook.cluster.cache.resources import RESOURCES
 from webhook.cluster.snapshot import Snapshot
-from webhook.watch.api_server import Connect, JsonObject
+from webhook.watch.api_server import Connect
 from webhook.watch.polling import Polling
 from webhook.watch.reflector import Reflector
 from webhook.watch.timing import Timing
-
-_Arguments = ParamSpec("_Arguments")
 
 # The interval at which changes are worked into a snapshot in the background, so that no admission has to do it.
 _SETTLE_SECONDS = 0.05
@@ -28,11 +25,9 @@ _RECENT_SECONDS = 0.025
 class LiveCluster:
     """A view of the cluster that is kept current while `run()` runs.
 
-    It follows the API server, so it can be late. An optional kind is in the view once it has been listed. `on_bound` is
-    called with every pod that is bound while it is watched, `on_page` after each page of a list, `on_settled` with each
-    snapshot that is taken in the background, `on_object` as by `ClusterCache`. `on_fault` is called after an internal
-    error, which is logged and ends nothing; a view that cannot be updated becomes stale. `on_configuration` is called
-    with the MutatingWebhookConfiguration `webhook_configuration`, if it has a name, as by `Polling`.
+    It follows the API server, so it can be late. An optional kind is in the view once it has been listed. `follower`
+    takes what happens, and the MutatingWebhookConfiguration `webhook_configuration` if that is given. An internal error
+    is logged and ends nothing; a view that cannot be updated becomes stale.
     """
 
     is_live = True
@@ -40,25 +35,18 @@ class LiveCluster:
     def __init__(
         self,
         connect: Connect,
+        follower: ClusterFollower | None = None,
         *,
         timing: Timing | None = None,
-        on_bound: Callable[[Mapping[str, Any]], None] = lambda _: None,
-        on_page: Callable[[], None] = lambda: None,
-        on_settled: Callable[[Snapshot], None] = lambda _: None,
-        on_object: Callable[[str, Key, Mapping[str, Any] | None], None] = lambda *_: None,
-        on_fault: Callable[[], None] = lambda: None,
         webhook_configuration: str = "",
-        on_configuration: Callable[[JsonObject | None], None] = lambda _: None,
         cache: ClusterCache | None = None,
     ) -> None:
         self._connect = connect
+        self._follower = follower or ClusterFollower()
         self._timing = timing or Timing()
-        self._on_fault = on_fault
         self._log = structlog.get_logger()
-        self._cache = cache or ClusterCache(self._guarded(on_object), self._guarded(on_bound))
-        self._on_settled = self._guarded(on_settled)
+        self._cache = cache or ClusterCache(self._follower)
         self._webhook_configuration = webhook_configuration
-        self._on_configuration = on_configuration
         self._snapshot: Snapshot | None = None
         self._snapshot_seconds = -math.inf
         self._fails_to_update = False
@@ -69,8 +57,8 @@ class LiveCluster:
                 self._cache,
                 connect,
                 self._timing,
-                on_page=self._guarded(on_page),
-                on_fault=on_fault,
+                on_page=self._page_read,
+                on_fault=self._follower.failed,
                 on_reachable=self._wake,
                 gate=gate,
             )
@@ -82,14 +70,15 @@ class LiveCluster:
         """Keep the view current until cancelled; required kinds come first."""
         async with asyncio.TaskGroup() as group:
             self._follow(group, self._required)
-            polling = Polling(self._connect, self._timing.evidence_seconds, self._on_fault)
+            polling = Polling(self._connect, self._timing.evidence_seconds, self._follower.failed)
             polled = {
                 "signs of schedulers": polling.scheduler_evidence(self._cache.put_scheduler_evidence),
                 "release of the cluster": polling.release(self._cache.put_release),
             }
             if self._webhook_configuration:
-                configuration = polling.webhook_configuration(self._webhook_configuration, self._on_configuration)
-                polled["webhook configuration"] = configuration
+                polled["webhook configuration"] = polling.webhook_configuration(
+                    self._webhook_configuration, self._follower.configuration_changed
+                )
             for name, work in polled.items():
                 group.create_task(work, name=name)
             optional = [each for each in self._reflectors if not each.resource.is_required]
@@ -101,13 +90,16 @@ class LiveCluster:
                     self._settle()
 
     def _settle(self) -> None:
-        """Work the changes into a snapshot, unless an admission has just done that, and pass it to the followers."""
+        """Work the changes into a snapshot, unless an admission has just done that, and pass it to the follower."""
         if time.monotonic() - self._snapshot_seconds > _RECENT_SECONDS:
             self._update()
-        if self._snapshot is not None:
-            self._on_settled(self._snapshot)
+        try:
+            if self._snapshot is not None and self._follower.settled(self._snapshot):
+                self._list_pods_again()
+        except Exception:
+            self._follower.raised()
 
-    def list_pods_again(self) -> None:
+    def _list_pods_again(self) -> None:
         """List all pods once more, after the current watches."""
         self._log.info("pods are listed again")
         for reflector in self._reflectors:
@@ -128,17 +120,11 @@ class LiveCluster:
         for reflector in self._reflectors:
             reflector.wake()
 
-    def _guarded(self, callback: Callable[_Arguments, None]) -> Callable[_Arguments, None]:
-        """Return `callback` with its errors caught, so that they do not interrupt the watch."""
-
-        def guarded(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> None:
-            try:
-                callback(*args, **kwargs)
-            except Exception:
-                self._on_fault()
-                self._log.exception("what follows the feed failed")
-
-        return guarded
+    def _page_read(self) -> None:
+        try:
+            self._follower.page_read()
+        except Exception:
+            self._follower.raised()
 
     def _update(self) -> None:
         """Take a new snapshot of the cache; if that fails, keep the last one."""
@@ -146,7 +132,7 @@ class LiveCluster:
             self._snapshot = self._cache.snapshot()
         except Exception:
             if not self._fails_to_update:
-                self._on_fault()
+                self._follower.failed()
                 self._log.exception("the view cannot be renewed")
             self._fails_to_update = True
             return
@@ -163,11 +149,6 @@ class LiveCluster:
         """Return true once the namespaces have been listed."""
         (namespaces,) = (each for each in self._reflectors if each.resource.kind == "Namespace")
         return namespaces.current_as_of_seconds is not None
-
-    @property
-    def next_generation(self) -> int:
-        """Return the generation of the first snapshot that has every change until now."""
-        return self._cache.next_generation
 
     def snapshot(self) -> Snapshot:
         """Return the current state of the cluster; before `is_synced`, only its namespaces."""

@@ -1,6 +1,5 @@
 """A pod that is nominated and then bound counts once."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +11,7 @@ from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.work import calls_of
 from webhook.cli.inputs.anonymize import with_other_names, without_secrets
 from webhook.cluster.cache.cluster_cache import ClusterCache
+from webhook.cluster.cache.follower import ClusterFollower
 from webhook.cluster.cache.object_key import Key
 from webhook.cluster.cache.pending_tracker import PendingTracker
 from webhook.cluster.file import snapshot_from_documents
@@ -19,6 +19,7 @@ from webhook.cluster.pods.pending_pods import PendingPod, pending_changes
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
+from webhook.kube.pod.stored_pod import Binding
 
 Object = dict[str, Any]
 
@@ -71,8 +72,14 @@ def test_a_pod_whose_name_is_used_again_is_pending_again() -> None:
 
 
 def test_an_event_of_a_pod_that_has_become_bound_is_noted_once() -> None:
-    noted: list[Mapping[str, Any]] = []
-    cache = ClusterCache(on_bound=noted.append)
+    noted: list[Binding] = []
+
+    class Follower(ClusterFollower):
+        def pod_bound(self, pod: Binding, generation: int) -> None:
+            assert generation == cache.snapshot().generation
+            noted.append(pod)
+
+    cache = ClusterCache(Follower())
     cache.replace("Pod", [_BOUND | {"metadata": {"name": "listed"}}, _WAITS])
     others = [make_pod("new").node_name("a").obj(), make_pod("waits").obj()]
     for event, pod in [("MODIFIED", _WAITS), ("MODIFIED", _BOUND), ("MODIFIED", _BOUND | {"status": {}})]:
@@ -80,7 +87,7 @@ def test_an_event_of_a_pod_that_has_become_bound_is_noted_once() -> None:
     for pod in others:
         cache.apply("Pod", "ADDED", pod)
     cache.apply("Pod", "DELETED", _BOUND)
-    assert noted == [_BOUND, others[0]]
+    assert noted == [Binding.of(_BOUND), Binding.of(others[0])]
 
 
 def test_another_nomination_takes_the_place_of_the_first() -> None:

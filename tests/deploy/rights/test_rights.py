@@ -23,6 +23,7 @@ from tests.support.on_cluster.service_account import RBAC, token_kubeconfig
 from tests.support.servers.live import TIMING, until
 from tests.support.servers.server import Clock, connections_gone, policies_of, review_bytes
 from webhook.admission.policy_cases import parse_tested_policy
+from webhook.cluster.cache.follower import ClusterFollower
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES, RESOURCES
 from webhook.doctor.cluster import Right
 from webhook.doctor.rights import access_review, needed_rights
@@ -104,12 +105,13 @@ def refused(logs: Sequence[MutableMapping[str, Any]]) -> set[str]:
 async def read_all(kubeconfig: Path, logs: Sequence[MutableMapping[str, Any]]) -> None:
     """Follow the cluster until each resource is in the view, or is refused or not served."""
     configurations: list[Any] = []
-    live = LiveCluster(
-        ClientConfig(kubeconfig).connect,
-        timing=TIMING,
-        webhook_configuration=CONFIGURATION,
-        on_configuration=configurations.append,
-    )
+
+    class Follower(ClusterFollower):
+        def configuration_changed(self, configuration: Any) -> None:
+            configurations.append(configuration)
+
+    source = ClientConfig(kubeconfig)
+    live = LiveCluster(source.connect, Follower(), timing=TIMING, webhook_configuration=CONFIGURATION)
     following = asyncio.create_task(live.run())
 
     def is_settled() -> bool:

@@ -22,8 +22,8 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.documents.documents import Document
 from webhook.kube.deadline import DeadlineNearError, never
+from webhook.placement.dra.device_selection import _MOST_ANSWERS
 from webhook.placement.dra.extended_resource_totals import amounts, are_totals_known, counts_devices
-from webhook.placement.dra.selection import _MOST_ANSWERS
 
 Object = dict[str, Any]
 
@@ -122,7 +122,7 @@ def test_devices_do_not_count_where_the_claims_are_not_known() -> None:
 
 
 def test_devices_are_not_counted_where_their_selectors_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.placement.dra.selection._MOST_STEPS", 0)
+    monkeypatch.setattr("webhook.placement.dra.device_selection._MOST_STEPS", 0)
     nodes = cluster(_CLASS, _OTHER, make_slice("a", *make_cards(4)), a=0)
     assert not are_totals_known(pod_info(_POD), _CARD, nodes, never)
 

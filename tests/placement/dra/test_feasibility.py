@@ -30,8 +30,8 @@ from webhook.documents.field import InvalidInput
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.node_resources_fit import ScoringStrategy
 from webhook.placement.profiles.node_templates import template_nodes
+from webhook.placement.profiles.plugin_registry import PluginArgs
 from webhook.placement.profiles.profile import DEFAULT, Enabled, Profile
-from webhook.placement.profiles.registry import PluginArgs
 from webhook.placement.scheduler import Placement, Scheduler
 from webhook.policy.spec.schedulers import NodeTemplate
 

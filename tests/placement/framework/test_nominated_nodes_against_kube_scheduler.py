@@ -12,7 +12,7 @@ from tests.support.objects.builders import PodBuilder, make_node_object, make_po
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
-from webhook.placement.config.loader import parse_profiles
+from webhook.placement.config.profile_loader import parse_profiles
 from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]

@@ -12,7 +12,7 @@ from webhook.placement.capacity.simulation import FurtherPods
 from webhook.placement.framework.result import GATED
 from webhook.placement.gang.group_suggestions import Group
 from webhook.placement.scheduler import Scheduler
-from webhook.placement.waiting.waiting_pods import WaitingPod
+from webhook.placement.waiting.pending_placement import WaitingPod
 
 
 @pytest.mark.parametrize(

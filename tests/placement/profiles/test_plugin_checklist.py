@@ -10,7 +10,7 @@ import pytest
 from tests.differential.random_objects.random_profiles import ALWAYS_ENABLED, FILTERS
 from tests.upstream.tracing import TRACED
 from webhook.placement import plugins
-from webhook.placement.profiles.registry import PLUGINS
+from webhook.placement.profiles.plugin_registry import PLUGINS
 
 _TESTS = Path(__file__).parents[1]
 _MODELLED = {row.name: row for row in PLUGINS if row.factory is not None}

@@ -25,7 +25,7 @@ from webhook.placement.profiles.node_templates import TemplateNode
 from webhook.placement.replicas.replicas import place_replicas
 from webhook.placement.scheduler import Scheduler, never
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
-from webhook.placement.waiting.waiting_pods import WaitingPod, place_pending, predict_placement
+from webhook.placement.waiting.pending_placement import WaitingPod, place_pending, predict_placement
 
 Object = dict[str, Any]
 

@@ -6,7 +6,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.replicas.replica_prediction import predict_replicas
 from webhook.placement.scheduler import Scheduler
-from webhook.placement.waiting.waiting_pods import place_pending
+from webhook.placement.waiting.pending_placement import place_pending
 
 
 def test_pods_that_wait_are_not_the_reason_if_the_replicas_themselves_are() -> None:

@@ -20,7 +20,7 @@ from webhook.documents.documents import Document
 from webhook.kube.api.admission import parse_review
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.waiting.assumed_pods import AssumedPods
-from webhook.placement.waiting.waiting_pods import assume
+from webhook.placement.waiting.pending_placement import assume
 from webhook.policy.policy import Policy
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.rendering import Candidate, Rendered

@@ -17,7 +17,7 @@ from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.assumed_pods import AssumedPods
-from webhook.placement.waiting.waiting_pods import WaitingPod, place_and_assume
+from webhook.placement.waiting.pending_placement import WaitingPod, place_and_assume
 from webhook.serving.decisions.deciders import TimedScorer
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.rendering import Rendered

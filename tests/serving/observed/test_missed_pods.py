@@ -1,6 +1,6 @@
 """The number of missed pods in a live view follows its objects, the policies in force and the registered webhook."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +10,8 @@ from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.servers.server import Clock
 from webhook.admission.registered_selection import Selection
 from webhook.cluster.cache.cluster_cache import ClusterCache
+from webhook.cluster.cache.follower import ClusterFollower
+from webhook.cluster.cache.object_key import Key
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.serving.observed import missed_pods
@@ -21,7 +23,7 @@ SHIPPED = Selection.shipped("placement-webhook")
 TEAM_A = {"matchLabels": {"team": "a"}}
 
 
-class World:
+class World(ClusterFollower):
     """A cache, and the count of missed pods that follows it. `lists_again` counts the requests to list all pods."""
 
     def __init__(self, default: Policy | None = None) -> None:
@@ -30,18 +32,24 @@ class World:
         self.is_policy_known = True
         self.lists_again = 0
         self.pods: dict[str, dict[str, Any]] = {}
-        self.missed = MissedPods(lambda: self.policies, self.clock, lambda: self.is_policy_known, self._list_again)
+        self.missed = MissedPods(lambda: self.policies, self.clock, lambda: self.is_policy_known)
         self.missed.select(SHIPPED)
-        self.cache = ClusterCache(self.missed.note)
+        self.cache = ClusterCache(self)
 
-    def _list_again(self) -> None:
-        self.lists_again += 1
-        self.cache.replace("Pod", list(self.pods.values()))
+    def object_changed(self, kind: str, key: Key, content: Mapping[str, Any] | None) -> None:
+        """Count it if it is a missed pod."""
+        self.missed.note(kind, key, content)
+
+    def work(self) -> None:
+        """Do a turn of the work, and list all pods if that is asked for."""
+        if self.missed.work():
+            self.lists_again += 1
+            self.cache.replace("Pod", list(self.pods.values()))
 
     def count(self) -> int:
         """Return the count after the work that is left, and the list that is asked for."""
         for _ in range(2):
-            self.missed.work()
+            self.work()
         return self.missed.count
 
     def apply(self, event: str, pod: PodBuilder) -> int:
@@ -111,7 +119,7 @@ def test_no_pod_counts_before_the_policies_and_the_webhook_are_known() -> None:
     assert world.apply("ADDED", TRAINER) == 0
 
     missed = MissedPods(lambda: world.policies, world.clock)
-    ClusterCache(missed.note).apply("Pod", "ADDED", TRAINER.obj())
+    missed.note("Pod", Key("team-a", "trainer"), TRAINER.obj())
     missed.work()
     assert missed.count == 0
 
@@ -181,9 +189,9 @@ def test_pods_are_listed_again_at_most_every_ten_minutes() -> None:
     world = World()
     for minutes in range(21):
         world.put_namespace("team-a", workload_type="training")
-        world.missed.work()
+        world.work()
         world.put_namespace("team-a")
-        world.missed.work()
+        world.work()
         assert world.lists_again <= 1 + minutes // 10
         world.clock.seconds += 60
     assert world.lists_again == 3
@@ -287,7 +295,7 @@ def test_pods_are_judged_for_some_milliseconds_at_a_time() -> None:
         world.note("ADDED", make_pod(f"p{number}").annotate(TYPE, "training").gpu(number + 1).obj())
     ticks = iter((0.0, 0.0, 0.004, 0.006))
     world.missed._monotonic_seconds = lambda: next(ticks)
-    world.missed.work()
+    world.work()
 
     assert world.missed.count == 2
 
@@ -295,7 +303,7 @@ def test_pods_are_judged_for_some_milliseconds_at_a_time() -> None:
 def test_pods_beyond_the_bound_are_judged_as_they_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(missed_pods, "_MOST_WAITING", 1)
     world = World()
-    world.missed.work()
+    world.work()
     for name in ("a", "b", "c"):
         world.note("ADDED", make_pod(name).annotate(TYPE, "training").gpu(1).obj())
 

@@ -88,10 +88,7 @@ class World:
         self.pods: dict[Key, dict[str, Any]] = {}
         self.clock = _Ticking()
         self.is_to_list, self.is_policy_known = False, False
-        self.missed = MissedPods(lambda: self.policies, self.clock, lambda: self.is_policy_known, self._ask_for_list)
-
-    def _ask_for_list(self) -> None:
-        self.is_to_list = True
+        self.missed = MissedPods(lambda: self.policies, self.clock, lambda: self.is_policy_known)
 
     def apply(self, event: str, *arguments: Any) -> None:
         getattr(self, f"_{event.replace(' ', '_')}")(*arguments)
@@ -128,7 +125,7 @@ class World:
 
     def _work(self) -> None:
         self.is_policy_known = True
-        self.missed.work()
+        self.is_to_list |= self.missed.work()
 
     def _list(self) -> None:
         if self.is_to_list:

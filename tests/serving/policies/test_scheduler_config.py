@@ -11,7 +11,7 @@ from webhook.admission.verdict import Advised, Patched
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.objects.admission import admit_request
-from webhook.placement.config.loader import parse_profiles
+from webhook.placement.config.profile_loader import parse_profiles
 
 _CONFIGURATION = Path(__file__).parents[3] / "deploy/scheduler/kube-scheduler-configuration.yaml"
 _ON_NO_NODE = """\

@@ -10,7 +10,7 @@ from webhook.admission.cluster_view import ClusterView
 from webhook.audit.record import PlacementEntry, ReservedEntry
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPods
-from webhook.placement.waiting.waiting_pods import WaitingPod, place_and_assume
+from webhook.placement.waiting.pending_placement import WaitingPod, place_and_assume
 
 
 def _recorded(gpus: int, *waiting: str) -> PlacementEntry:

@@ -21,7 +21,7 @@ from webhook.kube.pod.stored_pod import Binding
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
-from webhook.placement.waiting.waiting_pods import WaitingPod, predict_placement
+from webhook.placement.waiting.pending_placement import WaitingPod, predict_placement
 from webhook.serving.app import scoring
 from webhook.serving.decisions.rendering import Candidate
 from webhook.serving.view.views import ReservedView

@@ -5,7 +5,7 @@ from typing import Any
 import yaml
 
 from tests.controlplane.cluster import Cluster
-from webhook.placement.config.loader import parse_profiles
+from webhook.placement.config.profile_loader import parse_profiles
 from webhook.placement.profiles.profile import Profile
 
 Object = dict[str, Any]

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from tests.controlplane.polling import wait_for
 from tests.support.objects.builders import make_node_object
 from tests.support.servers.server import connections_gone
+from webhook.cluster.cache.follower import ClusterFollower
 from webhook.cluster.snapshot import Snapshot
 from webhook.watch.api_server import ClientConfig
 from webhook.watch.live import LiveCluster
@@ -76,11 +77,11 @@ class Followed(LiveCluster):
 
 @contextmanager
 def following_in_thread(
-    kubeconfig: Path, on_bound: Callable[[Mapping[str, Any]], None] = lambda _: None, timing: Timing = _THREAD_TIMING
+    kubeconfig: Path, follower: ClusterFollower | None = None, timing: Timing = _THREAD_TIMING
 ) -> Iterator[LiveCluster]:
     """A live view in a thread of its own, synced."""
     loop = asyncio.new_event_loop()
-    live = Followed(loop, ClientConfig(kubeconfig).connect, timing=timing, on_bound=on_bound)
+    live = Followed(loop, ClientConfig(kubeconfig).connect, follower, timing=timing)
     task = loop.create_task(live.run())
 
     def run() -> None:

@@ -18,7 +18,7 @@ from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput, invalid
 from webhook.placement.capacity.free_cards import accelerator_of
-from webhook.placement.config.loader import parse_profiles
+from webhook.placement.config.profile_loader import parse_profiles
 from webhook.placement.profiles.profile import Profile
 from webhook.policy.policy_set import PolicySet
 

@@ -28,7 +28,7 @@ from webhook.placement.ranking.ranking_cache import RankingCache
 from webhook.placement.reasons.gang_request import grouped
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
-from webhook.placement.waiting.waiting_pods import WaitingPod, running_pod
+from webhook.placement.waiting.pending_placement import WaitingPod, running_pod
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.spec.document import PolicySpec

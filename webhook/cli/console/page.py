@@ -104,7 +104,7 @@ def fixed_sources(session: Session, audit: tuple[str, ...] = ()) -> Sources:
 
     def note(resource: Resource, items: list[JsonObject], _: bool) -> None:
         for each in items:
-            facts.note(resource.name_in_cache, key_of(resource.name_in_cache, each), each)
+            facts.object_changed(resource.name_in_cache, key_of(resource.name_in_cache, each), each)
 
     _, name = asyncio.run(session.source.read())
     snapshot, disruptions = read_live_disruptions(session.source, note)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from webhook.cluster.cache.follower import ClusterFollower
 from webhook.cluster.cache.object_key import Key
 from webhook.cluster.file import occupies_node
 from webhook.cluster.pods.pending_pods import is_pending
@@ -33,7 +34,7 @@ class PodFact(NamedTuple):
 _NOTHING = PodFact()
 
 
-class PodFacts:
+class PodFacts(ClusterFollower):
     """The facts of the bound and the pending pods, each kept while the pod is in the view.
 
     `key_domain` is that of the annotations. An instance is fed by one thread and may be read by others.
@@ -44,15 +45,15 @@ class PodFacts:
         self._facts: dict[tuple[str, str], PodFact] = {}
         self._shared: dict[PodFact, PodFact] = {}
 
-    def note(self, kind: str, key: Key, pod: Mapping[str, Any] | None) -> None:
+    def object_changed(self, kind: str, key: Key, content: Mapping[str, Any] | None) -> None:
         """Keep the facts of a pod that arrives or changes; forget one that is gone (None) or has ended."""
         if kind != "Pod":
             return
-        waits = pod is not None and is_pending(pod)
-        if pod is None or not (waits or occupies_node(pod)):
+        waits = content is not None and is_pending(content)
+        if content is None or not (waits or occupies_node(content)):
             self._facts.pop(key, None)
         else:
-            fact = self._read(pod, is_waiting=waits)
+            fact = self._read(content, is_waiting=waits)
             self._facts[key] = fact if waits else self._share(fact)
 
     def add(self, documents: Iterable[Document]) -> None:
@@ -62,7 +63,7 @@ class PodFacts:
             if (content.get("apiVersion"), content.get("kind")) != ("v1", "Pod"):
                 continue
             namespace, name = (_text(field(content, "metadata", each)) for each in ("namespace", "name"))
-            self.note("Pod", Key(namespace or DEFAULT_NAMESPACE, name), content)
+            self.object_changed("Pod", Key(namespace or DEFAULT_NAMESPACE, name), content)
 
     def of(self, namespace: str, name: str) -> PodFact:
         """Return the facts of a pod; empty ones for an unknown pod."""

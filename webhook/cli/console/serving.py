@@ -46,7 +46,7 @@ def sources_of(session: Session, audit: tuple[str, ...]) -> tuple[Sources, LiveC
         return fixed_sources(session, audit), None
     facts, source = facts_for(session, audit), session.source
     _, name = asyncio.run(source.read())
-    live = LiveCluster(source.connect, on_object=facts.note)
+    live = LiveCluster(source.connect, facts)
     return Sources(session, live, facts, partial(read_live_disruptions, source), audit, name), live
 
 

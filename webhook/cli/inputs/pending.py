@@ -14,7 +14,7 @@ from webhook.documents.documents import field
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.scorer import PodSignature, Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPods
-from webhook.placement.waiting.waiting_pods import place_pending, read_waiting
+from webhook.placement.waiting.pending_placement import place_pending, read_waiting
 from webhook.policy.spec.schedulers import BUILT_IN_SCHEDULERS, SchedulerSettings
 
 Pending: TypeAlias = AssumedPods[PodKey]

@@ -12,7 +12,7 @@ from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput, unsupported
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.placement.backend_schedulers import BackendSchedulers, listed_schedulers, schedulers_by_name
-from webhook.placement.config.loader import parse_profiles
+from webhook.placement.config.profile_loader import parse_profiles
 from webhook.placement.profiles.node_templates import TemplateNode, template_nodes
 from webhook.placement.profiles.policy_profiles import profiles_for
 from webhook.placement.profiles.profile import DEFAULT, PROFILES, Profile

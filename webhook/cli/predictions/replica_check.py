@@ -43,7 +43,7 @@ from webhook.placement.replicas.replica_prediction import ReplicaPrediction, pre
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
 from webhook.placement.scheduler import NOT_MODELLED, Scheduler
 from webhook.placement.scorer import PodSignature
-from webhook.placement.waiting.waiting_pods import WaitingPod, predict_placement
+from webhook.placement.waiting.pending_placement import WaitingPod, predict_placement
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+from webhook.cluster.cache.follower import ClusterFollower
 from webhook.cluster.cache.object_key import Key, key_of
 from webhook.cluster.cache.optional_objects import OptionalObjects
 from webhook.cluster.cache.pending_tracker import PendingTracker
@@ -22,6 +23,7 @@ from webhook.cluster.pods.running_pod_reader import RunningPodReader
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.cluster.update import updated, with_nodes
 from webhook.documents.field import InvalidInput
+from webhook.kube.pod.stored_pod import Binding
 from webhook.kube.release import ASSUMED, Release
 
 JsonObject = Mapping[str, Any]
@@ -54,16 +56,11 @@ class ClusterCache:
     """The objects of lists and watch events. Not thread-safe.
 
     An event replaces the stored object, so it may be applied twice. An object that is malformed or too large is left
-    out and is in `invalid` until a valid one arrives. `on_object` is called with the kind, the key and the content of
-    each object that arrives or is deleted (None), `on_bound` with each pod that an event shows to be bound.
+    out and is in `invalid` until a valid one arrives. `follower` takes the objects, and the pods that become bound.
     """
 
-    def __init__(
-        self,
-        on_object: Callable[[str, Key, JsonObject | None], None] = lambda *_: None,
-        on_bound: Callable[[JsonObject], None] = lambda _: None,
-    ) -> None:
-        self._on_object, self._on_bound = on_object, on_bound
+    def __init__(self, follower: ClusterFollower | None = None) -> None:
+        self._follower = follower or ClusterFollower()
         self.invalid: dict[tuple[str, Key], InvalidObject] = {}
         self._nodes: dict[Key, Node] = {}
         self._pods: dict[Key, RunningPod] = {}
@@ -112,7 +109,10 @@ class ClusterCache:
         was_bound = (key := key_of(kind, content)) in self._pods
         problem = self.store(kind, key, None if event_type == DELETED else content)
         if not was_bound and key in self._pods:
-            self._on_bound(content)
+            try:
+                self._follower.pod_bound(Binding.of(content), self._snapshot.generation + 1)
+            except Exception:
+                self._follower.raised()
         return problem
 
     def store(self, kind: str, key: Key, content: JsonObject | None) -> InvalidObject | None:
@@ -126,7 +126,10 @@ class ClusterCache:
                 functions.put(key, None)
             else:
                 functions.leave_out(key)
-        self._on_object(kind, key, content)
+        try:
+            self._follower.object_changed(kind, key, content)
+        except Exception:
+            self._follower.raised()
         before = self.invalid.pop((kind, key), None)
         if problem is not None:
             self.invalid[kind, key] = problem
@@ -150,11 +153,6 @@ class ClusterCache:
     def put_release(self, release: Release) -> None:
         """Store the release of the cluster."""
         self._release = release
-
-    @property
-    def next_generation(self) -> int:
-        """Return the generation of the next snapshot."""
-        return self._snapshot.generation + 1
 
     def snapshot(self) -> Snapshot:
         """Return the current state of the cluster: the same snapshot until an object changes."""

@@ -33,8 +33,8 @@ from webhook.placement.plugins.node_unschedulable import NodeUnschedulable
 from webhook.placement.plugins.taint_toleration import TaintToleration
 from webhook.placement.plugins.volume_binding import VolumeBinding
 from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.profiles.plugin_registry import PluginArgs
 from webhook.placement.profiles.profile import UnmodelledStep
-from webhook.placement.profiles.registry import PluginArgs
 
 _HIGHEST_DENSITY = 9.0
 _RESOURCE_TYPE = 10

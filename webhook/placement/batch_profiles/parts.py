@@ -7,8 +7,8 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.interface import FilterPlugin, Plugin, PreFilterPlugin, PreFilterResult, ScorePlugin
 from webhook.placement.framework.result import Wording
 from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.profiles.plugin_registry import PluginArgs
 from webhook.placement.profiles.profile import Enabled, Profile, UnmodelledStep
-from webhook.placement.profiles.registry import PluginArgs
 
 # The reason of a node whose pods request more than it has: no smaller request helps. A scheduler has one text for both.
 OVERUSED = "overused "

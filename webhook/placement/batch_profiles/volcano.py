@@ -32,7 +32,7 @@ from webhook.placement.plugins.taint_toleration import TaintToleration
 from webhook.placement.plugins.volume_binding import VolumeBinding
 from webhook.placement.plugins.volume_zone import VolumeZone
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.profiles.registry import PluginArgs
+from webhook.placement.profiles.plugin_registry import PluginArgs
 
 ERR_REASON_PODS_NUMBER = "node(s) pod number exceeded"
 ERR_REASON_NOT_IDLE = "node(s) without enough idle resources"

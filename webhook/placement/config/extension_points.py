@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from webhook.documents.field import FieldError, invalid
-from webhook.placement.config.document import PluginEntry, Plugins, PluginSet
-from webhook.placement.profiles.registry import PLUGIN_BY_NAME, PLUGINS
+from webhook.placement.config.scheduler_configuration import PluginEntry, Plugins, PluginSet
+from webhook.placement.profiles.plugin_registry import PLUGIN_BY_NAME, PLUGINS
 
 EVERY = "*"
 

@@ -12,7 +12,7 @@ from webhook.cluster.dra.resource_slice import ResourceSlice
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Column, Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.placement.dra.selection import Selection, accessible_nodes, remembered
+from webhook.placement.dra.device_selection import Selection, accessible_nodes, remembered
 from webhook.placement.dra.step_budget import SearchAbortedError
 from webhook.placement.pod.pod_info import PodInfo
 

@@ -15,11 +15,11 @@ from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.pod.amounts import may_name_device_class
 from webhook.kube.release import Change, Release
-from webhook.placement.dra.allocator import MOST_DEVICES_OF_A_POD, Choice, IndexedRequest, allocate
 from webhook.placement.dra.constraints import AttributeRule
+from webhook.placement.dra.device_allocator import MOST_DEVICES_OF_A_POD, Choice, IndexedRequest, allocate
+from webhook.placement.dra.device_selection import remembered
 from webhook.placement.dra.extended_resource_claim import ExtendedResourceClaims, extended_resource_claims
 from webhook.placement.dra.pools import NodeDevices, NodePools
-from webhook.placement.dra.selection import remembered
 from webhook.placement.dra.step_budget import SearchAbortedError, StepBudget
 from webhook.placement.pod.pod_info import PodInfo, PodResourceClaim
 

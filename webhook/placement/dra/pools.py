@@ -13,9 +13,9 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE
 from webhook.kube.release import Change
-from webhook.placement.dra.allocator import ALLOCATED, FREE, NOT_SELECTED, TAINTED, Candidate, IndexedRequest
 from webhook.placement.dra.counters import PoolCounters, consumed_capacity
-from webhook.placement.dra.selection import Selection, accessible_nodes
+from webhook.placement.dra.device_allocator import ALLOCATED, FREE, NOT_SELECTED, TAINTED, Candidate, IndexedRequest
+from webhook.placement.dra.device_selection import Selection, accessible_nodes
 
 
 @dataclass(frozen=True, slots=True)

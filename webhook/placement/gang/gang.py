@@ -25,7 +25,7 @@ from webhook.placement.profiles.node_templates import TemplateNode
 from webhook.placement.replicas.replicas import FillingCluster
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPods, isolated
-from webhook.placement.waiting.waiting_pods import WaitingPod
+from webhook.placement.waiting.pending_placement import WaitingPod
 
 MOST_STEPS = 100
 """The number of pods that are placed one after the other, where pods on one node decide about other nodes."""

@@ -16,7 +16,7 @@ from webhook.placement.gang.gang import Gang, gang_placement, members_on
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.suggest.suggestion_text import ASK_FOR, CAN_TAKE
 from webhook.placement.waiting.assumed_pods import AssumedPods
-from webhook.placement.waiting.waiting_pods import WaitingPod
+from webhook.placement.waiting.pending_placement import WaitingPod
 
 _NODES_WOULD_FIT = re.compile(rf"^\d+ nodes? (would fit|{CAN_TAKE})")
 

@@ -11,7 +11,7 @@ from webhook.placement.plugins.volume_binding import VolumeBinding
 from webhook.placement.plugins.volume_restrictions import VolumeRestrictions
 from webhook.placement.plugins.volume_zone import VolumeZone
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.profiles.registry import DEFAULT_PREEMPTION
+from webhook.placement.profiles.plugin_registry import DEFAULT_PREEMPTION
 from webhook.placement.unmodelled import unmodelled_plugins
 
 _OF_VOLUMES = (VolumeBinding.name, VolumeZone.name, VolumeRestrictions.name, NodeVolumeLimits.name)

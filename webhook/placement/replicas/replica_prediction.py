@@ -11,7 +11,7 @@ from webhook.kube.deadline import Expired, never
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas, place_replicas
 from webhook.placement.scorer import PodSignature, Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPods, K
-from webhook.placement.waiting.waiting_pods import predict_after_waiting
+from webhook.placement.waiting.pending_placement import predict_after_waiting
 
 Pod = Mapping[str, Any]
 

@@ -17,7 +17,7 @@ from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import ReviewAnswer
 from webhook.objects.admission import counted_kind
 from webhook.placement.framework.result import Placement, PlacementVerdict
-from webhook.placement.waiting.waiting_pods import WaitingPod
+from webhook.placement.waiting.pending_placement import WaitingPod
 from webhook.policy.policy import Policy
 from webhook.runtime.admission_counts import AdmissionCount
 from webhook.runtime.byte_cache import ByteCache

@@ -240,16 +240,9 @@ class Listener:
             if not of_address:
                 del self._by_address[protocol.connection.address]
 
-    def begin(self, protocol: HttpProtocol, stage: Stage) -> None:
-        """Note that a request has arrived on this connection, which is at `stage` from now on."""
-        if protocol.timer is not None:
-            protocol.timer.cancel()
-            protocol.timer = None
-        protocol.connection.stage = stage
-
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         protocol = protocol_of(request)
-        self.begin(protocol, Stage.READING)
+        protocol.begin(Stage.READING)
         protocol.connection.since_seconds = asyncio.get_running_loop().time()
         try:
             return await self._handler(request)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from aiohttp import HttpVersion11, StreamReader, web
 from aiohttp.http_parser import RawRequestMessage
@@ -14,9 +14,6 @@ from aiohttp.streams import EMPTY_PAYLOAD
 
 from webhook.serving.connection import Connection, Stage
 from webhook.serving.decisions.admissions import Answer
-
-if TYPE_CHECKING:
-    from webhook.serving.http.listener import Listener
 
 # The rest of a request that is answered early may still arrive within this time.
 _LINGERING_SECONDS = 2.0
@@ -35,6 +32,21 @@ _BETWEEN_REQUESTS = (Stage.OPENING, Stage.IDLE)
 
 AnswerAtOnce = Callable[["HttpProtocol", RawRequestMessage, bytes], Answer | None]
 """Return the answer to a request with this body, which is sent once it is written; None: it has to wait."""
+
+
+class Owner(Protocol):
+    """The listener that has accepted a connection, as far as the protocol of the connection calls it."""
+
+    at_once: AnswerAtOnce | None
+    when_written: Callable[[Callable[[Exception | None], None]], None]
+
+    def forget(self, protocol: "HttpProtocol") -> None:
+        """Stop counting this connection."""
+
+    def answer_failure(
+        self, protocol: "HttpProtocol", status: int, exc: BaseException | None, message: str | None
+    ) -> web.Response:
+        """Return the answer to a request that is not HTTP (`status` below 500) or that failed internally."""
 
 
 class HttpProtocol(web.RequestHandler):
@@ -58,7 +70,7 @@ class HttpProtocol(web.RequestHandler):
 
     def __init__(
         self,
-        listener: "Listener",
+        listener: Owner,
         server: web.Server,
         accepted: socket.socket,
         address: str,
@@ -92,6 +104,13 @@ class HttpProtocol(web.RequestHandler):
             return not self._body.is_eof()
         is_under_way = self.transport is None or self._head_bytes > 0
         return is_under_way or self._loop.time() - self.connection.since_seconds < _FIRST_REQUEST_SECONDS
+
+    def begin(self, stage: Stage) -> None:
+        """Note that a request has arrived, and that the connection is at `stage` from now on."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        self.connection.stage = stage
 
     def mark_idle(self) -> None:
         """Mark the connection as idle from now on."""
@@ -164,7 +183,7 @@ class HttpProtocol(web.RequestHandler):
         if message.upgrade or message.version != HttpVersion11:
             return False
         self._is_answering = True
-        self._listener.begin(self, Stage.PROCESSING)
+        self.begin(Stage.PROCESSING)
         # Not before the answer is sent: the task of the connection seems to be idle.
         self._next_keepalive_close_time += self._keepalive_timeout
         # Reading the body can parse more of what has arrived.

@@ -25,8 +25,7 @@ _LIST_AGAIN_SECONDS = 600.0
 class MissedPods:
     """Keeps the number of missed pods. Not thread-safe.
 
-    `policies` returns the policies in force, and `is_policy_known` whether their source has been read. `list_again` is
-    called when all pods have to be noted again.
+    `policies` returns the policies in force, and `is_policy_known` whether their source has been read.
     """
 
     def __init__(
@@ -34,12 +33,10 @@ class MissedPods:
         policies: Callable[[], PolicySet],
         monotonic_seconds: Callable[[], float],
         is_policy_known: Callable[[], bool] = lambda: True,
-        list_again: Callable[[], None] = lambda: None,
     ) -> None:
         self._policies = policies
         self._monotonic_seconds = monotonic_seconds
         self._is_policy_known = is_policy_known
-        self._list_again = list_again
         self._judged_by = policies()
         self._selection: Selection | None = None
         self._is_ready = False
@@ -68,12 +65,15 @@ class MissedPods:
         elif kind == "Pod":
             self._note_pod(key, content)
 
-    def work(self) -> None:
-        """Judge pods for some milliseconds; to be called once all pods and namespaces have been listed."""
+    def work(self) -> bool:
+        """Judge pods for some milliseconds, once all pods and namespaces have been listed.
+
+        Return whether all pods have to be noted again.
+        """
         end_seconds = self._monotonic_seconds() + _TURN_SECONDS
         policies, before = self._policies(), self._judged_by
         if self._selection is None or not self._is_policy_known():
-            return
+            return False
         # Until the first turn, a pod was only looked at for annotations with the key domain of its policy.
         domains = {each.spec.key_domain for each in (*policies, *before)}
         self._lacks_pods |= policies is not before if self._is_ready else len(domains) > 1
@@ -81,10 +81,11 @@ class MissedPods:
         while self._waiting and self._monotonic_seconds() < end_seconds:
             key = next(iter(self._waiting))
             self._judge(key, self._waiting.pop(key), self._selection)
-        if self._lacks_pods and end_seconds >= self._list_after_seconds:
-            self._lacks_pods = False
-            self._list_after_seconds = end_seconds + _LIST_AGAIN_SECONDS
-            self._list_again()
+        if not self._lacks_pods or end_seconds < self._list_after_seconds:
+            return False
+        self._lacks_pods = False
+        self._list_after_seconds = end_seconds + _LIST_AGAIN_SECONDS
+        return True
 
     def _note_namespace(self, name: str, content: Mapping[str, Any] | None) -> None:
         if content is None:

@@ -11,12 +11,9 @@ worker thread is parsed and evaluated again, so its trace has these spans twice.
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from webhook.runtime.admission_counts import AdmissionCount
-
-if TYPE_CHECKING:
-    from webhook.serving.tracing.opentelemetry_spans import AdmissionTracer
 
 
 class _Nothing:
@@ -34,10 +31,24 @@ class _Nothing:
 NOTHING = _Nothing()
 """The span of a step that is not traced."""
 
-_tracer: "AdmissionTracer | None" = None
+
+class Tracer(Protocol):
+    """Makes the spans; each method is the function of this module with its name."""
+
+    def admission(self, headers: Mapping[str, str]) -> AbstractContextManager[Any]:
+        """Return the span of one admission."""
+
+    def step(self, name: str) -> AbstractContextManager[Any]:
+        """Return the span of one step."""
+
+    def note(self, decision: str, counted: AdmissionCount) -> None:
+        """Set the attributes of the current admission."""
 
 
-def set_tracer(tracer: "AdmissionTracer | None") -> None:
+_tracer: Tracer | None = None
+
+
+def set_tracer(tracer: Tracer | None) -> None:
     """Trace the admissions of this process from now on, or no longer."""
     global _tracer
     _tracer = tracer

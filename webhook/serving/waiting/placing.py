@@ -7,7 +7,7 @@ from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.gang.gang import members_on
 from webhook.placement.scorer import Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
-from webhook.placement.waiting.waiting_pods import place_and_assume
+from webhook.placement.waiting.pending_placement import place_and_assume
 from webhook.serving.waiting.placing_queue import PlacingQueue, PlacingQueues, QueueOrder
 from webhook.serving.waiting.waiting_entries import Entries, Entry, PodKind, ReadPods
 from webhook.serving.work_budget import ends_after

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from webhook.cluster.pods.pending_pods import PendingPod, content_digest
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.pod.pod_info import has_volumes
-from webhook.placement.waiting.waiting_pods import WaitingPod, read_waiting
+from webhook.placement.waiting.pending_placement import WaitingPod, read_waiting
 from webhook.runtime.byte_cache import ByteCache
 from webhook.serving.waiting.placing_queue import QueueOrder
 

@@ -24,7 +24,7 @@ from webhook.kube.pod.stored_pod import Binding
 from webhook.placement.reasons.cluster_warnings import is_absent
 from webhook.placement.scorer import Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPods
-from webhook.placement.waiting.waiting_pods import assume
+from webhook.placement.waiting.pending_placement import assume
 from webhook.serving.decisions.rendering import Candidate
 from webhook.serving.waiting.admitted_pods import AdmittedPods
 from webhook.serving.waiting.placing import Placing

@@ -107,9 +107,9 @@ def serve(
         asyncio.run(source.read())
         recorder = None if no_events else EventRecorder(source.connect, metrics, name)
         followed = with_objects(source.connect, policies, file, metrics, recorder) if policy_source == "crd" else file
-        noted = placing.bound.note if options["extender_profile"] != "none" else None
+        bound = placing.bound if options["extender_profile"] != "none" else None
         live = live_view(
-            source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration, timeout, noted
+            source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration, timeout, bound
         )
         exported = exported_policy(options, source.connect, policies, followed, metrics, name, webhook_configuration)
     with audit_writer(audit, metrics, name, options) as writer:

@@ -1,6 +1,6 @@
 """A KubeSchedulerConfiguration that says nothing has kube-scheduler's defaults."""
 
-from webhook.placement.config.document import Extender, KubeSchedulerConfiguration, ManagedResource
+from webhook.placement.config.scheduler_configuration import Extender, KubeSchedulerConfiguration, ManagedResource
 
 _HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 

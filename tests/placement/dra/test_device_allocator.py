@@ -6,7 +6,8 @@ import pytest
 
 from webhook.cluster.dra.resource_claim import DeviceRequest
 from webhook.kube.deadline import DeadlineNearError
-from webhook.placement.dra.allocator import (
+from webhook.placement.dra.constraints import AttributeRule, ConstraintState
+from webhook.placement.dra.device_allocator import (
     ALLOCATED,
     FREE,
     NOT_SELECTED,
@@ -16,7 +17,6 @@ from webhook.placement.dra.allocator import (
     IndexedRequest,
     allocate,
 )
-from webhook.placement.dra.constraints import AttributeRule, ConstraintState
 from webhook.placement.dra.step_budget import SearchAbortedError, StepBudget
 
 

@@ -19,7 +19,7 @@ from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.assumed_pods import AssumedPods
-from webhook.placement.waiting.waiting_pods import (
+from webhook.placement.waiting.pending_placement import (
     WaitingPod,
     place_and_assume,
     place_pending,

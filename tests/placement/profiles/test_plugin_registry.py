@@ -5,8 +5,8 @@ import re
 
 from webhook.placement import plugins
 from webhook.placement.framework.interface import FilterPlugin, PreFilterPlugin, ScorePlugin
+from webhook.placement.profiles.plugin_registry import PLUGIN_BY_NAME, PLUGINS, PluginArgs, modelled_plugins
 from webhook.placement.profiles.profile import BINPACK, DEFAULT, PACK_GPUS, PROFILES
-from webhook.placement.profiles.registry import PLUGIN_BY_NAME, PLUGINS, PluginArgs, modelled_plugins
 
 _MADE = modelled_plugins(PluginArgs())
 

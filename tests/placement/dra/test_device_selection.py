@@ -7,7 +7,7 @@ from tests.support.plugins import node
 from webhook.cluster.dra.device import NodeAccess
 from webhook.cluster.index.node_selector import Requirement, Term
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.dra.selection import accessible_nodes
+from webhook.placement.dra.device_selection import accessible_nodes
 
 _NODES = Snapshot.of([node("a"), node("b", labels={"pool": "x"}), node("c")])
 _IN_POOL = (Term((Requirement("pool", "Exists", ()),), ()),)

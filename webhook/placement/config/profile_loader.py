@@ -12,8 +12,8 @@ from webhook.documents.field import FieldError, InvalidInput, invalid, required
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.kube.reader import Reader
-from webhook.placement.config.document import KubeSchedulerConfiguration, KubeSchedulerProfile, Plugins
 from webhook.placement.config.extension_points import Expansion, expand, plugin_errors
+from webhook.placement.config.scheduler_configuration import KubeSchedulerConfiguration, KubeSchedulerProfile, Plugins
 from webhook.placement.framework.scoring import UtilizationScore
 from webhook.placement.plugins.node_resources_fit import (
     ScoringStrategy,
@@ -33,8 +33,8 @@ from webhook.placement.profiles.plugin_args import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
+from webhook.placement.profiles.plugin_registry import GANG_SCHEDULING, PLUGIN_BY_NAME, PluginArgs
 from webhook.placement.profiles.profile import Enabled, Profile, UnmodelledStep
-from webhook.placement.profiles.registry import GANG_SCHEDULING, PLUGIN_BY_NAME, PluginArgs
 from webhook.policy.loader import field_error
 from webhook.policy.spec.fields import StrictModel
 

@@ -5,7 +5,7 @@ import pytest
 from certs.registration import Target, manifest
 from webhook.admission.registered_selection import Selection
 from webhook.documents.field import InvalidInput
-from webhook.serving.view.live_view import _selection
+from webhook.serving.view.server_follower import _selection
 
 
 def test_the_registered_selectors_count() -> None:

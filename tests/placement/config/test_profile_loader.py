@@ -10,11 +10,11 @@ from tests.support.objects.builders import make_pod
 from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput
-from webhook.placement.config.loader import parse_profiles
+from webhook.placement.config.profile_loader import parse_profiles
 from webhook.placement.framework.scoring import UtilizationScore
 from webhook.placement.plugins.node_resources_fit import ScoringStrategy
+from webhook.placement.profiles.plugin_registry import PluginArgs
 from webhook.placement.profiles.profile import BINPACK, DEFAULT, Profile
-from webhook.placement.profiles.registry import PluginArgs
 from webhook.placement.scheduler import Scheduler
 
 _DEPLOYED = Path(__file__).parents[3] / "deploy/scheduler/kube-scheduler-configuration.yaml"
