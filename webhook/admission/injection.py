@@ -152,7 +152,7 @@ def _without_workload(
 
 
 def _gang(batch: BatchScheduling, is_whole: bool) -> GangRequest | None:
-    """Return the gang that is requested; None without a name and a size."""
+    """Return the gang that is requested, or None unless both its name and its size are given."""
     request = batch.request
     if request.gang_size is None and request.gang is None:
         return None

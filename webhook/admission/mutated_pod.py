@@ -83,7 +83,7 @@ class Mutated:
 
     @property
     def qos_class(self) -> QosClass | None:
-        """Return the QoS class of the mutated pod; None if its resources are malformed."""
+        """Return the QoS class of the mutated pod, or None if its resources are malformed."""
         if self._qos_class is None:
             self._qos_class = qos_class(self.pod)
         return self._qos_class

@@ -28,7 +28,7 @@ class PodContent:
 
     @property
     def data(self) -> bytes | None:
-        """Return all that the verdict depends on, which pods of one template share; None if the pod is malformed."""
+        """Return all that the verdict depends on, which pods of one template share, or None if the pod is malformed."""
         template = self._request.template
         return template if template is None or not self.defaults else _with_defaults(template, self.defaults)
 

@@ -178,7 +178,7 @@ class _Verifier:
         self._report_unreadable(unreadable, are_torn=False)
 
     def connect(self, may_begin_later: set[str] | None) -> list[Chain]:
-        """Return the chains over all files, checked. In these files (None: all) one may begin with a later record."""
+        """Return the checked chains over all files. Those in these files (None for all) may begin with a later record."""
         by_head = {run.head: run for run in self.runs}
         successors: dict[_Run, _Run] = {}
         roots: list[list[_Run]] = []

@@ -275,7 +275,7 @@ class AuditWriter:
                 log("old audit files were dropped" if is_due else early, path=self.path, **what)
 
     def _attempt(self, failure: str, action: Callable[[Argument], Done], argument: Argument) -> Done | None:
-        """Return the result of an action on the file; None if it fails, which is logged once until it succeeds."""
+        """Return the result of an action on the file, or None if it fails, which is logged once until it succeeds."""
         try:
             done = action(argument)
         except OSError as error:

@@ -98,7 +98,7 @@ WORKLOAD_KINDS = frozenset([kind for kind, row in OPTIONAL_KINDS.items() if row.
 
 
 def optional_kind_named(api_version: str, kind: str) -> str | None:
-    """Return the name in EVERY_OPTIONAL_KIND of `kind`; None if it is none of them.
+    """Return the name in EVERY_OPTIONAL_KIND of `kind`, or None if it is none of them.
 
     `kubectl get` prints the preferred version of a CRD, so any version of a batch kind will do. Manifests can have a
     beta version of the kinds of devices.
@@ -126,12 +126,12 @@ def snapshot_fields(found: FactsByKind, fields: Iterable[str] | None = None) -> 
 
 
 def _by_name(found: FactsByKind, kind: str) -> dict[str, Any] | None:
-    """Return the facts of `kind` by name; None if it is not known."""
+    """Return the facts of `kind` by name, or None if the kind is not known."""
     return {each.name: each for each in found[kind]} if kind in found else None
 
 
 def _by_full_name(found: FactsByKind, kind: str) -> dict[tuple[str, str], Any] | None:
-    """Return the facts of `kind` by namespace and name; None if it is not known."""
+    """Return the facts of `kind` by namespace and name, or None if the kind is not known."""
     return {(each.namespace, each.name): each for each in found[kind]} if kind in found else None
 
 

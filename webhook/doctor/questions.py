@@ -22,7 +22,7 @@ _REPLICA_SECONDS = 3.0
 
 
 async def policy_in_force(server: ApiServer, cluster: Cluster) -> Policy | None:
-    """Return the default policy that a replica has in force, by its admin port; None if it cannot be asked."""
+    """Return the default policy that a replica has in force, by its admin port, or None if it cannot be asked."""
     pods = (field(each, "targetRef", "name") for each, _ in cluster.ready_endpoints)
     pod, port = next(filter(None, pods), None), admin_port(cluster.deployment or {})
     if pod is None or port is None:

@@ -61,7 +61,7 @@ def sample_pod(policy: Policy, workload_type: str, resource: str | None = None) 
 
 
 def named_resource(policy: Policy) -> str | None:
-    """Return the first resource of the policy's first accelerator that is no pattern; None without one."""
+    """Return the first resource of the policy's first accelerator that is no pattern, or None if there is none."""
     return next((each for each in policy.spec.accelerators[0].resources if "*" not in each), None)
 
 

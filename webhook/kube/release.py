@@ -124,7 +124,7 @@ class Change(_Facts, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The release 1.`minor` of a cluster. `version` is its full version; empty if none is known and this is assumed."""
+    """The release 1.`minor` of a cluster. `version` is its full version. It is empty if the release is assumed."""
 
     minor: int = NEWEST
     version: str = ""
@@ -148,7 +148,7 @@ class Release:
 
     @property
     def note(self) -> str:
-        """Return which plugins and messages are used for a release that is not the newest modelled; empty for that."""
+        """Return which plugins and messages are used for a release that is not the newest modelled, or "" for that."""
         if self.minor == NEWEST:
             return ""
         modelled = min(max(self.minor, OLDEST), NEWEST)

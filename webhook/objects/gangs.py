@@ -55,16 +55,16 @@ class Role:
     created: Mutated
     """The result for the first pod as the API server completes it."""
     refusal: str = ""
-    """Why the API server refuses such a pod; empty if it does not."""
+    """Why the API server refuses such a pod, or empty if it does not."""
     unknown: str = ""
-    """What the API server adds that is not known; empty if nothing."""
+    """What the API server adds that is not known. It is empty if everything is known."""
     doubts: tuple[str, ...] = ()
     """The optional plugins of the API server that would change the pods if they ran."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The placement of the object as a whole, and the warnings for its user; none if everything fits."""
+    """The placement of the object as a whole, and the warnings for its user, or none if everything fits."""
 
     placement: Placement
     warnings: tuple[str, ...] = ()
@@ -80,14 +80,14 @@ class Placed:
 
 
 PlacedRole = tuple[tuple[Scheduler, PodSignature] | None, Replicas]
-"""The placed replicas of a template, and what placed them; None if that cannot be known."""
+"""The placed replicas of a template, and what placed them, or None if that cannot be known."""
 
 _PREFIX = "placement check: "
 _VOLCANO_JOB = ("batch.volcano.sh", "Job")
 
 
 def gang_of_pod(pod: Mapping[str, Any], policy: Policy, snapshot: Snapshot) -> GangRequest | None:
-    """Return the gang of `pod` by its annotations and its PodGroup in `snapshot`; None without a valid size."""
+    """Return the gang of `pod` by its annotations and its PodGroup in `snapshot`, or None if there is no valid size."""
     size, name = (field(pod, "metadata", "annotations", key) for key in (policy.keys.gang_size, policy.keys.gang))
     scheduler = field(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
     name = name if isinstance(name, str) else ""
@@ -222,7 +222,7 @@ def with_gang(
 
 
 def _most_possible(roles: Sequence[PlacedRole], groups: int, base: Snapshot, expired: Expired) -> int | None:
-    """Return a number of pods of one of `groups` that an empty cluster could not exceed; None if it is not known."""
+    """Return a number of pods of one of `groups` that an empty cluster could not exceed, or None if it is not known."""
     known = [(*placed_by, found.asked // groups) for placed_by, found in roles if placed_by is not None]
     try:
         return most_of_roles(known, base, expired, restores=True) if len(known) == len(roles) else None

@@ -137,8 +137,8 @@ T = TypeVar("T")
 class Annotation(Generic[T]):
     """One annotation, a row of `Keys`: the attribute `gpu_memory` is the annotation `KEY-DOMAIN/gpu-memory`.
 
-    `parser` returns the parser of its values for a policy. `values` and `meaning` are its cells in
-    docs/annotations.md. `rule` is the name of the mutation rule that uses it; empty: no rule does.
+    `parser` returns the parser of its values for a policy. `values` and `meaning` are its cells in docs/annotations.md.
+    `rule` is the name of the mutation rule that uses it. Empty means that no rule does.
     """
 
     parser: Callable[[PolicySpec], Callable[[str], T]]

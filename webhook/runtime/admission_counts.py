@@ -36,7 +36,7 @@ class AdmissionCount(NamedTuple):
     """The verdict of the placement check, if there was one."""
     kind: str = ""
     shadow: str = ""
-    """The outcome of an answer that was not given; empty if the answer was given."""
+    """The outcome of an answer that was not given, or empty if the answer was given."""
 
 
 class AdmissionCounts(Collector):

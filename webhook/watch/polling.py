@@ -96,7 +96,7 @@ class Polling:
         await self._poll(read_release, take, lambda _: {"used": f"1.{known.minor}"}, unknown, unknown)
 
     async def scheduler_evidence(self, on_evidence: Callable[[SchedulerEvidence | None], None]) -> None:
-        """Follow the signs of schedulers; None: they cannot be read."""
+        """Follow the signs of schedulers. None means they cannot be read."""
 
         def fail(_: Exception) -> JsonObject:
             on_evidence(None)

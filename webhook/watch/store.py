@@ -10,7 +10,7 @@ from webhook.watch.api_server import JsonObject
 
 
 class ObjectsByName:
-    """The objects of one kind by name; None before they are known. `changed` is set by each change."""
+    """The objects of one kind by name, or None before they are known. `changed` is set by each change."""
 
     def __init__(self, changed: asyncio.Event | None = None) -> None:
         self.by_name: dict[str, JsonObject] | None = None

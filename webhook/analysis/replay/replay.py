@@ -134,7 +134,7 @@ class Replay:
         self._memo: ByteCache[tuple[str, bytes, str], _Known] = ByteCache(_MEMO_BYTES)
 
     def add(self, admission: Admission) -> Difference | None:
-        """Decide on an admission, count it, and return the difference; None if there is none.
+        """Decide on an admission, count it, and return the difference, or None if there is none.
 
         Raises:
             InvalidInput: the pod of the admission cannot be read.

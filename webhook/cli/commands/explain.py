@@ -62,7 +62,7 @@ class _Explained:
 
     @property
     def node(self) -> str:
-        """Return its node; empty if it is not bound."""
+        """Return its node, or an empty string if it is not bound."""
         return str(field(self.pod, "spec", "nodeName") or "")
 
     @property
@@ -157,7 +157,7 @@ def _explained(
 
 
 def _record(source: Source, pod: JsonObject) -> Mapping[str, Any] | None:
-    """Return the last audit record of the pod; None if there is none."""
+    """Return the last audit record of the pod, or None if there is none."""
     created = field(pod, "metadata", "creationTimestamp")
     if source.replicas is not None and isinstance(created, str):
         since = datetime.fromisoformat(created) - _BEFORE

@@ -16,7 +16,7 @@ _HASH_LABEL = "pod-template-hash"
 
 
 class PodFact(NamedTuple):
-    """Facts of one pod. `owner` is `Kind/name`, of a Deployment's pod the Deployment; empty without one.
+    """Facts of one pod. `owner` is `Kind/name`, of a Deployment's pod the Deployment, or empty if there is none.
 
     `workload_type` is the value of its annotation. The others are those of a pending pod: `message` is the last report
     of its scheduler, `gates` are its scheduling gates, `annotations` those of the key domain.

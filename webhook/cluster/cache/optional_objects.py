@@ -66,7 +66,7 @@ class OptionalObjects:
         yield from (Key(*each) for each in self._left_out.names(kind))
 
     def put(self, kind: str, key: Key, facts: Facts | None) -> None:
-        """Store `facts` of an object; None: delete it.
+        """Store `facts` of an object, or delete the object if they are None.
 
         Raises:
             InvalidInput: it is too large, and is left out.

@@ -48,7 +48,7 @@ class LayeredPodClasses(PodClasses):
         return self._base.namespaces | super().namespaces
 
     def known(self, key: object) -> int | None:
-        """Return the class with `key`; None if there is none."""
+        """Return the class with `key`, or None if there is none."""
         number = self._base.known(key)
         return number if number is not None and number < self._first else super().known(key)
 

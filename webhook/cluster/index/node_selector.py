@@ -54,7 +54,7 @@ def read_node_affinity(reader: Reader, key: str) -> NodeAffinityTerms:
 
 
 def read_node_selector(reader: Reader, key: str) -> tuple[Term, ...] | None:
-    """Return the terms of the NodeSelector in the field `key`, None without one."""
+    """Return the terms of the NodeSelector in the field `key`, or None if there is none."""
     if reader.raw.get(key) is None:
         return None
     return tuple([_term(term) for term in reader.object(key).objects("nodeSelectorTerms")])

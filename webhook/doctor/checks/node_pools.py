@@ -86,7 +86,7 @@ def workload_types(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _why_not(policy: Policy, workload_type: str, namespace: str, cards: Sequence[str], snapshot: Snapshot) -> str:
-    """Return the scheduler's message if none of `cards` will do; empty if one does. Without any, pods have no card."""
+    """Return the scheduler's message if none of `cards` will do, or "" if one does. Without any, pods have no card."""
     templates, temporary = template_nodes(policy.spec.node_templates), policy.spec.temporary_taints
     scheduler, reason = Scheduler(templates=templates, temporary_taints=temporary), ""
     for resource in cards or (None,):

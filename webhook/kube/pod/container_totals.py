@@ -32,7 +32,7 @@ class Container(NamedTuple):
 
 
 class _Reported(NamedTuple):
-    """The resources in a status: those that the kubelet has set, and those that it has allocated; None if absent."""
+    """The resources in a status: those that the kubelet has set, and those that it has allocated, or None if absent."""
 
     actuated: Milli | None
     allocated: Milli | None
@@ -62,7 +62,7 @@ class Resize(NamedTuple):
 
     @classmethod
     def of(cls, status: Reader) -> "Resize | None":
-        """Return what `status` reports; None if it reports nothing."""
+        """Return what `status` reports, or None if it reports nothing."""
         by_container: dict[str, _Reported] = {}
         for field in ("containerStatuses", "initContainerStatuses"):
             for container in status.objects(field):

@@ -107,7 +107,7 @@ def _regex(policy: Policy, patterns: Sequence[str]) -> str:
 
 
 def amounts(policy: Policy) -> Iterator[Variable]:
-    """Yield the least memory in MiB, number of cards and version of the driver; 0 if the pod asks for none."""
+    """Yield the least memory in MiB, number of cards and version of the driver, or 0 if the pod asks for none."""
     yield "memoryText", value_of(policy, Keys.gpu_memory)
     memory = "variables.memoryText"
     is_valid = f"{memory}.size() <= 256 && {memory}.matches({text(_QUANTITY)}) && isQuantity({memory})"

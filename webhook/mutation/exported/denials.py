@@ -96,7 +96,7 @@ def _of_annotation(policy: Policy, annotation: Annotation[Any]) -> Cel:
 
 
 def _supported(policy: Policy, annotation: Annotation[Any]) -> tuple[str, ...] | None:
-    """Return the values of an annotation that has a few, None for any other."""
+    """Return the values of an annotation that has a few, or None for any other."""
     try:
         annotation.parser(policy.spec)(_PROBE)
     except UnsupportedValueError as error:

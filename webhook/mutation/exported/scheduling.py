@@ -46,7 +46,7 @@ _OF_QUEUE = frozenset(("queue", "gang", "gang_size"))
 
 
 def own_scheduler() -> Iterator[Variable]:
-    """Yield the scheduler that the pod names itself; empty for the default one."""
+    """Yield the scheduler that the pod names itself. It is empty for the default one."""
     name = f'{value_at(_SCHEDULER)}.orValue("")'
     yield "ownScheduler", f'({name} == {text(DEFAULT_SCHEDULER)} ? "" : {name})'
 

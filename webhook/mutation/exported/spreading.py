@@ -35,7 +35,7 @@ _LONGEST_PREFIX = 253
 
 
 def topology(policy: Policy) -> Iterator[Variable]:
-    """Yield the topology key over which the annotation or the type spreads the pod; empty if none does."""
+    """Yield the topology key over which the annotation or the type spreads the pod. It is empty if neither does."""
     yield "spreadText", value_of(policy, Keys.spread)
     given = "variables.spreadText"
     aliases = choose(
@@ -55,7 +55,7 @@ def _key_of(of_type: WorkloadType, policy: Policy) -> str:
 
 
 def group(policy: Policy) -> Iterator[Variable]:
-    """Yield key and value of the label that selects the replicas, and whether it is the webhook's own; empty: none.
+    """Yield key and value of the label that selects the replicas (or empty), and whether the webhook adds it.
 
     The hash of an owner with a long name cannot be expressed, so such a pod is not spread.
     """

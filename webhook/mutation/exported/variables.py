@@ -86,7 +86,7 @@ def _is_of(accelerator: Accelerator) -> Cel:
 
 
 def is_of_backend(policy: Policy, backend: str, scheduler: Cel) -> Cel:
-    """Return whether `scheduler`, empty for the default one, has this backend."""
+    """Return whether `scheduler` has this backend. It is empty for the default scheduler."""
     names = {*policy.spec.schedulers, *BUILT_IN_SCHEDULERS}
     found = sorted(name for name in names if settings_of(policy.spec.schedulers, name).backend == backend)
     found += [""] if DEFAULT_SCHEDULER in found else []
@@ -94,7 +94,7 @@ def is_of_backend(policy: Policy, backend: str, scheduler: Cel) -> Cel:
 
 
 def value_of(policy: Policy, annotation: Annotation[Any]) -> Cel:
-    """Return the value of an annotation of the pod or its namespace, without blanks; empty if there is none."""
+    """Return the value of an annotation of the pod or its namespace, without blanks. It is empty if there is none."""
     key = text(policy.keys.of(annotation))
     applied = all_of((f"{key} in {DEFAULTS}", "variables.defaultsApply", *_is_allowed_default(policy, annotation)))
     own, default = f"{stripped(f'{OWN}[{key}]')}", stripped(f"{DEFAULTS}[{key}]")
@@ -126,7 +126,7 @@ def types_of(policy: Policy) -> Iterable[tuple[str, WorkloadType]]:
 
 
 def workload_type(policy: Policy) -> Iterator[Variable]:
-    """Yield the type of the pod, empty if it has none that exists and that its namespace may use."""
+    """Yield the type of the pod. It is empty unless the type exists and the namespace may use it."""
     key = text(policy.keys.workload_type)
     if policy.spec.namespace_limits:
         entries = enumerate(policy.spec.namespace_limits)

@@ -179,7 +179,7 @@ class Binpack:
     scope = Scope.NODE
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> ScoreColumn | None:
-        """Return the mean of the shares in percent, not rounded; None if the pod requests neither cpu nor memory."""
+        """Return the mean of the shares in percent, not rounded, or None if the pod requests neither cpu nor memory."""
         requests = [each for each in pod.requests if each[0] in (CPU, MEMORY)]
         if not requests:
             return None

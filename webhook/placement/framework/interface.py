@@ -34,9 +34,9 @@ class Failure(NamedTuple):
 class PreFilterResult:
     """The result of a pre-filter.
 
-    `node_names` are the only candidates; None: all nodes. `reason` is why the plugin rejects all nodes; empty: it does
-    not. `is_transient`: the rejection can disappear without a change of a node, such as when a claim is bound.
-    `is_summary`: it is what the scheduler writes, and the filters have the reasons of each node.
+    `node_names` are the only candidates. None means all nodes. `reason` is why the plugin rejects all nodes. Empty
+    means that it does not. `is_transient`: the rejection can disappear without a change of a node, such as when a claim
+    is bound. `is_summary`: it is what the scheduler writes, and the filters have the reasons of each node.
     """
 
     node_names: frozenset[str] | None = None
@@ -93,7 +93,7 @@ class FilterPlugin(Plugin, Protocol):
     """A plugin that rejects nodes."""
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterable[Failure]:
-        """Return the `nodes` that cannot take `pod`, by reason; empty if all can. A node may fail for several reasons.
+        """Return the `nodes` that cannot take `pod`, by reason. A node may fail for several reasons.
 
         The caller reads failures one by one, so a plugin with many can yield them.
         """

@@ -137,7 +137,7 @@ class _DomainCounter:
         return skewed
 
     def weighted(self, constraint: SpreadConstraint, rows: Rows) -> NDArray[np.float64]:
-        """Return the selected pods in the domains of `rows`, weighted by the number of domains; 0 without the label."""
+        """Return the selected pods in the domains of `rows`, weighted by the number of domains, or 0 without a label."""
         codes, size = self._nodes.labels.domains(constraint.topology_key)
         here = codes[rows]
         on_nodes = self._on_nodes(constraint.selector)

@@ -250,7 +250,7 @@ class WorkloadKind(StrictModel):
             "must be an API group like batch.volcano.sh; empty for the core group",
         ),
     ]
-    """Its API group, without a version; empty for the core group."""
+    """Its API group, without a version, or empty for the core group."""
 
     kind: Annotated[str, checked(_KIND.fullmatch, "must be a kind like PyTorchJob")]
     """Its kind."""

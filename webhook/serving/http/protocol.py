@@ -34,7 +34,7 @@ _BETWEEN_REQUESTS = (Stage.OPENING, Stage.IDLE)
 
 
 AnswerAtOnce = Callable[["HttpProtocol", RawRequestMessage, bytes], Answer | None]
-"""Return the answer to a request with this body, which is sent once it is written; None: it has to wait."""
+"""Return the answer to a request with this body, which is sent once it is written. None means that it has to wait."""
 
 
 class HttpProtocol(web.RequestHandler):

@@ -88,7 +88,7 @@ def live_view(
 
 
 def _selection(configuration: Mapping[str, Any] | None) -> Selection:
-    """Return the pods that are sent to the webhook, by its configuration; None: it is not known.
+    """Return the pods that are sent to the webhook, by its configuration. None means that it is not known.
 
     Raises:
         InvalidInput: the configuration has no valid webhook for pods.

@@ -57,7 +57,7 @@ class AdmittedPods:
         self._used_bytes += size_bytes
 
     def take(self, identity: PodIdentity) -> int | None:
-        """Remove and return the number of the pod with `identity`, of several the first; None if there is none.
+        """Remove and return the number of the first pod with `identity`, or None if there is none.
 
         It is seen in the cluster.
         """

@@ -165,7 +165,7 @@ def _is_live(view: frozenset[str], events: bool | None, policy_source: str, expo
 
 
 def _chosen_view(ctx: click.Context) -> frozenset[str]:
-    """Return the options of the view that the user has chosen, empty for none; flags win over the environment."""
+    """Return the options of the view that the user has chosen, if any. Flags win over the environment."""
     given = {name: ctx.get_parameter_source(name) for view in _VIEWS for name in view if ctx.params[name]}
     flags = {name for name, source in given.items() if source is ParameterSource.COMMANDLINE}
     chosen = [view for view in _VIEWS if view & (flags or given.keys())]
@@ -186,7 +186,7 @@ def _view_name(ctx: click.Context, view: frozenset[str]) -> str:
 
 
 def _last_file(paths: Sequence[Path]) -> Path | None:
-    """Return the last of the files, None if there is none; log the others, which are not used."""
+    """Return the last of the files, or None if there is none; log the others, which are not used."""
     *others, last = paths or (None,)
     if others:
         ignored = [str(each) for each in others]
