@@ -196,7 +196,7 @@ class KeyMaterial:
 
     `cas` are those of ca.crt that have not expired. `signer` is the one of them whose key is in ca.key. `issuer` is the
     one that the certificate in tls.crt leads to, or None unless that pair has no problem. `pair` is the inspection of
-    the files with `cas` alone.
+    the files with only `cas`.
     """
 
     cas: Certificates

@@ -231,7 +231,7 @@ def _reasons_for_a_certificate(keys: KeyMaterial, seen: Observed, rules: Rules, 
 
 
 def _trust_wait(signer: x509.Certificate, seen: Observed, rules: Rules) -> timedelta:
-    """Return the time until API servers trust `signer`; none without webhooks, because then no API server calls."""
+    """Return the time until API servers trust `signer`. It is zero without webhooks: then no API server calls."""
     if not seen.bundles:
         return _NOW
     return max(rules.trust_wait - (seen.trusted_for or {}).get(signer, _NOW), _NOW)

@@ -84,7 +84,7 @@ def _wanted(
 ) -> list[dict[str, str]]:
     """Return the sets of annotations to try, the best first.
 
-    They are a workload type alone if the pod has none, then the product that is probably meant, then the node's.
+    They are only a workload type if the pod has none, then the product that is probably meant, then the node's.
     """
     keys = policy.keys
     wanted = _annotations(remedy, snapshot.nodes[snapshot.rows[remedy.node]].node, content, policy)

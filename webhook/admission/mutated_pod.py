@@ -44,7 +44,7 @@ class Mutated:
         self.is_final = True
         """Whether an equal pod has the same signature: the deadline did not stop the reading."""
         self.like: PodSignature | None = None
-        """The signature of a pod with the same injection, which differs in containers and volumes alone."""
+        """The signature of a pod with the same injection, which differs only in containers and volumes."""
         self._signature: PodSignature | str | None = None
         self._waiting: tuple[bytes, WaitingPod] | None = None
         self._qos_class: QosClass | None = None

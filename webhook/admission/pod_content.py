@@ -57,7 +57,7 @@ class PodContent:
         return self._request.identity
 
     def with_annotations(self, annotations: Mapping[str, str]) -> "PodContent":
-        """Return the content of the same pod with these annotations alone."""
+        """Return the content of the same pod with only these annotations."""
         pod = self._request.object or {}
         pod = {**pod, "metadata": {**pod["metadata"], "annotations": annotations}}
         return PodContent(self._request.with_object(pod), self.defaults)

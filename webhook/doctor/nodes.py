@@ -30,7 +30,7 @@ def nodes_of(cluster: Cluster) -> tuple[Node, ...]:
     for each in cluster.of(Source.NODES):
         with suppress(InvalidInput):
             status = field(each, "status")
-            # A node whose kubelet has not reported yet may state its capacity alone.
+            # A node whose kubelet has not reported yet may state only its capacity.
             is_unreported = isinstance(status, dict) and not status.get("allocatable")
             found.append(Node.of({**each, "status": {**status, "allocatable": None}} if is_unreported else each))
     return tuple(sorted(found, key=lambda node: node.name))

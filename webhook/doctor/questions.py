@@ -39,7 +39,7 @@ async def policy_in_force(server: ApiServer, cluster: Cluster) -> Policy | None:
 async def create_on_trial(server: ApiServer, cluster: Cluster, given: str | None, user: User = NO_USER) -> Trial | None:
     """Return the pod as stored that `user` creates on dry run, in the namespace `given` or one that is sent.
 
-    None: there is no such namespace, or nothing is installed.
+    The result is None if there is no such namespace or nothing is installed.
 
     Raises:
         ApiServerError: the user may not create pods there, or the API server does not answer.

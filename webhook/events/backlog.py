@@ -75,7 +75,7 @@ class PendingEvent(Item):
 
     def __post_init__(self) -> None:
         target, report = self.target, self.report
-        # The API server takes an Event on a cluster-scoped object in `default` alone.
+        # The API server takes an Event on a cluster-scoped object only in `default`.
         self.namespace = target.namespace or DEFAULT_NAMESPACE
         text = f"{target.uid}\0{target.name}\0{report.reason}\0{report.topic}"
         suffix = f".{blake2b(text.encode(), digest_size=8).hexdigest()}"

@@ -162,7 +162,7 @@ class EventRecorder:
             self._is_writing = False
 
     async def _work_off(self, backlog: Backlog[T], step: Callable[[T, float], Awaitable[None]]) -> bool:
-        """Call `step` with what is due; return False if the API server is to be left alone for a while."""
+        """Call `step` with what is due; return False to send nothing to the API server for a while."""
         while (item := backlog.take_due(now := self._clocks.monotonic_seconds())) is not None:
             if now > item.expires_seconds:
                 self._count("dropped")
@@ -197,7 +197,7 @@ class EventRecorder:
             self._log.info("events are written again")
 
     def _is_rejected(self, backlog: Backlog[T], item: T, error: ApiServerError) -> bool:
-        """Try `item` again later or give it up; return False if the API server is to be left alone for a while."""
+        """Try `item` again later or give it up; return False to send nothing to the API server for a while."""
         is_terminating = _NAMESPACE_TERMINATING in error.causes
         # An admission webhook or policy of one namespace answers 403, too; it holds up no other namespace.
         is_forbidden = error.code == HTTPStatus.FORBIDDEN and _LACKS_RIGHT.search(str(error)) is not None

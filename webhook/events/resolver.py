@@ -24,7 +24,7 @@ _ALLOWANCE_SECONDS = 120.0
 _LOOKUP_PAUSES_SECONDS = (3.0, 10.0, 20.0)
 _COUNTED_BYTES = 512 * 1024
 _ENTRY_BYTES = 512
-# Metadata alone: a pod can have 1.5 MiB, and its spec is not needed.
+# Only metadata: a pod can have 1.5 MiB, and its spec is not needed.
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _MOST_PODS = 500
 # 500 pods have about 1.5 MiB. A user can give each pod 256 KiB of annotations, and decoding blocks the event loop.

@@ -63,7 +63,7 @@ class Change(_Facts, Enum):
     )
     NODE_NAME_IS_A_PRE_FILTER = _Facts(
         37,
-        "A pod with `spec.nodeName` is evaluated on that node alone, and the message about the others is "
+        "A pod with `spec.nodeName` is evaluated only on that node, and the message about the others is "
         "`node(s) didn't satisfy plugin(s) [NodeName]`; before, `NodeUnschedulable` comes first, then "
         "`node(s) didn't match the requested node name`.",
         f"{_PLUGINS}/nodename/node_name.go, PreFilter",

@@ -268,8 +268,8 @@ def fit_of_object(
 ) -> GangFit:
     """Return how many pods of a gang fit now.
 
-    `roles` are the placed replicas of each template, with `verdicts`. If some wait, or some alone could never fit, the
-    result has the number of pods that could fit on an empty cluster, unless that is enough.
+    `roles` are the placed replicas of each template, with `verdicts`. If some wait, or some could never fit by
+    themselves, the result has the number of pods that could fit on an empty cluster, unless that is enough.
     """
     placed = sum(found.placed for _, found in roles)
     is_complete = placed >= gang.size * gang.groups or all(found.is_complete for _, found in roles)

@@ -26,7 +26,7 @@ _FAMILIES = {
 class AdmissionCount(NamedTuple):
     """The increments of one admission; `edits` are rules with the number of their edits.
 
-    `kind` is that of an object other than a pod. Such an object is counted by kind and outcome alone.
+    `kind` is that of an object other than a pod. Such an object is counted only by kind and outcome.
     """
 
     outcome: str

@@ -46,7 +46,7 @@ NOT_READABLE = (403, NOT_FOUND)
 """The status codes of a kind that this client may not read or that the API server does not serve."""
 
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""The media type of a list of the metadata alone."""
+"""The media type of a list of only the metadata."""
 
 # The package has no types for these functions.
 _load_incluster_config: Any = config.load_incluster_config

@@ -108,8 +108,8 @@ class Polling:
     async def webhook_configuration(self, name: str, on_configuration: Callable[[JsonObject | None], None]) -> None:
         """Follow a MutatingWebhookConfiguration. `on_configuration` can raise InvalidInput.
 
-        None: the configuration is invalid, absent, or may not be read. If the API server does not answer, what is known
-        stays; before anything is known, this is None, too.
+        It gets None if the configuration is invalid or absent, or may not be read. If the API server does not answer,
+        the last known configuration stays. Before one is known, it gets None, too.
         """
         is_known = False
 

@@ -160,7 +160,7 @@ class Reflector:
     async def _catch_up_target(self, server: ApiServer) -> CatchUpTarget:
         """Return the newest resourceVersion, by a consistent read of one object."""
         asked_seconds = time.monotonic()
-        # The metadata alone: the object itself can be large.
+        # Only the metadata: the object itself can be large.
         query = {**self._query(), "limit": 1}
         content = await server.get(self.resource.path, query, METADATA_LIST, most_bytes=PAGE_BYTES)
         self._mark_reachable()

@@ -73,7 +73,7 @@ class Tally:
 class Report:
     """What was found: `pods` were decided on, and `changed` of them differently.
 
-    `refused` are refused by the new policy alone, `worse` have a worse verdict. `left_out` counts what could not be
+    `refused` are refused only by the new policy, `worse` have a worse verdict. `left_out` counts what could not be
     decided on, by the reason, and `policies` the recorded policies.
     """
 

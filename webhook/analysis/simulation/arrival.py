@@ -26,7 +26,7 @@ class Arrival:
     """`replicas` equal pods that are created at `at_seconds` and run for `duration_seconds`, or forever if it is None.
 
     `pod` is a raw API object. Its annotations without a domain are those of the webhook. Arrivals share it if they
-    differ in their times alone. `cards` is what one pod requests of them. `place` is the line of the trace, and `draw`
+    differ only in their times. `cards` is what one pod requests of them. `place` is the line of the trace, and `draw`
     tells the copies of a line apart.
     """
 

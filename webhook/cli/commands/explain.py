@@ -100,8 +100,8 @@ def explain(
 
     For a pod that waits: the reason of each node, the pods that come before it, and suggestions, as `check` prints
     them. Then its last Events and its audit record, that of the running replicas or of --audit. TYPE is `pod` or a kind
-    that creates pods, such as `deploy` or `job`; NAME alone is a pod. Of an object with several pods, those that wait
-    come first.
+    that creates pods, such as `deploy` or `job`; NAME without a kind is a pod. Of an object with several pods, those
+    that wait come first.
 
     \b
     Examples:

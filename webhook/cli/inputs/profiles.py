@@ -89,7 +89,7 @@ class Schedulers:
         return scheduler in self._schedulers or scheduler in self._by_backend
 
     def for_pending(self) -> Scorer:
-        """Return a scheduler for the pending pods of the cluster, whose nodes are asked for alone.
+        """Return a scheduler for the pending pods of the cluster that only finds their nodes.
 
         It has the chosen profile, else that of each pod, else the default one: a pod of another scheduler takes room,
         too.

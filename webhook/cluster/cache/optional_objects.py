@@ -50,7 +50,7 @@ class OptionalObjects:
         self._budget = NamespaceBudget(budget_bytes)
         self._known: set[str] = set()
         self._changed: set[str] = set()
-        # The namespaces whose workloads have changed; None: those of all can have.
+        # The namespaces whose workloads have changed. None means that those of any may have changed.
         self._changed_namespaces: set[str] | None = set()
         self._workloads = NO_WORKLOADS
 

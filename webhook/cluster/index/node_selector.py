@@ -116,7 +116,7 @@ def any_matches(
 ) -> Mask:
     """Return a mask of the nodes that one of `terms` matches; without terms, none. `rows` are the rows by node name.
 
-    `rows` None: names are ignored, and every requirement of a field holds.
+    If `rows` is None, names are ignored, and every requirement of a field holds.
 
     Raises:
         DeadlineNearError: `expired()` returned true.

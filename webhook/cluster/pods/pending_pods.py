@@ -154,7 +154,7 @@ class PendingPods(dict[PodKey, PendingPod]):
 def pending_changes(
     before: Mapping[PodKey, PendingPod], after: Mapping[PodKey, PendingPod]
 ) -> tuple[list[PendingPod], list[PodKey]]:
-    """Return the pods of `after` that are not the same objects in `before`, and the keys that are in `before` alone."""
+    """Return the pods of `after` that are not the same objects in `before`, and the keys that are only in `before`."""
     keys = after.keys_since(before) if isinstance(after, PendingPods) else None
     if keys is None:
         keys = (*after, *before.keys() - after.keys())

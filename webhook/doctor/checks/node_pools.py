@@ -69,7 +69,7 @@ def workload_types(cluster: Cluster) -> Iterator[Finding]:
     explained = "`placement-webhook check -f POD` explains each node"
     names = [name_of(each) for each in cluster.of(Source.NAMESPACES)]
     for policy in cluster.policies:
-        # Its pods are in these namespaces alone.
+        # Its pods are only in these namespaces.
         namespaces = [name for name in names if cluster.policy_of(name) is policy]
         usages = {each.labels.get(policy.node_usage_key) for each in nodes}
         for name, each in policy.spec.workload_types.items() if namespaces else ():

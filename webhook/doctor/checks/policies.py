@@ -210,7 +210,7 @@ def _rewritten(cluster: Cluster) -> str:
 def _unserved(cluster: Cluster, release: Release) -> Finding:
     what = f"{release.version} does not serve {named(sorted(cluster.unserved_kinds))}: nothing is injected by it"
     if release.minor < FIRST_BETA_MINOR:
-        remedy = "upgrade the cluster to 1.36, or leave out --export-policy: then the webhook alone injects"
+        remedy = "upgrade the cluster to 1.36, or leave out --export-policy: then only the webhook injects"
     elif mutating_version(release.minor) == "v1":
         remedy = "remove these kinds from --runtime-config of kube-apiserver"
     else:

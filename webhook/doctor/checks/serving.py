@@ -181,7 +181,7 @@ def answer(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _client_ca(cluster: Cluster) -> str:
-    """Return what the servers require of API servers, to be added to a finding; empty without `--client-ca`."""
+    """Return the note for a finding that servers require client certificates, or "" without `--client-ca`."""
     file = option(cluster.deployment or {}, "--client-ca")
     return f"; the servers refuse API servers that present no certificate of the client CA {file}" if file else ""
 

@@ -136,7 +136,7 @@ def _together(
     sidecars: dict[str, int] = {}
     for container in init_containers:
         for name, amount in {**defaults, **container.requests}.items():
-            # Resources of sidecars alone are skipped: they are in the total.
+            # The resources of only the sidecars are skipped: they are in the total.
             running = sidecars.get(name, 0) + amount
             peak[name] = max(peak.get(name, 0), running)
             if container.is_sidecar:

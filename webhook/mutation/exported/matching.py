@@ -57,7 +57,7 @@ def condition(policy: Policy) -> Cel:
 
 
 def condition_of_denials(policy: Policy) -> Cel:
-    """Return whether `policy` may deny the pod: for its own annotations alone, unless it has further demands."""
+    """Return whether `policy` may deny the pod: only for its own annotations, unless it has further demands."""
     spec = policy.spec
     if spec.namespace_limits or spec.require_type == "deny" or asks_for_class(policy):
         return condition(policy)

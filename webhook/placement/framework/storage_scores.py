@@ -25,7 +25,7 @@ class _Use(NamedTuple):
 def storage_scores(
     claims: Iterable[PersistentVolumeClaim], nodes: Snapshot, rows: Rows, score: UtilizationScore, expired: Expired
 ) -> Column:
-    """Return the mean score of the StorageClasses of `claims` on each of `rows`; existing volumes count alone, if any.
+    """Return the mean score of the StorageClasses of `claims` on each of `rows`. Only existing volumes count, if any.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -60,7 +60,7 @@ def storage_scores(
 def is_capacity_ambiguous(claims: Iterable[PersistentVolumeClaim], nodes: Snapshot, expired: Expired = never) -> bool:
     """Return whether a node has different capacities for a claim: kube-scheduler scores by a random one.
 
-    The same holds for a capacity that names the largest volume alone, with which kube-scheduler ends in an error.
+    The same holds for a capacity that names only the largest volume, with which kube-scheduler ends in an error.
 
     Raises:
         DeadlineNearError: `expired()` holds.

@@ -24,7 +24,7 @@ Migrated = frozenset[str] | None
 
 
 class VolumePlugin:
-    """A plugin that can filter or score a pod with volumes alone."""
+    """A plugin that can only filter or score a pod with volumes."""
 
     def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:  # noqa: ARG002 - the contract of a plugin
         """Return whether the pod has volumes that nodes can lack."""

@@ -98,7 +98,7 @@ class PodInfo(NamedTuple):
 
     @classmethod
     def of(cls, pod: Reader, like: "PodInfo | None" = None) -> "PodInfo":
-        """Return the info of `pod`; `like` is that of a pod that differs in containers and volumes alone."""
+        """Return the info of `pod`; `like` is that of a pod that differs only in containers and volumes."""
         metadata, spec = pod.object("metadata"), pod.object("spec")
         resources = read_pod_resources(pod)
         of_containers: dict[str, Any] = {

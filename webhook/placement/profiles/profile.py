@@ -54,7 +54,7 @@ class UnmodelledStep:
     """A step of kube-scheduler that is named but not modelled, such as an extender.
 
     It applies to pods that request one of `resources`; if that is empty, to every pod. `scores_only`: it excludes no
-    node. `of_shares`: it applies to pods that request a share of a card alone.
+    node. `of_shares`: it applies only to pods that request a share of a card.
     """
 
     name: str

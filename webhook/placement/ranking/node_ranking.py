@@ -72,7 +72,7 @@ class _Spread:
 
 
 class FactRanking:
-    """What depends on no pod at all. Pods share it that differ in amounts."""
+    """The part of a ranking that depends only on the nodes. Pods that differ only in amounts share it."""
 
     def __init__(self, plugins: RankingPlugins) -> None:
         self._plugins = plugins
@@ -119,7 +119,7 @@ class _Own(NamedTuple):
 
 
 class NodeRanking:
-    """What depends on no pod of another node. Pods share it that differ in `inter_pod` alone.
+    """The part of a ranking that depends on no pod of another node. Pods that differ only in `inter_pod` share it.
 
     Nodes with equal amounts have equal results, which are kept: a pod of a burst takes a node from one of few states to
     the next.

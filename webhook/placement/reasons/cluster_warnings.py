@@ -183,7 +183,7 @@ def unfit_classes_of(spec: PolicySpec, snapshot: Snapshot) -> Iterator[str]:
 def full_quotas(pod: InterPodInfo, snapshot: Snapshot, packing: BinPacking, key_domain: str) -> Iterator[str]:
     """Yield a warning if a ResourceQuota denies the admitted `pod` because of its pod affinity across namespaces.
 
-    The API server checks quotas after webhooks, so the packing hint alone can be the reason.
+    The API server checks quotas after webhooks, so the packing hint can be the only reason.
 
     Source: k8s.io/kubernetes/pkg/quota/v1/evaluator/core/pods.go, usesCrossNamespacePodAffinity
     """

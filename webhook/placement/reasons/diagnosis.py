@@ -36,7 +36,7 @@ class Rejection(NamedTuple):
     rejected: Mask
 
 
-# Returns the reason of the node in a row in more words; None if the reason has all.
+# Returns a more detailed reason for the node in a row, or None if there are no more details.
 Describe = Callable[[Rejection, int], str | None]
 
 

@@ -106,7 +106,7 @@ class GangDemand:
 
 @dataclass(frozen=True)
 class Demand:
-    """The pods that must have room in a queue: `pod` alone, or `least` pods of its gang, which start together."""
+    """The pods that must have room in a queue: only `pod`, or the `least` pods of its gang that start together."""
 
     pod: PodInfo
     gang: GangDemand | None = None

@@ -269,7 +269,7 @@ def with_ties(nodes: frozenset[str], assumed: AssumedPods[Any]) -> frozenset[str
 
 
 def chosen_node(placement: Placement, snapshot: Snapshot, seed: str) -> str | None:
-    """Return one of the best nodes of `placement`, chosen by `seed` alone.
+    """Return one of the best nodes of `placement`, chosen only by `seed`.
 
     kube-scheduler picks one of them at random. If each pod was predicted on the first of them, the nodes that the view
     shows as used would differ from those that are.

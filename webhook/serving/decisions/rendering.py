@@ -103,7 +103,7 @@ class Rendered:
 
 
 class PodParts(NamedTuple):
-    """The parts of the audit record that depend on the pod alone, so that those of equal pods are equal."""
+    """The parts of the audit record that depend only on the pod, so that those of equal pods are equal."""
 
     owner: bytes
     before: bytes
@@ -111,7 +111,7 @@ class PodParts(NamedTuple):
 
 
 class _SharedParts(NamedTuple):
-    """The parts of an answer and its record that depend on the injection, the warnings and the verdict alone."""
+    """The parts of an answer and its record that depend only on the injection, the warnings and the verdict."""
 
     content: bytes
     patch: bytes

@@ -160,7 +160,7 @@ class HttpProtocol(web.RequestHandler):
             return False
         if self.connection.stage not in _BETWEEN_REQUESTS or not isinstance(message, RawRequestMessage):
             return False
-        # After an upgrade, aiohttp's task alone lets the parser go on.
+        # After an upgrade, only aiohttp's task lets the parser go on.
         if message.upgrade or message.version != HttpVersion11:
             return False
         self._is_answering = True

@@ -48,7 +48,7 @@ _BEFORE_ALL = QueueOrder(-(2**31), "", 0)
 class WaitingPods:
     """Keeps the assumed pods on the current snapshot. Not thread-safe.
 
-    A pod that is known from its admission alone has room for `admitted_seconds()`, and for `unseen_seconds` at most.
+    A pod that is known only from its admission has room for `admitted_seconds()`, and for `unseen_seconds` at most.
     The clocks return seconds; `cpu_seconds` is the CPU time of the thread. `is_absent` returns whether a snapshot has
     no sign of a scheduler, `gang_of` the gang that a stored pod asks for.
     """

@@ -49,7 +49,7 @@ from webhook.watch.api_server import ClientConfig, Connect
 
 _LABELS = (
     "the labels of namespaces are not known without a view of the cluster: give --in-cluster, --kubeconfig or "
-    f"--cluster, or select by {NAMESPACE_NAME_LABEL} alone"
+    f"--cluster, or select only by {NAMESPACE_NAME_LABEL}"
 )
 _RENAME = "give the default policy of the file another name"
 _SETTINGS = {each.name for each in fields(Settings)}
@@ -137,7 +137,7 @@ def _check_clients(view: frozenset[str], options: Mapping[str, Any]) -> None:
     client_ca = options["client_ca"]
     if client_ca is not None and not options["client_names"]:
         # A CA of the cluster signs for its users, too.
-        remedy = "give --client-name, too, unless this CA signs for the API servers alone"
+        remedy = "give --client-name, too, unless this CA signs only for the API servers"
         structlog.get_logger().warning("--client-ca without --client-name", ca=str(client_ca), remedy=remedy)
     if options["extender_profile"] == "none":
         return
@@ -225,7 +225,7 @@ def with_objects(
 
 
 def _warn_of_equal_names(policies: Policies, default: Policy) -> None:
-    """Warn of an object with the name of the file's default policy: on pods, the revision alone tells them apart."""
+    """Warn of an object with the name of the file's default policy: on pods, only the revision distinguishes them."""
     other = policies.in_force().with_name_of_default()
     if other is not None:
         log = structlog.get_logger()
