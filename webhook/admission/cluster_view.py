@@ -45,7 +45,7 @@ def scheduler_for(
 ) -> BackendSchedulers:
     """Return the schedulers that predict at admission as `policy` configures it.
 
-    `profiles`, by schedulerName, have precedence over the policy. The caches have `cache_bytes` together.
+    `profiles`, by schedulerName, have precedence over the policy. The caches share `cache_bytes`.
     """
     templates = template_nodes(policy.spec.node_templates)
     own_bytes = cache_bytes // (MOST_SCHEDULERS + len(profiles))

@@ -160,7 +160,7 @@ def _gang(batch: BatchScheduling, is_whole: bool) -> GangRequest | None:
 
 
 def inject(content: PodContent, policy: Policy) -> RulesResult:
-    """Return what the rules of `policy` make of the pod in `content`, without a cache.
+    """Return the result of the rules of `policy` for the pod in `content`, without a cache.
 
     Raises:
         InvalidInput: the pod cannot be read as a Pod.

@@ -284,7 +284,7 @@ class _Verifier:
     def _note_missed(self, before: Entry, entry: Entry) -> None:
         """Note the records between two neighbours of a chain that could not be written."""
         if (missed := entry.record.sequence - before.record.sequence - 1) > 0:
-            detail = "before it could not be written here; standard error has what it took"
+            detail = "before it could not be written here; standard error may have them"
             self.notes.append(f"{entry.place}: {count(missed)} {detail}")
 
     def _fault(self, entry: Entry, detail: str) -> None:

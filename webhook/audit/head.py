@@ -76,7 +76,7 @@ def compare(name: str, head: ChainHead, entry: Entry | None, emptied: set[PurePa
         return invalid(name, head.sequence, f"altered: {what}; {REMEDY}")
     if not head.missed:
         return None
-    what = "could not be written; standard error has what it took"
+    what = "could not be written; standard error may have them"
     return f"{name}: {count(head.missed)} after {entry.place} {what}"
 
 

@@ -37,7 +37,7 @@ def pods_paths(path: Path) -> tuple[Path, Path]:
 
 
 def pods_beside(path: Path) -> tuple[Path, Path]:
-    """Return the same of an audit file or of one of its rotated files."""
+    """Return the older and the current file of pods for an audit file or one of its rotated files."""
     return pods_paths(path.with_suffix("") if path.suffix[1:].isdecimal() else path)
 
 

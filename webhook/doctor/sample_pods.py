@@ -66,7 +66,7 @@ def named_resource(policy: Policy) -> str | None:
 
 
 def judge(pod: JsonObject, namespace: str, policy: Policy) -> Judged:
-    """Return what `policy` makes of `pod` in `namespace`."""
+    """Return the result of `policy` for `pod` in `namespace`."""
     try:
         result = evaluate(PodContent(pod_request(pod, namespace), {}), policy)
     except InvalidInput as error:

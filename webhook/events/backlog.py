@@ -1,4 +1,4 @@
-"""Observations of pods and the Events that become of them, and the bounded queue in which they wait for their time.
+"""Observations of pods, the Events that are made from them, and the bounded queue in which both wait.
 
 Events have the form of core/v1, with a count and a lastTimestamp: `kubectl describe` prints "(x12 over 3m)", and
 `kubectl get events --sort-by=.lastTimestamp` sorts them, which it does not with events.k8s.io/v1.

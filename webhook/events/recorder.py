@@ -184,7 +184,7 @@ class EventRecorder:
             self._put(self._observations, resolution.again)
 
     async def _write(self, server: ApiServer, event: PendingEvent, now: float) -> None:
-        """Write `event` if it has its turn."""
+        """Write `event` now, or put it back until it may be written."""
         if wait_seconds := self._pacing.wait_seconds(event.namespace, event.key, event.source):
             event.due_seconds = now + wait_seconds
             self._events.put(event)

@@ -149,7 +149,7 @@ def _placed(
 
 
 def _with_claims(snapshot: Snapshot, pods: PodSet, most: int, expired: Expired) -> Snapshot:
-    """Return `snapshot` with the claims that are created with `pods`, those of `most` pods at most.
+    """Return `snapshot` with the claims that are created with `pods`, for at most `most` pods.
 
     Raises:
         DeadlineNearError: `expired()` returned true.

@@ -222,7 +222,7 @@ def with_gang(
 
 
 def _most_possible(roles: Sequence[PlacedRole], groups: int, base: Snapshot, expired: Expired) -> int | None:
-    """Return a number of pods of one of `groups` that an empty cluster could not exceed, or None if it is not known."""
+    """Return an upper bound of the pods of one of `groups` that fit on an empty cluster, or None if it is not known."""
     known = [(*placed_by, found.asked // groups) for placed_by, found in roles if placed_by is not None]
     try:
         return most_of_roles(known, base, expired, restores=True) if len(known) == len(roles) else None

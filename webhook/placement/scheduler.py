@@ -159,7 +159,7 @@ class Scheduler:
         return table.best_rows() if len(table.rows) else table.rows
 
     def explain(self, signature: PodSignature, snapshot: Snapshot) -> NodeToStatus:
-        """Return the reasons of each node of `snapshot` that rejects the pod, in the words that the message counts."""
+        """Return the reasons of each node of `snapshot` that rejects the pod, as the message counts them."""
         return explain(self.profile, signature.info.normalized_for(snapshot), snapshot)
 
     def feasible_rows(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Rows:

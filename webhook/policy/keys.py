@@ -176,7 +176,7 @@ class Keys:
     gpu_product = Annotation(
         _any_policy(products),
         "one product or a comma list of at most 100, such as `NVIDIA-H20,NVIDIA-A100-SXM4-80GB`",
-        "which cards will do",
+        "the accepted cards",
         rule="GpuProduct",
     )
     gpu_memory = Annotation(

@@ -136,7 +136,7 @@ class LiveCluster:
                 callback(*args, **kwargs)
             except Exception:
                 self._on_fault()
-                self._log.exception("what follows the feed failed")
+                self._log.exception("a follower of the view failed")
 
         return guarded
 

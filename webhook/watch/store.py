@@ -1,4 +1,4 @@
-"""What keeps the objects that a reflector reads, where the view of the cluster does not."""
+"""Stores for the objects of a reflector that are not in the view of the cluster."""
 
 import asyncio
 from collections.abc import Iterable
@@ -56,7 +56,7 @@ class ObjectsByName:
 
 
 Store = ClusterCache | ObjectsByName
-"""What keeps the objects that a reflector reads."""
+"""The store of the objects that a reflector reads."""
 
 
 async def changed_within(changed: asyncio.Event, seconds: float) -> None:

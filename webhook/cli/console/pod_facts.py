@@ -36,7 +36,7 @@ _NOTHING = PodFact()
 class PodFacts:
     """The facts of the bound and the pending pods, each kept while the pod is in the view.
 
-    `key_domain` is that of the annotations. An instance is fed by one thread and may be read by others.
+    `key_domain` is that of the annotations. One thread writes to an instance, and others may read it.
     """
 
     def __init__(self, key_domain: str) -> None:

@@ -114,7 +114,7 @@ def print_misplaced(workloads: Iterable[Workload]) -> None:
 
 
 def with_claims_of(workload: Workload, snapshot: Snapshot, most: int) -> Snapshot:
-    """Return `snapshot` with the claims that are created with the pods of a template, those of `most` pods at most.
+    """Return `snapshot` with the claims that are created with the pods of a template, for at most `most` pods.
 
     Raises:
         InvalidInput: a claim is malformed.

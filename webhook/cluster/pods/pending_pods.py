@@ -50,8 +50,8 @@ class PendingPod:
 
     `content` is the JSON of what a scheduler reads of it, without its name, so pods of one template have equal ones, or
     empty if there is too much of it. `created` is its creationTimestamp, `priority` the value that the API server's
-    Priority plugin sets. `is_waiting`: its scheduler will look for a node soon: it has no scheduling gates, is not
-    being deleted, and has not been found unschedulable, except for want of other pods of its gang. `nominated` is the
+    Priority plugin sets. `is_waiting` is true if its scheduler will soon look for a node: it has no scheduling gates,
+    is not being deleted, and is not unschedulable, unless only other pods of its gang are missing. `nominated` is the
     pod on its nominated node.
     """
 

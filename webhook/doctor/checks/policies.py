@@ -44,7 +44,7 @@ def policy(cluster: Cluster) -> Iterator[Finding]:
     in_shadow = [each for each in cluster.policies if each.spec.mode == "shadow"]
     for each in in_shadow:
         place = f"{cluster.place_of(each)}: spec.mode"
-        yield info(place, "shadow: no pod is changed or denied", "set mode: enforce when it is to be")
+        yield info(place, "shadow: no pod is changed or denied", "set mode: enforce to apply the policy")
     is_known = given is not None or stored is not None or cluster.policy in (*cluster.accepted, cluster.in_force)
     if not (in_shadow or is_known) and cluster.configuration and cluster.mark != cluster.policy.identity:
         what = "not found in a workload, so all checks judge by the built-in policy"

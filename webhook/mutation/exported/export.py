@@ -46,7 +46,7 @@ LEFT_TO_WEBHOOK = (
     "under maxCardsPerPod, pods that request shares of several cards of KAI",
     "a gpu-memory of more than 8Pi that is no whole number of bytes",
 )
-"""What no exported policy covers."""
+"""The features that no exported policy covers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ class Count:
 
     @classmethod
     def unknown(cls, reason: str) -> "Count":
-        """Return the count of pods that cannot be counted, for this reason."""
+        """Return a count whose value is unknown for this reason."""
         return cls(0, {}, None, None, reason)
 
     @property

@@ -35,8 +35,8 @@ class PreFilterResult:
     """The result of a pre-filter.
 
     `node_names` are the only candidates. None means all nodes. `reason` is why the plugin rejects all nodes. Empty
-    means that it does not. `is_transient`: the rejection can disappear without a change of a node, such as when a claim
-    is bound. `is_summary`: it is what the scheduler writes, and the filters have the reasons of each node.
+    means that it does not. `is_transient` is true if the rejection can end without a change of a node, such as when a
+    claim is bound. `is_summary` is true if the scheduler prints `reason`, and the filters have the reason of each node.
     """
 
     node_names: frozenset[str] | None = None
@@ -46,7 +46,7 @@ class PreFilterResult:
 
 
 class Scope(IntEnum):
-    """What a result for one node depends on, beside the pending pod; scores before their normalization."""
+    """The inputs of a result for one node, in addition to the pending pod. A score is that before normalization."""
 
     FACTS = 0
     """The facts of nodes and of objects other than pods."""

@@ -190,7 +190,7 @@ class Placement:
         return cls("Unknown", None, 0, 0, message, is_final=is_final)
 
     def on(self, node: str | None, reserved_pods: int) -> "Placement":
-        """Return the placement on another of its best nodes, beside so many pods that wait before it."""
+        """Return the same placement on another of its best nodes, after `reserved_pods` that wait before it."""
         return Placement(
             self.verdict,
             node,

@@ -15,7 +15,7 @@ from webhook.placement.framework.volume_claims import WaitingClaims, enough_capa
 
 
 class _Use(NamedTuple):
-    """What claims of one StorageClass request, and of how much, on each node; `counts` are the nodes where they do."""
+    """The requests of claims of one StorageClass and the capacity, by node. `counts` marks nodes with such claims."""
 
     counts: Mask
     requested: Column

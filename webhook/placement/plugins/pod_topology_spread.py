@@ -137,7 +137,7 @@ class _DomainCounter:
         return skewed
 
     def weighted(self, constraint: SpreadConstraint, rows: Rows) -> NDArray[np.float64]:
-        """Return the weighted number of selected pods in the domain of each of `rows`, or 0 for a node without the label."""
+        """Return the weighted number of selected pods in the domain of each of `rows`, or 0 without the label."""
         codes, size = self._nodes.labels.domains(constraint.topology_key)
         here = codes[rows]
         on_nodes = self._on_nodes(constraint.selector)

@@ -112,7 +112,7 @@ class FactRanking:
 
 
 class _Own(NamedTuple):
-    """Whether a node passes the filters that depend on its own pods, and its score by them."""
+    """The result of a node for the filters and scores that depend on its own pods."""
 
     passes: bool
     score: float

@@ -56,7 +56,7 @@ class _OfPolicy:
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of equal pods: the policy's result, the last placement, and the last verdict as it is rendered."""
+    """The results kept for equal pods: that of the policy, the last placement, and the last rendered verdict."""
 
     result: PolicyResult
     rules_key: RulesKey | None = None

@@ -122,7 +122,7 @@ class Policies:
             try:
                 follower(policy)
             except Exception:
-                self._log.exception("what follows the policy failed", policy=policy.identity)
+                self._log.exception("a follower of the policy failed", policy=policy.identity)
 
     def _warn_of_conflicts(self) -> None:
         for warning in self._set.conflicts().values():

@@ -223,7 +223,7 @@ class Dispatcher:
 
         Raises:
             OverdueError: the client timed out while the work waited.
-            QueueFullError: too many requests of its address wait, and others have had less work.
+            QueueFullError: too many requests of its address wait, and the others have used less time.
         """
         job = Job(work, timeouts, asyncio.get_running_loop().create_future(), connection)
         connection.stage = Stage.QUEUED

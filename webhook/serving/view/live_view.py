@@ -1,4 +1,4 @@
-"""The live view of the server, and what follows it: predictions, pods that wait, missed pods."""
+"""The live view of the server, and its followers: predictions, pods that wait, missed pods."""
 
 import gc
 import os
@@ -39,9 +39,10 @@ def live_view(
 ) -> LiveCluster:
     """Return a live view of the cluster of `source` that keeps within the maximum age of the policy in force.
 
-    Pods are compared with `predictions`. The pods of `waiting` are placed in the background. Missed pods are those of
-    `webhook_configuration`, which `timeout` follows, and of the policies that come from `followed`. `note_bound` is
-    called with each pod that is bound, and the generation of the first snapshot that shows it.
+    Bound pods are compared with `predictions`. The pods of `waiting` are placed in the background. Pods that
+    `webhook_configuration` selects and `policies` would change count as missed, once `followed` has loaded its
+    policies. `timeout` is updated from the same configuration. `note_bound` is called with each pod that is bound, and
+    the generation of the first snapshot that shows it.
     """
     recorder = PredictionRecorder(predictions, metrics, time.time)
 

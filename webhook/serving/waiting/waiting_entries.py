@@ -51,7 +51,7 @@ class Entry:
         return PodKind(self.namespace, self.order.minus_priority, self.digest)
 
     def see(self, pending: PendingPod) -> bool:
-        """Take over the state of the pod in the cluster; return whether it is another one to a scheduler."""
+        """Take over the state of the pod in the cluster. Return whether a scheduler would see another pod."""
         before, self.digest = self.digest, content_digest(pending.content)
         self.pod, self.pending = None, pending
         self.order = QueueOrder(-pending.priority, pending.created, self.order.number)

@@ -133,7 +133,7 @@ def _scoring(policies: Policies, profiles: Mapping[str, Profile], metrics: Metri
 
 
 def _check_clients(view: frozenset[str], options: Mapping[str, Any]) -> None:
-    """Check that there can be an extender, if there is to be one, and warn if every client of the CA may call."""
+    """Check the options of the extender, and warn if every client of the CA may call."""
     client_ca = options["client_ca"]
     if client_ca is not None and not options["client_names"]:
         # A CA of the cluster signs for its users, too.
