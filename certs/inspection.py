@@ -26,7 +26,7 @@ FILES = (CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY)
 
 @dataclass(frozen=True, slots=True)
 class Artifacts:
-    """The content of the four files of a directory or Secret; None for a missing file."""
+    """The content of the four files of a directory or Secret, or None for a missing file."""
 
     ca_certificate: bytes | None = None
     ca_key: bytes | None = None
@@ -135,7 +135,7 @@ def _is_issued_by(certificate: x509.Certificate, ca: x509.Certificate) -> bool:
 
 
 def unfit_for_server(certificate: x509.Certificate) -> str | None:
-    """Return the reason why no API server trusts a server with `certificate`, under any CA; None if there is none."""
+    """Return why no API server trusts a server with `certificate`, under any CA, or None if there is no reason."""
     names = names_of(certificate)
     if not (names.dns_names or names.ip_addresses):
         return "it has no subject alternative name, and the common name is not looked at"
@@ -195,8 +195,8 @@ class KeyMaterial:
     """The usable content of a Secret.
 
     `cas` are those of ca.crt that have not expired. `signer` is the one of them whose key is in ca.key. `issuer` is the
-    one that the certificate in tls.crt leads to, None unless that pair has no problem. `pair` is the inspection of the
-    files with `cas` alone.
+    one that the certificate in tls.crt leads to, or None unless that pair has no problem. `pair` is the inspection of
+    the files with only `cas`.
     """
 
     cas: Certificates
@@ -238,7 +238,7 @@ def unexpired(certificates: Iterable[x509.Certificate], now: datetime) -> Certif
 
 
 def expires_soon(certificate: x509.Certificate, now: datetime, least_left: timedelta | None = None) -> bool:
-    """Return whether less than `least_left` is left; None: than `least_time_left`."""
+    """Return whether less than `least_left` is left. None stands for `least_time_left`."""
     end = certificate.not_valid_after_utc
     return end - now < (least_time_left(certificate.not_valid_before_utc, end) if least_left is None else least_left)
 

@@ -71,7 +71,7 @@ def server_names(
 
 
 def names_of(certificate: x509.Certificate) -> ServerNames:
-    """Return the subject alternative names of `certificate`; empty if it has none."""
+    """Return the subject alternative names of `certificate`, or none if it has none."""
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:

@@ -98,9 +98,9 @@ class Rules:
 class Observed:
     """The Secret and the webhook configurations, as read from the API server.
 
-    `artifacts` is the content of the Secret, empty if there is none. `bundles` has the readable certificates of the
-    caBundle of each webhook. `trusted_for` is the time for which every caBundle has had a CA, without interruption;
-    a CA that one lacks is not in it. `unchanged_for` is the time since the last change of the Secret.
+    `artifacts` is the content of the Secret, or empty if there is none. `bundles` has the readable certificates of the
+    caBundle of each webhook. `trusted_for` is the time for which every caBundle has had a CA, without interruption; a
+    CA that one lacks is not in it. `unchanged_for` is the time since the last change of the Secret.
     """
 
     artifacts: Artifacts
@@ -114,8 +114,8 @@ class Observed:
 class Step:
     """The next action, with its reasons, to be carried out after `wait`; for KEEP, the time until a certificate is due.
 
-    `ca_bundle` are the CAs for each caBundle from now on, before the action; empty: no CA is known, or a command is
-    planned. Only the action REFUSE has `obstacles`.
+    `ca_bundle` are the CAs for each caBundle from now on, before the action. Empty means that no CA is known, or a
+    command is planned. Only the action REFUSE has `obstacles`.
     """
 
     action: Action
@@ -144,7 +144,7 @@ def plan_at_once(
     replacing: bool = False,
     ca_key_kept: bool = True,
 ) -> Step:
-    """Return the action after which the files serve `names` (None: their present names) now and for some time.
+    """Return the action after which the files serve `names` (None means their present names) now and for some time.
 
     `replacing` requests new files in any case. `ca_key_kept`: the place keeps the key of its CA, as a directory does
     and a Secret of `certs register` does not. Without the key, a due certificate is replaced together with its CA.
@@ -231,7 +231,7 @@ def _reasons_for_a_certificate(keys: KeyMaterial, seen: Observed, rules: Rules, 
 
 
 def _trust_wait(signer: x509.Certificate, seen: Observed, rules: Rules) -> timedelta:
-    """Return the time until API servers trust `signer`; none without webhooks, because then no API server calls."""
+    """Return the time until API servers trust `signer`. It is zero without webhooks: then no API server calls."""
     if not seen.bundles:
         return _NOW
     return max(rules.trust_wait - (seen.trusted_for or {}).get(signer, _NOW), _NOW)

@@ -57,7 +57,7 @@ class Endpoint(Address):
 def manifest(target: Target, webhook_rules: WebhookRules | None = None) -> JsonObject:
     """Return the configuration to create in a new cluster: the one of `deploy/base`, without caBundle.
 
-    The webhooks are called for the objects of `webhook_rules`; None: for those of the built-in policy.
+    The webhooks are called for the objects of `webhook_rules`. None means those of the built-in policy.
     """
     text = files("certs").joinpath(MANIFEST).read_bytes()
     configuration = parse(text, MANIFEST)[0].content
@@ -84,7 +84,7 @@ def with_ca_bundle(configuration: JsonObject, bundle: bytes) -> JsonObject:
 
 
 def ca_bundles(configuration: JsonObject) -> list[bytes]:
-    """Return the caBundle of each webhook of `configuration`; empty for a webhook without one."""
+    """Return the caBundle of each webhook of `configuration`. It is empty for a webhook without one."""
     bundles: list[bytes] = []
     for webhook in configuration.get("webhooks") or ():
         try:
@@ -150,7 +150,7 @@ def ca_bundle_patch(
     added: Iterable[JsonObject] = (),
     changes: Iterable[JsonObject] = (),
 ) -> list[JsonObject]:
-    """Return the RFC 6902 operations that set `bundle` (and `url`, if any) in each webhook; none if nothing changes.
+    """Return the RFC 6902 operations that set `bundle` (and `url`, if any) in each webhook, or none if nothing changes.
 
     The webhooks `added` are appended, with the same, and the operations `changes` follow.
     They include the resourceVersion that was read, so that a concurrent change leads to a 409 and is not overwritten.
@@ -177,7 +177,7 @@ def ca_bundle_patch(
 def mending_patch(
     configuration: JsonObject, wanted: Collection[x509.Certificate], added: Collection[JsonObject] = ()
 ) -> list[JsonObject]:
-    """Return the RFC 6902 operations after which each caBundle has `wanted` and nothing else; none if they have.
+    """Return the RFC 6902 operations after which each caBundle has `wanted` and nothing else, or none if they have.
 
     The order does not count, so that two controllers do not change each other's. The webhooks `added` are appended.
     """
@@ -202,13 +202,13 @@ def check_not_injected(configuration: JsonObject) -> None:
 
 
 def injected_by(configuration: JsonObject) -> str | None:
-    """Return the annotation by which cert-manager keeps the caBundle of a configuration; None if it does not."""
+    """Return the annotation by which cert-manager keeps the caBundle of a configuration, or None if it does not."""
     annotations = field(configuration, "metadata", "annotations") or {}
     return next((key for key in INJECTED_BY_CERT_MANAGER if key in annotations), None)
 
 
 def endpoint_of(configuration: JsonObject, webhook: JsonObject | None = None) -> Endpoint:
-    """Return the endpoint at which the API server calls `webhook` of `configuration`; None: its first one.
+    """Return the endpoint at which the API server calls `webhook` of `configuration`. None means its first one.
 
     Source: k8s.io/apiserver/pkg/util/webhook/client.go HookClient
 

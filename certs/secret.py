@@ -78,13 +78,13 @@ def check_owned(secret: JsonObject, place: str) -> None:
 
 
 def requested_rotation(secret: JsonObject | None) -> Request | None:
-    """Return the rotation that is requested by the annotation; None for none, or for a value that is none."""
+    """Return the rotation that the annotation requests, or None if it requests none or its value is invalid."""
     value = (field(secret or {}, "metadata", "annotations") or {}).get(REQUEST_ANNOTATION)
     return Request(value) if value in set(Request) else None
 
 
 def recorded_settings(secret: JsonObject | None) -> JsonObject:
-    """Return the recorded fields of the webhook configuration by webhook; empty without any that can be read."""
+    """Return the recorded fields of the webhook configuration by webhook, or none if they cannot be read."""
     text = (field(secret or {}, "metadata", "annotations") or {}).get(SETTINGS_ANNOTATION)
     try:
         found = orjson.loads(text or "{}")
@@ -99,7 +99,7 @@ def settings_patch(secret: JsonObject, settings: JsonObject) -> JsonObject:
 
 
 def version_of(secret: JsonObject | None) -> str:
-    """Return a text that changes with each write to the Secret; empty if there is none."""
+    """Return a text that changes with each write to the Secret, or an empty string if there is none."""
     metadata = field(secret or {}, "metadata") or {}
     return f"{metadata.get('uid', '')}/{metadata.get('resourceVersion', '')}" if metadata else ""
 

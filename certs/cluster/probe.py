@@ -30,7 +30,7 @@ class Outcome(Enum):
 class Called:
     """The outcome of a TLS handshake at `address`.
 
-    `certificate` is the one that the server sends, None if it is not reachable, or was not asked for it.
+    `certificate` is the one that the server sends, or None if it is not reachable or was not asked.
     """
 
     address: str
@@ -59,7 +59,7 @@ def probe(endpoint: Endpoint, ca_bundle: bytes) -> Called:
 
 
 def call_webhooks(configuration: JsonObject, at: str | None = None) -> list[Called | None]:
-    """Return the result for each webhook of `configuration`; None for one without a service or a valid url.
+    """Return the result for each webhook of `configuration`, or None for one without a service or a valid url.
 
     `at` is the HOST:PORT to connect to in place of that of the webhook.
 
@@ -87,7 +87,7 @@ def call_webhooks(configuration: JsonObject, at: str | None = None) -> list[Call
 
 
 def _served_certificate(endpoint: Endpoint) -> x509.Certificate | None:
-    """Return the certificate that the server at `endpoint` sends, verified or not; None if it sends none."""
+    """Return the certificate that the server at `endpoint` sends, verified or not, or None if it sends none."""
     try:
         with _session(endpoint, _unverified) as session:
             sent = session.getpeercert(binary_form=True)

@@ -41,11 +41,12 @@ _PAUSE_SECONDS = 1.0
 class Registration:
     """The certificates to register and how.
 
-    `artifacts` None: the content of the Secret while it is valid, otherwise newly issued certificates. `names` are the
-    names of a newly issued certificate; None: those of the Service, or the host of the url. `force` replaces the
-    certificates in any case and takes over ownership of the Secret. `secret_first` writes the Secret before the probe
-    if it is missing or its certificate is not trusted. `webhook_rules` are the objects that the webhooks are called
-    for; None: an existing configuration keeps its rules. `only_ca_bundle` changes nothing else in it.
+    If `artifacts` is None, the content of the Secret is used while it is valid, or new certificates are issued. `names`
+    are the names of a newly issued certificate. None means those of the Service, or the host of the url. `force`
+    replaces the certificates in any case and takes over ownership of the Secret. `secret_first` writes the Secret
+    before the probe if it is missing or its certificate is not trusted. `webhook_rules` are the objects that the
+    webhooks are called for. If it is None, an existing configuration keeps its rules. `only_ca_bundle` changes nothing
+    else in it.
 
     The probe is repeated for `wait_seconds`, at `endpoint` in place of that of the webhook. With `require_probe`, a
     server that is not reachable is an error.

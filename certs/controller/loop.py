@@ -83,11 +83,11 @@ class Controller:
         self._log = structlog.get_logger()
 
     def unready_reason(self) -> str:
-        """Return why the certificates may not be kept in order; empty if they are."""
+        """Return why the certificates may not be kept in order, or an empty string if they are."""
         return self._failure or next(iter(self._watch_failures.values()), "")
 
     def note(self) -> str:
-        """Return what the controller waits for; empty for nothing."""
+        """Return what the controller waits for, or an empty string if it waits for nothing."""
         return self._waits_for
 
     async def run(

@@ -46,9 +46,9 @@ class Options:
 
     `target` has the Secret and the address of the webhook. `configurations` are the names of the webhook configurations
     whose caBundles are maintained. `creates`: the first one is created once the server is trusted, for the objects of
-    `webhook_rules` (None: those of the built-in policy), and gets the webhooks that it lacks. `probe_at` is the
-    HOST:PORT to probe in place of that of the webhook. `instance` is the name of this controller,
-    unique among those of one Secret.
+    `webhook_rules` (None means those of the built-in policy), and gets the webhooks that it lacks. `probe_at` is the
+    HOST:PORT to probe in place of that of the webhook. `instance` is the name of this controller, unique among those of
+    one Secret.
     """
 
     target: Target

@@ -101,7 +101,7 @@ class TestIntact:
 
     def test_records_that_went_to_standard_error_are_noted(self) -> None:
         later = chain_lines([make_record(20)], previous=digest(TEN[3]), first_sequence=7)
-        reported = "2 records before it could not be written here; standard error has what it took"
+        reported = "2 records before it could not be written here; standard error may have them"
         assert check(TEN[:4] + later).notes == [f"a:5: {reported}", NO_HEAD]
         assert check(TEN[:4], later).notes == [f"b:1: {reported}", NO_HEAD]
 

@@ -91,7 +91,7 @@ class TestAfterAFullDisk:
         assert [each["sequence"] for each in log.lines()] == [1, 4]
         assert (last["time"], last["replica"], last["outcome"]) == (at(60), "webhook-0", "Error")
         assert last["omitted"] == {"reason": "unwritable", "records": 2, "before": 4, "namespaces": {}}
-        note = f"{log.path}:2: 2 records before it could not be written here; standard error has what it took"
+        note = f"{log.path}:2: 2 records before it could not be written here; standard error may have them"
         assert (log.verify().faults, log.verify().notes) == ([], [note])
 
     def test_no_number_is_given_twice(self, log: Log) -> None:
@@ -140,7 +140,7 @@ class TestAfterAFullDisk:
         listed, counted = run_here("audit", "list", log.path), run_here("audit", "summary", log.path)
         shown = run_here("audit", "show", "00000004", log.path)
 
-        text = "2 records before number 4 could not be written here; standard error has what it took"
+        text = "2 records before number 4 could not be written here; standard error may have them"
         assert [line.split()[1] for line in listed.output.splitlines()] == ["OUTCOME", "Patched", "Omitted"]
         assert "00000004 2 records before number 4" in " ".join(listed.output.split())
         assert text in shown.output

@@ -303,7 +303,7 @@ class TestStaged:
         verification = log.verify()
         assert (verification.faults, verification.records) == ([], 2)
         assert verification.notes == [
-            f"{log.path}:2: 2 records before it could not be written here; standard error has what it took"
+            f"{log.path}:2: 2 records before it could not be written here; standard error may have them"
         ]
 
 
@@ -330,7 +330,7 @@ class TestTrouble:
         verification = log.verify()
         assert (verification.faults, verification.records) == ([], 6)
         assert verification.notes == [
-            f"{log.path}:6: 3 records before it could not be written here; standard error has what it took"
+            f"{log.path}:6: 3 records before it could not be written here; standard error may have them"
         ]
 
     def test_a_restart_on_a_full_disk_hides_no_record(self, log: Log) -> None:
@@ -338,7 +338,7 @@ class TestTrouble:
         command = [sys.executable, "-m", "tests.audit.full_disk", str(log.path), str(5 * LINE_BYTES + LINE_BYTES // 2)]
         subprocess.run([*command, "ends"], cwd=Path(__file__).parents[2], capture_output=True, check=True)
         assert (log.verify().faults, log.verify().records) == ([], 5)
-        after = f"head: 3 records after {log.path}:5 could not be written; standard error has what it took"
+        after = f"head: 3 records after {log.path}:5 could not be written; standard error may have them"
         assert log.verify().notes == [after]
 
         with capture_logs() as logs:
@@ -347,7 +347,7 @@ class TestTrouble:
             ("audit records went to standard error before this start", 3)
         ]
         assert [orjson.loads(line)["sequence"] for line in log.lines()] == [1, 2, 3, 4, 5, 9]
-        before = f"{log.path}:6: 3 records before it could not be written here; standard error has what it took"
+        before = f"{log.path}:6: 3 records before it could not be written here; standard error may have them"
         assert (log.verify().faults, log.verify().notes) == ([], [before])
         log.write(10)
         assert orjson.loads(log.lines()[-1])["sequence"] == 10

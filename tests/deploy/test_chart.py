@@ -262,7 +262,7 @@ def test_policies_that_select_by_labels_need_the_live_view(helm: Helm, selector:
     refused = helm.template(listed(BY_NAME, selector), check=False)
 
     assert 'policy.items[2].spec.namespaceSelector: Invalid value: "team"' in refused
-    assert "set liveView=true, or select by kubernetes.io/metadata.name alone" in refused
+    assert "set liveView=true, or select only by kubernetes.io/metadata.name" in refused
 
 
 @pytest.mark.parametrize("selectors", [[BY_NAME, {}], []])

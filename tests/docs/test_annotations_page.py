@@ -17,7 +17,7 @@ def rules_by_annotation() -> dict[str, str]:
     """Return the rule that the page names for each annotation; a row without a rule continues the one before."""
     found: dict[str, str] = {}
     rule = ""
-    for row in rows(PAGE, "What becomes of them"):
+    for row in rows(PAGE, "Injected fields"):
         rule = span_of(row[0]) or rule
         found |= dict.fromkeys(spans_of(row[1]), rule)
     return found

@@ -144,7 +144,7 @@ def test_failing_follower_does_not_interrupt_the_watch(tmp_path: Path) -> None:
     script = (page([], "4"), events(("ADDED", bound), lasting_seconds=60))
     faults, lines = faults_and_log(tmp_path, PODS, *script, until_seen=seen, cache=cache, faults=follower)
     assert faults == len(lines) > 1
-    assert set(lines) == {"what follows the feed failed"}
+    assert set(lines) == {"a follower of the view failed"}
 
 
 def test_each_time_that_the_view_cannot_be_renewed_is_one_fault() -> None:

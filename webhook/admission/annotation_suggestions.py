@@ -84,7 +84,7 @@ def _wanted(
 ) -> list[dict[str, str]]:
     """Return the sets of annotations to try, the best first.
 
-    They are a workload type alone if the pod has none, then the product that is probably meant, then the node's.
+    They are only a workload type if the pod has none, then the product that is probably meant, then the node's.
     """
     keys = policy.keys
     wanted = _annotations(remedy, snapshot.nodes[snapshot.rows[remedy.node]].node, content, policy)
@@ -104,7 +104,7 @@ def _wanted(
 def _proven(
     wanted: Mapping[str, str], content: PodContent, policy: Policy, place: Place, expired: Expired
 ) -> str | None:
-    """Return the suggestion of the `wanted` annotations; None if they do not make the pod fit."""
+    """Return the suggestion of the `wanted` annotations, or None if they do not make the pod fit."""
     result = evaluate(content.with_annotations({**_own(content), **wanted}), policy, expired)
     if not isinstance(result, Mutated) or (waiting := result.waiting) is None:
         return None
@@ -129,7 +129,7 @@ def _own(content: PodContent) -> Mapping[str, str]:
 
 
 def _annotations(remedy: Remedy, node: Node, content: PodContent, policy: Policy) -> dict[str, str] | None:
-    """Return the annotations that select `node`; None if the remedy is about something that no annotation states."""
+    """Return the annotations that select `node`, or None if the remedy is about something that no annotation states."""
     current, keys = _current(content), policy.keys
     values = dict(_values(node, _accelerator(content, policy), policy))
     if remedy.keys is None or not remedy.keys <= {policy.node_usage_key, *values}:

@@ -23,8 +23,8 @@ class ClusterView:
     """The view of the cluster that admissions use, and the scorer that predicts on it.
 
     Without a scorer it only provides the annotations of namespaces. `stale_reason` is the reason not to predict from
-    it, such as its age; empty: it is current. The annotations of namespaces are read from a stale view, too.
-    `assumed` are the pods that wait; None: there are none. `reserves` states whether room can be reserved for
+    it, such as its age. Empty means that it is current. The annotations of namespaces are read from a stale view, too.
+    `assumed` are the pods that wait. None means that there are none. `reserves` states whether room can be reserved for
     another pod of a namespace; any thread may call it. `profiles` are those of a KubeSchedulerConfiguration by
     schedulerName.
     """
@@ -45,7 +45,7 @@ def scheduler_for(
 ) -> BackendSchedulers:
     """Return the schedulers that predict at admission as `policy` configures it.
 
-    `profiles`, by schedulerName, have precedence over the policy. The caches have `cache_bytes` together.
+    `profiles`, by schedulerName, have precedence over the policy. The caches share `cache_bytes`.
     """
     templates = template_nodes(policy.spec.node_templates)
     own_bytes = cache_bytes // (MOST_SCHEDULERS + len(profiles))

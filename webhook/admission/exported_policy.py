@@ -15,7 +15,7 @@ def exported_policy(
 ) -> Exported:
     """Return the objects for the release 1.`minor`, for the pods that are sent to the webhook in `namespace`.
 
-    `configuration` is its MutatingWebhookConfiguration; None: the selectors are those of `deploy/base`.
+    `configuration` is its MutatingWebhookConfiguration. None means that the selectors are those of `deploy/base`.
 
     Raises:
         InvalidInput: a selector or condition of the configuration is malformed.
@@ -29,7 +29,7 @@ def exported_policy(
 
 
 def identity_of(content: JsonObject) -> str:
-    """Return name and revision of the policy of an exported object; empty if it has none."""
+    """Return name and revision of the policy of an exported object, each empty if it has none."""
     return str(field(content, "metadata", "annotations", IDENTITY) or "")
 
 

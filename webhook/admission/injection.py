@@ -152,7 +152,7 @@ def _without_workload(
 
 
 def _gang(batch: BatchScheduling, is_whole: bool) -> GangRequest | None:
-    """Return the gang that is requested; None without a name and a size."""
+    """Return the gang that is requested, or None unless both its name and its size are given."""
     request = batch.request
     if request.gang_size is None and request.gang is None:
         return None
@@ -160,7 +160,7 @@ def _gang(batch: BatchScheduling, is_whole: bool) -> GangRequest | None:
 
 
 def inject(content: PodContent, policy: Policy) -> RulesResult:
-    """Return what the rules of `policy` make of the pod in `content`, without a cache.
+    """Return the result of the rules of `policy` for the pod in `content`, without a cache.
 
     Raises:
         InvalidInput: the pod cannot be read as a Pod.

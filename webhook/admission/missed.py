@@ -43,8 +43,8 @@ class Owner(NamedTuple):
 class MissedPod:
     """A missed pod, and the `policy` that it lacks.
 
-    `created` is its creation time in RFC 3339, empty if it is not known. `rules` are the rules that would change the
-    pod. `denial` is the message if the policy denies the pod; empty if it does not.
+    `created` is its creation time in RFC 3339, or empty if it is not known. `rules` are the rules that would change the
+    pod. `denial` is the message if the policy denies the pod, or empty if it does not.
     """
 
     namespace: str
@@ -123,7 +123,7 @@ def created_on_node(pod: JsonObject) -> bool:
 def missed_pod(
     pod: JsonObject, policies: PolicySet, selection: Selection, scopes: Mapping[str, Scope]
 ) -> MissedPod | None:
-    """Return `pod`, a raw API object, if it was missed; None if it has the mark, or is none that the policy changes.
+    """Return `pod`, a raw API object, if it was missed, or None if it has the mark, or is none that the policy changes.
 
     `scopes` are the known namespaces.
     """
@@ -153,7 +153,7 @@ def missed_pod(
 
 
 def owner_of(pod: JsonObject) -> Owner | None:
-    """Return the controller of `pod`, None without one.
+    """Return the controller of `pod`, or None if there is none.
 
     A ReplicaSet with the name of a Deployment and the hash of its template belongs to that Deployment.
     Source: k8s.io/kubernetes/pkg/controller/deployment/sync.go, getNewReplicaSet

@@ -44,7 +44,7 @@ class Mutated:
         self.is_final = True
         """Whether an equal pod has the same signature: the deadline did not stop the reading."""
         self.like: PodSignature | None = None
-        """The signature of a pod with the same injection, which differs in containers and volumes alone."""
+        """The signature of a pod with the same injection, which differs only in containers and volumes."""
         self._signature: PodSignature | str | None = None
         self._waiting: tuple[bytes, WaitingPod] | None = None
         self._qos_class: QosClass | None = None
@@ -83,7 +83,7 @@ class Mutated:
 
     @property
     def qos_class(self) -> QosClass | None:
-        """Return the QoS class of the mutated pod; None if its resources are malformed."""
+        """Return the QoS class of the mutated pod, or None if its resources are malformed."""
         if self._qos_class is None:
             self._qos_class = qos_class(self.pod)
         return self._qos_class

@@ -102,7 +102,7 @@ def policy_for(request: AdmissionRequest, policies: PolicySet, cluster: ClusterV
 
 
 def not_a_pod_creation(request: AdmissionRequest) -> str | None:
-    """Return the reason to bypass `request` without reading its object; None for the creation of a pod."""
+    """Return the reason to bypass `request` without reading its object, or None for the creation of a pod."""
     if request.operation != "CREATE":
         return f"operation {request.operation}"
     if request.subresource:
@@ -209,7 +209,7 @@ def cluster_warnings(
     cluster: ClusterView | None,
     in_object: tuple[Sequence[BatchNames], GangDemand | None] | None = None,
 ) -> tuple[str, ...]:
-    """Return the warnings about names in the pod that the cluster does not have; none without a current view.
+    """Return the warnings about names in the pod that the cluster does not have, or none if there is no current view.
 
     `in_object` are the queues and groups of a pod of an object, and the pods of the object that start together.
     """

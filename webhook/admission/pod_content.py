@@ -28,7 +28,7 @@ class PodContent:
 
     @property
     def data(self) -> bytes | None:
-        """Return all that the verdict depends on, which pods of one template share; None if the pod is malformed."""
+        """Return all that the verdict depends on, which pods of one template share, or None if the pod is malformed."""
         template = self._request.template
         return template if template is None or not self.defaults else _with_defaults(template, self.defaults)
 
@@ -57,7 +57,7 @@ class PodContent:
         return self._request.identity
 
     def with_annotations(self, annotations: Mapping[str, str]) -> "PodContent":
-        """Return the content of the same pod with these annotations alone."""
+        """Return the content of the same pod with only these annotations."""
         pod = self._request.object or {}
         pod = {**pod, "metadata": {**pod["metadata"], "annotations": annotations}}
         return PodContent(self._request.with_object(pod), self.defaults)

@@ -34,7 +34,7 @@ _OWNER = ("apiVersion", "kind", "name", "uid", "controller")
 class RecordedPod(NamedTuple):
     """A pod as it was recorded.
 
-    `scope` is its namespace at its admission, None if that was not known; `groups` are those of the user.
+    `scope` is its namespace at its admission, or None if that was not known; `groups` are those of the user.
     """
 
     pod: JsonObject

@@ -79,7 +79,7 @@ class Selection:
 
 
 def selection_of_configuration(configuration: JsonObject) -> Selection | None:
-    """Return the pods that are sent to the webhook for pods of a MutatingWebhookConfiguration; None if it has none.
+    """Return the pods that are sent to the webhook for pods of a MutatingWebhookConfiguration, or None if it has none.
 
     Raises:
         InvalidInput: a selector or a condition is malformed.
@@ -93,7 +93,7 @@ def selection_of_configuration(configuration: JsonObject) -> Selection | None:
 
 
 def webhook_for_pods(configuration: JsonObject) -> JsonObject | None:
-    """Return the entry for pods of a MutatingWebhookConfiguration; None if it has none."""
+    """Return the entry for pods of a MutatingWebhookConfiguration, or None if it has none."""
     webhooks = configuration.get("webhooks")
     found = webhooks if isinstance(webhooks, list) else []
     return next((each for each in found if isinstance(each, dict) and each.get("name") == PODS), None)

@@ -31,7 +31,7 @@ class _Allowed:
 
     @property
     def operations(self) -> list[JsonObject]:
-        """Return the RFC 6902 operations that turn the request's object into `pod`; none for one that complies."""
+        """Return the RFC 6902 operations that turn the request's object into `pod`, or none for one that complies."""
         return self.mutated.injection.operations
 
 
@@ -82,7 +82,7 @@ ObjectVerdict = Advised | Bypassed | Denied
 
 
 def placement_of(verdict: Verdict | ObjectVerdict) -> Placement | None:
-    """Return the placement in `verdict`; None if nothing was placed."""
+    """Return the placement in `verdict`, or None if nothing was placed."""
     if isinstance(verdict, Denied):
         return verdict.placement if isinstance(verdict, DeniedPlacement) else None
     return verdict.placement

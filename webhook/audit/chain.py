@@ -1,9 +1,9 @@
 """Verify that the records of audit files are complete, unaltered and in order.
 
 Each record holds its own hash and the hash of the record before it. A record that is altered, removed or moved breaks
-the chain. A chain alone does not show that records were cut off at its end. Chain heads show that: one that was noted
-elsewhere (`expected_heads`) or the one that the writer keeps beside the file (`kept_heads`). A chain that was rewritten
-as a whole cannot be detected without such a head.
+the chain. A chain by itself does not show that records were cut off at its end. Chain heads show that: one that was
+noted elsewhere (`expected_heads`) or the one that the writer keeps beside the file (`kept_heads`). A chain that was
+rewritten as a whole cannot be detected without such a head.
 
 Each file is read once and split into runs of records that follow one another. Then the runs are joined to chains.
 """
@@ -144,7 +144,7 @@ class _Verifier:
         self._dropped_before: dict[str, str] = {}
 
     def read(self, file: str, lines: Iterable[Entry | InvalidLine]) -> None:
-        """Split the file into runs, and check each record and the breaks that its file alone explains."""
+        """Split the file into runs, and check each record and the breaks that the file by itself explains."""
         # By the hash of the last record. Several grow at once if lines are out of order or replicas share a file.
         growing: dict[str, _Run] = {}
         beginnings: set[str] = set()
@@ -178,7 +178,7 @@ class _Verifier:
         self._report_unreadable(unreadable, are_torn=False)
 
     def connect(self, may_begin_later: set[str] | None) -> list[Chain]:
-        """Return the chains over all files, checked. In these files (None: all) one may begin with a later record."""
+        """Return all chains, checked. Those in `may_begin_later` (None for all files) may begin with a later record."""
         by_head = {run.head: run for run in self.runs}
         successors: dict[_Run, _Run] = {}
         roots: list[list[_Run]] = []
@@ -284,7 +284,7 @@ class _Verifier:
     def _note_missed(self, before: Entry, entry: Entry) -> None:
         """Note the records between two neighbours of a chain that could not be written."""
         if (missed := entry.record.sequence - before.record.sequence - 1) > 0:
-            detail = "before it could not be written here; standard error has what it took"
+            detail = "before it could not be written here; standard error may have them"
             self.notes.append(f"{entry.place}: {count(missed)} {detail}")
 
     def _fault(self, entry: Entry, detail: str) -> None:

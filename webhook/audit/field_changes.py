@@ -25,7 +25,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 class FieldChange(NamedTuple):
-    """A changed field: its JSON pointer, and its values; None: there is none. `is_appended`: `after` is what is new."""
+    """A changed field: its JSON pointer and its values, or None without one. `is_appended`: `after` has new items."""
 
     pointer: str
     before: Any

@@ -80,7 +80,7 @@ class AuditFile:
                 raise InvalidInput([invalid("--audit", str(path), _REMEDIES[error.errno])]) from error
 
     def last_record_head(self) -> ChainHead:
-        """Return the chain head of the last record, in this file or the newest rotated one; 0 if there is none."""
+        """Return the chain head of the last record, in this file or the newest rotated one, or 0 if there is none."""
         for path in (self.path, self.rotated.numbered(1)):
             with suppress(OSError):
                 if last := last_entry(path):
@@ -88,7 +88,7 @@ class AuditFile:
         return ChainHead(0, FIRST)
 
     def kept_head(self) -> ChainHead | None:
-        """Return the head in the head file; None if there is none or it cannot be read."""
+        """Return the head in the head file, or None if there is none or it cannot be read."""
         try:
             return read_head(head_path(self.path))
         except (OSError, ValueError):

@@ -35,7 +35,7 @@ def head_path(path: Path) -> Path:
 
 
 def read_head(path: Path) -> ChainHead | None:
-    """Return the head in the head file at `path`; None if the file is missing or empty.
+    """Return the head in the head file at `path`, or None if the file is missing or empty.
 
     Raises:
         ValueError: the file holds something else.
@@ -48,7 +48,7 @@ def read_head(path: Path) -> ChainHead | None:
 
 
 def parse_head(content: bytes) -> ChainHead | None:
-    """Return the head in the content of a head file; None if it is empty.
+    """Return the head in the content of a head file, or None if it is empty.
 
     Raises:
         ValueError: it is something else.
@@ -64,7 +64,7 @@ def parse_head(content: bytes) -> ChainHead | None:
 def compare(name: str, head: ChainHead, entry: Entry | None, emptied: set[PurePath]) -> FieldError | str | None:
     """Return the fault of the head file `name`, or a note on it, if there is one.
 
-    `entry` is the record of the head's hash, None if no file has it. `emptied` are the files without records.
+    `entry` is the record of the head's hash, or None if no file has it. `emptied` are the files without records.
     """
     if entry is None and (log := PurePath(name.removesuffix(SUFFIX))) in emptied:
         counts = f"is gone or empty, but {name} counts {count(head.sequence)}, the last {head.hash}"
@@ -76,7 +76,7 @@ def compare(name: str, head: ChainHead, entry: Entry | None, emptied: set[PurePa
         return invalid(name, head.sequence, f"altered: {what}; {REMEDY}")
     if not head.missed:
         return None
-    what = "could not be written; standard error has what it took"
+    what = "could not be written; standard error may have them"
     return f"{name}: {count(head.missed)} after {entry.place} {what}"
 
 

@@ -184,7 +184,7 @@ def seal(
 
 
 def stated_hash(line: bytes) -> str:
-    """Return the hash that a line holds for itself; empty if it has none."""
+    """Return the hash that a line holds for itself, or an empty string if it has none."""
     ending = line[-_HASH_ENDING_BYTES:]
     if len(ending) < _HASH_ENDING_BYTES or not (ending.startswith(_HASH_KEY) and ending.endswith(b'"}')):
         return ""
@@ -263,5 +263,5 @@ def before_json(before: JsonObject, truncator: Truncator) -> bytes:
 
 
 def qos_class_json(qos_class: str | None) -> bytes:
-    """Return the JSON of a QoS class; empty if there is none."""
+    """Return the JSON of a QoS class, or nothing if there is none."""
     return b"" if qos_class is None else dump(qos_class)

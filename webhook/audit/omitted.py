@@ -5,7 +5,7 @@ from collections import Counter
 from webhook.audit.record import AuditRecord, Omitted, Outcome
 from webhook.documents.text import cut
 
-# A client can make namespaces up, so only so many are counted by their names.
+# A client can invent namespaces, so only this many are counted by name.
 _MOST_NAMESPACES = 20
 _LONGEST_NAME = 63
 _OTHERS = "…"
@@ -63,4 +63,4 @@ def _stated(omitted: Omitted) -> tuple[Outcome, str]:
         runs = "1 dry run" if records == 1 else f"{records} dry runs"
         return "Bypassed", f"{runs} beyond the share of a namespace: answered, without a record each"
     many = "1 record" if records == 1 else f"{records} records"
-    return "Error", f"{many} before number {omitted.before} could not be written here; standard error has what it took"
+    return "Error", f"{many} before number {omitted.before} could not be written here; standard error may have them"

@@ -37,7 +37,7 @@ def pods_paths(path: Path) -> tuple[Path, Path]:
 
 
 def pods_beside(path: Path) -> tuple[Path, Path]:
-    """Return the same of an audit file or of one of its rotated files."""
+    """Return the older and the current file of pods for an audit file or one of its rotated files."""
     return pods_paths(path.with_suffix("") if path.suffix[1:].isdecimal() else path)
 
 
@@ -82,7 +82,7 @@ class PodFile:
                 self._size_bytes += len(line)
 
     def put(self, content: bytes) -> str:
-        """Return the digest of `content`, which is in the file then; empty if it is too large or cannot be written."""
+        """Return the digest of `content`, which is in the file then, or "" if it is too large or cannot be written."""
         if len(content) > LARGEST_POD_BYTES:
             return ""
         digest = hashlib.sha256(content).hexdigest()
@@ -161,7 +161,7 @@ class PodIndex:
         return digest in self._places
 
     def content(self, digest: str) -> bytes | None:
-        """Return the content of the pod with this digest; None if there is none.
+        """Return the content of the pod with this digest, or None if there is none.
 
         Raises:
             OSError: it cannot be read.
@@ -171,7 +171,7 @@ class PodIndex:
 
 
 def _parsed(line: bytes) -> tuple[str, bytes] | None:
-    """Return the digest and the content of a line; None if it is not a whole one."""
+    """Return the digest and the content of a line, or None if it is not a whole one."""
     digest = line[len(_KEY) : _START - len(_CONTENT)]
     if not (line.startswith(_KEY) and line[:_START].endswith(_CONTENT) and line.endswith(_END)):
         return None

@@ -143,7 +143,7 @@ class FollowedFile:
         return lines
 
     def _is_replaced(self) -> bool:
-        """Return whether another file is at the path; not while there is none."""
+        """Return whether another file is at the path. A missing file is not another one."""
         try:
             return self._path.stat().st_ino != os.fstat(self._file.fileno()).st_ino
         except FileNotFoundError:

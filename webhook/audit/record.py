@@ -189,7 +189,7 @@ class AuditRecord:
     qos_class: str | None = None
     """The QoS class of the admitted pod. A line without it is of an object that was not evaluated as a pod."""
     client: str = ""
-    """The name in the certificate of the client, which was verified; empty if none was required."""
+    """The name in the certificate of the client, which was verified, or empty if none was required."""
     shadow: ShadowEntry | None = None
     """The answer that was not given. A line without it has the decision that was made."""
     pod: str = ""

@@ -35,7 +35,7 @@ def parts_of(pointer: str) -> list[str]:
 
 
 def value_at(value: Any, path: Iterable[str]) -> Any:
-    """Return the value in `value` at the keys and indices of `path`; None if there is none."""
+    """Return the value in `value` at the keys and indices of `path`, or None if there is none."""
     for part in path:
         if isinstance(value, Mapping):
             value = value.get(part)

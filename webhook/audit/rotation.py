@@ -70,7 +70,7 @@ class RotatedFiles:
         return self._path.with_name(f"{self._path.name}.{number}") if number else self._path
 
     def statement(self) -> Rotation | None:
-        """Return the rotation entry of the next record; None if there was no rotation.
+        """Return the rotation entry of the next record, or None if there was no rotation.
 
         Raises:
             OSError: the files cannot be listed or read.

@@ -25,7 +25,7 @@ Lines = Iterator[Entry | InvalidLine]
 class Download:
     """The log that one replica printed, in the file at `path`.
 
-    `problem` states why it was not read to its end; empty if it was.
+    `problem` states why it was not read to its end, or empty if it was.
     """
 
     name: str
@@ -109,7 +109,7 @@ class Sources:
             errors.append(_no_audit_log(name))
 
     def index_pods(self) -> PodIndex | None:
-        """Return the pods that are kept beside the records; None without a file of them.
+        """Return the pods that are kept beside the records, or None if there is no file of them.
 
         Call it after the records were read: a running server writes the pod first, then its record.
 

@@ -52,7 +52,7 @@ class Summary:
     policies: Counter[str] = field(default_factory=Counter)
     """By `NAME@REVISION`."""
     duration_ms: dict[str, float] = field(default_factory=dict)
-    """`p50`, `p90`, `p99` (nearest rank) and `max`; empty without records."""
+    """`p50`, `p90`, `p99` (nearest rank) and `max`, or empty if there are no records."""
     slowest: list[AuditRecord] = field(default_factory=list)
 
     def to_json(self) -> JsonObject:

@@ -37,7 +37,7 @@ DRY_RUN_SHARE_BYTES = 1024 * 1024
 No quota limits them. These are about 1,000 records.
 """
 
-# Only an API server vouches for a namespace; another client can make up as many as it likes.
+# Only an API server verifies that a namespace exists. Another client can invent any number of them.
 _MOST_SHARES = 4096
 
 # The part of an RFC 3339 time up to the tens of minutes.
@@ -144,7 +144,7 @@ class AuditWriter:
         self.flush()
 
     def stage(self, record: AuditRecord | UnsealedRecord) -> None:
-        """Stage the record for the next `flush`, which writes all staged records for little more than the cost of one.
+        """Stage the record for the next `flush`, which writes all staged records at about the cost of one.
 
         A record that is printed is written at once: of several, some could be lost and the others not.
         """
@@ -275,7 +275,7 @@ class AuditWriter:
                 log("old audit files were dropped" if is_due else early, path=self.path, **what)
 
     def _attempt(self, failure: str, action: Callable[[Argument], Done], argument: Argument) -> Done | None:
-        """Return the result of an action on the file; None if it fails, which is logged once until it succeeds."""
+        """Return the result of an action on the file, or None if it fails, which is logged once until it succeeds."""
         try:
             done = action(argument)
         except OSError as error:

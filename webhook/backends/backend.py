@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """The requests of a pod's annotations to a batch scheduler; None if there is no annotation."""
+    """The requests of a pod's annotations to a batch scheduler, or None if there is no annotation."""
 
     queue: str | None = None
     gang: str | None = None
@@ -60,7 +60,7 @@ class Expressed(NamedTuple):
 
 
 class BatchNames(NamedTuple):
-    """The queue and the group that an admitted pod names in the terms of `backend`; empty: it names none.
+    """The queue and the group that an admitted pod names in the terms of `backend`. Empty means that it names none.
 
     `has_owner`: the scheduler may take the queue from an owner of the pod instead. `starts_whole`: it holds the pods of
     a gang until all of them can start; Kueue, until its quota has room for all of them.
@@ -93,11 +93,11 @@ class Backend:
     gang_owners: ClassVar[Sequence[tuple[str, str]]] = ()
     """The API groups and kinds of the controllers whose pods it makes a gang of by itself."""
     profile: ClassVar[str] = ""
-    """The profile that predicts its choice; empty: the one that is chosen for kube-scheduler."""
+    """The profile that predicts its choice. Empty means the profile that is chosen for kube-scheduler."""
     queue_at: ClassVar[Sequence[tuple[str, str]]] = ()
     """The places of the queue of a pod: `labels` or `annotations`, and the key; the first that is set counts."""
     group_at: ClassVar[FieldPath] = ()
-    """The place of the name of a PodGroup that must exist; empty: there is none."""
+    """The place of the name of a PodGroup that must exist. Empty means that there is none."""
     ignores: ClassVar[Sequence[str]] = ()
     """The constraints of a pod that it does not follow, among PREFERRED_NODE_AFFINITY and SPREAD_CONSTRAINTS."""
     terms: ClassVar[Terms] = {}

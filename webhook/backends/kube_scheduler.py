@@ -17,14 +17,14 @@ class Default(Backend):
         "queue": "has no queues",
         "gang": "starts the pods of a gang one by one",
         "gpu_fraction": "cannot share a card",
-        "preemptible": "preempts by spec.priorityClassName alone",
+        "preemptible": "preempts only by spec.priorityClassName",
     }
 
 
 class Coscheduling(Backend):
     """The Coscheduling plugin of kubernetes-sigs/scheduler-plugins: gangs by PodGroup.
 
-    Measured with scheduler-plugins 0.34.7: it reads the group from this label alone.
+    Measured with scheduler-plugins 0.34.7: it reads the group only from this label.
 
     Source: sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1/types.go, PodGroupLabel
     """

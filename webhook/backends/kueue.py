@@ -1,6 +1,6 @@
 """Kueue: admits pods to a queue before the scheduler sees them, beside any scheduler.
 
-Measured with Kueue 0.15.0: it reads the queue and the group of a plain pod from labels alone, and holds the pods of a
+Measured with Kueue 0.15.0: it reads the queue and the group of a plain pod only from labels, and holds the pods of a
 group until all of them exist and fit the quota. A missing LocalQueue is reported on the Workload, not on the pod.
 """
 

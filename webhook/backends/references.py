@@ -15,7 +15,7 @@ class PodReferences:
     products: tuple[str, ...]
     scheduler: str
     tolerated_products: tuple[str, ...] | None = None
-    """The only products whose taints a pod without `gpu-product` tolerates; None if it names one, or tolerates all."""
+    """The only products that a pod without `gpu-product` tolerates, or None if it names one or tolerates all."""
     priority_class: str = ""
     batch: tuple[BatchNames, ...] = ()
     """The queues and groups of batch schedulers."""
@@ -24,9 +24,10 @@ class PodReferences:
 class GangRequest(NamedTuple):
     """The gang that a pod asks to be in. `name` is empty if it has none, `size` 0 if it is not stated.
 
-    `starts_whole`: `scheduler` binds the pods together or not at all. `members` is the number from which it does so by
-    its PodGroup; 0 if that is not known. Kueue ends a start in part after `ends_after`, as `5m`; empty: it does not. An
-    object can have several such gangs, `groups`. `group` is its PodGroup; None if it is not known.
+    `starts_whole` is true if `scheduler` binds the pods together or not at all. `members` is the number of pods from
+    which it starts the gang (minMember or minCount of the PodGroup), or 0 if that is not known. `ends_after` is the
+    time after which Kueue evicts a gang that has started only in part, such as `5m`, or empty if it does not. `groups`
+    is the number of such gangs of an object. `group` is the PodGroup, or None if it is not known.
     """
 
     name: str

@@ -35,7 +35,7 @@ def queueing_backend_of(spec: PolicySpec, scheduler: str) -> type[Backend]:
 
 
 def api_groups_of(schedulers: Mapping[str, SchedulerSettings], scheduler: str) -> Sequence[str]:
-    """Return the API groups of the CRDs of `scheduler`, whose settings can be in `schedulers`; empty: it has none."""
+    """Return the API groups of the CRDs of `scheduler`, or none if it has no CRDs. `schedulers` can have settings."""
     backend = BACKENDS[settings_of(schedulers, scheduler).backend]
     return backend.api_groups or _OTHER_API_GROUPS.get(scheduler, ())
 

@@ -1,7 +1,7 @@
 """Volcano: queues, and gangs by PodGroup.
 
-Measured with Volcano 1.15.1: it reads the queue from this annotation alone, the group from
-`scheduling.k8s.io/group-name` alone. A pod of a missing group or queue waits without a condition or an event.
+Measured with Volcano 1.15.1: it reads the queue only from this annotation, and the group only from
+`scheduling.k8s.io/group-name`. A pod of a missing group or queue waits without a condition or an event.
 """
 
 from functools import partial

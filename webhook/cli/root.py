@@ -21,8 +21,8 @@ from webhook.cli.output.program import COMPLETION_VARIABLE, NAME, PLUGIN, Sugges
 from webhook.cli.output.terminal import OutputError, discard_output, echo, echo_fields, echo_lines, prepare_streams
 from webhook.documents.field import InvalidInput
 
-# The text of each command in --help and shell completion. The command NAME is the function NAME of the module
-# webhook.cli.NAME. The module is imported when the command runs, so that offline commands do not import the server.
+# The text of each command in --help and shell completion. The command NAME is the function NAME in
+# webhook.cli.commands.NAME, which is imported when the command runs: offline commands do not import the server.
 COMMANDS: Mapping[str, str] = {
     "allowed": "Print what the pods of a namespace may use.",
     "audit": "Read the audit log: list, show, summary, verify, export, sql.",

@@ -70,7 +70,7 @@ def budgets_of(pod: BoundPod, budgets: Budgets) -> list[DisruptionBudget]:
 
 
 def eviction_refusal(pods: Iterable[BoundPod], budgets: Budgets) -> str:
-    """Return why the API server would refuse to evict all of `pods` now; empty if it would not.
+    """Return why the API server would refuse to evict all of `pods` now, or an empty string if it would not.
 
     Several pods of one budget add up.
 

@@ -17,7 +17,7 @@ from webhook.documents.field import FieldError, InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class Disruptions:
-    """The bound pods of a cluster, and its PodDisruptionBudgets; None if they are not known."""
+    """The bound pods of a cluster, and its PodDisruptionBudgets, or None if they are not known."""
 
     bound: BoundPods
     budgets: Budgets | None

@@ -142,7 +142,7 @@ def occupies_node(pod: Mapping[str, Any]) -> bool:
 
 
 def read_document(document: Document, read: Callable[[Mapping[str, Any]], T], errors: list[FieldError]) -> T | None:
-    """Return `read()` of the object; None if it is malformed, with its errors in `errors`."""
+    """Return `read()` of the object, or None if it is malformed, with its errors in `errors`."""
     try:
         return read(document.content)
     except InvalidInput as error:

@@ -73,7 +73,7 @@ class RunningPod(NamedTuple):
     priority: int
     volumes: PodVolumes
     scheduler: str = ""
-    """The name of its scheduler; empty for the default one."""
+    """The name of its scheduler, or empty for the default one."""
     is_reserved: bool = False
     """The pod is not bound yet; its room is reserved."""
     gangs: tuple[GangKey, ...] = ()

@@ -89,7 +89,7 @@ BATCH_KINDS: Mapping[str, OptionalKind] = {
     f"ClusterQueue.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "clusterqueues", ClusterQueue.of, "kueue"),
     f"ResourceFlavor.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "resourceflavors", ResourceFlavor.of, "kueue"),
     f"PodGroup.{_COSCHEDULING}": OptionalKind(f"{_COSCHEDULING}/v1alpha1", "podgroups", PodGroup.of, "pod_groups"),
-    # Served since 1.37, with the feature gate GenericWorkload alone.
+    # Served since 1.37, and only with the feature gate GenericWorkload.
     f"PodGroup.{_NATIVE}": OptionalKind(f"{_NATIVE}/v1beta1", "podgroups", PodGroup.of_native, "pod_groups"),
 }
 EVERY_OPTIONAL_KIND: Mapping[str, OptionalKind] = {**OPTIONAL_KINDS, **BATCH_KINDS}
@@ -98,7 +98,7 @@ WORKLOAD_KINDS = frozenset([kind for kind, row in OPTIONAL_KINDS.items() if row.
 
 
 def optional_kind_named(api_version: str, kind: str) -> str | None:
-    """Return the name in EVERY_OPTIONAL_KIND of `kind`; None if it is none of them.
+    """Return the name in EVERY_OPTIONAL_KIND of `kind`, or None if it is none of them.
 
     `kubectl get` prints the preferred version of a CRD, so any version of a batch kind will do. Manifests can have a
     beta version of the kinds of devices.
@@ -126,12 +126,12 @@ def snapshot_fields(found: FactsByKind, fields: Iterable[str] | None = None) -> 
 
 
 def _by_name(found: FactsByKind, kind: str) -> dict[str, Any] | None:
-    """Return the facts of `kind` by name; None if it is not known."""
+    """Return the facts of `kind` by name, or None if the kind is not known."""
     return {each.name: each for each in found[kind]} if kind in found else None
 
 
 def _by_full_name(found: FactsByKind, kind: str) -> dict[tuple[str, str], Any] | None:
-    """Return the facts of `kind` by namespace and name; None if it is not known."""
+    """Return the facts of `kind` by namespace and name, or None if the kind is not known."""
     return {(each.namespace, each.name): each for each in found[kind]} if kind in found else None
 
 

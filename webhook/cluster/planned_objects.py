@@ -117,7 +117,7 @@ def _names_class(claim: dict[str, Any]) -> bool:
 
 
 def _default_class(storage: Storage) -> str:
-    """Return the newest default class; empty if there is none.
+    """Return the newest default class, or an empty string if there is none.
 
     Source: k8s.io/kubernetes/plugin/pkg/admission/storage/storageclass/setdefault, GetDefaultClass
     """

@@ -35,7 +35,7 @@ class RowLog:
         """The number of changes so far."""
 
     def since(self, position: int) -> list[PodChange] | None:
-        """Return the changes after the first `position`; None if some have been dropped."""
+        """Return the changes after the first `position`, or None if some have been dropped."""
         new = self.position - position
         return self.changes[len(self.changes) - new :] if new <= len(self.changes) else None
 

@@ -246,7 +246,7 @@ class Snapshot(ClusterObjects):
 
     @property
     def default_priority_class(self) -> str:
-        """Return the name of the class that pods without a class get; empty if there is none, or it is not known."""
+        """Return the name of the class that pods without a class get, or "" if there is none, or it is not known."""
         found = priority_class_named("", self.priority_classes)
         return "" if found is None else found.name
 
@@ -275,12 +275,12 @@ class Snapshot(ClusterObjects):
         return self.requested(resource) if column is None else column
 
     def namespace_annotations(self, name: str) -> Mapping[str, str]:
-        """Return the annotations of the namespace, none if it is not known."""
+        """Return the annotations of the namespace, or none if it is not known."""
         namespace = self.namespaces.get(name)
         return namespace.annotations if namespace else {}
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
-        """Return the labels of the namespace, none if it is not known."""
+        """Return the labels of the namespace, or none if it is not known."""
         namespace = self.namespaces.get(name)
         return namespace.labels if namespace else {}
 

@@ -93,7 +93,7 @@ class Diagnosis:
 
     @property
     def worst(self) -> Severity | None:
-        """The severity of the worst finding; None without findings."""
+        """The severity of the worst finding, or None if there are no findings."""
         return self.findings[0].severity if self.findings else None
 
 

@@ -30,7 +30,7 @@ _OWN_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io
 class Trial(NamedTuple):
     """The dry-run creation of a pod that the policy concerns: the pod that would be stored, or the error.
 
-    `not_enforced` is why the policy is not enforced for it, such as shadow mode; None if it is.
+    `not_enforced` is why the policy is not enforced for it, such as shadow mode, or None if it is.
     """
 
     namespace: str
@@ -83,8 +83,8 @@ class Role(Enum):
 class Right(NamedTuple):
     """A right that a service account needs by its `role`, and whether it has it.
 
-    `resource` can have a subresource, such as `pods/log`. `name` and `namespace` are those of the object; empty: of
-    any. `account` is `NAMESPACE/NAME`.
+    `resource` can have a subresource, such as `pods/log`. `name` and `namespace` are those of the object. Empty means
+    of any. `account` is `NAMESPACE/NAME`.
     """
 
     group: str
@@ -113,13 +113,13 @@ class Cluster:
     `target` has the names of the installation's objects. `objects` are by source; a source that could not be read is in
     `refusals` with the reason. `file` are the policies of the policy file, as far as it is known: those `stored` in its
     ConfigMap, else `given`, else the built-in one. `accepted` are those of PlacementPolicy objects, and
-    `policy_objects` the objects themselves, None if their kind is not served; there are none if no server follows them.
-    `in_force` is the default policy of a replica that was asked, which is that of `file`, too; None if none was.
-    `unserved_kinds` are those of an exported policy that the API server does not serve.
-    `bound_schedulers` are the schedulers of running pods, with the time of the newest binding; empty if that is not
-    known. `selects_a_pod` is whether the objectSelector of the webhook
-    for pods selects one of the cluster; None without an objectSelector, or without pods. `missed` are the first missed
-    pods of `missed_count`. `probes` has for each address the TLS handshake on behalf of each webhook.
+    `policy_objects` the objects themselves, or None if their kind is not served; there are none if no server follows
+    them. `in_force` is the default policy of a replica that was asked, which is that of `file`, too, or None if none
+    was. `unserved_kinds` are those of an exported policy that the API server does not serve. `bound_schedulers` are the
+    schedulers of running pods, with the time of the newest binding, or empty if that is not known. `selects_a_pod` is
+    whether the objectSelector of the webhook for pods selects one of the cluster, or None if there is no
+    objectSelector, or without pods. `missed` are the first missed pods of `missed_count`. `probes` has for each address
+    the TLS handshake on behalf of each webhook.
     """
 
     now: datetime
@@ -145,7 +145,7 @@ class Cluster:
     unserved_kinds: frozenset[str] = frozenset()
 
     def of(self, source: Source) -> tuple[JsonObject, ...]:
-        """Return the objects of `source`; empty if it was not read."""
+        """Return the objects of `source`, or none if it was not read."""
         return self.objects.get(source, ())
 
     def own(self, source: Source) -> Iterator[JsonObject]:
@@ -184,7 +184,7 @@ class Cluster:
 
     @property
     def mark(self) -> str:
-        """The mark that a server with any of the policies has written to the dry-run pod; empty without one."""
+        """The mark that a server with any of the policies has written to the dry-run pod, or "" if there is none."""
         annotations = texts((self.trial and self.trial.pod) or {}, "metadata", "annotations")
         return next((annotations[key] for each in self.policies if (key := each.policy_annotation) in annotations), "")
 
@@ -195,7 +195,7 @@ class Cluster:
 
     @cached_property
     def configuration(self) -> JsonObject | None:
-        """The webhook configuration; None if there is none, or it was not read."""
+        """The webhook configuration, or None if there is none, or it was not read."""
         found = self.of(Source.CONFIGURATIONS)
         return next((each for each in found if name_of(each) == self.target.configuration), None)
 
@@ -206,7 +206,7 @@ class Cluster:
 
     @property
     def pods_webhook(self) -> tuple[str, JsonObject] | None:
-        """The webhook for pods and its place, as the first of its name or the first; None without any."""
+        """The webhook for pods and its place, as the first of its name or the first, or None if there is none."""
         entries = list(enumerate(self.webhooks))
         own = [each for each in entries if each[1].get("name") == PODS] or entries
         return (f"{self.place}: webhooks[{own[0][0]}]", own[0][1]) if own else None
@@ -223,7 +223,7 @@ class Cluster:
 
     @cached_property
     def service(self) -> JsonObject | None:
-        """The Service; None if there is none, or it was not read."""
+        """The Service, or None if there is none, or it was not read."""
         return next(iter(self.of(Source.SERVICE)), None)
 
     @cached_property
@@ -277,12 +277,12 @@ def name_of(content: Mapping[str, Any]) -> str:
 
 
 def texts(content: Mapping[str, Any], *path: str) -> dict[str, str]:
-    """Return the map of texts at `path`; empty if there is none."""
+    """Return the map of texts at `path`, or an empty one if there is none."""
     found = documents.field(content, *path)
     return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
 
 
 def listed(content: Mapping[str, Any], *path: str) -> list[JsonObject]:
-    """Return the objects in the list at `path`; empty if there is none."""
+    """Return the objects in the list at `path`, or an empty list if there is no list."""
     found = documents.field(content, *path)
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

@@ -125,7 +125,7 @@ def upgraded(cluster: Cluster, *flags: str) -> str:
 
 
 def release_of(cluster: Cluster) -> str | None:
-    """Return the name of the Helm release that has made the webhook; None without one."""
+    """Return the name of the Helm release that has made the webhook, or None if there is none."""
     made = (cluster.configuration, cluster.deployment, controller_of(cluster))
     names = (texts(each or {}, "metadata", "annotations").get(_RELEASE) for each in made)
     return next(filter(None, names), None)

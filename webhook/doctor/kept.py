@@ -73,10 +73,11 @@ def _part(value: Any, shape: Shape) -> Any:
 class PodsRead:
     """The schedulers of bound pods, and the first of the `missed_count` pods that were missed.
 
-    `bound_schedulers` has the time of the newest binding; empty if that is not known.
+    `bound_schedulers` has the time of the newest binding, or empty if that is not known.
 
-    `selection` are the pods that are sent to the webhook; None: no pod counts as missed. `scopes` are the namespaces.
-    `selects_a_pod` is whether its objectSelector selects one of the pods; None without an objectSelector or a pod.
+    `selection` are the pods that are sent to the webhook. None means no pod counts as missed. `scopes` are the
+    namespaces. `selects_a_pod` is whether its objectSelector selects one of the pods, or None if there is no
+    objectSelector or a pod.
     """
 
     policies: PolicySet
@@ -113,7 +114,7 @@ class PodsRead:
 
 
 def _bound_at(pod: JsonObject) -> str:
-    """Return when a scheduler bound `pod`; empty if the kubelet created it, or if that is not known."""
+    """Return when a scheduler bound `pod`, or an empty string if the kubelet created it, or if that is not known."""
     if MIRROR_POD_ANNOTATION in texts(pod, "metadata", "annotations"):
         return ""
     conditions = listed(pod, "status", "conditions")

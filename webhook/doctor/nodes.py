@@ -30,7 +30,7 @@ def nodes_of(cluster: Cluster) -> tuple[Node, ...]:
     for each in cluster.of(Source.NODES):
         with suppress(InvalidInput):
             status = field(each, "status")
-            # A node whose kubelet has not reported yet may state its capacity alone.
+            # A node whose kubelet has not reported yet may state only its capacity.
             is_unreported = isinstance(status, dict) and not status.get("allocatable")
             found.append(Node.of({**each, "status": {**status, "allocatable": None}} if is_unreported else each))
     return tuple(sorted(found, key=lambda node: node.name))
@@ -85,7 +85,7 @@ class Spelling:
         self._counts = Counter(node.labels[key] for node in nodes if key in node.labels)
 
     def right(self, value: str) -> str | None:
-        """Return the value that `value` is a mistyped form of: a named one, or one of more nodes; None if it is none.
+        """Return the known value that `value` probably means, or None. A named one or one on more nodes is preferred.
 
         What several nodes have, and none has in the named form, is not mistyped: the policy is.
         """
@@ -131,7 +131,7 @@ def offered_cards(policy: Policy, nodes: Iterable[Node]) -> list[str]:
 
 
 def meant(name: str, known: Iterable[str]) -> str | None:
-    """Return the name of `known` that `name` is a mistyped form of; None if it is in `known`, or like none.
+    """Return the name in `known` that `name` probably means, or None if it is in `known` or is like none of them.
 
     Names with other digits are other names (80GB and 40GB), unless a letter stands for the digit (H2O and H20).
     """

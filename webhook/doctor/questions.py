@@ -22,7 +22,7 @@ _REPLICA_SECONDS = 3.0
 
 
 async def policy_in_force(server: ApiServer, cluster: Cluster) -> Policy | None:
-    """Return the default policy that a replica has in force, by its admin port; None if it cannot be asked."""
+    """Return the default policy that a replica has in force, by its admin port, or None if it cannot be asked."""
     pods = (field(each, "targetRef", "name") for each, _ in cluster.ready_endpoints)
     pod, port = next(filter(None, pods), None), admin_port(cluster.deployment or {})
     if pod is None or port is None:
@@ -39,7 +39,7 @@ async def policy_in_force(server: ApiServer, cluster: Cluster) -> Policy | None:
 async def create_on_trial(server: ApiServer, cluster: Cluster, given: str | None, user: User = NO_USER) -> Trial | None:
     """Return the pod as stored that `user` creates on dry run, in the namespace `given` or one that is sent.
 
-    None: there is no such namespace, or nothing is installed.
+    The result is None if there is no such namespace or nothing is installed.
 
     Raises:
         ApiServerError: the user may not create pods there, or the API server does not answer.

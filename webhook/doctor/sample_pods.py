@@ -61,12 +61,12 @@ def sample_pod(policy: Policy, workload_type: str, resource: str | None = None) 
 
 
 def named_resource(policy: Policy) -> str | None:
-    """Return the first resource of the policy's first accelerator that is no pattern; None without one."""
+    """Return the first resource of the policy's first accelerator that is no pattern, or None if there is none."""
     return next((each for each in policy.spec.accelerators[0].resources if "*" not in each), None)
 
 
 def judge(pod: JsonObject, namespace: str, policy: Policy) -> Judged:
-    """Return what `policy` makes of `pod` in `namespace`."""
+    """Return the result of `policy` for `pod` in `namespace`."""
     try:
         result = evaluate(PodContent(pod_request(pod, namespace), {}), policy)
     except InvalidInput as error:

@@ -68,14 +68,14 @@ def follows_objects(workload: JsonObject) -> bool:
 
 
 def admin_port(workload: JsonObject) -> str | None:
-    """Return the admin port of a server without a token; None if it is not known, or if it listens to itself alone."""
+    """Return the admin port of a server without a token, or None if it is not known or listens on loopback only."""
     host, _, port = (option(workload, "--admin-listen") or "").rpartition(":")
     is_open = host and host not in ("127.0.0.1", "localhost", "[::1]")
     return port if is_open and port.isdigit() and option(workload, "--admin-token-file") is None else None
 
 
 def policy_place(workload: JsonObject) -> tuple[str, str] | None:
-    """Return the ConfigMap and key of the policy file of a workload's server; None if it names none."""
+    """Return the ConfigMap and key of the policy file of a workload's server, or None if it names none."""
     for container in containers_of(workload):
         for text in options(container, "--policy")[-1:]:
             file = PurePosixPath(text)
@@ -120,7 +120,7 @@ def injected_from(cluster: Cluster) -> tuple[str, str] | None:
 
 
 def controller_of(cluster: Cluster) -> JsonObject | None:
-    """Return the Deployment of the certs controller, in any namespace; None if there is none, or it was not read."""
+    """Return the Deployment of the certs controller, in any namespace, or None if there is none, or it was not read."""
     target = cluster.target
     for each in cluster.of(Source.DEPLOYMENTS):
         labels = texts(each, "spec", "template", "metadata", "labels")
@@ -151,7 +151,7 @@ def secret_of(cluster: Cluster) -> str:
 
 
 def _writer(configuration: JsonObject) -> str:
-    """Return the field manager that wrote a caBundle last; empty if it is not known.
+    """Return the field manager that wrote a caBundle last, or an empty string if it is not known.
 
     Source: k8s.io/apimachinery/pkg/apis/meta/v1/types.go, ManagedFieldsEntry
     """
@@ -169,6 +169,6 @@ def _has_flag(container: JsonObject, name: str) -> bool:
 
 
 def _variable(container: JsonObject, name: str) -> str:
-    """Return the value of the environment variable that `serve` reads for a flag; empty if it is not set here."""
+    """Return the value of the environment variable that `serve` reads for a flag, or "" if it is not set here."""
     wanted = VARIABLE_PREFIX + name.removeprefix("--").replace("-", "_").upper()
     return next((str(each.get("value") or "") for each in listed(container, "env") if each.get("name") == wanted), "")

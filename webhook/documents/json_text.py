@@ -121,7 +121,7 @@ _END_OF_BLANKS = re.compile(r"\S|\Z")
 
 
 def read_json(text: str) -> list[Any] | None:
-    """Return the values of a JSON stream; None if `text` is not JSON.
+    """Return the values of a JSON stream, or None if `text` is not JSON.
 
     Raises:
         ValueError: a key is duplicated, or a value is nested too deeply.

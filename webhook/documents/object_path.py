@@ -18,7 +18,7 @@ Key = str | int
 
 
 class Match(NamedTuple):
-    """A value that a path leads to; None if it is absent. `keys` are the keys and indices that stars stand for."""
+    """A value that a path leads to, or None if it is absent. `keys` are the keys and indices that stars stand for."""
 
     path: str
     keys: tuple[Key, ...]
@@ -65,7 +65,7 @@ def value_at(content: JsonObject, path: str, keys: tuple[Key, ...]) -> Match:
 
 
 def count_at(content: JsonObject, path: str, keys: tuple[Key, ...]) -> int | None:
-    """Return the count at `path`; None if it is absent. Only an annotation holds it as text.
+    """Return the count at `path`, or None if it is absent. Only an annotation holds it as text.
 
     Raises:
         InvalidInput: it is not an integer from 0 to 2147483647.

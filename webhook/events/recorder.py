@@ -77,7 +77,7 @@ class EventRecorder:
         return not self.waiting and not self._is_writing
 
     def report(self, request: AdmissionRequest, report: Report | None, policy: Policy) -> None:
-        """Report the decision on a pod; None if there is nothing to write about. It never raises.
+        """Report the decision on a pod. None means that there is nothing to report. It never raises.
 
         A pod that has the annotation of `policy` has just been admitted, and the API server calls again because another
         webhook changed it; the new decision replaces the last one.

@@ -46,7 +46,7 @@ class Report(NamedTuple):
 
 
 def report_of(verdict: Verdict) -> Report | None:
-    """Return the report of `verdict`; None if the pod was allowed and can run, or was not checked."""
+    """Return the report of `verdict`, or None if the pod was allowed and can run, or was not checked."""
     if isinstance(verdict, Bypassed):
         return None
     if isinstance(verdict, Denied):

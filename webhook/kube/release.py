@@ -63,7 +63,7 @@ class Change(_Facts, Enum):
     )
     NODE_NAME_IS_A_PRE_FILTER = _Facts(
         37,
-        "A pod with `spec.nodeName` is evaluated on that node alone, and the message about the others is "
+        "A pod with `spec.nodeName` is evaluated only on that node, and the message about the others is "
         "`node(s) didn't satisfy plugin(s) [NodeName]`; before, `NodeUnschedulable` comes first, then "
         "`node(s) didn't match the requested node name`.",
         f"{_PLUGINS}/nodename/node_name.go, PreFilter",
@@ -124,7 +124,7 @@ class Change(_Facts, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The release 1.`minor` of a cluster. `version` is its full version; empty if none is known and this is assumed."""
+    """The release 1.`minor` of a cluster. `version` is its full version. It is empty if the release is assumed."""
 
     minor: int = NEWEST
     version: str = ""
@@ -148,7 +148,7 @@ class Release:
 
     @property
     def note(self) -> str:
-        """Return which plugins and messages are used for a release that is not the newest modelled; empty for that."""
+        """Return which plugins and messages are used for a release that is not the newest modelled, or "" for that."""
         if self.minor == NEWEST:
             return ""
         modelled = min(max(self.minor, OLDEST), NEWEST)

@@ -26,7 +26,7 @@ def requirement_matches(requirement: Mapping[str, Any], labels: Mapping[str, str
 
 
 def label_matches(operator: Any, values: Sequence[str], label: str | None) -> bool:
-    """Return true if an object with the value `label` (None: without the label) satisfies a requirement on it.
+    """Return true if an object with the value `label` (None if it has no such label) satisfies a requirement on it.
 
     `operator` is one of a LabelSelector. NotIn and DoesNotExist match if the label is absent. A requirement that the
     API server rejects (an unknown operator, no values) matches nothing.
@@ -52,7 +52,7 @@ def _compares(operator: str, label: str, value: str) -> bool:
 
 
 def parse_integer(text: str) -> int | None:
-    """Return `text` as an integer of Gt and Lt (decimal, 64 bits, no blanks), None if it is not one."""
+    """Return `text` as an integer of Gt and Lt (decimal, 64 bits, no blanks), or None if it is not one."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 64:
         return None
@@ -114,12 +114,12 @@ def exact_selector(labels: Mapping[str, str]) -> LabelSelector:
 
 
 def read_exact_selector(reader: Reader, key: str) -> LabelSelector | None:
-    """Return the selector that requires all labels in the field `key`, None if it is null."""
+    """Return the selector that requires all labels in the field `key`, or None if it is null."""
     return None if reader.raw.get(key) is None else exact_selector(reader.text_map(key))
 
 
 def read_label_selector(reader: Reader, key: str) -> LabelSelector | None:
-    """Return the LabelSelector in the field `key`, None if it is null."""
+    """Return the LabelSelector in the field `key`, or None if it is null."""
     if reader.raw.get(key) is None:
         return None
     selector = reader.object(key)

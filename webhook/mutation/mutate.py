@@ -24,7 +24,7 @@ class RuleOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """The mutated `pod` and the `operations` (RFC 6902) that turn the original into it; none if nothing changed."""
+    """The mutated `pod` and the `operations` (RFC 6902) that turn the original into it, or none if nothing changed."""
 
     pod: JsonObject
     operations: list[JsonObject]

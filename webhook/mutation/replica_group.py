@@ -34,7 +34,7 @@ class ReplicaGroup:
 
 
 def replica_group(pod: Mapping[str, Any], added_key: str) -> ReplicaGroup | None:
-    """Return the group of `pod`; None if neither a label nor an owner identifies it.
+    """Return the group of `pod`, or None if neither a label nor an owner identifies it.
 
     A label `added_key` of the pod has precedence: it is the user's choice, or of an earlier admission. A label of the
     owner is next. Otherwise the value names the owner, since no label of a StatefulSet selects its pods over all

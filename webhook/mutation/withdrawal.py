@@ -15,7 +15,7 @@ from webhook.policy.policy import WITHDRAWAL, Policy
 
 
 def withdrawal(pod: JsonObject, policy: Policy) -> Mutation | None:
-    """Return the mutation of `pod` without the tolerations of node pools and cards; None if nothing was injected.
+    """Return the mutation of `pod` without the tolerations of node pools and cards, or None if nothing was injected.
 
     The annotation with the rules, which the webhook has written, tells them from those of a user. What this policy has
     written stays: the pod is admitted again, and a lost right changes the revision. Required affinity stays, because it

@@ -56,7 +56,7 @@ def _withheld(withheld: Withheld, kind: WorkloadKind, policy: Policy) -> Denied 
 
 
 def counted_kind(request: AdmissionRequest, policy: Policy) -> str:
-    """Return the kind under which the request is counted; empty for a pod and for kinds that are not known.
+    """Return the kind under which the request is counted, or "" for a pod and for kinds that are not known.
 
     Users cannot choose it, so that they cannot create series in Prometheus.
     """

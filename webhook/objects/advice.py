@@ -44,7 +44,7 @@ _LONGEST_ROLE = 24
 
 
 def advise(roles: Sequence[Role], workload: WorkloadAdmission) -> Advice | None:
-    """Return the advice on the pods of `roles`, placed one role after the other; None if no check was asked for.
+    """Return the advice on the pods of `roles`, placed one role after the other, or None if no check was asked for.
 
     An update replaces the running pods of the object, so it is evaluated without them. The first pod of a rolling
     update that keeps all pods is also evaluated beside them. Pods that wait take their places first, but those of the
@@ -122,7 +122,7 @@ def _blocked(advice: Advice, beside: Placement) -> Advice:
 
 
 def _unknown_reason(roles: Sequence[Role]) -> str:
-    """Return why the pods of a role cannot be placed; empty if all can."""
+    """Return why the pods of a role cannot be placed, or an empty string if all can."""
     for role in roles:
         if role.pods.caveat:
             return role.pods.caveat
@@ -149,7 +149,7 @@ def _placed(
 
 
 def _with_claims(snapshot: Snapshot, pods: PodSet, most: int, expired: Expired) -> Snapshot:
-    """Return `snapshot` with the claims that are created with `pods`, those of `most` pods at most.
+    """Return `snapshot` with the claims that are created with `pods`, for at most `most` pods.
 
     Raises:
         DeadlineNearError: `expired()` returned true.

@@ -10,7 +10,7 @@ from webhook.objects.gangs import Advice, Role, WorkloadAdmission
 
 
 def advise_in_doubt(roles: Sequence[Role], workload: WorkloadAdmission, defaults: Mapping[str, str]) -> Advice | None:
-    """Return the advice on the pods of `roles`, Unknown if it depends on such a plugin; None if none was asked for."""
+    """Return the advice on the pods of `roles`: Unknown if it depends on such a plugin, None if not asked for."""
     advice = advise(roles, workload)
     if advice is None:
         return None

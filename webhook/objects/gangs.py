@@ -55,16 +55,16 @@ class Role:
     created: Mutated
     """The result for the first pod as the API server completes it."""
     refusal: str = ""
-    """Why the API server refuses such a pod; empty if it does not."""
+    """Why the API server refuses such a pod, or empty if it does not."""
     unknown: str = ""
-    """What the API server adds that is not known; empty if nothing."""
+    """What the API server adds that is not known. It is empty if everything is known."""
     doubts: tuple[str, ...] = ()
     """The optional plugins of the API server that would change the pods if they ran."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The placement of the object as a whole, and the warnings for its user; none if everything fits."""
+    """The placement of the object as a whole, and the warnings for its user, or none if everything fits."""
 
     placement: Placement
     warnings: tuple[str, ...] = ()
@@ -80,14 +80,14 @@ class Placed:
 
 
 PlacedRole = tuple[tuple[Scheduler, PodSignature] | None, Replicas]
-"""The placed replicas of a template, and what placed them; None if that cannot be known."""
+"""The placed replicas of a template, and what placed them, or None if that cannot be known."""
 
 _PREFIX = "placement check: "
 _VOLCANO_JOB = ("batch.volcano.sh", "Job")
 
 
 def gang_of_pod(pod: Mapping[str, Any], policy: Policy, snapshot: Snapshot) -> GangRequest | None:
-    """Return the gang of `pod` by its annotations and its PodGroup in `snapshot`; None without a valid size."""
+    """Return the gang of `pod` by its annotations and its PodGroup in `snapshot`, or None if there is no valid size."""
     size, name = (field(pod, "metadata", "annotations", key) for key in (policy.keys.gang_size, policy.keys.gang))
     scheduler = field(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
     name = name if isinstance(name, str) else ""
@@ -222,7 +222,7 @@ def with_gang(
 
 
 def _most_possible(roles: Sequence[PlacedRole], groups: int, base: Snapshot, expired: Expired) -> int | None:
-    """Return a number of pods of one of `groups` that an empty cluster could not exceed; None if it is not known."""
+    """Return an upper bound of the pods of one of `groups` that fit on an empty cluster, or None if it is not known."""
     known = [(*placed_by, found.asked // groups) for placed_by, found in roles if placed_by is not None]
     try:
         return most_of_roles(known, base, expired, restores=True) if len(known) == len(roles) else None
@@ -268,8 +268,8 @@ def fit_of_object(
 ) -> GangFit:
     """Return how many pods of a gang fit now.
 
-    `roles` are the placed replicas of each template, with `verdicts`. If some wait, or some alone could never fit, the
-    result has the number of pods that could fit on an empty cluster, unless that is enough.
+    `roles` are the placed replicas of each template, with `verdicts`. If some wait, or some could never fit by
+    themselves, the result has the number of pods that could fit on an empty cluster, unless that is enough.
     """
     placed = sum(found.placed for _, found in roles)
     is_complete = placed >= gang.size * gang.groups or all(found.is_complete for _, found in roles)

@@ -114,7 +114,7 @@ def keeps_all_pods(content: JsonObject, kind: WorkloadKind) -> bool:
 
 
 def _scaled(value: object, number: int) -> int | None:
-    """Return a count, or a percentage of `number`, rounded down; None for a value that is neither."""
+    """Return a count, or a percentage of `number`, rounded down, or None for a value that is neither."""
     if isinstance(value, int):
         return value
     if isinstance(value, str) and value.endswith("%") and value[:-1].isascii() and value[:-1].isdecimal():

@@ -62,6 +62,6 @@ def admit_queued(request: AdmissionRequest, kind: WorkloadKind, policy: Policy) 
 
 
 def _queue(content: JsonObject, kind: WorkloadKind) -> str:
-    """Return the queue that an object of `kind` names; empty if it names none, or the one of objects that name none."""
+    """Return the queue that an object of `kind` names, or "" if it names none, or the one of objects that name none."""
     queue = field(content, *segments(kind.queue)) if kind.queue else None
     return queue if isinstance(queue, str) and queue != kind.default_queue else ""

@@ -18,7 +18,7 @@ _METADATA = ("labels", "annotations")
 
 
 def template_patch(content: JsonObject, roles: Iterable[Role]) -> list[JsonObject] | None:
-    """Return the operations that change the templates of `roles` in `content`; None if they are too large.
+    """Return the operations that change the templates of `roles` in `content`, or None if they are too large.
 
     A template gets what differs between the pod of its role as it is written and as it is admitted, so fields that the
     object states for all of its pods stay as they are.
@@ -82,7 +82,7 @@ def _set(pointer: str, holder: Mapping[str, Any], name: str, value: Any) -> Json
 
 
 def _template(content: JsonObject, path: str) -> tuple[str, Mapping[str, Any] | None]:
-    """Return the JSON pointer of the template at `path`, and the template; None if the path does not lead to one."""
+    """Return the JSON pointer of the template at `path`, and the template, or None if the path does not lead to one."""
     pointer = ""
     value: Any = content
     for step in segments(path):

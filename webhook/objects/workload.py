@@ -99,7 +99,7 @@ def _patch(
 ) -> tuple[tuple[RuleOutcome, ...], tuple[JsonObject, ...]]:
     """Return the rules for the pods of the object, and the patch of its templates, if the policy and the kind want one.
 
-    An update is only patched if it changes a template: a change by this webhook alone would replace running pods.
+    An update is only patched if it changes a template: a change by the webhook itself would replace running pods.
     Without a name, what is injected into the pods of the object is not known yet.
     """
     kind, content = workload.kind, workload.content

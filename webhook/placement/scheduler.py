@@ -47,7 +47,7 @@ NOT_MODELLED = "which is not modelled"
 class _Filtered:
     """The nodes that pass every filter, and the number of nodes rejected for each reason.
 
-    `pre_filter_msg` is the reason of a pre-filter that rejects all nodes; empty if there is none.
+    `pre_filter_msg` is the reason of a pre-filter that rejects all nodes, or empty if there is none.
     """
 
     feasible: Mask
@@ -146,7 +146,7 @@ class Scheduler:
         return self._filter(signature.info.normalized_for(snapshot), snapshot, expired).feasible
 
     def best_rows(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Rows:
-        """Return the rows of the feasible nodes with the highest score, in order; empty if no node is feasible.
+        """Return the rows of the feasible nodes with the highest score, in order, or none if no node is feasible.
 
         kube-scheduler chooses one of them at random.
 
@@ -159,11 +159,11 @@ class Scheduler:
         return table.best_rows() if len(table.rows) else table.rows
 
     def explain(self, signature: PodSignature, snapshot: Snapshot) -> NodeToStatus:
-        """Return the reasons of each node of `snapshot` that rejects the pod, in the words that the message counts."""
+        """Return the reasons of each node of `snapshot` that rejects the pod, as the message counts them."""
         return explain(self.profile, signature.info.normalized_for(snapshot), snapshot)
 
     def feasible_rows(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Rows:
-        """Return the rows of the nodes that pass every filter; none for a pod with scheduling gates.
+        """Return the rows of the nodes that pass every filter, or none for a pod with scheduling gates.
 
         Raises:
             DeadlineNearError: `expired()` holds.

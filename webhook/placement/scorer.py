@@ -45,7 +45,7 @@ class PodSignature:
 
     @classmethod
     def read(cls, pod: Reader, size_bytes: int, like: "PodSignature | None" = None) -> "PodSignature":
-        """Return the signature of `pod`; `like` is that of a pod that differs in containers and volumes alone.
+        """Return the signature of `pod`; `like` is that of a pod that differs only in containers and volumes.
 
         Raises:
             InvalidInput: a field of the pod that is read is malformed; holds every error.

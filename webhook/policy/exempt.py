@@ -22,7 +22,7 @@ _SHADOW = "shadow mode"
 
 
 def shadow_reason(request: AdmissionRequest, spec: PolicySpec) -> str | None:
-    """Return why `spec` is not enforced for `request`; None if it is.
+    """Return why `spec` is not enforced for `request`, or None if it is.
 
     A canary is a share of the owners of pods. Which pods an object other than a pod will have is not known, so with a
     share below all of them it is not enforced for any other object. PlacementPolicies are no objects of users, and are
@@ -36,7 +36,7 @@ def shadow_reason(request: AdmissionRequest, spec: PolicySpec) -> str | None:
 
 
 def pod_shadow_reason(pod: Mapping[str, Any], namespace: str, spec: PolicySpec) -> str | None:
-    """Return why `spec` is not enforced for `pod`; None if it is."""
+    """Return why `spec` is not enforced for `pod`, or None if it is."""
     if spec.mode == "shadow":
         return _SHADOW
     if spec.canary_percent >= _ALL or owner_bucket(pod, namespace, Keys(spec.key_domain).gang) < spec.canary_percent:
@@ -76,7 +76,7 @@ _SERVICE_ACCOUNT = "system:serviceaccount:"
 
 
 def request_exemption(request: AdmissionRequest, spec: PolicySpec) -> str | None:
-    """Return why `request` is exempt because of its user; None if it is not."""
+    """Return why `request` is exempt because of its user, or None if it is not."""
     for index, each in enumerate(spec.exemptions):
         if each.concerns_users and _is_of_user(request, each) and _is_of_object(request, each):
             return _reason(index, each)
@@ -84,7 +84,7 @@ def request_exemption(request: AdmissionRequest, spec: PolicySpec) -> str | None
 
 
 def pod_exemption(pod: Mapping[str, Any], namespace: str, spec: PolicySpec) -> str | None:
-    """Return why `pod` is exempt regardless of its creator; None if it is not."""
+    """Return why `pod` is exempt regardless of its creator, or None if it is not."""
     for index, each in enumerate(spec.exemptions):
         if not each.concerns_users and _is_in(namespace, each) and _has_labels(pod, each.pod_labels):
             return _reason(index, each)

@@ -137,8 +137,8 @@ T = TypeVar("T")
 class Annotation(Generic[T]):
     """One annotation, a row of `Keys`: the attribute `gpu_memory` is the annotation `KEY-DOMAIN/gpu-memory`.
 
-    `parser` returns the parser of its values for a policy. `values` and `meaning` are its cells in
-    docs/annotations.md. `rule` is the name of the mutation rule that uses it; empty: no rule does.
+    `parser` returns the parser of its values for a policy. `values` and `meaning` are its cells in docs/annotations.md.
+    `rule` is the name of the mutation rule that uses it. Empty means that no rule does.
     """
 
     parser: Callable[[PolicySpec], Callable[[str], T]]
@@ -176,7 +176,7 @@ class Keys:
     gpu_product = Annotation(
         _any_policy(products),
         "one product or a comma list of at most 100, such as `NVIDIA-H20,NVIDIA-A100-SXM4-80GB`",
-        "which cards will do",
+        "the accepted cards",
         rule="GpuProduct",
     )
     gpu_memory = Annotation(

@@ -46,7 +46,7 @@ def load_policies(paths: Sequence[Path], argument: str = "--policy") -> list[Pla
 def policy_set(found: Sequence[PlacedPolicy], fallback: Policy | None = None) -> PolicySet:
     """Return the set of these policies, at least one: the default one, and the others with the namespaces they select.
 
-    `fallback` is the default policy if each of several has a selector; None: that is an error.
+    `fallback` is the default policy if each of several has a selector. If it is None, that is an error.
 
     Raises:
         InvalidInput: there is no default policy or more than one, or two have the same name; lists all errors.
@@ -118,7 +118,7 @@ def check_selection(policy: Policy) -> None:
 
 
 def last_good_policy(content: JsonObject, validated: Callable[[bytes, str], Policy]) -> Policy | None:
-    """Return the policy of the last good generation of a rejected object, which its status has; None without one.
+    """Return the policy of the last good generation in the status of a rejected object, or None if there is none.
 
     `validated` returns the policy in a text.
 

@@ -11,7 +11,7 @@ from webhook.policy.spec.fields import matches_any
 
 
 def limits_of(spec: PolicySpec, namespace: str) -> NamespaceLimits | None:
-    """Return the first entry of `namespaceLimits` for `namespace`; None if there is none."""
+    """Return the first entry of `namespaceLimits` for `namespace`, or None if there is none."""
     return next((each for each in spec.namespace_limits if matches_any(namespace, each.namespaces)), None)
 
 
@@ -24,14 +24,14 @@ class AnyProduct:
 
     listed: tuple[str, ...] | None = None
     """The products that the policy lists for the namespace, if a node selector cannot express those that it may not
-    use; None: it can."""
+    use. None means that it can."""
 
     is_required: bool = False
     """The pod may run only on nodes with a product in `listed`: these are all that the namespace may use."""
 
 
 def namespaces_of_product(spec: PolicySpec, product: str) -> tuple[str, ...] | None:
-    """Return the patterns of the namespaces whose pods may request `product`; None if every pod may.
+    """Return the patterns of the namespaces whose pods may request `product`, or None if every pod may.
 
     A restriction on a product also holds for its variants.
     """
@@ -51,7 +51,7 @@ def may_use_product(spec: PolicySpec, product: str, namespace: str) -> bool:
 
 
 def products_instead_of(spec: PolicySpec, product: str, namespace: str) -> tuple[str, ...] | None:
-    """Return the products that the limits of `namespace` allow instead of `product`; None if they do not forbid it.
+    """Return the products that the limits of `namespace` allow instead of `product`, or None if they do not forbid it.
 
     A product includes its variants.
     """

@@ -26,7 +26,7 @@ _FAMILIES = {
 class AdmissionCount(NamedTuple):
     """The increments of one admission; `edits` are rules with the number of their edits.
 
-    `kind` is that of an object other than a pod. Such an object is counted by kind and outcome alone.
+    `kind` is that of an object other than a pod. Such an object is counted only by kind and outcome.
     """
 
     outcome: str
@@ -36,7 +36,7 @@ class AdmissionCount(NamedTuple):
     """The verdict of the placement check, if there was one."""
     kind: str = ""
     shadow: str = ""
-    """The outcome of an answer that was not given; empty if the answer was given."""
+    """The outcome of an answer that was not given, or empty if the answer was given."""
 
 
 class AdmissionCounts(Collector):

@@ -31,7 +31,7 @@ class ByteCache(Generic[K, V]):
         return len(self._entries)
 
     def get(self, key: K) -> V | None:
-        """Return the value of `key` and mark it as used; None if there is none."""
+        """Return the value of `key` and mark it as used, or None if there is none."""
         found = self._entries.get(key)
         if found is None:
             return None

@@ -252,7 +252,7 @@ def _throttle(
     metrics: Metrics,
     profiles: Mapping[str, Profile],
 ) -> SnapshotThrottle | None:
-    """Return the throttled `view` for admissions, which the metrics use, too; None without a view."""
+    """Return the throttled `view` for admissions, which the metrics use, too, or None if there is no view."""
     if view is None:
         return None
 

@@ -22,10 +22,10 @@ class Stage(IntEnum):
 class Connection:
     """The state of one connection.
 
-    `client` is the name in its certificate, which was verified; empty if none is required. `since_seconds` is the
-    monotonic time at which a stage up to `READING` began; `OPENING` begins again after the handshake.
-    `sliced_seconds` is the monotonic time at which its review arrived, if that was not decided within a time slice of
-    the event loop: the worker decides on it.
+    `client` is the name in its certificate, which was verified, or empty if none is required. `since_seconds` is the
+    monotonic time at which a stage up to `READING` began; `OPENING` begins again after the handshake. `sliced_seconds`
+    is the monotonic time at which its review arrived, if the review took more than a time slice of the event loop and
+    so was given to the worker.
     """
 
     address: str = ""

@@ -10,7 +10,7 @@ from webhook.documents.documents import JsonObject, field
 
 
 class ApiServerError(Exception):
-    """A request to the API server failed. `code` is the HTTP status, 0 if there is none.
+    """A request to the API server failed. `code` is the HTTP status, or 0 if there is none.
 
     `causes` are the machine-readable causes of the Status, such as `NamespaceTerminating`.
     """
@@ -129,7 +129,7 @@ async def _read_error(response: aiohttp.ClientResponse) -> bytes:
 
 
 def status_in(body: bytes) -> JsonObject:
-    """Return the Status in a body; empty if it is none."""
+    """Return the Status in a body, or an empty object if the body is no Status."""
     try:
         content = orjson.loads(body)
     except ValueError:

@@ -46,7 +46,7 @@ NOT_READABLE = (403, NOT_FOUND)
 """The status codes of a kind that this client may not read or that the API server does not serve."""
 
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""The media type of a list of the metadata alone."""
+"""The media type of a list of only the metadata."""
 
 # The package has no types for these functions.
 _load_incluster_config: Any = config.load_incluster_config
@@ -57,8 +57,8 @@ _load_kubeconfig: Any = config.load_kube_config_from_dict
 class ClientConfig:
     """The source of the client configuration.
 
-    The cluster that this process runs in, or a kubeconfig (None: as kubectl, $KUBECONFIG or ~/.kube/config) with its
-    current context or `context`.
+    The cluster that this process runs in, or a kubeconfig with its current context or `context`. A kubeconfig of None
+    means that of kubectl: $KUBECONFIG or ~/.kube/config.
     """
 
     kubeconfig: Path | None = None
@@ -127,7 +127,7 @@ class ApiServer:
         return parsed("GET", path, await self._body("GET", path, query, headers, most_bytes=most_bytes))
 
     async def find(self, path: str) -> JsonObject | None:
-        """Return the object at `path`; None if there is none.
+        """Return the object at `path`, or None if there is none.
 
         Raises:
             ApiServerError: the request failed otherwise, or timed out.

@@ -87,7 +87,7 @@ def _read_page(
 
 
 async def _read(server: ApiServer, path: str, query: Query, held: AsyncExitStack, gate: asyncio.Lock) -> bytes | None:
-    """Return a page, with `gate` held; None if fewer objects have to be asked for."""
+    """Return a page, with `gate` held, or None if fewer objects have to be asked for."""
     try:
         body = await server.body(path, query, PAGE_BYTES)
     except TooLargeError:

@@ -96,7 +96,7 @@ class Polling:
         await self._poll(read_release, take, lambda _: {"used": f"1.{known.minor}"}, unknown, unknown)
 
     async def scheduler_evidence(self, on_evidence: Callable[[SchedulerEvidence | None], None]) -> None:
-        """Follow the signs of schedulers; None: they cannot be read."""
+        """Follow the signs of schedulers. None means they cannot be read."""
 
         def fail(_: Exception) -> JsonObject:
             on_evidence(None)
@@ -108,8 +108,8 @@ class Polling:
     async def webhook_configuration(self, name: str, on_configuration: Callable[[JsonObject | None], None]) -> None:
         """Follow a MutatingWebhookConfiguration. `on_configuration` can raise InvalidInput.
 
-        None: the configuration is invalid, absent, or may not be read. If the API server does not answer, what is known
-        stays; before anything is known, this is None, too.
+        It gets None if the configuration is invalid or absent, or may not be read. If the API server does not answer,
+        the last known configuration stays. Before one is known, it gets None, too.
         """
         is_known = False
 

@@ -60,7 +60,7 @@ _LIST_AGAIN = (400, GONE, 422, 504)
 class Reflector:
     """Keeps one resource in the cache.
 
-    `current_as_of_seconds` is the monotonic time since when the cached objects are known to be current; None before
+    `current_as_of_seconds` is the monotonic time since when the cached objects are known to be current, or None before
     the first list is complete. `version` is the resourceVersion of the cached objects. `is_refused`: the API server
     forbids or does not serve the resource, and the cache has none of it; `is_forbidden`: it forbids it.
     `is_unreachable`: the last request got no response. Reflectors that share `gate` decode one page at a time.
@@ -160,7 +160,7 @@ class Reflector:
     async def _catch_up_target(self, server: ApiServer) -> CatchUpTarget:
         """Return the newest resourceVersion, by a consistent read of one object."""
         asked_seconds = time.monotonic()
-        # The metadata alone: the object itself can be large.
+        # Only the metadata: the object itself can be large.
         query = {**self._query(), "limit": 1}
         content = await server.get(self.resource.path, query, METADATA_LIST, most_bytes=PAGE_BYTES)
         self._mark_reachable()

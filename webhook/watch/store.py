@@ -1,4 +1,4 @@
-"""What keeps the objects that a reflector reads, where the view of the cluster does not."""
+"""Stores for the objects of a reflector that are not in the view of the cluster."""
 
 import asyncio
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from webhook.watch.api_server import JsonObject
 
 
 class ObjectsByName:
-    """The objects of one kind by name; None before they are known. `changed` is set by each change."""
+    """The objects of one kind by name, or None before they are known. `changed` is set by each change."""
 
     def __init__(self, changed: asyncio.Event | None = None) -> None:
         self.by_name: dict[str, JsonObject] | None = None
@@ -56,7 +56,7 @@ class ObjectsByName:
 
 
 Store = ClusterCache | ObjectsByName
-"""What keeps the objects that a reflector reads."""
+"""The store of the objects that a reflector reads."""
 
 
 async def changed_within(changed: asyncio.Event, seconds: float) -> None:

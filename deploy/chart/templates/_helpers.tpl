@@ -106,7 +106,7 @@ securityContext:
 {{- $keys = append $keys .key -}}
 {{- end -}}
 {{- range without $keys "kubernetes.io/metadata.name" | sortAlpha -}}
-{{- fail (printf "\n\npolicy.items[%d].spec.namespaceSelector: Invalid value: %q: the labels of namespaces are read from the live view; set liveView=true, or select by kubernetes.io/metadata.name alone.\n" $index .) -}}
+{{- fail (printf "\n\npolicy.items[%d].spec.namespaceSelector: Invalid value: %q: the labels of namespaces are read from the live view; set liveView=true, or select only by kubernetes.io/metadata.name.\n" $index .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

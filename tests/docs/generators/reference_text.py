@@ -123,7 +123,7 @@ spec:
 
 Anybody who creates pods in a namespace can choose their labels, so an entry with `podLabels` needs `namespaces` too
 where a placement check denies pods. Users, groups and service accounts are those that the API server authenticated. A
-stored pod does not name them, so `placement-webhook missed` lists a pod that is exempt by its user alone.
+stored pod does not name them, so `placement-webhook missed` lists a pod that is exempt only by its user.
 
 ## Shadow mode and canary
 
@@ -181,7 +181,7 @@ spec:
 several times, such as once for each team. `serve` takes one file, the last that is given, and logs a warning about the
 others; `certs` takes one. The commands choose the policy of a pod as the server does, and name it. Labels are those of
 the Namespaces in the files of `-f`, over those of the cluster if the command reads one. Their annotations are not
-applied as [defaults](annotations.md#defaults-of-a-namespace), which are those of the cluster alone; a warning says so:
+applied as [defaults](annotations.md#defaults-of-a-namespace), which come only from the cluster; a warning says so:
 
 ```yaml
 # in-team-a.yaml
@@ -288,7 +288,7 @@ spec:
   namespaces that a rejected object selects are denied while no generation of it is known to be valid; without it, the
   next policy that matches decides for them, too. A rejected object without a valid `priority` has 0. One without a
   valid `namespaceSelector`, or named `default`, stands for all namespaces that no other policy selects.
-- **Differences from a file.** An object has the long form of `withoutAccelerator` alone, quantities are integers or
+- **Differences from a file.** An object has only the long form of `withoutAccelerator`, quantities are integers or
   text, lists and maps have at most 64 entries (`tests` and `exemptions` 100), and texts 317 characters. At most 256
   objects count, the oldest ones.
 - **Failures.** If the kind is not installed or cannot be read, what is in force stays, and this is reported as a

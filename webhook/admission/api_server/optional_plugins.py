@@ -24,7 +24,7 @@ _CONFLICT = "pod node label selector conflicts with its namespace node label sel
 
 
 class OptionalPlugin(NamedTuple):
-    """A plugin: what it makes of a pod, given its cluster and the annotation of its namespace that it reads.
+    """A plugin. `change` returns the changed pod for a pod, its cluster and the annotations of its namespace.
 
     It raises ValueError with its words for a pod that it refuses. It reads one of `annotations`, if it has any; its
     platforms give their nodes one of `labels`.

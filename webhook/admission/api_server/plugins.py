@@ -29,7 +29,7 @@ class Completed:
     """A pod as the API server hands it to webhooks.
 
     `sources` are the objects that add to it, such as `RuntimeClass kata`; `unknown` is why not all is known that the
-    API server adds, empty if it is. `doubts` are the optional plugins that would change it if they ran.
+    API server adds, or empty if it is. `doubts` are the optional plugins that would change it if they ran.
     """
 
     pod: JsonObject

@@ -16,7 +16,7 @@ _COMPUTED = "priority admission controller computed {} from the given PriorityCl
 
 
 def priority_fault(pod: Mapping[str, Any], snapshot: Snapshot) -> str:
-    """Return why the API server refuses the class or the priority of `pod`; empty if it does not.
+    """Return why the API server refuses the class or the priority of `pod`, or an empty string if it does not.
 
     It is empty if the class, or for a pod without one the default class, is not known.
     """

@@ -40,7 +40,7 @@ def with_runtime_class(pod: JsonObject, found: RuntimeClass) -> JsonObject:
 
 
 def overhead_fault(pod: Mapping[str, Any], found: RuntimeClass | None) -> str:
-    """Return why the API server refuses the overhead of a stored `pod`, whose class is `found`; empty if it does not.
+    """Return why the API server refuses the overhead of a stored `pod`, whose class is `found`, or "" if it does not.
 
     Raises:
         ValueError: an amount of the pod is no quantity.

@@ -18,9 +18,9 @@ Read = Callable[[], RecordedPod]
 class Admission:
     """The creation of a pod.
 
-    `key` is equal for pods that `read` returns equal ones of; empty if that is not known. `name` and `owner`, such as
-    `Job/train`, are for people. `place` is that in the source, such as `audit.jsonl:17`, and `policy` the recorded
-    policy, `NAME@REVISION`, and `outcome` the recorded one; empty if there is none.
+    `key` is equal for pods that `read` returns equal ones of, or empty if that is not known. `name` and `owner`, such
+    as `Job/train`, are for people. `place` is that in the source, such as `audit.jsonl:17`, and `policy` the recorded
+    policy, `NAME@REVISION`, and `outcome` the recorded one, or empty if there is none.
     """
 
     namespace: str
@@ -58,7 +58,7 @@ def admission_of(
 
 
 def key_of(recorded: RecordedPod) -> bytes:
-    """Return a key that is equal for pods of one template; empty for one that is malformed."""
+    """Return a key that is equal for pods of one template. It is empty for a malformed pod."""
     view = PodView.of(recorded.pod)
     if view is None:
         return b""

@@ -156,7 +156,7 @@ def _admission(event: JsonObject, place: str) -> Admission:
 
 
 def controller_of(pod: JsonObject) -> str:
-    """Return the kind and name of the controller of a pod, such as `Job/train`; empty without one."""
+    """Return the kind and name of the controller of a pod, such as `Job/train`, or an empty string if there is none."""
     owners = field(pod, "metadata", "ownerReferences")
     for each in owners if isinstance(owners, list) else ():
         if field(each, "controller"):

@@ -83,7 +83,7 @@ class Decider:
     """Decides by the policy of `policies` for the namespace of a pod.
 
     `view_of` returns the view of the cluster on which a policy places pods. `scope_of` returns a namespace that the
-    record does not have; None: it is not known.
+    record does not have. None means that it is not known.
     """
 
     policies: PolicySet

@@ -73,7 +73,7 @@ class Tally:
 class Report:
     """What was found: `pods` were decided on, and `changed` of them differently.
 
-    `refused` are refused by the new policy alone, `worse` have a worse verdict. `left_out` counts what could not be
+    `refused` are refused only by the new policy, `worse` have a worse verdict. `left_out` counts what could not be
     decided on, by the reason, and `policies` the recorded policies.
     """
 
@@ -134,7 +134,7 @@ class Replay:
         self._memo: ByteCache[tuple[str, bytes, str], _Known] = ByteCache(_MEMO_BYTES)
 
     def add(self, admission: Admission) -> Difference | None:
-        """Decide on an admission, count it, and return the difference; None if there is none.
+        """Decide on an admission, count it, and return the difference, or None if there is none.
 
         Raises:
             InvalidInput: the pod of the admission cannot be read.

@@ -23,10 +23,10 @@ _METADATA = ("labels", "annotations", "ownerReferences", "namespace")
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """`replicas` equal pods that are created at `at_seconds` and run for `duration_seconds`; None: they never end.
+    """`replicas` equal pods that are created at `at_seconds` and run for `duration_seconds`, or forever if it is None.
 
     `pod` is a raw API object. Its annotations without a domain are those of the webhook. Arrivals share it if they
-    differ in their times alone. `cards` is what one pod requests of them. `place` is the line of the trace, and `draw`
+    differ only in their times. `cards` is what one pod requests of them. `place` is the line of the trace, and `draw`
     tells the copies of a line apart.
     """
 
@@ -46,7 +46,7 @@ class Load:
     `trace`: at the times of the trace. `fill`: in random order, one line a second, without an end, until they have
     requested `load` of the cards. `random`: lines are drawn at random for `span_seconds`, at random times, so often
     that their pods use `load` of the cards on average. `lifetime_seconds` is the mean of the random lifetimes of pods
-    without a duration; None: these never end.
+    without a duration. None means that these never end.
     """
 
     mode: Mode = "trace"

@@ -36,7 +36,7 @@ Requests = Sequence[tuple[str, int]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TracePod:
-    """A pod of the trace: when it was created, and how long it runs; None: it does not end."""
+    """A pod of the trace: when it was created, and how long it runs. None means that it does not end."""
 
     template: Template
     created_at: float
@@ -107,7 +107,7 @@ class Backlog:
 
     @staticmethod
     def _expiry(attempts: int, tried_at: float, now: float) -> float:
-        """Return the second in which the backoff ends; 0 if it is over."""
+        """Return the second in which the backoff ends, or 0 if it is over."""
         if tried_at == -math.inf:
             return 0
         backoff = min(_LONGEST_SECONDS, _INITIAL_SECONDS << min(attempts - 1, _ATTEMPTS_AT_LONGEST))

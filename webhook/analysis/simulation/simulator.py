@@ -56,7 +56,7 @@ class SimulatedCluster:
 
 
 class Simulation:
-    """One run on `snapshot`: the pods of `templates` arrive, and `recorder` notes what becomes of them.
+    """One run on `snapshot`: the pods of `templates` arrive, and `recorder` notes their outcome.
 
     Of nodes with equal scores, `choose` picks one, as kube-scheduler does at random.
     """

@@ -24,7 +24,7 @@ from webhook.policy.policy_set import PolicySet
 
 
 class Run(NamedTuple):
-    """One run: the number of a policy, the name of a profile (empty: the schedulers of the pods), and the seed."""
+    """One run: the number of a policy, the name of a profile (empty for the schedulers of the pods), and the seed."""
 
     policy: int
     profile: str
@@ -35,7 +35,8 @@ class Run(NamedTuple):
 class Experiment:
     """What all runs of a sweep share. It can be sent to another process.
 
-    `policies` are named. `scheduler_config` is a KubeSchedulerConfiguration and its place; None: the built-in profiles.
+    `policies` are named. `scheduler_config` is a KubeSchedulerConfiguration and its place. None means the built-in
+    profiles.
     """
 
     cluster: tuple[Document, ...]
@@ -55,7 +56,7 @@ class Experiment:
 
     @cached_property
     def profiles(self) -> Mapping[str, Profile] | None:
-        """The profiles of the scheduler configuration; None without one."""
+        """The profiles of the scheduler configuration, or None if there is none."""
         return None if self.scheduler_config is None else parse_profiles(*self.scheduler_config)
 
     @property

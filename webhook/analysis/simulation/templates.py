@@ -45,7 +45,7 @@ class RankedScheduler:
         self._kept = RankingCache(profile, _CACHE_BYTES)
 
     def best_rows(self, signature: PodSignature, snapshot: Snapshot) -> Rows:
-        """Return the rows of the feasible nodes with the highest score, in order; none for a pod with gates."""
+        """Return the rows of the feasible nodes with the highest score, in order, or none for a pod with gates."""
         profile, kept = self.scheduler.profile, self._kept.of(signature, snapshot)
         if kept.info.gates:
             return np.empty(0, dtype=np.intp)
@@ -82,7 +82,7 @@ class Template:
 class Templates:
     """The templates of the pods of a trace under `policies`, placed by `profile` or by their own schedulers if empty.
 
-    `configured` are the profiles of a KubeSchedulerConfiguration by schedulerName; None: the built-in ones.
+    `configured` are the profiles of a KubeSchedulerConfiguration by schedulerName. None means the built-in ones.
     """
 
     policies: PolicySet

@@ -1,1 +1,1 @@
-"""The commands: one module each, named as the command."""
+"""The commands: a module or package each, named as the command."""

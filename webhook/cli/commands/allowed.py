@@ -94,7 +94,7 @@ def _queues(snapshot: Snapshot, namespace: str) -> Iterator[str]:
 
 
 def _within(names: Iterable[str], patterns: Sequence[str] | None, *always: str) -> list[str]:
-    """Return the names that one of `patterns` matches, or that are in `always`; None: all of them."""
+    """Return the names that one of `patterns` matches, or that are in `always`. None means all of them."""
     return [each for each in names if patterns is None or each in always or matches_any(each, patterns)]
 
 

@@ -82,7 +82,7 @@ def demo(audit_file: Path | None, keep: bool) -> None:
     if keep and audit_file is None:
         audit_file = Path(tempfile.mkdtemp(prefix="placement-webhook-demo-")) / "audit.jsonl"
     snapshot = snapshot_from_documents(_sample("cluster.yaml"))
-    # The sample cluster runs kube-scheduler alone.
+    # The sample cluster runs only kube-scheduler.
     snapshot = replace(snapshot, scheduler_evidence=SchedulerEvidence(frozenset(), "kube-scheduler"))
     pods = [document.content for document in _sample("pods.yaml")]
     _print_cluster(console, snapshot)

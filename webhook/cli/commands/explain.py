@@ -62,7 +62,7 @@ class _Explained:
 
     @property
     def node(self) -> str:
-        """Return its node; empty if it is not bound."""
+        """Return its node, or an empty string if it is not bound."""
         return str(field(self.pod, "spec", "nodeName") or "")
 
     @property
@@ -100,8 +100,8 @@ def explain(
 
     For a pod that waits: the reason of each node, the pods that come before it, and suggestions, as `check` prints
     them. Then its last Events and its audit record, that of the running replicas or of --audit. TYPE is `pod` or a kind
-    that creates pods, such as `deploy` or `job`; NAME alone is a pod. Of an object with several pods, those that wait
-    come first.
+    that creates pods, such as `deploy` or `job`; NAME without a kind is a pod. Of an object with several pods, those
+    that wait come first.
 
     \b
     Examples:
@@ -157,7 +157,7 @@ def _explained(
 
 
 def _record(source: Source, pod: JsonObject) -> Mapping[str, Any] | None:
-    """Return the last audit record of the pod; None if there is none."""
+    """Return the last audit record of the pod, or None if there is none."""
     created = field(pod, "metadata", "creationTimestamp")
     if source.replicas is not None and isinstance(created, str):
         since = datetime.fromisoformat(created) - _BEFORE

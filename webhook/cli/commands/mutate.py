@@ -88,14 +88,14 @@ def mutate(session: Session) -> int:
 
 
 def _view(session: Session, workload: Workload, schedulers: Callable[[Policy], Scorer]) -> ClusterView | None:
-    """Return the view for the first pod of a template, with the claims created with it; None without a cluster."""
+    """Return the view for the first pod of a template, with the claims created with it, or None without a view."""
     if not session.has_cluster:
         return None
     return ClusterView(with_claims_of(workload, session.snapshot, 1), schedulers(workload.policy))
 
 
 def _verdict(session: Session, workload: Workload, view: ClusterView | None) -> Verdict | None:
-    """Return the verdict on a pod; None if it is not valid and the command goes on with the others."""
+    """Return the verdict on a pod, or None if it is not valid and the command goes on with the others."""
     try:
         return admit_checked_document(workload.document, workload.policy, view)
     except InvalidInput as error:

@@ -74,7 +74,7 @@ def _headline(
 ) -> str:
     """Return the number of nodes and of usable and free cards; what cannot be used comes after each.
 
-    `unhealthy` are cards alone.
+    `unhealthy` counts only cards.
     """
     counts = Counter("tainted for a time" if state.startswith("taint ") else state for state in closed.values())
     remark = ", ".join(f"{count} of them {state}" for state, count in sorted(counts.items()))

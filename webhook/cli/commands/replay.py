@@ -69,7 +69,7 @@ def _read_failures(_: click.Context, __: click.Parameter, value: str) -> tuple[s
         default="",
         callback=_read_failures,
         metavar="WHAT,...",
-        help="Exit with 7 if a pod is denied, or has a worse verdict, under the new policy alone, or is decided "
+        help="Exit with 7 if a pod is denied, or has a worse verdict, only under the new policy, or is decided "
         f"otherwise at all: {', '.join(_FAILURES)}.",
     ),
     click.option(
@@ -155,7 +155,7 @@ def _warn_of_other_domains(new: PolicySet, old: PolicySet) -> None:
     for each in new:
         if (domain := each.spec.key_domain) not in kept:
             domains = ", ".join(sorted(kept))
-            warn(f"{each.identity} reads annotations of {domain}, but audit files have values of {domains} alone")
+            warn(f"{each.identity} reads annotations of {domain}, but audit files have values only of {domains}")
 
 
 def _run(made: Replay, admissions: Iterator[Admission], output: str) -> bool:

@@ -47,7 +47,7 @@ def is_loopback(host: str) -> bool:
 
 
 def refusal(host: str, origin: str | None, site: str | None) -> str:
-    """Return why a request with these headers is refused; empty if it is not.
+    """Return why a request with these headers is refused, or an empty string if it is not.
 
     `host` can have any port: `kubectl port-forward` chooses one.
     """

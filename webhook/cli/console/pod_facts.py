@@ -17,7 +17,7 @@ _HASH_LABEL = "pod-template-hash"
 
 
 class PodFact(NamedTuple):
-    """Facts of one pod. `owner` is `Kind/name`, of a Deployment's pod the Deployment; empty without one.
+    """Facts of one pod. `owner` is `Kind/name`, of a Deployment's pod the Deployment, or empty if there is none.
 
     `workload_type` is the value of its annotation. The others are those of a pending pod: `message` is the last report
     of its scheduler, `gates` are its scheduling gates, `annotations` those of the key domain.
@@ -37,7 +37,7 @@ _NOTHING = PodFact()
 class PodFacts(ClusterFollower):
     """The facts of the bound and the pending pods, each kept while the pod is in the view.
 
-    `key_domain` is that of the annotations. An instance is fed by one thread and may be read by others.
+    `key_domain` is that of the annotations. One thread writes to an instance, and others may read it.
     """
 
     def __init__(self, key_domain: str) -> None:

@@ -30,7 +30,7 @@ def serve_console(session: Session, audit: tuple[str, ...], listen: Address) -> 
         InvalidInput: an input cannot be read, or the address cannot be listened on.
     """
     if not is_loopback(listen.host):
-        detail = "the console has no login and listens on loopback alone, such as 127.0.0.1:8090; to reach it from "
+        detail = "the console has no login and listens only on loopback, such as 127.0.0.1:8090; to reach it from "
         raise InvalidInput([invalid("--listen", str(listen), f"{detail}elsewhere, use kubectl port-forward or ssh -L")])
     sources, live = sources_of(session, audit)
     asyncio.run(_serve(sources, live, listen))

@@ -32,14 +32,14 @@ cluster_option = file_option(
 
 
 def complete_context(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the contexts of the kubeconfig for shell completion; none if it cannot be read."""
+    """Return the contexts of the kubeconfig for shell completion, or none if it cannot be read."""
     with suppress(InvalidInput):
         return [CompletionItem(each) for each in contexts(ctx.params.get("kubeconfig")) if each.startswith(incomplete)]
     return []
 
 
 def complete_node(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the nodes of the cluster for shell completion; none if it cannot be read."""
+    """Return the nodes of the cluster for shell completion, or none if it cannot be read."""
     options = (ctx.params.get(name) for name in ("cluster", "kubeconfig", "context"))
     with redirect_stderr(StringIO()), suppress(InvalidInput, click.ClickException):
         return [CompletionItem(each) for each in _node_names(*options) if each.startswith(incomplete)]

@@ -76,7 +76,7 @@ def events_of(objects: "Objects", pod: JsonObject) -> list[JsonObject]:
 
 
 def event_time(event: JsonObject) -> str:
-    """Return the time at which an Event was seen last; empty if it has none."""
+    """Return the time at which an Event was seen last, or an empty string if it has none."""
     series = field(event, "series", "lastObservedTime")
     return str(series or event.get("lastTimestamp") or event.get("eventTime") or "")
 
@@ -132,7 +132,7 @@ class LiveObjects:
         return {"apiVersion": kind.api_version, "kind": kind.kind, **found}
 
     def list(self, kind: Resource, namespace: str, **selected: str) -> Sequence[JsonObject]:
-        """Return the objects of a namespace, those with this value of a field; none if they cannot be read."""
+        """Return the objects of a namespace, those with this value of a field, or none if they cannot be read."""
         query = {"fieldSelector": ",".join(f"{path}={value}" for path, value in selected.items())} if selected else {}
         try:
             items = self._read(kind, namespace, "", query).get("items")

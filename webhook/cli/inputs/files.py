@@ -72,7 +72,7 @@ class PolicyFile(PolicyFiles):
     """A `multiple` option that is an error if it is given twice: otherwise, the last file would replace the others."""
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
-        """Return the file; None if it is not given.
+        """Return the file, or None if it is not given.
 
         Raises:
             click.UsageError: several are given.

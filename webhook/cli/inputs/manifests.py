@@ -105,7 +105,7 @@ def _files(filename: str, *, recursive: bool) -> Iterator[str]:
 def _download(url: str) -> bytes:
     try:
         trust = trusting_as_go(ssl.create_default_context())
-        with urllib.request.urlopen(url, timeout=_MOST_SECONDS, context=trust) as answer:  # noqa: S310 - http or https alone
+        with urllib.request.urlopen(url, timeout=_MOST_SECONDS, context=trust) as answer:  # noqa: S310 - only http or https
             text: bytes = answer.read(_MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         raise InvalidInput([invalid(_FLAG, url, f"cannot be read: {_reason(error)}")]) from error

@@ -55,7 +55,7 @@ class Reserved:
 
     @property
     def text(self) -> str:
-        """Return one line about the pods; empty if there are none."""
+        """Return one line about the pods, or an empty string if there are none."""
         parts = []
         if self.nodes:
             nodes = sorted(self.nodes.items(), key=lambda item: (-item[1], item[0]))
@@ -113,7 +113,7 @@ class PendingQueue:
         return Reserved(Counter(each.pod.node_name for each in with_room), without_room)
 
     def _place(self, pod: Mapping[str, Any]) -> _Place | None:
-        """Return the place of `pod` in the queue; None if it is no pending pod of the cluster."""
+        """Return the place of `pod` in the queue, or None if it is no pending pod of the cluster."""
         identity = PodIdentity.of(pod)
         key = PodKey(identity.namespace, identity.name)
         if key not in self._numbers:

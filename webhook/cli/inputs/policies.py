@@ -58,7 +58,7 @@ class PlacedPolicies:
     places: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def place_of(self, policy: Policy) -> str:
-        """Return the place of a policy, such as `PlacementPolicy, in force`; empty for one of a file."""
+        """Return the place of a policy, such as `PlacementPolicy, in force`, or an empty string for one of a file."""
         return self.places.get(policy.identity, "")
 
 

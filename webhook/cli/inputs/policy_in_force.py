@@ -18,7 +18,7 @@ _SOURCES = (Source.CONFIGURATIONS, Source.SERVICE, Source.DEPLOYMENTS, Source.PO
 
 
 def read_policies_in_force(source: ClientConfig) -> PlacedPolicies | None:
-    """Return the policies in force in the cluster of `source`; None if the API server does not answer.
+    """Return the policies in force in the cluster of `source`, or None if the API server does not answer.
 
     What cannot be read, so that the built-in policy is used in its place, is reported on standard error.
     """
@@ -32,7 +32,7 @@ def read_policies_in_force(source: ClientConfig) -> PlacedPolicies | None:
 
 
 def _problem(cluster: Cluster) -> str:
-    """Return why the policy of the servers is not known; empty if it is."""
+    """Return why the policy of the servers is not known, or an empty string if it is."""
     stored, servers = cluster.stored, cluster.deployment
     if stored is not None and stored.policies is None:
         where = f"ConfigMap {cluster.target.namespace}/{stored.name}"

@@ -77,7 +77,7 @@ class Schedulers:
         return scheduler.answer(signature, snapshot, never)
 
     def scheduler_of(self, pod: Mapping[str, Any]) -> Scheduler | None:
-        """Return the scheduler of `pod`; None without a profile for it."""
+        """Return the scheduler of `pod`, or None if there is no profile for it."""
         if self._chosen is not None:
             return self._schedulers.get(self._chosen)
         name: str = field(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
@@ -89,7 +89,7 @@ class Schedulers:
         return scheduler in self._schedulers or scheduler in self._by_backend
 
     def for_pending(self) -> Scorer:
-        """Return a scheduler for the pending pods of the cluster, whose nodes are asked for alone.
+        """Return a scheduler for the pending pods of the cluster that only finds their nodes.
 
         It has the chosen profile, else that of each pod, else the default one: a pod of another scheduler takes room,
         too.
@@ -109,7 +109,7 @@ SchedulersOf: TypeAlias = Callable[[Policy], Schedulers]
 
 
 def read_profiles(configuration: str | None) -> Mapping[str, Profile] | None:
-    """Return the profiles of a KubeSchedulerConfiguration file by schedulerName; None without a file.
+    """Return the profiles of a KubeSchedulerConfiguration file by schedulerName, or None if there is no file.
 
     Raises:
         InvalidInput: the file cannot be read or is not one valid KubeSchedulerConfiguration.

@@ -141,7 +141,7 @@ class Session:
         return self._known_policies.policies
 
     def place_of(self, policy: Policy) -> str:
-        """Return where a live cluster has `policy`; empty for one of a file."""
+        """Return where a live cluster has `policy`, or an empty string for one of a file."""
         return self._known_policies.place_of(policy)
 
     @cached_property
@@ -150,7 +150,7 @@ class Session:
         return in_force or PlacedPolicies(read_policies(self.policies))
 
     def read_policies_in_force(self) -> PlacedPolicies | None:
-        """Return the policies in force in the live cluster; None if they are not known."""
+        """Return the policies in force in the live cluster, or None if they are not known."""
         # Imported here, so that a command on a file does not import the client.
         from webhook.cli.inputs.policy_in_force import read_policies_in_force
 

@@ -28,9 +28,9 @@ _MOST_STEPS = 10_000
 class Workload:
     """The pods of one template; `document` is the first one, with its place in the object `source`.
 
-    `owner` is the object, such as `Deployment team-a/web`; empty for a Pod. `pods` is None if the pods are not in the
-    object; `note` is the reason, or what the object does not say of its pods. `policy` is the one for the namespace of
-    the object, of several if `policy_is_chosen`; `policy_place` is where a live cluster has it.
+    `owner` is the object, such as `Deployment team-a/web`, or empty for a Pod. `pods` is None if the pods are not in
+    the object; `note` is the reason, or what the object does not say of its pods. `policy` is the one for the namespace
+    of the object, of several if `policy_is_chosen`; `policy_place` is where a live cluster has it.
     """
 
     document: Document
@@ -51,7 +51,7 @@ class Workload:
 
     @property
     def policy_json(self) -> dict[str, Any]:
-        """Return the key `policy` of the JSON of `check` and `capacity`; empty if there is one file of one policy."""
+        """Return the key `policy` of the JSON of `check` and `capacity`. It is absent for a file of one policy."""
         return {"policy": policy_to_json(self.policy, self.policy_place)} if self.chosen_policy else {}
 
     @property
@@ -114,7 +114,7 @@ def print_misplaced(workloads: Iterable[Workload]) -> None:
 
 
 def with_claims_of(workload: Workload, snapshot: Snapshot, most: int) -> Snapshot:
-    """Return `snapshot` with the claims that are created with the pods of a template, those of `most` pods at most.
+    """Return `snapshot` with the claims that are created with the pods of a template, for at most `most` pods.
 
     Raises:
         InvalidInput: a claim is malformed.
@@ -174,7 +174,7 @@ def _unknown_kind(content: JsonObject) -> str:
 
 
 def _template_path(content: JsonObject) -> str:
-    """Return the path of the first value in `content` that looks like a pod template; empty if there is none."""
+    """Return the path of the first value in `content` that looks like a pod template, or "" if there is none."""
     waiting: list[tuple[str, Any]] = [("", content)]
     for path, value in waiting:
         if len(waiting) > _MOST_STEPS:

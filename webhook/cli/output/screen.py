@@ -147,7 +147,7 @@ def _without_empty(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[Sequ
 
 
 def _widths(columns: Sequence[Column], cell_widths: Sequence[int], width: int | None) -> list[int]:
-    """Return the widths of the columns in `width` characters, 0 for one that is left out."""
+    """Return the widths of the columns in `width` characters, or 0 for one that is left out."""
     whole = [max(cells, cell_len(each.title)) for each, cells in zip(columns, cell_widths, strict=True)]
     if width is None or _total(whole) <= width:
         return whole

@@ -65,7 +65,7 @@ class Counts:
     """Counts pods as they are created.
 
     The pods are new ones, so they come after the `pending` pods of their priority or a higher one. `until` is the most
-    pods of each template to count, or of turns; None: until no more fits.
+    pods of each template to count, or of turns. None means no limit.
     """
 
     pending: PendingQueue
@@ -172,7 +172,7 @@ class Counts:
         return ""
 
     def fits_of(self, template: _Template) -> int:
-        """Return how many of the pods fit by themselves; none if the API server refuses them."""
+        """Return how many of the pods fit by themselves, or none if the API server refuses them."""
         workload, pods = template.workload, template.workload.pods
         try:
             further = self._further(workload, pods).pods if pods else None

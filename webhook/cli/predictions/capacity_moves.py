@@ -60,7 +60,7 @@ def drained(
 
 
 def room_for(counts: Counts, counted: Counted, disruptions: Disruptions, progress: Progress) -> Room | None:
-    """Return how to make room for a counted pod; None for a pod that was not evaluated.
+    """Return how to make room for a counted pod, or None for a pod that was not evaluated.
 
     Raises:
         InvalidInput: a field of a pod that is read is malformed.

@@ -54,7 +54,7 @@ class Answer:
 
     @property
     def replicas_text(self) -> str:
-        """Return the object, and how many of its pods fit on which nodes; empty for a Pod."""
+        """Return the object, and how many of its pods fit on which nodes, or "" for a Pod."""
         title, pods, found = self.workload.title, self.workload.pods, self.replicas
         if not title or found is None:
             return title
@@ -75,7 +75,7 @@ class Answer:
 
     @property
     def nodes_for(self) -> str:
-        """Return which of several replicas the scores and reasons of the nodes are for; empty for a Pod."""
+        """Return which of several replicas the scores and reasons of the nodes are for, or "" for a Pod."""
         found = self.replicas
         if found is None or found.asked == 1 or not (self.placement.scores or self.reasons):
             return ""
@@ -84,7 +84,7 @@ class Answer:
 
     @property
     def qos_class(self) -> str | None:
-        """Return the QoS class of the first pod; None if it was not evaluated."""
+        """Return the QoS class of the first pod, or None if it was not evaluated."""
         return None if self.first is None else qos_class(self.first)
 
     @property

@@ -53,7 +53,7 @@ class Checks:
     pending: PendingQueue
     admissions: Admissions
     remedy: str = ""
-    """How the user lets the view have `{kinds}` that are missing; empty if the user cannot."""
+    """How the user adds missing `{kinds}` to the view, or an empty text if the user cannot."""
 
     @classmethod
     def of(cls, session: Session) -> "Checks":

@@ -100,7 +100,7 @@ def _downloads(replicas: "ReplicaSelection") -> Iterator[Sequence[Download]]:
     # Imported here, so that a command on files does not import the client.
     from webhook.cli.records.replica_logs import download, not_writable
 
-    # On disk, so that memory does not grow with the logs; the folder is the user's alone.
+    # On disk, so that memory does not grow with the logs; only the user can read the folder.
     try:
         temporary = TemporaryDirectory(prefix="placement-webhook-audit-")
     except OSError as error:
@@ -187,7 +187,7 @@ _SOURCE_OPTIONS = (
         "--context",
         metavar="NAME",
         shell_complete=complete_context,
-        help="A context of the kubeconfig; alone, of $KUBECONFIG or ~/.kube/config.",
+        help="A context of the kubeconfig; without --kubeconfig, of $KUBECONFIG or ~/.kube/config.",
     ),
     webhook_namespace_option,
     click.option(

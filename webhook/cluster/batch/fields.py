@@ -21,7 +21,7 @@ _MOST_ITEMS = 64
 
 
 def text(content: Any, *path: str) -> str:
-    """Return the text at `path`, cut to the length of a name; empty if there is none."""
+    """Return the text at `path`, cut to the length of a name, or an empty string if there is none."""
     value = field(content, *path)
     return value[:_LONGEST_TEXT] if isinstance(value, str) else ""
 
@@ -38,18 +38,18 @@ def amounts(content: Any, *path: str) -> Amounts:
 
 
 def amount(content: Any, resource: str, *path: str) -> int | None:
-    """Return the quantity of `resource` at `path`, in the units of `amounts`; None if there is none."""
+    """Return the quantity of `resource` at `path`, in the units of `amounts`, or None if there is none."""
     return _amount(resource, field(content, *path))
 
 
 def number(content: Any, *path: str) -> float | None:
-    """Return the number at `path`; None if there is none."""
+    """Return the number at `path`, or None if there is none."""
     value = field(content, *path)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def count(content: Any, *path: str) -> int:
-    """Return the positive integer at `path`; 0 if there is none."""
+    """Return the positive integer at `path`, or 0 if there is none."""
     value = number(content, *path)
     return int(value) if value is not None and 1 <= value <= _MOST_COUNTED else 0
 

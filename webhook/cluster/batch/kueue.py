@@ -29,7 +29,7 @@ class LocalQueue(NamedTuple):
 
 
 class FlavorQuota(NamedTuple):
-    """The most that a ClusterQueue can use of a flavor, by resource; None: it can borrow without a limit."""
+    """The most that a ClusterQueue can use of a flavor, by resource. None means that it can borrow without a limit."""
 
     flavor: str
     most: Mapping[str, int | None]
@@ -103,7 +103,7 @@ class ResourceFlavor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KueueObjects:
-    """The objects of Kueue by name, or by namespace and name; None: they are not known."""
+    """The objects of Kueue by name, or by namespace and name. None means that they are not known."""
 
     local_queues: Mapping[tuple[str, str], LocalQueue] | None = None
     cluster_queues: Mapping[str, ClusterQueue] | None = None

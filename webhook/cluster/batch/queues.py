@@ -11,11 +11,11 @@ from webhook.kube.pod.amounts import CPU, MEMORY, NVIDIA_GPU, Amounts
 
 
 class PodGroup(NamedTuple):
-    """A PodGroup of any scheduler. `members` is the number of pods from which it starts; 0 if it has none.
+    """A PodGroup of any scheduler. `members` is the number of pods from which it starts, or 0 if it has none.
 
-    `queue` is that of Volcano or KAI. `phase`, of Volcano alone, is Pending until it admits the group to its queue: the
+    `queue` is that of Volcano or KAI. `phase`, only of Volcano, is Pending until it admits the group to its queue: the
     phases of other schedulers change as often, and decide nothing. The pods run in one domain of `topology_key`, unless
-    it is empty, which `topology_plugin` of their scheduler sees to. The rest is of kube-scheduler alone: `is_basic`: it
+    it is empty, which `topology_plugin` of their scheduler sees to. Only kube-scheduler has the rest: `is_basic`: it
     starts the pods one by one; and `priority` is None until its class is looked up.
 
     Source: sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1/types.go, PodGroupSpec;
@@ -108,7 +108,7 @@ class VolcanoQueue(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VolcanoObjects:
-    """The objects of Volcano by name, or by namespace and name; None: they are not known."""
+    """The objects of Volcano by name, or by namespace and name. None means that they are not known."""
 
     queues: Mapping[str, VolcanoQueue] | None = None
     groups: Mapping[tuple[str, str], PodGroup] | None = None
@@ -151,7 +151,7 @@ class KaiQueue(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KaiObjects:
-    """The objects of KAI by name, or by namespace and name; None: they are not known. `parents` have child queues."""
+    """The objects of KAI by name, or by namespace and name, or None if unknown. `parents` have child queues."""
 
     queues: Mapping[str, KaiQueue] | None = None
     groups: Mapping[tuple[str, str], PodGroup] | None = None
@@ -165,7 +165,7 @@ NO_KAI = KaiObjects()
 class PodGroups:
     """The pod groups of the Coscheduling plugin and of kube-scheduler itself, by namespace and name.
 
-    None: they are not known.
+    A field is None if its kind is not known.
     """
 
     coscheduling: Mapping[tuple[str, str], PodGroup] | None = None

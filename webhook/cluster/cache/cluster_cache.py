@@ -41,7 +41,7 @@ class InvalidObject:
 
 
 class _Kind(NamedTuple):
-    """The functions that read, store (None: delete) and list the objects of one kind.
+    """The functions that read, store (or delete, for None) and list the objects of one kind.
 
     `leave_out` records that an object is not known; without it, a malformed object counts as missing.
     """
@@ -116,7 +116,7 @@ class ClusterCache:
         return problem
 
     def store(self, kind: str, key: Key, content: JsonObject | None) -> InvalidObject | None:
-        """Store one object (None: delete it). Return it as `apply` does."""
+        """Store one object, or delete it if it is None. Return it as `apply` does."""
         functions, problem = self._kinds[kind], None
         try:
             functions.put(key, None if content is None else functions.read(content))
@@ -147,7 +147,7 @@ class ClusterCache:
             self._optional.set_known(kind, known=True)
 
     def put_scheduler_evidence(self, evidence: SchedulerEvidence | None) -> None:
-        """Store the signs of schedulers; None: they are not known."""
+        """Store the signs of schedulers. None means that they are not known."""
         self._evidence = evidence
 
     def put_release(self, release: Release) -> None:

@@ -50,7 +50,7 @@ class OptionalObjects:
         self._budget = NamespaceBudget(budget_bytes)
         self._known: set[str] = set()
         self._changed: set[str] = set()
-        # The namespaces whose workloads have changed; None: those of all can have.
+        # The namespaces whose workloads have changed. None means that those of any may have changed.
         self._changed_namespaces: set[str] | None = set()
         self._workloads = NO_WORKLOADS
 
@@ -66,7 +66,7 @@ class OptionalObjects:
         yield from (Key(*each) for each in self._left_out.names(kind))
 
     def put(self, kind: str, key: Key, facts: Facts | None) -> None:
-        """Store `facts` of an object; None: delete it.
+        """Store `facts` of an object, or delete the object if they are None.
 
         Raises:
             InvalidInput: it is too large, and is left out.

@@ -33,7 +33,7 @@ class PendingTracker:
         return self._pods.keys()
 
     def put(self, key: Key, pod: PendingPod | None) -> None:
-        """Store `pod`; None: it is gone, or bound."""
+        """Store `pod`. None means that it is deleted or bound."""
         before = self._pods.get(key)
         if before == pod:
             return

@@ -70,7 +70,7 @@ def _optional(reader: Reader, key: str) -> int | None:
 
 
 def consumed(requested: int | None, capacity: Capacity) -> int | None:
-    """Return what a request, or one without an amount (None), consumes of `capacity`; None if it is not valid.
+    """Return what a request, or one without an amount (None), consumes of `capacity`, or None if it is not valid.
 
     Source: calculateConsumedCapacity and violatesPolicy
     """

@@ -71,7 +71,7 @@ class DeviceTaintRule(NamedTuple):
 class Device:
     """The facts of one device.
 
-    `variables` are the CEL variables of selectors, None if kube-scheduler gets an error from every selector.
+    `variables` are the CEL variables of selectors, or None if kube-scheduler gets an error from every selector.
     `attributes` are by fully qualified name. `access` applies if the slice has `perDeviceNodeSelection`.
     `allows_multiple_allocations`: it can be allocated several times. `counters` are the amounts that it consumes of the
     counters of its pool, in thousandths. `has_conditions`: it has binding conditions, which must be met before a pod
@@ -136,7 +136,7 @@ def read_device(device: Reader, driver: str, *, is_nested: bool = False) -> Devi
 
 
 def _attribute(attribute: Reader) -> AttributeValue | None:
-    """Return an attribute; None for one of a type that kube-scheduler rejects."""
+    """Return an attribute, or None for one of a type that kube-scheduler rejects."""
     kind = next((kind for kind in _ATTRIBUTE_TYPES if attribute.raw.get(kind) is not None), "")
     if kind == "int":
         return kind, attribute.integer(kind)

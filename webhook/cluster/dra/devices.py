@@ -18,10 +18,10 @@ Consumed = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """The device objects of a cluster by name; None if the kind is not known.
+    """The device objects of a cluster by name, or None if the kind is not known.
 
     `allocated` are the names of the exclusively allocated devices, by pool. `shared` are the devices with shared
-    allocations and their consumed capacities, None if there are none. `by_resource` are the classes by the extended
+    allocations and their consumed capacities, or None if there are none. `by_resource` are the classes by the extended
     resource that requests their devices. `contested` are the classes that name the same resource as a newer class.
     `extended_claims` are the pods for which kube-scheduler has stored a claim for extended resources. `taint_rules` are
     none if they are not known: releases before 1.37 serve none. `planned_templates` are those of files, which stand

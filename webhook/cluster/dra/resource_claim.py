@@ -60,7 +60,7 @@ class AttributeConstraint(NamedTuple):
 
 
 class Share(NamedTuple):
-    """A share of a device that is allocated several times; `consumed` is in thousandths, None if there is none."""
+    """A share of a device that is allocated several times; `consumed` is in thousandths, or None if there is none."""
 
     device: DeviceId
     consumed: tuple[tuple[str, int], ...] | None

@@ -71,7 +71,7 @@ class ResourceSlice:
         return expression in self._answers
 
     def matches(self, expression: str) -> tuple[bool | None, ...]:
-        """Return for each device if the selector `expression` matches it; None if that is not known."""
+        """Return for each device if the selector `expression` matches it, or None if that is not known."""
         answers = self._answers.get(expression)
         if answers is None:
             holds = compiled(expression).holds

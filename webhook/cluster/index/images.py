@@ -32,7 +32,7 @@ class Images:
         self._found: dict[str, Image | None] = {}
 
     def get(self, name: str) -> Image | None:
-        """Return the image `name` (normalized), None if no node has it."""
+        """Return the image `name` (normalized), or None if no node has it."""
         if name not in self._found:
             if len(self._found) == _MOST_REMEMBERED:
                 self._found.clear()

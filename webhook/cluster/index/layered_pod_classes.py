@@ -17,7 +17,7 @@ class LayeredPodClasses(PodClasses):
     """
 
     def __init__(self, base: PodClasses, count: int) -> None:
-        """Create them without further classes, at no cost."""
+        """Create the layer without classes of its own. Nothing is copied."""
         super().__init__()
         self._base = base
         self._first = self._count = count
@@ -48,7 +48,7 @@ class LayeredPodClasses(PodClasses):
         return self._base.namespaces | super().namespaces
 
     def known(self, key: object) -> int | None:
-        """Return the class with `key`; None if there is none."""
+        """Return the class with `key`, or None if there is none."""
         number = self._base.known(key)
         return number if number is not None and number < self._first else super().known(key)
 

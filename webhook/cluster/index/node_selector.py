@@ -54,7 +54,7 @@ def read_node_affinity(reader: Reader, key: str) -> NodeAffinityTerms:
 
 
 def read_node_selector(reader: Reader, key: str) -> tuple[Term, ...] | None:
-    """Return the terms of the NodeSelector in the field `key`, None without one."""
+    """Return the terms of the NodeSelector in the field `key`, or None if there is none."""
     if reader.raw.get(key) is None:
         return None
     return tuple([_term(term) for term in reader.object(key).objects("nodeSelectorTerms")])
@@ -116,7 +116,7 @@ def any_matches(
 ) -> Mask:
     """Return a mask of the nodes that one of `terms` matches; without terms, none. `rows` are the rows by node name.
 
-    `rows` None: names are ignored, and every requirement of a field holds.
+    If `rows` is None, names are ignored, and every requirement of a field holds.
 
     Raises:
         DeadlineNearError: `expired()` returned true.

@@ -122,7 +122,7 @@ class PodClasses:
             return other
 
     def known(self, key: object) -> int | None:
-        """Return the class with `key`; None if there is none."""
+        """Return the class with `key`, or None if there is none."""
         return self._numbers.get(key)
 
     def number(self, pod: PodIdentity) -> int:
@@ -186,7 +186,7 @@ class PodClasses:
     def selected(
         self, count: int, namespaces: Iterable[str] | None, selector: LabelSelector | None, expired: Expired = never
     ) -> Mask:
-        """Return a mask of the first `count` classes in `namespaces` (None: all) that `selector` selects.
+        """Return a mask of the first `count` classes in `namespaces` (None means all) that `selector` selects.
 
         Raises:
             DeadlineNearError: `expired()` returned true.

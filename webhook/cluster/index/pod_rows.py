@@ -69,7 +69,7 @@ class PodRows:
         return self._replaced(is_gone, added)
 
     def changed(self, counts: Mapping[tuple[int, int], int]) -> Self:
-        """Return the pods with so many more of each class in each row; of a negative number, as many are there."""
+        """Return the pods with `counts` more of each class in each row. A negative count removes at most that many."""
         added = [place for place, count in counts.items() for _ in range(count)]
         left = {place: -count for place, count in counts.items() if count < 0}
         if not left:

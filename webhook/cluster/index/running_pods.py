@@ -124,7 +124,7 @@ class RunningPods:
     def selected(
         self, namespaces: Iterable[str] | None, selector: LabelSelector | None, expired: Expired = never
     ) -> Mask:
-        """Return a mask of the classes in one of `namespaces` (None: all) that `selector` selects.
+        """Return a mask of the classes in one of `namespaces` (None means all) that `selector` selects.
 
         Raises:
             DeadlineNearError: `expired()` returned true.
@@ -154,7 +154,7 @@ class RunningPods:
         *,
         terminating: bool = True,
     ) -> Codes:
-        """Return the row of each pod in one of `namespaces` (None: all) that `selector` selects.
+        """Return the row of each pod in one of `namespaces` (None means all) that `selector` selects.
 
         Without `terminating`, pods that are being deleted are left out.
 

@@ -9,7 +9,7 @@ _MOST_NUMBERED = 1024
 
 
 class ShownPods(RunningPods):
-    """The pods of `base` and more, whose classes are not added to those of `base`. Not thread-safe.
+    """The pods of `base` and further pods, whose classes are kept apart from those of `base`. Not thread-safe.
 
     The arrays are brought up to date when they are read: few pods have a plugin that reads them.
     """

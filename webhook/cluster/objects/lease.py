@@ -12,7 +12,7 @@ _SLACK = timedelta(minutes=5)
 
 
 def time_of(text: object) -> datetime | None:
-    """Return a time with its zone; None if `text` is none."""
+    """Return a time with its zone, or None if `text` is not a time."""
     try:
         found = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:
@@ -35,7 +35,7 @@ def writes_of(lease: Any, *fields: str) -> list[datetime]:
 
 
 def last_renewal(lease: Any) -> datetime | None:
-    """Return when the holder last renewed `lease`; None if that is not known.
+    """Return when the holder last renewed `lease`, or None if that is not known.
 
     This is by the API server's clock if the holder has written the Lease since it was created. `renewTime` is by the
     clock of the holder.
@@ -56,7 +56,7 @@ def is_expired(lease: Any, now: datetime) -> bool:
 def newest_write(leases: Iterable[Any]) -> datetime | None:
     """Return the time of the newest write to a Lease of kube-system: about the present, by the API server's clock.
 
-    API servers renew a Lease there every ten seconds. Users may not write there. None: there is none.
+    API servers renew a Lease there every ten seconds. Users may not write there. None means that there is none.
     """
     own = (each for each in leases if field(each, "metadata", "namespace") == _SYSTEM)
     return max((time for each in own for time in writes_of(each, "renewTime")), default=None)

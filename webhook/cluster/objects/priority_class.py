@@ -39,7 +39,7 @@ _NONE = PriorityClass("", 0)
 
 
 def priority_class_named(name: str, classes: Mapping[str, PriorityClass]) -> PriorityClass | None:
-    """Return the class `name`, None if it is not known; for an empty name, the cluster's default.
+    """Return the class `name`, or None if it is not known; for an empty name, the cluster's default.
 
     Source: k8s.io/kubernetes/plugin/pkg/admission/priority/admission.go, admitPod and getDefaultPriority
     """

@@ -8,7 +8,7 @@ from webhook.kube.reader import Reader, reading
 
 
 class RuntimeClass(NamedTuple):
-    """A RuntimeClass. `overhead` has quantities as the API server prints them; None without one."""
+    """A RuntimeClass. `overhead` has quantities as the API server prints them, or None if there is none."""
 
     name: str
     overhead: Mapping[str, str] | None

@@ -16,8 +16,8 @@ from webhook.documents.documents import field
 class SchedulerEvidence:
     """The API groups that a cluster serves, and the names and holders of its renewed Leases, one a line.
 
-    `pods_ready_timeout` is the time after which Kueue evicts what it admitted unless all pods are ready, as `5m`; empty
-    if it does not, or if that is not known.
+    `pods_ready_timeout` is the time after which Kueue evicts what it admitted unless all pods are ready, as `5m`, or
+    empty if it does not, or if that is not known.
     """
 
     groups: frozenset[str]

@@ -48,11 +48,11 @@ class PodKey(NamedTuple):
 class PendingPod:
     """A pod that is not bound and has not ended.
 
-    `content` is the JSON of what a scheduler reads of it, without its name, so pods of one template have equal ones;
-    empty if there is too much of it.
-    `created` is its creationTimestamp, `priority` the value that the API server's Priority plugin sets. `is_waiting`:
-    its scheduler will look for a node soon: it has no scheduling gates, is not being deleted, and has not been found
-    unschedulable, except for want of other pods of its gang. `nominated` is the pod on its nominated node.
+    `content` is the JSON of what a scheduler reads of it, without its name, so pods of one template have equal ones, or
+    empty if there is too much of it. `created` is its creationTimestamp, `priority` the value that the API server's
+    Priority plugin sets. `is_waiting` is true if its scheduler will soon look for a node: it has no scheduling gates,
+    is not being deleted, and is not unschedulable, unless only other pods of its gang are missing. `nominated` is the
+    pod on its nominated node.
     """
 
     identity: PodIdentity
@@ -147,14 +147,14 @@ class PendingPods(dict[PodKey, PendingPod]):
         self._origin, self._keys = None if origin is None else ref(origin), (*keys,)
 
     def keys_since(self, before: Mapping[PodKey, PendingPod]) -> Collection[PodKey] | None:
-        """Return the keys in which it can differ from `before`; None if that is not its origin."""
+        """Return the keys in which it can differ from `before`, or None if that is not its origin."""
         return self._keys if self._origin is not None and self._origin() is before else None
 
 
 def pending_changes(
     before: Mapping[PodKey, PendingPod], after: Mapping[PodKey, PendingPod]
 ) -> tuple[list[PendingPod], list[PodKey]]:
-    """Return the pods of `after` that are not the same objects in `before`, and the keys that are in `before` alone."""
+    """Return the pods of `after` that are not the same objects in `before`, and the keys that are only in `before`."""
     keys = after.keys_since(before) if isinstance(after, PendingPods) else None
     if keys is None:
         keys = (*after, *before.keys() - after.keys())
@@ -181,7 +181,7 @@ def _set_fields(name: str, value: Any) -> Any:
 
 
 def _priority(value: Raw) -> int:
-    """Return the priority of a pod; 0 if it is malformed."""
+    """Return the priority of a pod, or 0 if it is malformed."""
     found = decode(value) if value else 0
     return found if isinstance(found, int) else 0
 

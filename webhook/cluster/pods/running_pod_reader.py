@@ -125,7 +125,7 @@ def _volumes(restricting: Sequence[Volume], namespace: str, pod: PodReference) -
 
 
 def _without_large_parts(template: RunningPod, affinity: Any) -> RunningPod:
-    """Return `template` without what is larger than in any real pod: ports, terms, or resources beside the first."""
+    """Return `template` without lists of ports, terms and resources that are longer than those of any real pod."""
     # Those of each node come first, and zeros last: no node offers so many resources that others are left out.
     requests = sorted(template.requests.items(), key=lambda each: (not each[1], "/" in each[0]))
     found = template._replace(requests=dict(requests[:_MOST_ITEMS]))
@@ -137,7 +137,7 @@ def _without_large_parts(template: RunningPod, affinity: Any) -> RunningPod:
 
 
 def _left_out_of(terms: PodTerms) -> tuple[tuple[str, str], ...]:
-    """Return what is left out with `terms`: those of required anti-affinity can exclude pods that they select."""
+    """Return the effects that are not known without `terms`. Required anti-affinity can exclude other pods."""
     if not terms.anti_required:
         return ((POD_PREFERENCES, ALL_NAMESPACES),)
     namespaces = frozenset[str]().union(*[each.namespaces for each in terms.anti_required])

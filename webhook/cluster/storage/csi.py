@@ -33,7 +33,7 @@ class CsiStorageCapacity:
     """The facts of a CSIStorageCapacity: the maximum size of a volume of a class on the nodes that `topology` selects.
 
     `topology` None selects no node. `limit_bytes` is None if the driver reports neither size nor capacity.
-    `capacity_bytes` is what it has free for all volumes, None if it does not report that.
+    `capacity_bytes` is what it has free for all volumes, or None if it does not report that.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/binder.go, volumeLimit
     """
@@ -74,8 +74,8 @@ class VolumeAttachment:
 class Csi:
     """The objects that CSI drivers update often. They are apart from `Storage`, which stays when these change.
 
-    `drivers` are the CSIDrivers, `capacities` the CSIStorageCapacities by class, `attachments` the VolumeAttachments
-    by node; None if the kind is not known.
+    `drivers` are the CSIDrivers, `capacities` the CSIStorageCapacities by class, `attachments` the VolumeAttachments by
+    node, or None if the kind is not known.
     """
 
     drivers: Mapping[str, CsiDriver] | None = None

@@ -71,7 +71,7 @@ class VolumeLimits:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The storage objects of a cluster by name; None if the kind is not known.
+    """The storage objects of a cluster by name, or None if the kind is not known.
 
     `volumes_by_class` are the volumes that can be bound to a claim of the class.
     """

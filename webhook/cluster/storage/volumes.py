@@ -94,8 +94,8 @@ NamespacedName = tuple[str, str]
 class PersistentVolume:
     """The facts of a PersistentVolume.
 
-    `required` are terms that its nodes must match; None: any node. `claim` and `claim_uid` are its claimRef. `csi` is
-    None if it is not a CSI volume. `source` is its in-tree type, one of MIGRATIONS, or empty; `migrated` is then the
+    `required` are terms that its nodes must match. None means any node. `claim` and `claim_uid` are its claimRef. `csi`
+    is None if it is not a CSI volume. `source` is its in-tree type, one of MIGRATIONS, or empty; `migrated` is then the
     volume of the CSI driver, and `translated` are the terms for nodes on which the volume type is migrated.
     """
 

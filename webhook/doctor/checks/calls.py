@@ -219,7 +219,7 @@ def _regenerated(cluster: Cluster, index: int, wanted: JsonObject, name: str) ->
     needs={Source.CONFIGURATIONS, Source.NAMESPACES},
 )
 def timeouts(cluster: Cluster) -> Iterator[Finding]:
-    """The timeout of the webhook is long, or those of all webhooks for a pod add up to a request's.
+    """The timeout of the webhook is long, or all webhooks for a pod together can take as long as a request.
 
     API servers call mutating webhooks one after the other. The sum is that of the namespace with the most.
     """

@@ -123,7 +123,7 @@ def _without_controller(cluster: Cluster) -> tuple[Severity, str]:
 
 
 def _not_running(cluster: Cluster, controller: JsonObject) -> tuple[str, str, str] | None:
-    """Return the field, what is wrong with it, and the remedy; None if the controller runs."""
+    """Return the field, what is wrong with it, and the remedy, or None if the controller runs."""
     if field(controller, "spec", "replicas") == 0:
         name = commands.controller_name(cluster)
         return "spec.replicas", "0", commands.of_controller(cluster, "scale", "deployment", name, "--replicas=1")
@@ -210,7 +210,7 @@ def _future_certificates(cluster: Cluster, now: datetime) -> Iterator[Finding]:
 
 
 def _skew(lease: JsonObject) -> timedelta | None:
-    """Return by how much the holder's clock is ahead, None if it is about right or not known.
+    """Return by how much the holder's clock is ahead, or None if it is about right or not known.
 
     `renewTime` is by the holder's clock; the API server writes the time of the same update into managedFields.
     """

@@ -190,7 +190,7 @@ def _of_network_policies(cluster: Cluster, servers: JsonObject) -> Iterator[Find
         if not rules:
             yield error(where, "no ingress rule has the port of the webhook, so API servers cannot call it", remedy)
         elif not any(_is_for_addresses(rule, "from") for rule in rules):
-            what = "the webhook's port is open to selected pods alone, and API servers are mostly no pods"
+            what = "the webhook's port is open only to selected pods, but most API servers do not run as pods"
             yield warning(where, what, remedy)
     egress = [each for each in selecting if "Egress" in _types(each)]
     if egress and has_flag(servers, "--in-cluster"):

@@ -69,7 +69,7 @@ def workload_types(cluster: Cluster) -> Iterator[Finding]:
     explained = "`placement-webhook check -f POD` explains each node"
     names = [name_of(each) for each in cluster.of(Source.NAMESPACES)]
     for policy in cluster.policies:
-        # Its pods are in these namespaces alone.
+        # Its pods are only in these namespaces.
         namespaces = [name for name in names if cluster.policy_of(name) is policy]
         usages = {each.labels.get(policy.node_usage_key) for each in nodes}
         for name, each in policy.spec.workload_types.items() if namespaces else ():
@@ -86,7 +86,7 @@ def workload_types(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _why_not(policy: Policy, workload_type: str, namespace: str, cards: Sequence[str], snapshot: Snapshot) -> str:
-    """Return the scheduler's message if none of `cards` will do; empty if one does. Without any, pods have no card."""
+    """Return the scheduler's message if none of `cards` will do, or "" if one does. Without any, pods have no card."""
     templates, temporary = template_nodes(policy.spec.node_templates), policy.spec.temporary_taints
     scheduler, reason = Scheduler(templates=templates, temporary_taints=temporary), ""
     for resource in cards or (None,):

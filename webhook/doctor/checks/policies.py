@@ -44,7 +44,7 @@ def policy(cluster: Cluster) -> Iterator[Finding]:
     in_shadow = [each for each in cluster.policies if each.spec.mode == "shadow"]
     for each in in_shadow:
         place = f"{cluster.place_of(each)}: spec.mode"
-        yield info(place, "shadow: no pod is changed or denied", "set mode: enforce when it is to be")
+        yield info(place, "shadow: no pod is changed or denied", "set mode: enforce to apply the policy")
     is_known = given is not None or stored is not None or cluster.policy in (*cluster.accepted, cluster.in_force)
     if not (in_shadow or is_known) and cluster.configuration and cluster.mark != cluster.policy.identity:
         what = "not found in a workload, so all checks judge by the built-in policy"
@@ -210,7 +210,7 @@ def _rewritten(cluster: Cluster) -> str:
 def _unserved(cluster: Cluster, release: Release) -> Finding:
     what = f"{release.version} does not serve {named(sorted(cluster.unserved_kinds))}: nothing is injected by it"
     if release.minor < FIRST_BETA_MINOR:
-        remedy = "upgrade the cluster to 1.36, or leave out --export-policy: then the webhook alone injects"
+        remedy = "upgrade the cluster to 1.36, or leave out --export-policy: then only the webhook injects"
     elif mutating_version(release.minor) == "v1":
         remedy = "remove these kinds from --runtime-config of kube-apiserver"
     else:

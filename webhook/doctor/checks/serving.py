@@ -181,7 +181,7 @@ def answer(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _client_ca(cluster: Cluster) -> str:
-    """Return what the servers require of API servers, to be added to a finding; empty without `--client-ca`."""
+    """Return the note for a finding that servers require client certificates, or "" without `--client-ca`."""
     file = option(cluster.deployment or {}, "--client-ca")
     return f"; the servers refuse API servers that present no certificate of the client CA {file}" if file else ""
 
@@ -197,7 +197,7 @@ def _client_ca_remedy(cluster: Cluster) -> str:
 
 
 def _refused(cluster: Cluster, place: str, trial: Trial) -> Finding:
-    """Return the finding of a dry-run pod that was refused: by the webhook, for want of it, or by something else."""
+    """Return the finding of a dry-run pod that the webhook refused, that it did not answer, or that others refused."""
     own = {str(each.get("name")) for each in cluster.webhooks}
     failed, denied = _FAILED.search(trial.error), _DENIED.search(trial.error)
     if failed and failed["name"] in own:

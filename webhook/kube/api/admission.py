@@ -67,8 +67,8 @@ class AdmissionRequest:
     """One request, by default to create a pod.
 
     `content` is the pod or another object as a raw dict, or None if the operation has no object. `old_object` is the
-    stored object of an UPDATE. `group` is the API group of the kind; empty for the core group. `groups` are those of
-    the user. `view` is the view of a new pod, None if it is malformed. One from a review has no `content`.
+    stored object of an UPDATE. `group` is the API group of the kind, or empty for the core group. `groups` are those of
+    the user. `view` is the view of a new pod, or None if it is malformed. One from a review has no `content`.
     """
 
     uid: str = ""
@@ -90,7 +90,7 @@ class AdmissionRequest:
 
     @property
     def template(self) -> bytes | None:
-        """Return what is read of the new pod as JSON (`PodView.created`); None if it is malformed."""
+        """Return what is read of the new pod as JSON (`PodView.created`), or None if it is malformed."""
         if self._template is None:
             if self.view is None and self.content is not None:
                 self.view = PodView.of(self.content)
@@ -165,7 +165,7 @@ def parse_review(body: bytes) -> AdmissionRequest:
 
 
 def _new_pod(body: bytes) -> AdmissionRequest | None:
-    """Return the request in the review of a new pod; None if it is another review, or malformed."""
+    """Return the request in the review of a new pod, or None if it is another review, or malformed."""
     try:
         review = _REVIEWS.decode(body)
     except NOT_A_POD:
@@ -194,7 +194,7 @@ def _new_pod(body: bytes) -> AdmissionRequest | None:
 
 
 def parse_beginning(body: bytes) -> AdmissionRequest | None:
-    """Return the request without user and object, from a body that may lack its end; None if it does not show them.
+    """Return the request without user and object, from a body that may lack its end, or None if it does not show them.
 
     API servers write uid, kind, namespace and operation before the user. A text has its quotes escaped, so that the
     bytes of a key are found as a key only.

@@ -69,7 +69,7 @@ class Difference(Enum):
 
 
 def difference(wanted: JsonObject, stored: JsonObject) -> Difference | None:
-    """Return which part of `stored` differs from `wanted`; None if none does.
+    """Return which part of `stored` differs from `wanted`, or None if they are equal.
 
     Labels, annotations and owners beyond the wanted ones count for nothing. In the spec, only the defaults of the API
     server do, so an added field is found.
@@ -121,7 +121,7 @@ class Changes(NamedTuple):
 
 
 def changes(wanted: Iterable[JsonObject], stored: Mapping[ObjectId, JsonObject]) -> Changes:
-    """Return the changes: wanted objects with the stored one that differs, None for a missing one; and stored ones.
+    """Return the changes: wanted objects with the stored one that differs, or None for a missing one; and stored ones.
 
     `stored` are the objects of the exporter, by their label.
     """

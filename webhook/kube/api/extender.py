@@ -17,7 +17,7 @@ JsonObject = Mapping[str, Any]
 
 
 class ExtenderArgs(NamedTuple):
-    """The pod and its candidate nodes. `nodes` are the raw objects, None if kube-scheduler sends only names."""
+    """The pod and its candidate nodes. `nodes` are the raw objects, or None if kube-scheduler sends only names."""
 
     pod: JsonObject
     namespace: str

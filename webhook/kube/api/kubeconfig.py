@@ -58,7 +58,7 @@ def read_kubeconfig(
 
 
 def namespace_of_context(path: Path | None = None, context: str | None = None) -> str:
-    """Return the namespace of the context that `read_kubeconfig` returns; empty if there is none."""
+    """Return the namespace of the context that `read_kubeconfig` returns, or an empty string if there is none."""
     try:
         found = read_kubeconfig(path, context)
     except InvalidInput:
@@ -94,7 +94,7 @@ def _paths(path: Path | None, environment: Mapping[str, str]) -> tuple[str, list
 
 
 def _read(path: Path, place: str, *, is_optional: bool) -> JsonObject | None:
-    """Return the content of the file with absolute file names; None if an optional file does not exist."""
+    """Return the content of the file with absolute file names, or None if an optional file does not exist."""
     try:
         text = path.read_bytes()
     except OSError as error:

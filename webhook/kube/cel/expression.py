@@ -56,7 +56,7 @@ class Expression:
         self.size = compiler.size
 
     def holds(self, scope: Scope) -> bool | None:
-        """Return its value for these variables; None if the value is unknown or not a boolean."""
+        """Return its value for these variables, or None if the value is unknown or not a boolean."""
         try:
             result = self._evaluate(scope)
         except UndecidedError:

@@ -71,7 +71,7 @@ def _matches(text: str, pattern: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _compiled(pattern: str) -> Any:
-    """Return the compiled `pattern`, None if RE2 rejects it or it is too large."""
+    """Return the compiled `pattern`, or None if RE2 rejects it or it is too large."""
     # CEL uses Go's regexp, which has RE2's syntax except \C, a single byte.
     if r"\C" in pattern:
         return None

@@ -49,7 +49,7 @@ RAW_STRING.2: /[rR]"(?!"")[^"\n\r]*"|[rR]'(?!'')[^'\n\r]*'/
 
 
 def parse(expression: str) -> Node | None:
-    """Return the syntax tree of `expression`; None if it does not match the grammar or has more than MOST_TOKENS.
+    """Return the syntax tree of `expression`, or None if it does not match the grammar or has more than MOST_TOKENS.
 
     The parser has its own stack, so nested parentheses cannot exhaust Python's.
     """

@@ -32,7 +32,7 @@ class Container(NamedTuple):
 
 
 class _Reported(NamedTuple):
-    """The resources in a status: those that the kubelet has set, and those that it has allocated; None if absent."""
+    """The resources in a status: those that the kubelet has set, and those that it has allocated, or None if absent."""
 
     actuated: Milli | None
     allocated: Milli | None
@@ -62,7 +62,7 @@ class Resize(NamedTuple):
 
     @classmethod
     def of(cls, status: Reader) -> "Resize | None":
-        """Return what `status` reports; None if it reports nothing."""
+        """Return what `status` reports, or None if it reports nothing."""
         by_container: dict[str, _Reported] = {}
         for field in ("containerStatuses", "initContainerStatuses"):
             for container in status.objects(field):
@@ -136,7 +136,7 @@ def _together(
     sidecars: dict[str, int] = {}
     for container in init_containers:
         for name, amount in {**defaults, **container.requests}.items():
-            # Resources of sidecars alone are skipped: they are in the total.
+            # The resources of only the sidecars are skipped: they are in the total.
             running = sidecars.get(name, 0) + amount
             peak[name] = max(peak.get(name, 0), running)
             if container.is_sidecar:

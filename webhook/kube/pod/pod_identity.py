@@ -16,8 +16,8 @@ _LONGEST_TEXT = 256
 class PodIdentity(NamedTuple):
     """What identifies a pod between its admission, when it can lack name and UID, and its first event.
 
-    `token_volume` is the volume of the service account token, whose name is random; empty without one. `controller` is
-    the UID of the controller. Texts that are longer than any name are replaced by their hash.
+    `token_volume` is the volume of the service account token, whose name is random, or empty if there is none.
+    `controller` is the UID of the controller. Texts that are longer than any name are replaced by their hash.
     """
 
     namespace: str

@@ -136,7 +136,7 @@ class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> "PodView | None":
-        """Return the view of `pod`, a raw API object; None if it is malformed or nested too deeply."""
+        """Return the view of `pod`, a raw API object, or None if it is malformed or nested too deeply."""
         try:
             return _PODS.decode(orjson.dumps(pod))
         except (*NOT_A_POD, orjson.JSONEncodeError):
@@ -201,7 +201,7 @@ class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def controller(self) -> str:
-        """Return the UID of the controller; empty without one."""
+        """Return the UID of the controller, or an empty string if there is none."""
         if self.metadata.owner_references:
             try:
                 owners = _OWNERS.decode(self.metadata.owner_references)
@@ -214,7 +214,7 @@ class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def token_volume(self) -> str:
-        """Return the name of the volume of the service account token, which is random; empty without one."""
+        """Return the name of the volume of the service account token, which is random, or "" if there is none."""
         for volume in self.spec.volumes or ():
             if volume.keys() <= PLAIN_VOLUME_KEYS and bytes(volume.get("name", b"")).startswith(_TOKEN_VOLUME):
                 try:

@@ -18,7 +18,7 @@ COMPUTE_RESOURCES = (CPU, MEMORY)
 class ComputeResources:
     """The requests and limits of cpu and memory, in thousandths, of one container, or of the pod as a whole.
 
-    `place` is where its `resources` are, such as `("spec", "containers", 0, "resources")`. `container` is its name,
+    `place` is where its `resources` are, such as `("spec", "containers", 0, "resources")`. `container` is its name, or
     None for the pod. A missing request is the limit, as the API server sets it. Amounts of zero are left out.
     """
 
@@ -29,7 +29,7 @@ class ComputeResources:
 
 
 def qos_class(pod: Mapping[str, Any]) -> QosClass | None:
-    """Return the QoS class of `pod` from Kubernetes 1.37 on; None if its resources are malformed.
+    """Return the QoS class of `pod` from Kubernetes 1.37 on, or None if its resources are malformed.
 
     Source: k8s.io/kubernetes/pkg/apis/core/v1/helper/qos/qos.go, ComputePodQOS
     """

@@ -51,7 +51,7 @@ class PodResources:
     `scoring_requests` is added by NodeResourcesFit if it is pending: in both, a container without a request of cpu or
     memory has a default. They differ only for pods with pod-level resources, which `scoring_requests` leaves out.
     `by_container` are the requests of the containers of a pending pod that request extended resources. `of_containers`
-    are the `requests` without pod-level resources; None if there are none of these. `summed` are the resources of
+    are the `requests` without pod-level resources, or None if there are none of these. `summed` are the resources of
     which no container requests as much as all containers together.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, PodInfo.CalculateResource, and

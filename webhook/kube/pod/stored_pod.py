@@ -39,7 +39,7 @@ class StoredPod(Mapping[str, Any]):
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "StoredPod | None":
-        """Return the pod with `content`, a raw API object; None if it is malformed."""
+        """Return the pod with `content`, a raw API object, or None if it is malformed."""
         if isinstance(content, cls):
             return content
         view = PodView.of(content)
@@ -56,7 +56,7 @@ class StoredPod(Mapping[str, Any]):
 
     @classmethod
     def in_event(cls, event: bytes) -> "tuple[str, StoredPod] | None":
-        """Return the type and the pod of an event of a watch; None if it is none of a pod, or malformed."""
+        """Return the type and the pod of a watch event, or None if it is malformed or not about a pod."""
         try:
             found = _EVENTS.decode(event)
             return found.type, cls(found.object, event, "object")
@@ -86,7 +86,7 @@ class StoredPod(Mapping[str, Any]):
 
 
 class Binding(NamedTuple):
-    """A bound pod: what identifies it, its node, and its creationTimestamp, empty without one."""
+    """A bound pod: what identifies it, its node, and its creationTimestamp, or empty if there is none."""
 
     identity: PodIdentity
     node: str

@@ -45,7 +45,7 @@ class PodReference(NamedTuple):
 
     @classmethod
     def controller(cls, metadata: Reader, kind: str | None = None) -> "PodReference | None":
-        """Return the controller of `kind`, or of any, in the `metadata` of a claim; None without one."""
+        """Return the controller of `kind`, or of any, in the `metadata` of a claim, or None if there is none."""
         for owner in metadata.objects("ownerReferences"):
             if owner.raw.get("controller") is True and kind in (None, owner.raw.get("kind")):
                 return cls(owner.text("name"), owner.text("uid"))

@@ -44,10 +44,11 @@ class PodNames:
 class PodSet:
     """The pods of one template of an object. Making it costs the same for any number of replicas.
 
-    `path` is the path of the template in the object, `annotations_path` that of the annotations of its pods; empty for
-    a Pod, which is its own template. `role` tells the sets of an object apart. `replicas` is None for a pod on each
+    `path` is the path of the template in the object, `annotations_path` that of the annotations of its pods, or empty
+    for a Pod, which is its own template. `role` tells the sets of an object apart. `replicas` is None for a pod on each
     node. `claims` are the volumeClaimTemplates. `caveat` is what the object does not say of its pods: no verdict on
-    them is certain. `suspended` is the field that keeps the object from creating the pods now; empty if there is none.
+    them is certain. `suspended` is the field that keeps the object from creating the pods now, or empty if there is
+    none.
     """
 
     kind: WorkloadKind | None

@@ -63,7 +63,7 @@ def pod_template(found: Match, _: JsonObject) -> Shaped:
 
 
 def ray_submitter(found: Match, content: JsonObject) -> Shaped | None:
-    """Return the pod that submits a RayJob; None if KubeRay submits it without a pod of its own.
+    """Return the pod that submits a RayJob, or None if KubeRay submits it without a pod of its own.
 
     In place of a missing template stands the selector of a RayCluster.
 
@@ -105,7 +105,7 @@ def component(found: Match, _: JsonObject) -> Shaped:
 
 
 def workflow_template(found: Match, content: JsonObject) -> Shaped | None:
-    """Return the pod of a template of an Argo Workflow; None for a template that runs no container (steps, dag).
+    """Return the pod of a template of an Argo Workflow, or None for a template that runs no container (steps, dag).
 
     Source: github.com/argoproj/argo-workflows, workflow/controller/workflowpod.go, build, addSchedulingConstraints,
     addVolumeReferences, addMetadata; workflow/controller/operator.go, mergedTemplateDefaultsInto
@@ -163,7 +163,7 @@ def _mounted(containers: Iterable[Any]) -> Iterator[str]:
 def _workflow_caveat(
     template: Mapping[str, Any], workflow: Mapping[str, Any], values: Iterable[Any], mounted: set[str]
 ) -> str:
-    """Return what a workflow does not say of the pod of `template`; empty if it says everything."""
+    """Return what a workflow does not say of the pod of `template`, or an empty string if it says everything."""
     if template.get("podSpecPatch") or workflow.get("podSpecPatch"):
         return _PATCHED
     if parameter := next(_parameters(values), None):

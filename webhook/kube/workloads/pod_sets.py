@@ -20,7 +20,7 @@ _KEPT = ("labels", "annotations")
 
 
 def pod_sets(content: JsonObject, kinds: Kinds) -> tuple[PodSet, ...]:
-    """Return the sets of pods that `content` creates; none if its kind is not in `kinds`, or only has a note.
+    """Return the sets of pods that `content` creates, or none if its kind is not in `kinds`, or only has a note.
 
     Raises:
         InvalidInput: the object cannot be read as its kind; holds the first MOST_ERRORS errors.
@@ -69,7 +69,7 @@ def _of_kind(content: JsonObject, kind: WorkloadKind, expired: Expired) -> Itera
 
 
 def kind_of(content: JsonObject, kinds: Kinds) -> WorkloadKind | None:
-    """Return the kind of an object in `kinds`; None if it is not there.
+    """Return the kind of an object in `kinds`, or None if it is not there.
 
     Raises:
         InvalidInput: the object has no kind or no apiVersion.

@@ -34,10 +34,10 @@ class Count:
 class PodTemplatePath:
     """One path of pod templates in an object.
 
-    `counts`: their product is the number of pods. `role` tells the templates of an object apart; empty: the key or the
-    name of the item that the last `*` stands for (`unnamed` and its index if it has no name). `or_else` is the path of
-    the template that takes the place of an absent one. An object without an `is_optional` template is valid. `claims`
-    is the path of its volumeClaimTemplates. `annotations` is the path of the annotations of templates without
+    `counts`: their product is the number of pods. `role` tells the templates of an object apart. Empty means the key or
+    the name of the item that the last `*` stands for (`unnamed` and its index if it has no name). `or_else` is the path
+    of the template that takes the place of an absent one. An object without an `is_optional` template is valid.
+    `claims` is the path of its volumeClaimTemplates. `annotations` is the path of the annotations of templates without
     metadata. `suspended` is the path of the field that leaves the template without pods while it is set; with the field
     at `unless`, the template is not read. `shape` is the type at the path: a PodTemplateSpec, a component of an
     InferenceService, the submitter of a RayJob or a template of an Argo Workflow.
@@ -71,12 +71,12 @@ class WorkloadKind:
     the path in the object, and the default. `caveat` is what the object does not say of its pods; their placement is
     then Unknown. `caveats` are the same for objects with a value at a path. `suspended` is the path of the field that
     keeps the object from creating pods while it is set. `gang` are the paths of the number of pods that must run
-    together, the first one that is set counts, else it is all pods; None: each pod is useful by itself. `group_size` is
-    the path of the number of pods of each of its groups, which run together. `worker_groups` is the path of the groups
-    of workers whose least numbers of pods, with one head, a scheduler starts together that makes gangs of the kind by
-    itself. `queue` is the path of the queue of its
-    pods, and `default_queue` the value there of an object that names none. `passed_on` are the paths of the changes of
-    pod templates that are in another object, with their annotations.
+    together, the first one that is set counts, else it is all pods. None means each pod is useful by itself.
+    `group_size` is the path of the number of pods of each of its groups, which run together. `worker_groups` is the
+    path of the groups of workers whose least numbers of pods, with one head, a scheduler starts together that makes
+    gangs of the kind by itself. `queue` is the path of the queue of its pods, and `default_queue` the value there of an
+    object that names none. `passed_on` are the paths of the changes of pod templates that are in another object, with
+    their annotations.
     """
 
     group: str
@@ -102,12 +102,12 @@ STATEFUL_SET_LABELS = (("statefulset.kubernetes.io/pod-name", "{pod}"), ("apps.k
 
 
 def group_of(api_version: object) -> str:
-    """Return the API group of an apiVersion; empty for the core group and for an apiVersion that is no text."""
+    """Return the API group of an apiVersion, or "" for the core group and for an apiVersion that is no text."""
     return api_version.partition("/")[0] if isinstance(api_version, str) and "/" in api_version else ""
 
 
 def gang_size(content: JsonObject, kind: WorkloadKind, pods: int, *, is_grouped: bool = False) -> int | None:
-    """Return the size of the gang of an object with so many `pods`; None if each pod is useful by itself.
+    """Return the size of the gang of an object with this number of `pods`, or None if each pod is useful by itself.
 
     `is_grouped`: its scheduler makes a gang of the kind by itself.
 

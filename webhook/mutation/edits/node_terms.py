@@ -108,7 +108,7 @@ class NodeLabelRequirement:
         return operator == "DoesNotExist"
 
     def contradiction(self, expressions: Sequence[Expression]) -> str | None:
-        """Return why no label value meets both this requirement and the ANDed `expressions`; None if one does."""
+        """Return why no label value meets both this requirement and the ANDed `expressions`, or None if one does."""
         same_key = [expression for expression in expressions if expression.get("key") == self.key]
         conflict = [each for each in same_key if self._excludes([each])]
         if conflict or self._excludes(same_key):

@@ -131,7 +131,7 @@ class _Spread:
         return KEPT if is_present else CHANGED
 
     def _kept(self, pod: PodEditor) -> Effect | None:
-        """Return the effect if the user's own values stay alone; None if there are none over this topology key."""
+        """Return the effect if only the user's own values remain, or None if there are none for this topology key."""
         anti_affinity = _terms(pod, _ANTI_AFFINITY)
         if any(each.get("topologyKey") == self.topology_key for each in pod.get(*CONSTRAINTS) or ()):
             own = "topologySpreadConstraints"

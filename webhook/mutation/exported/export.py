@@ -45,7 +45,7 @@ LEFT_TO_WEBHOOK = (
     f"pods with {_LEFT}, also by default of their namespace, or with annotations of KAI for shares",
     "pods for which an expression would exceed the cost limits of the API server, such as one with thousands of terms",
 )
-"""What no exported policy covers."""
+"""The features that no exported policy covers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ def _is_covered(*, has_time: bool) -> Cel:
 
 
 def missing(candidates: Cel, *added: Cel, has_time: bool = False) -> Cel:
-    """Return those of `candidates` that no toleration of the pod covers, nor one in the lists `added` before."""
+    """Return the `candidates` that neither a toleration of the pod nor one of the lists `added` covers."""
     present = concatenated((f"{value_at(TOLERATIONS)}.orValue([])", *added))
     return f"{candidates}.filter(c, !{present}.exists(t, {_is_covered(has_time=has_time)}))"
 

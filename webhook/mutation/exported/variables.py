@@ -79,7 +79,7 @@ def _is_of(accelerator: Accelerator) -> Cel:
 
 
 def value_of(policy: Policy, annotation: Annotation[Any]) -> Cel:
-    """Return the value of an annotation of the pod or its namespace, without blanks; empty if there is none."""
+    """Return the value of an annotation of the pod or its namespace, without blanks. It is empty if there is none."""
     key = text(policy.keys.of(annotation))
     own, default = f"{stripped(f'{OWN}[{key}]')}", stripped(f"{DEFAULTS}[{key}]")
     return choose([(f"{key} in {OWN}", own), (f"({key} in {DEFAULTS} && variables.defaultsApply)", default)], '""')
@@ -110,7 +110,7 @@ def types_of(policy: Policy) -> Iterable[tuple[str, WorkloadType]]:
 
 
 def workload_type(policy: Policy) -> Iterator[Variable]:
-    """Yield the type of the pod, empty if it has none that exists and that its namespace may use."""
+    """Yield the type of the pod. It is empty unless the type exists and the namespace may use it."""
     key = text(policy.keys.workload_type)
     applies = policy.spec.without_accelerator.namespace_defaults != "leave"
     yield "defaultsApply", "true" if applies else "variables.mayIncludeCard"

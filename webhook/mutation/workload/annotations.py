@@ -45,7 +45,7 @@ class Annotations:
         return path if key in self._pod else f'namespace "{self._namespace_name}": {path}'
 
     def read(self, annotation: Annotation[T]) -> T | None:
-        """Return the parsed value of `annotation`; None if it is absent or invalid, which is reported."""
+        """Return the parsed value of `annotation`, or None if it is absent or invalid, which is reported."""
         key = self._policy.keys.of(annotation)
         value = self.text(key)
         if value is None:

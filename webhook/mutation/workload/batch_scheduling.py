@@ -97,7 +97,7 @@ def _has_hard_constraint(spreading: Spreading | str, pod: Mapping[str, Any]) -> 
 
 
 def _has_own_preference(pod: Mapping[str, Any], pool_key: str) -> bool:
-    """Return whether the pod has a preferred node affinity term that is not about the label `pool_key` alone.
+    """Return whether the pod has a preferred node affinity term that is not only about the label `pool_key`.
 
     Those can be the preference of the type, added at an earlier admission.
     """

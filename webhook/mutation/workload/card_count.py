@@ -15,7 +15,7 @@ from webhook.policy.policy import Policy
 
 
 def cards_of(pod: Mapping[str, Any], scheduler: str, gpu_fraction: str | None, policy: Policy) -> int:
-    """Return the number of cards that `pod` requests; 0 if its resources are malformed: the API server rejects it.
+    """Return the number of cards that `pod` requests, or 0 if its resources are malformed: the API server rejects it.
 
     `scheduler` will schedule it, and `gpu_fraction` is the share that the annotation of the policy requests.
     """
@@ -67,7 +67,7 @@ def _shared_by_kai(pod: Mapping[str, Any], scheduler: str, gpu_fraction: str | N
 
 
 def _number(text: Any, parse: Callable[[Any], Any]) -> Any:
-    """Return a positive number; None for any other text, which KAI rejects."""
+    """Return a positive number, or None for any other text, which KAI rejects."""
     try:
         number = parse(text)
         is_positive = number > 0

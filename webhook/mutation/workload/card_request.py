@@ -96,7 +96,7 @@ def without_card_warnings(
     if asked:
         # Clients see the beginning of a long warning, so the keys are at its end.
         follows = "" if others else ", so it gets no card"
-        # With the type alone, it tolerates no product of the pool.
+        # With only the type, it tolerates no product of the pool.
         removed = [*([keys.workload_type] if not others and annotations.is_own(keys.workload_type) else []), *asked]
         warnings.append(f"{missing}{follows}: {remedy}, or remove {', '.join(removed)}")
     return warnings

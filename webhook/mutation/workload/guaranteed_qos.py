@@ -27,7 +27,7 @@ class GuaranteedQos:
 
 
 def read_guaranteed_qos(pod: Mapping[str, Any], type_name: str, workload_type: WorkloadType) -> GuaranteedQos | None:
-    """Return the reading of `pod`; None if its type asks for no QoS class.
+    """Return the reading of `pod`, or None if its type asks for no QoS class.
 
     A pod with malformed resources lacks nothing: the API server rejects it.
     """

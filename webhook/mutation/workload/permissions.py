@@ -23,7 +23,7 @@ from webhook.policy.spec.fields import matches_any
 
 
 def read_type(annotations: Annotations, namespace: str, policy: Policy) -> tuple[str, list[FieldError]]:
-    """Return the type, empty if it is invalid or not allowed, and the denial of a type of the pod's own."""
+    """Return the type, empty if it is invalid or not allowed, and the denial of a type that the pod itself sets."""
     type_name = annotations.read(Keys.workload_type)
     if type_name is None:
         return "", []
@@ -45,7 +45,7 @@ def read_type(annotations: Annotations, namespace: str, policy: Policy) -> tuple
 def read_products(
     annotations: Annotations, namespace: str, policy: Policy, denials: list[FieldError]
 ) -> tuple[str, ...]:
-    """Return the products, none if the namespace may not use one of them, which is reported."""
+    """Return the products, or none if the namespace may not use one of them, which is reported."""
     key, products = policy.keys.gpu_product, annotations.read(Keys.gpu_product) or ()
     denied = [product for product in products if not may_use_product(policy.spec, product, namespace)]
     for product in denied:
@@ -110,7 +110,7 @@ def _denied_queues(metadata: Mapping[str, Any], scheduler: str, namespace: str, 
 
 
 def queue_denial(path: str, queue: str | None, namespace: str, policy: Policy) -> FieldError | None:
-    """Return the denial of the `queue` at `path`; None if there is none or pods of `namespace` may use it."""
+    """Return the denial of the `queue` at `path`, or None if there is none or pods of `namespace` may use it."""
     limits = limits_of(policy.spec, namespace)
     if not queue or limits is None or limits.queues is None or matches_any(queue, limits.queues):
         return None

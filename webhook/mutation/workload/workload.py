@@ -44,7 +44,7 @@ class Workload:
     batch: BatchScheduling
     """The scheduler that the pod will have, and what is requested of it."""
     qos: GuaranteedQos | None = None
-    """The amounts to set and the gaps for its QoS class; None if its type asks for none."""
+    """The amounts to set and the gaps for its QoS class, or None if its type asks for none."""
     spreading: Spreading | str = ""
     """The spreading of the replicas, or the reason why they are not spread."""
 
@@ -81,8 +81,8 @@ def read_workload(
 ) -> WorkloadReading:
     """Return the workload of `pod`, which must not opt out, from its annotations and the defaults of its namespace.
 
-    `defaults` are the annotations of the namespace. `extended_resources` are the resources that the pod requests; None:
-    they are read from the pod.
+    `defaults` are the annotations of the namespace. `extended_resources` are the resources that the pod requests. None
+    means that they are read from the pod.
     """
     if extended_resources is None:
         extended_resources = requested_extended_resources(pod)

@@ -99,7 +99,7 @@ class Pack:
     name = "nodeplacement"
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> ScoreColumn:
-        """Return 0 to 9, not rounded; 0 for nodes that have none of the resource."""
+        """Return 0 to 9, not rounded, or 0 for nodes that have none of the resource."""
         resource = NVIDIA_GPU if dict(pod.requests).get(NVIDIA_GPU) else CPU
         capacity = nodes.allocatable(resource).take(rows)
         free = (capacity - nodes.requested(resource).take(rows)).astype(np.float64)
@@ -123,7 +123,7 @@ class ResourceType:
     scope = Scope.NODE
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> ScoreColumn | None:
-        """Return 10 for nodes without GPUs, 0 for the others; None for a pod that requests GPUs, or a share of one."""
+        """Return 10 for nodes without GPUs and 0 for others, or None for a pod that requests GPUs or a share of one."""
         if pod.shares_card or dict(pod.requests).get(NVIDIA_GPU):
             return None
         return np.where(nodes.allocatable(NVIDIA_GPU).take(rows) > 0, 0, _RESOURCE_TYPE)

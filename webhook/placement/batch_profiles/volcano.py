@@ -85,7 +85,7 @@ class VolcanoFit(NodeResourcesFit):
     """NodeResourcesFit as Volcano's action `allocate` filters: each node has its first missing resource as a reason.
 
     Resources that devices back do not count, and what pods that are being deleted request counts as free. A pod without
-    requests is placed by the action `backfill`, which checks the number of pods alone.
+    requests is placed by the action `backfill`, which checks only the number of pods.
 
     Source: volcano.sh/volcano/pkg/scheduler/actions/allocate/allocate.go, predicate
     """
@@ -179,7 +179,7 @@ class Binpack:
     scope = Scope.NODE
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> ScoreColumn | None:
-        """Return the mean of the shares in percent, not rounded; None if the pod requests neither cpu nor memory."""
+        """Return the mean of the shares in percent, not rounded, or None if the pod requests neither cpu nor memory."""
         requests = [each for each in pod.requests if each[0] in (CPU, MEMORY)]
         if not requests:
             return None

@@ -33,9 +33,9 @@ class Range:
 class Count:
     """How many further pods of one template fit, placed one after the other; `nodes` counts them by node.
 
-    `stopped` is the placement of the next pod, which does not fit; None if all fit that were asked for. With several
+    `stopped` is the placement of the next pod, which does not fit, or None if all fit that were asked for. With several
     templates, it is that of template `stopped_at`. `ended_early` is the reason why at least `fits` fit, and perhaps
-    more; empty if no more fit. `range` is None if the number may depend on random choices that were not simulated.
+    more, or empty if no more fit. `range` is None if the number may depend on random choices that were not simulated.
     """
 
     fits: int
@@ -47,7 +47,7 @@ class Count:
 
     @classmethod
     def unknown(cls, reason: str) -> "Count":
-        """Return the count of pods that cannot be counted, for this reason."""
+        """Return a count whose value is unknown for this reason."""
         return cls(0, {}, None, None, reason)
 
     @property
@@ -57,7 +57,7 @@ class Count:
 
 
 def count_each(pods: FurtherPods, snapshot: Snapshot, until: int | None = None, on_placed: OnPlaced = silent) -> Count:
-    """Return how many of `pods` fit on `snapshot`, at most `until` (None: until no more fits).
+    """Return how many of `pods` fit on `snapshot`, at most `until`. None means no limit.
 
     `on_placed` gets the number of placed pods, after each.
 
@@ -108,7 +108,7 @@ def count_together(
 def _random_runs(
     pods: Sequence[FurtherPods], snapshot: Snapshot, until: int | None, found: Simulation
 ) -> list[RandomRun]:
-    """Return random runs beside `found`: one if no choice matters, none if there is too much work for one."""
+    """Return random runs that repeat `found`: one if no choice matters, none if even one is too much work."""
     work = max(1, sum(found.placed)) * (1 + len(snapshot.nodes) / 1000)
     most = min(_MOST_RUNS, int(_MOST_RANDOM_PLACEMENTS / work))
     runs: list[RandomRun] = []

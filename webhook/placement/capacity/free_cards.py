@@ -65,7 +65,7 @@ def free_amounts(snapshot: Snapshot, resource: str, is_open: Mask) -> Column:
 
 
 def accelerator_of(resource: str, accelerators: Iterable[Accelerator]) -> Accelerator | None:
-    """Return the first accelerator that `resource` requests; None if it is another resource."""
+    """Return the first accelerator that `resource` requests, or None if it is another resource."""
     for accelerator in accelerators:
         if any(fnmatchcase(resource, pattern) for pattern in accelerator.resources):
             return accelerator
@@ -103,7 +103,7 @@ class FreeCards:
 
     @property
     def unusable_share(self) -> float:
-        """Return the share of the free cards that typical pods cannot use; 0 if no card is free."""
+        """Return the share of the free cards that typical pods cannot use, or 0 if no card is free."""
         # The shares of a mix add up to 1 but for rounding.
         return max(self.unusable / self.free, 0.0) if self.free else 0.0
 

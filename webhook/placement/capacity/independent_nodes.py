@@ -83,7 +83,7 @@ def fill(
 ) -> Filled:
     """Return how many copies of `pod`, which has `signature`, fit on each node of `snapshot`, at most `most` on each.
 
-    `among` is a mask of the nodes to fill; None: all. The filters run a few times for each doubling of the largest
+    `among` is a mask of the nodes to fill. None means all. The filters run a few times for each doubling of the largest
     number. `are_nodes_independent` must hold.
 
     Raises:

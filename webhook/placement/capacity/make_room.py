@@ -44,8 +44,8 @@ class Tried:
 class Room:
     """How to make room for a pod.
 
-    Fits: it has room on `node` now. Moves: `plan` makes it. None: no plan was found. Unknown: `message` is why the pod
-    was not evaluated. `message` is kube-scheduler's for a pod that does not fit.
+    Fits: it has room on `node` now. Moves: `plan` makes it. None means that no plan was found. Unknown: `message` is
+    why the pod was not evaluated. `message` is kube-scheduler's for a pod that does not fit.
     """
 
     verdict: Verdict
@@ -199,7 +199,7 @@ class _Search:
         return ""
 
     def _candidate(self, pod: BoundPod) -> Candidate | None:
-        """Return `pod` as a candidate; None if it has devices of ResourceClaims, which do not become free here."""
+        """Return `pod` as a candidate, or None if it has devices of ResourceClaims, which do not become free here."""
         if pod.key not in self._candidates:
             self._candidates[pod.key] = self._new_candidate(pod)
         return self._candidates[pod.key]

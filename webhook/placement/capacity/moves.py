@@ -35,7 +35,7 @@ class Placer(Protocol):
         """Return the placement of the pod."""
 
     def scheduler_of(self, pod: Mapping[str, Any]) -> Scheduler | None:
-        """Return the scheduler of the pod; None if there is none for it."""
+        """Return the scheduler of the pod, or None if the profile of its scheduler is not known."""
 
 
 class PodToPlace(NamedTuple):
@@ -59,7 +59,7 @@ class PodToPlace(NamedTuple):
         return placer.answer(self.signature, self.content, snapshot)
 
     def feasible(self, placer: Placer, snapshot: Snapshot) -> Mask:
-        """Return the nodes that pass every filter; none if that is not known."""
+        """Return the nodes that pass every filter, or none if that is not known."""
         scheduler = placer.scheduler_of(self.content)
         with suppress(DeadlineNearError):
             if scheduler is not None:

@@ -33,7 +33,7 @@ class Preempted(NamedTuple):
 
 
 def preempted_for(pod: PodToPlace, snapshot: Snapshot, spared: Collection[str], placer: Placer) -> Preempted | None:
-    """Return the pods that kube-scheduler would preempt for `pod` on a node other than `spared`; None if none would do.
+    """Return the pods that kube-scheduler would preempt for `pod` on a node other than `spared`, or None.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go,
     SelectVictimsOnNode

@@ -98,7 +98,7 @@ def _any_choice_does(
 def _choice(
     snapshot: Snapshot, pod: PodToPlace, placer: Placer, *, is_steered: bool
 ) -> tuple[str | None, tuple[str, ...]]:
-    """Return the node of `pod`, and the nodes to cordon so that it alone has the best score; none unless `is_steered`.
+    """Return the node of `pod` and, if `is_steered`, the nodes to cordon so that only that node has the best score.
 
     A cordon changes the scores of the other nodes, so it is repeated until one node is left.
     """

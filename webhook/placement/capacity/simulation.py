@@ -62,8 +62,8 @@ NOT_SHOWN = "the devices or volumes that the placed pods get are not known, and 
 class Simulation:
     """How many pods of each template were placed on each node until one did not fit.
 
-    `stopped` is the placement of that pod, and `stopped_at` the number of its template; None if all fit that were
-    asked for. `ended_early` is the reason why at least these fit, and perhaps more; empty if no more fit.
+    `stopped` is the placement of that pod, and `stopped_at` the number of its template, or None if all fit that were
+    asked for. `ended_early` is the reason why at least these fit, and perhaps more, or empty if no more fit.
     """
 
     nodes: tuple[Mapping[str, int], ...]
@@ -78,7 +78,7 @@ class Simulation:
 
 
 def simulate(pods: Sequence[FurtherPods], snapshot: Snapshot, turns: int | None, on_placed: OnPlaced) -> Simulation:
-    """Return the result of placing `turns` turns of `pods` (None: any number).
+    """Return the result of placing `turns` turns of `pods`. None means any number of turns.
 
     Of nodes with equal scores, the first by name gets the pod. A turn has `share` pods of each template, in order.
 

@@ -24,7 +24,7 @@ class Candidate(NamedTuple):
 
 
 def shortage(pod: PodInfo, info: NodeInfo) -> dict[str, int]:
-    """Return the amounts that must become free on the node so that `pod` has room; empty if it has."""
+    """Return the amounts that must become free on the node so that `pod` has room, or none if it has."""
     allocatable, requested = info.node.allocatable, info.requested
     missing = {
         resource: amount + requested.get(resource, 0) - allocatable.get(resource, 0)
@@ -35,7 +35,7 @@ def shortage(pod: PodInfo, info: NodeInfo) -> dict[str, int]:
 
 
 def fewest(freeable: Sequence[Amounts], missing: Amounts) -> int | None:
-    """Return a number of pods below which no set of them frees the `missing` amounts; None if all together do not.
+    """Return a number of pods below which no set of them frees the `missing` amounts, or None if all together do not.
 
     `freeable` has the amounts that each pod frees.
     """

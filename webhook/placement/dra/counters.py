@@ -13,7 +13,7 @@ from webhook.kube.release import Change, Release
 def consumed_capacity(
     device: Device, request: DeviceRequest, free_capacity: Mapping[str, int]
 ) -> tuple[int, ...] | None:
-    """Return what `request` consumes of each capacity, by name; None if there is not enough `free_capacity`.
+    """Return what `request` consumes of each capacity, by name, or None if there is not enough `free_capacity`.
 
     Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go,
     CmpRequestOverCapacity

@@ -70,7 +70,7 @@ def allocate(
     leaks_counters: bool = False,
     compares_all: bool = True,
 ) -> tuple[int, ...] | None:
-    """Return the index of the alternative that each of `choices` gets; None if there is not enough for all.
+    """Return the index of the alternative that each of `choices` gets, or None if there is not enough for all.
 
     `devices` are those of a node, in kube-scheduler's order, and `free_counters` those of its pools.
     Before 1.37, kube-scheduler does not restore the counters of a device that it skips for a taint or a constraint

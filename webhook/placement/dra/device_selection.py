@@ -33,7 +33,7 @@ class Selection:
     steps: int = 0
 
     def taken(self, resource_slice: ResourceSlice, selectors: Selectors) -> Sequence[bool | None]:
-        """Return for each device whether all `selectors` select it; None: not known. The first that does not decides.
+        """Return for each device whether all `selectors` select it, or None if unknown. The first mismatch decides.
 
         Raises:
             SearchAbortedError: the selectors take too long.

@@ -21,7 +21,7 @@ _NAME = "<extended-resources>"
 
 
 class ExtendedResourceNeed(NamedTuple):
-    """Nodes, in `rows`, that lack the same backed resources, and the claim for these; None if they lack none."""
+    """Nodes, in `rows`, that lack the same backed resources, and the claim for these, or None if they lack none."""
 
     rows: Rows
     claim: ResourceClaim | None

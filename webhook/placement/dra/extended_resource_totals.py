@@ -69,7 +69,7 @@ def _is_requested(pod: PodInfo, resource: str) -> bool:
 
 
 def _totals(resource: str, nodes: Snapshot, expired: Expired) -> Amounts | None:
-    """Return the devices and the allocated devices of each node; None if they are not known."""
+    """Return the devices and the allocated devices of each node, or None if they are not known."""
     inputs = (nodes.labels, nodes.rows)
     return remembered(nodes, ("totals", resource), inputs, partial(_count_devices, resource, nodes, expired))
 

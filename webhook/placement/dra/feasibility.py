@@ -52,7 +52,7 @@ class DeviceFeasibility(NamedTuple):
 
 
 def resource_claim(use: PodResourceClaim, devices: Devices) -> ResourceClaim | None:
-    """Return the claim or claim template that a pod uses; None if it does not exist or is not known."""
+    """Return the claim or claim template that a pod uses, or None if it does not exist or is not known."""
     templates = devices.planned_templates if devices.templates is None else devices.templates
     return (templates if use.is_template else devices.claims or {}).get((use.namespace, use.name))
 
@@ -206,7 +206,7 @@ _UNDECIDED = (-1,)
 def _chosen_alternatives(
     plan: _Plan, found: NodeDevices, budget: StepBudget, release: Release, *, is_without_pods: bool
 ) -> tuple[int, ...] | None:
-    """Return the alternatives that the choices get on nodes with the devices `found`; None if there are not enough."""
+    """Return the alternatives that the choices get on nodes with the devices `found`, or None if there are too few."""
     if found.is_unpredictable:
         return _UNDECIDED
     if (found.is_incomplete or found.is_invalid) and (
@@ -228,7 +228,7 @@ def _chosen_alternatives(
 
 
 def _plan(claims: Sequence[ResourceClaim], devices: Devices) -> _Plan | None:
-    """Return the plan for `claims`; None if a request is not modelled or its class is not known."""
+    """Return the plan for `claims`, or None if a request is not modelled or its class is not known."""
     plan = _Plan([], [], [])
     for number, claim in enumerate(claims):
         if not all(constraint.attribute for constraint in claim.constraints):

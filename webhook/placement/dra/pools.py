@@ -162,7 +162,7 @@ class NodePools:
         into += known
 
     def _candidates(self, row: int, resource_slice: ResourceSlice) -> Iterable[Candidate | None]:
-        """Return a candidate for each selected device; None for one that is not known to be selected."""
+        """Return a candidate for each selected device, or None for one that is not known to be selected."""
         key = id(resource_slice)
         found = self._found.get(key)
         if found is None:

@@ -17,7 +17,7 @@ from webhook.placement.pod.pod_info import PodInfo
 class PreFilterOutcome(NamedTuple):
     """The result of all pre-filters.
 
-    `node_names` are the only candidates, None for all nodes, and `plugins` named them. `reason` is that of a plugin
+    `node_names` are the only candidates, or None for all nodes, and `plugins` named them. `reason` is that of a plugin
     that rejects every node.
     """
 

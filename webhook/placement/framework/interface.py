@@ -34,9 +34,9 @@ class Failure(NamedTuple):
 class PreFilterResult:
     """The result of a pre-filter.
 
-    `node_names` are the only candidates; None: all nodes. `reason` is why the plugin rejects all nodes; empty: it does
-    not. `is_transient`: the rejection can disappear without a change of a node, such as when a claim is bound.
-    `is_summary`: it is what the scheduler writes, and the filters have the reasons of each node.
+    `node_names` are the only candidates. None means all nodes. `reason` is why the plugin rejects all nodes. Empty
+    means that it does not. `is_transient` is true if the rejection can end without a change of a node, such as when a
+    claim is bound. `is_summary` is true if the scheduler prints `reason`, and the filters have the reason of each node.
     """
 
     node_names: frozenset[str] | None = None
@@ -46,7 +46,7 @@ class PreFilterResult:
 
 
 class Scope(IntEnum):
-    """What a result for one node depends on, beside the pending pod; scores before their normalization."""
+    """The inputs of a result for one node, in addition to the pending pod. A score is that before normalization."""
 
     FACTS = 0
     """The facts of nodes and of objects other than pods."""
@@ -93,7 +93,7 @@ class FilterPlugin(Plugin, Protocol):
     """A plugin that rejects nodes."""
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterable[Failure]:
-        """Return the `nodes` that cannot take `pod`, by reason; empty if all can. A node may fail for several reasons.
+        """Return the `nodes` that cannot take `pod`, by reason. A node may fail for several reasons.
 
         The caller reads failures one by one, so a plugin with many can yield them.
         """

@@ -61,7 +61,7 @@ def is_ready(node: Node) -> bool:
 
 
 def state_of(node: Node, temporary: Collection[str] = TEMPORARY_TAINTS) -> str:
-    """Return the state for which no new pod is to run on `node`; empty if it takes pods."""
+    """Return the state for which no new pod is to run on `node`, or an empty string if it takes pods."""
     if node.unschedulable:
         return "cordoned"
     if not is_ready(node):
@@ -124,7 +124,7 @@ def healthy_amounts(nodes: Snapshot, resource: str) -> Column:
 
 
 def _most_on_alike(nodes: Snapshot, amounts: Column, keys: Iterable[str]) -> Column:
-    """Return the largest of `amounts` on nodes with the same value of one of the labels `keys`; 0 without a label."""
+    """Return the largest of `amounts` on nodes with the same value of one label of `keys`, or 0 without a label."""
     most: Column = np.zeros_like(amounts)
     for key in keys:
         codes, count = nodes.labels.domains(key)
@@ -155,7 +155,7 @@ def _card_labels(resource: str) -> tuple[str, ...]:
 
 
 def _labelled(node: Node, cards: Iterable[str]) -> int:
-    """Return the number of devices that GPU Feature Discovery states for the first of `cards`; 0 without a label."""
+    """Return the number of devices that GPU Feature Discovery labels for the first of `cards`, or 0 without a label."""
     for card in cards:
         if count := _number(node.labels.get(f"{card}.count", "")):
             return count * max(1, _number(node.labels.get(f"{card}.replicas", "")))

@@ -73,7 +73,7 @@ class NodesWithNominatedPods:
 def nodes_with_nominated_pods(
     pod: PodInfo, nodes: Snapshot, scheduler_names: frozenset[str], expired: Expired = never
 ) -> NodesWithNominatedPods | None:
-    """Return the nodes with nominated pods that have precedence over `pod`; None if there are none.
+    """Return the nodes with nominated pods that have precedence over `pod`, or None if there are none.
 
     These are other pods of the same or a higher priority that the same kube-scheduler, with profiles for
     `scheduler_names`, binds.

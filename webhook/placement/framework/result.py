@@ -85,8 +85,8 @@ class Remedy:
     """A suggestion, as `text`, in terms that can be tried on other pods.
 
     `node` is one of the nodes that then fit, and the changed one if a node changes. `keys` are those of the taints that
-    are tolerated and of the labels that are no longer required; None if anything else changes. `change` returns a pod
-    and nodes with its changes; nodes that it does not change are the same object.
+    are tolerated and of the labels that are no longer required, or None if anything else changes. `change` returns a
+    pod and nodes with its changes; nodes that it does not change are the same object.
     """
 
     text: str
@@ -100,11 +100,11 @@ class GangFit:
     """The number of pods of a gang of `size` that fit together now, `fit`; `placed` of them have a place already.
 
     Unless `is_complete`, the count ended early, and at least `fit` fit. `most` is the number that even an empty cluster
-    cannot hold more than; None unless it is below `size`. If the gang does not fit, `next_message` is about the first
-    pod that has no node, `block` states the largest free block of cards, and `waiting_before` is the number of pods
-    that wait before the gang, if it would fit without them. `least` is the number of pods that fit from which the
+    cannot hold more than, or None unless it is below `size`. If the gang does not fit, `next_message` is about the
+    first pod that has no node, `block` states the largest free block of cards, and `waiting_before` is the number of
+    pods that wait before the gang, if it would fit without them. `least` is the number of pods that fit from which the
     scheduler binds them; it then binds the pod itself as `own`. `ends_after` is the time after which Kueue ends a start
-    in part; empty if it does not.
+    in part, or empty if it does not.
     """
 
     name: str
@@ -156,7 +156,7 @@ class Placement:
     kube-scheduler's words up to its first full stop. `scores` has an entry for each feasible node; a single node is not
     scored. `unmodelled` are the plugins that are relevant to the pod but were not evaluated. `suggestions` are changes
     that make the pod fit, the best first; `remedies` are those that can be tried on other pods. `deny_exemption` is the
-    reason not to deny an Infeasible pod; empty if it may be denied. `waiting_before` is the number of pods that wait
+    reason not to deny an Infeasible pod, or empty if it may be denied. `waiting_before` is the number of pods that wait
     before it and whose room it cannot use. `gang` is set if the pod belongs to a gang; the verdict is then that on the
     gang.
     """
@@ -190,7 +190,7 @@ class Placement:
         return cls("Unknown", None, 0, 0, message, is_final=is_final)
 
     def on(self, node: str | None, reserved_pods: int) -> "Placement":
-        """Return the placement on another of its best nodes, beside so many pods that wait before it."""
+        """Return the same placement on another of its best nodes, after `reserved_pods` that wait before it."""
         return Placement(
             self.verdict,
             node,
@@ -222,7 +222,7 @@ class Wording:
     """The words of a scheduler: the `heading` before its reasons, and its own text for some reasons.
 
     `pre_filter` returns the text for a number of nodes that a pre-filter rejects for a reason. `note` states which part
-    of the scheduling is predicted; empty: all.
+    of the scheduling is predicted. Empty means all.
     """
 
     heading: str = "0/{total} nodes are available"

@@ -15,7 +15,7 @@ from webhook.placement.framework.volume_claims import WaitingClaims, enough_capa
 
 
 class _Use(NamedTuple):
-    """What claims of one StorageClass request, and of how much, on each node; `counts` are the nodes where they do."""
+    """The requests of claims of one StorageClass and the capacity, by node. `counts` marks nodes with such claims."""
 
     counts: Mask
     requested: Column
@@ -25,7 +25,7 @@ class _Use(NamedTuple):
 def storage_scores(
     claims: Iterable[PersistentVolumeClaim], nodes: Snapshot, rows: Rows, score: UtilizationScore, expired: Expired
 ) -> Column:
-    """Return the mean score of the StorageClasses of `claims` on each of `rows`; existing volumes count alone, if any.
+    """Return the mean score of the StorageClasses of `claims` on each of `rows`. Only existing volumes count, if any.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -60,7 +60,7 @@ def storage_scores(
 def is_capacity_ambiguous(claims: Iterable[PersistentVolumeClaim], nodes: Snapshot, expired: Expired = never) -> bool:
     """Return whether a node has different capacities for a claim: kube-scheduler scores by a random one.
 
-    The same holds for a capacity that names the largest volume alone, with which kube-scheduler ends in an error.
+    The same holds for a capacity that names only the largest volume, with which kube-scheduler ends in an error.
 
     Raises:
         DeadlineNearError: `expired()` holds.

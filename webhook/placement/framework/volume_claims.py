@@ -20,11 +20,11 @@ from webhook.placement.pod.pod_info import PodInfo, has_volumes
 _DRIVERS = {each.plugin: each.driver for each in MIGRATIONS.values()}
 
 Migrated = frozenset[str] | None
-"""The in-tree plugins that are migrated to CSI on a node; None: all of them."""
+"""The in-tree plugins that are migrated to CSI on a node. None means all of them."""
 
 
 class VolumePlugin:
-    """A plugin that can filter or score a pod with volumes alone."""
+    """A plugin that can only filter or score a pod with volumes."""
 
     def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:  # noqa: ARG002 - the contract of a plugin
         """Return whether the pod has volumes that nodes can lack."""
@@ -44,7 +44,7 @@ def is_missing(use: ClaimUse, namespace: str, nodes: Snapshot) -> bool:
 
 
 def owner_error(claim: PersistentVolumeClaim | None, volumes: PodVolumes) -> str:
-    """Return the reason if the claim of an ephemeral volume belongs to another pod; empty if it does not.
+    """Return the reason if the claim of an ephemeral volume belongs to another pod, or an empty string if it does not.
 
     A pod that is not stored yet has no UID and is identified by its name.
 
@@ -107,7 +107,7 @@ def waits_for_consumer(claim: PersistentVolumeClaim, storage: Storage) -> bool:
 
 
 def chosen_volumes(pod: PodInfo, nodes: Snapshot, row: int) -> dict[PersistentVolumeClaim, PersistentVolume | None]:
-    """Return the volume that each claim of `pod` that waits for a consumer gets on a node; None: it is provisioned."""
+    """Return for each claim of `pod` that waits for a consumer its volume on a node, or None to provision one."""
     waiting = [each for each in claims_of(pod, nodes.storage) if not each.is_bound and not each.volume_name]
     found: dict[PersistentVolumeClaim, PersistentVolume | None] = {}
     for claim in sorted(waiting, key=lambda each: each.storage_milli):
@@ -209,7 +209,7 @@ def _has_capacity(claim: PersistentVolumeClaim, nodes: Snapshot, expired: Expire
 
 
 def enough_capacities(claim: PersistentVolumeClaim, nodes: Snapshot) -> Sequence[CsiStorageCapacity] | None:
-    """Return the capacities of the provisioner of the claim's class that are large enough; None if it needs none.
+    """Return the capacities of the provisioner of the claim's class that are large enough, or None if it needs none.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/binder.go, hasEnoughCapacity
     """

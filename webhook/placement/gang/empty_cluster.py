@@ -15,7 +15,7 @@ _MOST_COUNTED = 2**31
 def most_possible(
     scheduler: Scheduler, signature: PodSignature, base: Snapshot, expired: Expired, *, restores: bool = False
 ) -> int | None:
-    """Return a number of pods with `signature` that `base` could not exceed without its pods; None without a bound.
+    """Return an upper bound of the pods with `signature` that fit on `base` without its pods, or None without a bound.
 
     `restores`: states of nodes that pass do not count, such as a temporary taint.
 
@@ -47,5 +47,5 @@ def most_of_roles(
 
 
 def restored_for(scheduler: Scheduler, signature: PodSignature, base: Snapshot) -> Restored | None:
-    """Return the pod and the nodes of `base`, without pods, as if states that pass were over; None without one."""
+    """Return the pod and the emptied nodes of `base` without their transient states, or None if they have none."""
     return Restored.of(signature.info.normalized_for(base), base.without_pods(), scheduler.temporary_taints)

@@ -39,7 +39,7 @@ _SHARED_MODES = frozenset(("ReadWriteMany", "ReadOnlyMany"))
 class Gang:
     """The gang of a pod: `size` pods with `key`. Its scheduler binds `least` of them, or more, or none.
 
-    Kueue ends a start in part after `ends_after`; empty: it does not.
+    Kueue ends a start in part after `ends_after`. Empty means that it does not.
     """
 
     key: GangKey
@@ -229,7 +229,7 @@ def _waiting_before(question: _Question, assumed: AssumedPods[Any]) -> int:
 
 
 def _largest_block(question: _Question, snapshot: Snapshot, nodes: Mask) -> str:
-    """Return the largest free amount of a card on one of `nodes` in words; empty for pods without cards."""
+    """Return the largest free amount of a card on one of `nodes` in words, or "" for pods without cards."""
     cards = [(resource, amount) for resource, amount in question.info.requests if "/" in resource and amount > 0]
     if not cards:
         return ""
@@ -254,7 +254,7 @@ def _fitting_templates(question: _Question, base: Snapshot) -> list[str]:
 
 
 def _exemption(question: _Question, base: Snapshot, size: int) -> str:
-    """Return the reason not to deny an Infeasible gang: a state of nodes that passes; empty without one."""
+    """Return the reason not to deny an Infeasible gang: a state of nodes that passes, or "" if there is none."""
     passed = restored_for(question.scheduler, question.pod.signature, base)
     if passed is None:
         return ""

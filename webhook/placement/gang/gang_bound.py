@@ -91,7 +91,7 @@ def _most_sharing(resource: str, sharing: Sequence[tuple[int, int, Role]]) -> in
     amounts = [amount for amount, _, _ in sharing]
     offered = np.maximum.reduce([role.snapshot.allocatable(resource) for _, _, role in sharing])[fits_one]
     allowed = np.maximum.reduce([role.snapshot.allowed_pods for _, _, role in sharing])[fits_one]
-    # Roles can be short of different other resources, so a node can hold more of them than of each alone.
+    # Roles can be short of different other resources, so a node can hold more of them together than of each role.
     room = np.minimum(allowed, offered // min(amounts))
     unit = math.gcd(*amounts)
     left, number = int((offered // unit * unit).sum()), 0

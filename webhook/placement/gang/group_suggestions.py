@@ -60,7 +60,7 @@ class Group:
         return _NODES_WOULD_FIT.sub(fit, remedy.text)
 
     def _fitting(self, remedy: Remedy) -> int:
-        """Return how many pods fit with `remedy` once they have no gates; 0 unless all do or it is about the gates."""
+        """Return how many pods fit with `remedy` and no gates, or 0 unless all fit or the remedy is about the gates."""
         info, nodes = remedy.change(self.pod.signature.info, self.snapshot)
         if nodes is not self.snapshot and remedy.node in self.own_nodes:
             # What is to be freed there can be held by the group.

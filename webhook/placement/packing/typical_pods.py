@@ -121,7 +121,7 @@ def expected_mix(running: Mix, default: Mix) -> Mix:
 
 
 def default_mix(snapshot: Snapshot, resource: str) -> Mix:
-    """Return the mix for a cluster without running pods, from its nodes alone.
+    """Return the mix for a cluster without running pods, only from its nodes.
 
     Pods of 1, 2, 4, 8 and 16 cards, as far as a node has so many. All pods of one number of cards together request as
     many cards as those of another. Each requests half of the CPU and memory that a node has for its cards, in the

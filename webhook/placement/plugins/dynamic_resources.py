@@ -66,7 +66,7 @@ class DynamicResources:
 
 
 def _claim_rejection(use: PodResourceClaim, claim: ResourceClaim | None, nodes: Snapshot) -> str:
-    """Return why the claim keeps the pod out of the scheduling queue; empty if it does not, or is not known."""
+    """Return why the claim keeps the pod out of the scheduling queue, or "" if it does not, or is not known."""
     if claim is not None:
         if claim.is_being_deleted and not use.is_template:
             return f'resourceclaim "{claim.name}" is being deleted'

@@ -84,7 +84,7 @@ class InterPodAffinity:
         return self._ignore_preferred_terms_of_existing_pods and not pod.inter_pod.terms.preferred
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
-        """Return a higher score for more weight in the node's domains; None if no running pod counts on any node."""
+        """Return a higher score for more weight in the node's domains, or None if no running pod counts on any node."""
         return None if self.skips(pod) else normalized(self.counts(pod, nodes, expired), rows)
 
     def counts(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> DomainCounts:
@@ -212,7 +212,7 @@ class InterPodAffinity:
     def _selection(
         self, term: PodTerm, nodes: Snapshot, expired: Expired
     ) -> tuple[frozenset[str] | None, LabelSelector | None]:
-        """Return the namespaces (None: all) and the label selector of the pods that `term` selects.
+        """Return the namespaces (None means all) and the label selector of the pods that `term` selects.
 
         A namespace that is not known is selected by its name only. kube-scheduler adds the selected namespaces to the
         named ones, then, up to 1.36, matches the selector against a namespace without labels. So a selector that
@@ -234,7 +234,7 @@ class InterPodAffinity:
 
 
 def normalized(counts: DomainCounts, rows: Rows) -> Column | None:
-    """Return the scores of `rows` for the weight in their domains; None if no running pod counts on any node."""
+    """Return the scores of `rows` for the weight in their domains, or None if no running pod counts on any node."""
     if counts.is_empty:
         return None
     weights = counts.of_nodes.take(rows)
@@ -246,7 +246,7 @@ def normalized(counts: DomainCounts, rows: Rows) -> Column | None:
 
 
 def _violates_existing_anti_affinity(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask | None:
-    """Return the nodes with a pod in the domain whose required anti-affinity selects `pod`; None if no pod has any."""
+    """Return the nodes in whose domain a pod's required anti-affinity selects `pod`, or None if no pod has any."""
     if not nodes.pods.classes.repels:
         return None
     anti_required = [

@@ -53,7 +53,7 @@ class NodeAffinity:
         return (Failure(ERR_REASON_ENFORCED, ~allowed), Failure(ERR_REASON_POD, allowed & ~matching))
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
-        """Return a higher score for a larger sum of the weights of matching preferred terms; None if there are none."""
+        """Return a higher score for a larger sum of the weights of matching preferred terms, or None without terms."""
         preferred = (*self._added.preferred, *pod.preferred)
         if not preferred:
             return None

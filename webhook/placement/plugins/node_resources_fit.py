@@ -18,7 +18,7 @@ _INSUFFICIENT = "Insufficient "
 
 
 def least_requested_score(requested: Column, capacity: Column) -> Column:
-    """Return the free share of `capacity` (none 0) in percent; 0 if more is requested than the capacity.
+    """Return the free share of `capacity` (never 0) in percent, or 0 if more is requested than the capacity.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/least_allocated.go
     """
@@ -54,7 +54,7 @@ def insufficient(resource: str) -> str:
 
 
 def missing_resource(reason: str) -> str | None:
-    """Return the insufficient resource that `reason` names; None if it is another reason."""
+    """Return the insufficient resource that `reason` names, or None if it is another reason."""
     return reason.removeprefix(_INSUFFICIENT) if reason.startswith(_INSUFFICIENT) else None
 
 

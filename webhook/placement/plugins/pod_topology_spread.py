@@ -70,7 +70,7 @@ class PodTopologySpread:
         )
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
-        """Return a higher score for fewer selected pods in the node's domains; None without ScheduleAnyway constraints.
+        """Return a higher score for fewer selected pods in the node's domains, or None without soft constraints.
 
         Nodes that lack a required label score 0. Counts are weighted by the number of domains.
         """
@@ -137,7 +137,7 @@ class _DomainCounter:
         return skewed
 
     def weighted(self, constraint: SpreadConstraint, rows: Rows) -> NDArray[np.float64]:
-        """Return the selected pods in the domains of `rows`, weighted by the number of domains; 0 without the label."""
+        """Return the weighted number of selected pods in the domain of each of `rows`, or 0 without the label."""
         codes, size = self._nodes.labels.domains(constraint.topology_key)
         here = codes[rows]
         on_nodes = self._on_nodes(constraint.selector)

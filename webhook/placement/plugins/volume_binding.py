@@ -90,7 +90,7 @@ class VolumeBinding(VolumePlugin):
         )
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
-        """Return 0 for nodes without a volume or a known capacity for an unbound claim; None before 1.37."""
+        """Return 0 for nodes without a volume or a known capacity for an unbound claim, or None before 1.37."""
         if not nodes.release.has(Change.STORAGE_CAPACITY_SCORES):
             return None
         return storage_scores(claims_of(pod, nodes.storage), nodes, rows, self._score, expired)

@@ -59,7 +59,7 @@ class VolumeZone(VolumePlugin):
 
 
 def _claim_rejection(use: ClaimUse, namespace: str, nodes: Snapshot) -> str:
-    """Return why the claim in `namespace` rejects all nodes; empty if it does not, or is not known.
+    """Return why the claim in `namespace` rejects all nodes, or an empty string if it does not, or is not known.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone/volume_zone.go, getPVbyPod
     """
@@ -91,7 +91,7 @@ def _bound_volumes(pod: PodInfo, nodes: Snapshot) -> list[PersistentVolume]:
 
 
 def _zones(volume: PersistentVolume, label: str) -> tuple[str, ...]:
-    """Return the zones of the label; none if it is missing or has an empty part."""
+    """Return the zones of the label, or none if it is missing or has an empty part."""
     zones = tuple(zone.strip() for zone in volume.labels.get(label, "").split(_DELIMITER))
     return zones if all(zones) else ()
 

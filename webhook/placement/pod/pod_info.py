@@ -50,15 +50,14 @@ class PodInfo(NamedTuple):
 
     Amounts are pairs of resource and thousandths of a core for cpu, bytes or units for all else. `requests` must be
     free on the node; they omit zeros, and include the `overhead`. `container_requests` are those without pod-level
-    resources, None if the pod has none of these. `scoring_requests` include a default for each container without a
-    request of cpu or memory. `by_container` are the requests of the containers with extended resources. `required`
-    is None without required node affinity; one without terms matches no node. `images` are those of containers and
-    init containers, `image_volumes` those of image volumes; `containers` counts containers and init containers.
-    `stored` identifies the pod if it is stored and requests extended resources. `tolerations` include those that
-    the API server adds.
-    `has_group`: the pod names a PodGroup of Volcano. `shares_card`: it requests a share of a card of KAI.
-    `gates`: the number of its scheduling gates, 0 if all are of Kueue. `is_held`: it has one of Kueue, which waits for
-    quota and says nothing about nodes. `is_queued`: it names a queue of Kueue. `needs_declared_features`: not every
+    resources, or None if the pod has none of these. `scoring_requests` include a default for each container without a
+    request of cpu or memory. `by_container` are the requests of the containers with extended resources. `required` is
+    None without required node affinity; one without terms matches no node. `images` are those of containers and init
+    containers, `image_volumes` those of image volumes; `containers` counts containers and init containers. `stored`
+    identifies the pod if it is stored and requests extended resources. `tolerations` include those that the API server
+    adds. `has_group`: the pod names a PodGroup of Volcano. `shares_card`: it requests a share of a card of KAI.
+    `gates`: the number of its scheduling gates, or 0 if all are of Kueue. `is_held`: it has one of Kueue, which waits
+    for quota and says nothing about nodes. `is_queued`: it names a queue of Kueue. `needs_declared_features`: not every
     node has the features that it needs. `shares` are the requested shares of cards that a scheduler extender counts, if
     no node offers them. `topologies` are the annotations by which a queue keeps a group of pods within a domain.
     `summed` are the resources of which no container requests as much as all containers together, `defaulted` those of
@@ -99,7 +98,7 @@ class PodInfo(NamedTuple):
 
     @classmethod
     def of(cls, pod: Reader, like: "PodInfo | None" = None) -> "PodInfo":
-        """Return the info of `pod`; `like` is that of a pod that differs in containers and volumes alone."""
+        """Return the info of `pod`; `like` is that of a pod that differs only in containers and volumes."""
         metadata, spec = pod.object("metadata"), pod.object("spec")
         resources = read_pod_resources(pod)
         of_containers: dict[str, Any] = {
@@ -252,7 +251,7 @@ def _reference(metadata: Reader) -> PodReference:
 
 
 def _generated_claims(pod: Reader) -> Mapping[str, str]:
-    """Return the claims that a controller created from templates, by the pod's names for them; empty: none needed.
+    """Return the claims that a controller created from templates, by the pod's names for them, or "" if none is needed.
 
     Source: k8s.io/dynamic-resource-allocation/resourceclaim/resourceclaim.go, Name
     """

@@ -10,7 +10,7 @@ from webhook.kube.reader import Reader
 
 
 class Preemption(NamedTuple):
-    """A pod's priority, None until its class is looked up; `is_never`: the pod never preempts.
+    """A pod's priority. It is None until its class is looked up. `is_never` is true if the pod never preempts.
 
     `class_name` is set if the class is not known; the pod then has priority 0.
     """
@@ -42,7 +42,7 @@ class Preemption(NamedTuple):
 
 
 class Nomination(NamedTuple):
-    """The scheduler that a pod names, and its nominated node, empty without one.
+    """The scheduler that a pod names, and its nominated node. Each is empty if there is none.
 
     `namespace` and `name` identify the pod among the nominated pods; they are empty without a nominated node.
     """

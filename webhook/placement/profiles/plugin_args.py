@@ -73,7 +73,7 @@ class ScoringStrategyArgs(StrictModel):
     @model_validator(mode="after")
     def _has_a_shape(self) -> "ScoringStrategyArgs":
         if (self.type == "RequestedToCapacityRatio") != (self.requested_to_capacity_ratio is not None):
-            raise wrong("requestedToCapacityRatio must be set with type RequestedToCapacityRatio, and with it alone")
+            raise wrong("requestedToCapacityRatio must be set with type RequestedToCapacityRatio, and only with it")
         return self
 
 

@@ -54,7 +54,7 @@ class UnmodelledStep:
     """A step of kube-scheduler that is named but not modelled, such as an extender.
 
     It applies to pods that request one of `resources`; if that is empty, to every pod. `scores_only`: it excludes no
-    node. `of_shares`: it applies to pods that request a share of a card alone.
+    node. `of_shares`: it applies only to pods that request a share of a card.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Profile:
 
     `enabled` is None if every plugin runs in the default order. `unmodelled_steps` are the steps that are not modelled,
     such as extenders. `scheduler_names` are those of all profiles of the same kube-scheduler. `carry_on` are the
-    reasons after which another scheduler runs the next filters all the same; None: it is kube-scheduler.
+    reasons after which another scheduler runs the next filters all the same. None means that it is kube-scheduler.
     `cross_node_filters` and `uncertain_scores` are those of `filters` and `scores` with these protocols.
     """
 

@@ -72,7 +72,7 @@ class _Spread:
 
 
 class FactRanking:
-    """What depends on no pod at all. Pods share it that differ in amounts."""
+    """The part of a ranking that depends only on the nodes. Pods that differ only in amounts share it."""
 
     def __init__(self, plugins: RankingPlugins) -> None:
         self._plugins = plugins
@@ -112,14 +112,14 @@ class FactRanking:
 
 
 class _Own(NamedTuple):
-    """Whether a node passes the filters that depend on its own pods, and its score by them."""
+    """The result of a node for the filters and scores that depend on its own pods."""
 
     passes: bool
     score: float
 
 
 class NodeRanking:
-    """What depends on no pod of another node. Pods share it that differ in `inter_pod` alone.
+    """The part of a ranking that depends on no pod of another node. Pods that differ only in `inter_pod` share it.
 
     Nodes with equal amounts have equal results, which are kept: a pod of a burst takes a node from one of few states to
     the next.

@@ -70,7 +70,7 @@ def unknown_products(references: PodReferences, snapshot: Snapshot, templates: S
 
 
 def meant_product(label: str, product: str, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> str | None:
-    """Return the known product that is probably meant by `product`, which no node has; None if it is known, or none is.
+    """Return the known product that an unknown `product` probably means, or None if it is known or like no other.
 
     `label` is that of products.
     """
@@ -156,7 +156,7 @@ def absent_schedulers_of(spec: PolicySpec, snapshot: Snapshot) -> Iterator[str]:
 
 
 def missing_priority_class(name: str, snapshot: Snapshot) -> Iterator[str]:
-    """Yield a warning if `snapshot` has no PriorityClass `name`; none if its classes are not known.
+    """Yield a warning if `snapshot` has no PriorityClass `name`. There is none if the classes are not known.
 
     The API server looks the class up again after the webhook.
     """
@@ -183,7 +183,7 @@ def unfit_classes_of(spec: PolicySpec, snapshot: Snapshot) -> Iterator[str]:
 def full_quotas(pod: InterPodInfo, snapshot: Snapshot, packing: BinPacking, key_domain: str) -> Iterator[str]:
     """Yield a warning if a ResourceQuota denies the admitted `pod` because of its pod affinity across namespaces.
 
-    The API server checks quotas after webhooks, so the packing hint alone can be the reason.
+    The API server checks quotas after webhooks, so the packing hint can be the only reason.
 
     Source: k8s.io/kubernetes/pkg/quota/v1/evaluator/core/pods.go, usesCrossNamespacePodAffinity
     """

@@ -37,7 +37,7 @@ class Restored:
 
     @classmethod
     def of(cls, info: PodInfo, nodes: Snapshot, temporary: Collection[str]) -> "Restored | None":
-        """Return the pod and `nodes` without the states that pass; None if there are none."""
+        """Return the pod and `nodes` without the states that pass, or None if there are none."""
         changed = cls(
             tolerating_states(info, nodes, temporary), with_healthy_devices(info, nodes), (info, nodes), temporary
         )
@@ -105,7 +105,7 @@ class Restored:
 
 
 def deny_exemption(info: PodInfo, snapshot: Snapshot, temporary: Collection[str], feasible_on: FeasibleNodes) -> str:
-    """Return the reason not to deny an Infeasible pod, `info`; empty if there is none.
+    """Return the reason not to deny an Infeasible pod, `info`, or an empty string if there is none.
 
     `feasible_on` returns which nodes can take a pod. `temporary` are the keys of taints that pass, beside those of
     Kubernetes.

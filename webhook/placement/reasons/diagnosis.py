@@ -36,7 +36,7 @@ class Rejection(NamedTuple):
     rejected: Mask
 
 
-# Returns the reason of the node in a row in more words; None if the reason has all.
+# Returns a more detailed reason for the node in a row, or None if there are no more details.
 Describe = Callable[[Rejection, int], str | None]
 
 
@@ -100,7 +100,7 @@ def _filter_rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired:
 
 
 def rejecting_plugins(profile: Profile, pod: PodInfo, nodes: Snapshot, row: int, expired: Expired) -> frozenset[str]:
-    """Return the first plugin whose filter rejects the node in `row`; empty if the node can take the pod.
+    """Return the first plugin whose filter rejects the node in `row`, or an empty result if the node can take the pod.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -147,7 +147,7 @@ class _NodeDetails:
         self._matches = cache(nodes.labels.matches)
 
     def __call__(self, rejection: Rejection, row: int) -> str | None:
-        """Return the reason of the node in `row` with its details; None if there is nothing to add."""
+        """Return the reason of the node in `row` with its details, or None if there is nothing to add."""
         if rejection.plugin == TaintToleration.name:
             taint = next(self._untolerated(row), None)
             return taint and f"untolerated taint {taint.key}{taint.value and f'={taint.value}'}:{taint.effect}"
@@ -168,7 +168,7 @@ class _NodeDetails:
 
     @staticmethod
     def _amounts(resource: str, wanted: int, used: int, offered: int) -> str | None:
-        """Return the amounts; None if they are no reason by themselves, such as beside nominated pods."""
+        """Return the amounts, or None if they are no reason by themselves, such as beside nominated pods."""
         free = max(offered - used, 0)
         if free >= wanted:
             return None
@@ -177,7 +177,7 @@ class _NodeDetails:
         return f"wants {amount_text(resource, wanted)} {resource}, {held}"
 
     def _unmet(self, row: int) -> Iterator[str]:
-        """Yield the labels of the node that the pod does not want; none if it has several terms to choose from."""
+        """Yield the labels of the node that the pod does not want, or none if it has several terms to choose from."""
         required = [Requirement(key, "In", (value,)) for key, value in self._pod.node_selector]
         terms = self._pod.required or ()
         required += terms[0].expressions if len(terms) == 1 else ()

@@ -21,7 +21,7 @@ _LONGEST_SHOWN = 63
 def grouped(
     request: GangRequest, names: Iterable[BatchNames], namespace: str, snapshot: Snapshot
 ) -> GangRequest | None:
-    """Return `request` with what `snapshot` knows of the PodGroup among `names`; None without a size.
+    """Return `request` with what `snapshot` knows of the PodGroup among `names`, or None if there is no size.
 
     Without a size of its own the gang is as large as its PodGroup.
     """
@@ -39,12 +39,12 @@ def grouped(
 
 
 def group_named(names: Iterable[BatchNames], namespace: str, snapshot: Snapshot) -> PodGroup | None:
-    """Return the PodGroup among `names`; None if there is none, or it is not known."""
+    """Return the PodGroup among `names`, or None if there is none, or it is not known."""
     return next((group for each in names if (group := pod_group_of(each, namespace, snapshot))), None)
 
 
 def pod_group_of(names: BatchNames, namespace: str, snapshot: Snapshot) -> PodGroup | None:
-    """Return the PodGroup that `names` has; None if it has none, or it is not known."""
+    """Return the PodGroup that `names` has, or None if it has none, or it is not known."""
     groups = {
         "volcano": snapshot.volcano.groups,
         "kai": snapshot.kai.groups,
@@ -55,7 +55,7 @@ def pod_group_of(names: BatchNames, namespace: str, snapshot: Snapshot) -> PodGr
 
 
 def pods_ready_timeout(snapshot: Snapshot) -> str:
-    """Return the time after which Kueue evicts what it admitted unless all pods are ready; empty if it does not."""
+    """Return the time after which Kueue evicts what it admitted unless all pods are ready, or "" if it does not."""
     return snapshot.scheduler_evidence.pods_ready_timeout if snapshot.scheduler_evidence else ""
 
 
@@ -106,7 +106,7 @@ class GangDemand:
 
 @dataclass(frozen=True)
 class Demand:
-    """The pods that must have room in a queue: `pod` alone, or `least` pods of its gang, which start together."""
+    """The pods that must have room in a queue: only `pod`, or the `least` pods of its gang that start together."""
 
     pod: PodInfo
     gang: GangDemand | None = None
@@ -160,7 +160,7 @@ class Demand:
 
 
 def excess(requests: Mapping[str, int], most: Mapping[str, float], used: Mapping[str, int] | None = None) -> str:
-    """Return by how much `requests` exceed `most`, with what is `used` already; empty if they do not."""
+    """Return by how much `requests` exceed `most`, with what is `used` already, or an empty string if they do not."""
     for name, limit in most.items():
         amount, in_use = requests.get(name, 0), (used or {}).get(name, 0)
         if amount and in_use + amount > limit:

@@ -16,9 +16,9 @@ _LONGEST_SHOWN = 63
 
 
 def never_starts(group: PodGroup, pod: PodInfo, size: int, snapshot: Snapshot) -> str:
-    """Return why `group` never starts `pod`; empty if it may.
+    """Return why `group` never starts `pod`, or an empty string if it may.
 
-    `size` is that of the gang; 0 if it is not known.
+    `size` is that of the gang, or 0 if it is not known.
 
     Source: k8s.io/kubernetes/pkg/scheduler/schedule_one_podgroup.go, validatePodGroup
     """
@@ -35,7 +35,7 @@ def never_starts(group: PodGroup, pod: PodInfo, size: int, snapshot: Snapshot) -
 
 
 def _priority(group: PodGroup, snapshot: Snapshot) -> int | None:
-    """Return the priority of a PodGroup of kube-scheduler; None if it is not known. An API server sets it."""
+    """Return the priority of a PodGroup of kube-scheduler, or None if it is not known. An API server sets it."""
     if group.priority is not None or not group.priority_class:
         return group.priority
     found = priority_class_named(group.priority_class, snapshot.priority_classes)

@@ -26,8 +26,8 @@ class Replicas:
     """How many of `asked` replicas fit now, counted one after the other.
 
     `nodes` counts the replicas by node. `first` is the placement of the first replica, and `stopped` that of the first
-    one that does not fit; None if none was found. Unless `is_complete`, the count ended early: at least `placed` fit.
-    `snapshot` shows the placed replicas as running. `last` is the signature of the last replica that was read.
+    one that does not fit, or None if none was found. Unless `is_complete`, the count ended early: at least `placed`
+    fit. `snapshot` shows the placed replicas as running. `last` is the signature of the last replica that was read.
     """
 
     asked: int

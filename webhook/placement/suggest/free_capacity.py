@@ -170,7 +170,7 @@ def _evict(group: NodeGroup, scenario: Scenario, expired: Expired) -> CapacityCh
 
 
 def _victims(scenario: Scenario, row: int) -> tuple[RunningPod, ...]:
-    """Return the pods of the node to evict, those of the lowest priority first; empty if none are enough."""
+    """Return the pods of the node to evict, those of the lowest priority first, or none if none are enough."""
     pod, nodes = scenario
     info = nodes.nodes[row]
     missing = {

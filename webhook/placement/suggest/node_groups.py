@@ -205,7 +205,7 @@ def _affinity_masks(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator
 
 
 def _needs(pod: PodInfo, nodes: Snapshot, temporary: Collection[str]) -> tuple[list[Need], NDArray[np.int64]]:
-    """Return the distinct sets of taints to tolerate, None if not advisable, and for each node the index of its set."""
+    """Return the distinct sets of taints to tolerate (None if not advisable), and the index of each node's set."""
     places: dict[Need, int] = {}
     need_of_class = []
     for taints in nodes.taints.classes:

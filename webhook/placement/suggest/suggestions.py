@@ -150,7 +150,7 @@ def _changed(changes: Sequence[Change], pod: PodInfo, nodes: Snapshot) -> Scenar
 
 
 def _key(change: Change) -> str | None:
-    """Return the key of the taint that is tolerated or of the label that is no longer required; None for the rest."""
+    """Return the key of the tolerated taint or of the label that is no longer required, or None for other changes."""
     if isinstance(change, TolerateTaint):
         return change.key
     if isinstance(change, WithoutRequirement) and not change.is_of_field:

@@ -247,7 +247,7 @@ def isolated(snapshot: Snapshot) -> Snapshot:
 
 
 def tied_nodes(placement: Placement, snapshot: Snapshot) -> frozenset[str]:
-    """Return the nodes that kube-scheduler can pick for the pod; none if there is one, or if it can score a part."""
+    """Return the nodes that kube-scheduler can pick, or none if there is only one or if it may score only a part."""
     rows = placement.best_rows
     if rows is None or placement.feasible > MOST_SCORED_NODES:
         return frozenset()
@@ -269,7 +269,7 @@ def with_ties(nodes: frozenset[str], assumed: AssumedPods[Any]) -> frozenset[str
 
 
 def chosen_node(placement: Placement, snapshot: Snapshot, seed: str) -> str | None:
-    """Return one of the best nodes of `placement`, chosen by `seed` alone.
+    """Return one of the best nodes of `placement`, chosen only by `seed`.
 
     kube-scheduler picks one of them at random. If each pod was predicted on the first of them, the nodes that the view
     shows as used would differ from those that are.

@@ -90,8 +90,8 @@ def predict_placement(
 ) -> Placement:
     """Return the placement of a new pod with the signature `asked` beside the pods that wait before it.
 
-    If only these take its room, the verdict is Waiting and the message names their number. `seed` chooses between
-    nodes with equal scores; None: the first by name.
+    If only these take its room, the verdict is Waiting and the message names their number. `seed` chooses between nodes
+    with equal scores. None means the first by name.
     """
     priority = assumed.priority_of(asked.info.preemption)
     snapshot = assumed.before(priority)
@@ -227,7 +227,7 @@ def place_pending(
 
 
 def read_waiting(pod: PendingPod) -> WaitingPod | None:
-    """Return what placing `pod` needs; None if it cannot be read."""
+    """Return what placing `pod` needs, or None if it cannot be read."""
     if not pod.content:
         return None
     try:

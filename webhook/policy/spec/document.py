@@ -94,7 +94,7 @@ class PolicySpec(StrictModel):
 
     product_affinity: bool = True
     """Require the product label of the node, too, for `gpu-product`. A toleration only permits a node; affinity
-    selects it. Set this to `false` if nodes are separated by taints alone."""
+    selects it. Set this to `false` if nodes are separated only by taints."""
 
     tolerate_any_product: bool = True
     """Tolerate the product taint of every card (`CARD.product Exists NoSchedule`) if a pod requests an accelerator and

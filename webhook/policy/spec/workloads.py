@@ -44,7 +44,7 @@ class Qos(StrictModel):
     """
 
     class_: Literal["Guaranteed"] | None = Field(default=None, alias="class")
-    """`Guaranteed`: missing requests are set to the limits. If absent, resources are left alone."""
+    """`Guaranteed`: missing requests are set to the limits. If absent, resources are not changed."""
 
     limits_from_requests: bool = False
     """Set missing limits to the requests, too. A limit of memory ends a container that uses more, and one of cpu slows
@@ -247,10 +247,10 @@ class WorkloadKind(StrictModel):
         str,
         checked(
             lambda text: not text or is_dns_subdomain(text),
-            "must be an API group like batch.volcano.sh; empty for the core group",
+            "must be an API group like batch.volcano.sh, or empty for the core group",
         ),
     ]
-    """Its API group, without a version; empty for the core group."""
+    """Its API group, without a version, or empty for the core group."""
 
     kind: Annotated[str, checked(_KIND.fullmatch, "must be a kind like PyTorchJob")]
     """Its kind."""

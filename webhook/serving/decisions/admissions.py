@@ -162,7 +162,7 @@ class Admissions:
             return Decision(request, policy, cluster, self._unless_in_shadow(request, error, policy))
 
     def refuse(self, body: bytes, policies: PolicyOrSet, cluster: ClusterView | None, error: Exception) -> Decision:
-        """Return the decision on a review that is not read because of `error`; `body` may be its beginning alone.
+        """Return the decision on a review that is not read because of `error`; `body` may be only its beginning.
 
         Where the beginning shows that the policy for the request is in shadow mode, it is to leave the object alone.
         """

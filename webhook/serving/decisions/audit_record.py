@@ -85,7 +85,7 @@ def replaced_values(pod: Mapping[str, Any] | None, operations: Iterable[JsonObje
 
 
 def owner_of(pod: Mapping[str, Any] | None) -> Owner | None:
-    """Return the controller of `pod`, a raw object of any shape; None if it has none."""
+    """Return the controller of `pod`, a raw object of any shape, or None if it has none."""
     metadata = (pod or {}).get("metadata")
     owners = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
     for owner in owners if isinstance(owners, list) else ():

@@ -48,7 +48,7 @@ Ref = Callable[[], Snapshot | None]
 
 @dataclass(slots=True)
 class _OfPolicy:
-    """What pods share that differ in containers and volumes alone: what the policy injects, and a signature of one."""
+    """The injection and a signature for pods that differ only in containers and volumes."""
 
     result: RulesResult
     like: PodSignature | None = None
@@ -56,7 +56,7 @@ class _OfPolicy:
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of equal pods: the policy's result, the last placement, and the last verdict as it is rendered."""
+    """The results kept for equal pods: that of the policy, the last placement, and the last rendered verdict."""
 
     result: PolicyResult
     rules_key: RulesKey | None = None
@@ -130,7 +130,7 @@ class DecisionCache:
             steps.finish()
 
     def keep(self, key: RulesKey, of_policy: _OfPolicy) -> None:
-        """Keep what pods share that differ in containers and volumes alone."""
+        """Keep the injection and the signature for pods that differ only in containers and volumes."""
         size_bytes = _rules_bytes(of_policy.result) + sum(map(len, key.extended_resources))
         self.of_policies.put(key, of_policy, size_bytes + (of_policy.like.size_bytes if of_policy.like else 0))
 

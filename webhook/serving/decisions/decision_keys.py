@@ -20,7 +20,7 @@ class DecisionKey(NamedTuple):
 
     @classmethod
     def of(cls, content: PodContent, policy: Policy) -> "DecisionKey | None":
-        """Return the key of the pod in `content`; None if it is malformed."""
+        """Return the key of the pod in `content`, or None if it is malformed."""
         data = content.data
         return None if data is None else cls(content.namespace, _short(data), policy.identity)
 
@@ -35,7 +35,7 @@ class RulesKey(NamedTuple):
 
     @classmethod
     def of(cls, content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> "RulesKey | None":
-        """Return the key of the pod in `content`, which requests `extended_resources`; None if it is malformed."""
+        """Return the key of the pod in `content`, which requests `extended_resources`, or None if it is malformed."""
         data = content.data if policy.reads_amounts else content.data_without_containers
         return None if data is None else cls(content.namespace, _short(data), extended_resources, policy.identity)
 

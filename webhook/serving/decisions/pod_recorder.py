@@ -33,7 +33,7 @@ class PodRecorder:
         self._window = ""
 
     def digest_of(self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, time: str) -> str:
-        """Return the digest of the new pod of `request`; empty if it is not kept, as that of a dry run is not.
+        """Return the digest of the new pod of `request`, or "" if it is not kept, as that of a dry run is not.
 
         `time` is that of the admission in RFC 3339.
         """
@@ -70,7 +70,7 @@ class PodRecorder:
 
 
 def _key(request: AdmissionRequest, policy: Policy, scope: Scope | None) -> bytes:
-    """Return a key that is equal for requests with equal digests only; empty if the pod has to be read for it."""
+    """Return a key that is equal only for requests with equal digests. It is empty if the pod has to be read for it."""
     if request.template is None:
         return b""
     of_namespace = () if scope is None else (dict(scope.annotations), dict(scope.labels))

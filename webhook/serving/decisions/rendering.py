@@ -52,7 +52,7 @@ class Candidate(NamedTuple):
 
     @classmethod
     def of(cls, result: Mutated, placement: Placement) -> "Candidate | None":
-        """Return the allowed pod in `result`; None if it does not fit, is held, or cannot be read.
+        """Return the allowed pod in `result`, or None if it does not fit, is held, or cannot be read.
 
         It is also one of a gang that does not start, if its scheduler then starts none of its pods.
         """
@@ -79,7 +79,7 @@ class Rendered:
     record: RecordTemplate
     counted: AdmissionCount
     report: Report | None
-    """What an Event reports; None if there is nothing to report."""
+    """What an Event reports, or None if there is nothing to report."""
     candidate: Candidate | None = None
     """The pod, if room is to be reserved for it."""
 
@@ -103,7 +103,7 @@ class Rendered:
 
 
 class PodParts(NamedTuple):
-    """The parts of the audit record that depend on the pod alone, so that those of equal pods are equal."""
+    """The parts of the audit record that depend only on the pod, so that those of equal pods are equal."""
 
     owner: bytes
     before: bytes
@@ -111,7 +111,7 @@ class PodParts(NamedTuple):
 
 
 class _SharedParts(NamedTuple):
-    """The parts of an answer and its record that depend on the injection, the warnings and the verdict alone."""
+    """The parts of an answer and its record that depend only on the injection, the warnings and the verdict."""
 
     content: bytes
     patch: bytes
@@ -138,7 +138,8 @@ class Renderer(Generic[K]):
     ) -> tuple[Rendered, PodParts | None]:
         """Return the rendered `verdict` for `request`, and the parts of its pod, which `pod` are if they are known.
 
-        `injection` is the key of the injection; None: nothing is kept. None if a part is too long for a record.
+        `injection` is the key of the injection. If it is None, nothing is kept. The result is None if a part is too
+        long for a record.
         """
         placement = verdict.placement
         if injection is None:

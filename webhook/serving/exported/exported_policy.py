@@ -167,7 +167,7 @@ class ExportedPolicy:
         self._report(next(filter(None, failures), ""), policies=identities, objects=len(objects))
 
     async def _attempt(self, done: str, content: JsonObject, request: Awaitable[object]) -> str:
-        """Return the failure of `request`, empty if there is none; raise it if the API server does not answer."""
+        """Return the failure of `request`, or "" if there is none; raise it if the API server does not answer."""
         try:
             await request
         except ApiServerError as error:

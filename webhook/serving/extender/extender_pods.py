@@ -42,7 +42,7 @@ class RecentlyBound:
 
 
 class _Entry(NamedTuple):
-    """`bound_in` is the generation of the first snapshot in which the pod is bound, or gone again."""
+    """`bound_in` is the generation of the first snapshot in which the pod is bound, or is already deleted."""
 
     since_seconds: float
     size_bytes: int

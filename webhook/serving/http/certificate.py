@@ -26,8 +26,8 @@ _REMEDY = "renew it (`placement-webhook certs issue`, or its issuer); it is read
 class Certificate:
     """The pair that `read_pair` finds in `tls_dir`, served by `context`; `now` returns the time in UTC.
 
-    `server_name` is the name by which API servers call; empty if it is not known. `client_ca` is the file of the CAs of
-    clients; new ones are a new `context`, since CAs cannot be taken out of one.
+    `server_name` is the name by which API servers call, or empty if it is not known. `client_ca` is the file of the CAs
+    of clients; new ones are a new `context`, since CAs cannot be taken out of one.
 
     Raises:
         InvalidInput: the pair cannot be served.
@@ -62,7 +62,7 @@ class Certificate:
         return self.context
 
     def invalid_reason(self) -> str:
-        """Return the reason why no API server trusts the certificate now; empty if it is valid."""
+        """Return the reason why no API server trusts the certificate now, or an empty string if it is valid."""
         now, validity = self._now(), self._validity
         if now > validity.not_after:
             return "the certificate has expired: no API server trusts it"
@@ -71,7 +71,7 @@ class Certificate:
         return validity.fault
 
     def reload_failure(self) -> str:
-        """Return the reason why the files are not the pair that is served; empty if they are."""
+        """Return the reason why the files are not the pair that is served, or an empty string if they are."""
         return f"{_NOT_RELOADED}: {self._failure}" if self._failure else ""
 
     def reload(self) -> None:

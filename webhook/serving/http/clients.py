@@ -30,7 +30,7 @@ class Clients:
         self._log = LimitedLog()
 
     def verified(self, protocol: HttpProtocol) -> str:
-        """Return the name of the client of a connection; empty if no certificate is required.
+        """Return the name of the client of a connection, or an empty string if no certificate is required.
 
         Raises:
             HTTPForbidden: the client has no certificate, or one without a name that may call.

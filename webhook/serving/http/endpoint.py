@@ -212,7 +212,7 @@ class MutateEndpoint:
     async def _large_body(self, request: web.BaseRequest, size_bytes: int, limits: TimeLimits) -> bytes:
         """Read a large body, reserve memory for it and return it.
 
-        Memory is reserved after the first bytes have arrived, so an announced body alone reserves none.
+        Memory is reserved after the first bytes have arrived, so a body that is only announced reserves none.
         """
         timeout_seconds = self._settings.read_timeout_seconds
         start = await self._body(request, SMALL_BYTES)

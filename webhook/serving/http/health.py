@@ -15,7 +15,7 @@ _PROBES = ("/healthz", "/readyz")
 class Health:
     """The server's readiness: ready while it listens and does not stop, unless `unready_reason()` returns a reason.
 
-    `notes` return a problem each that does not make it unready; empty for none. `policy()` describes the policy.
+    Each of `notes` returns a problem that leaves it ready, or an empty string. `policy()` describes the policy.
     `before_scrape()` completes the metrics. With a `token`, everything but the probes of the kubelet needs it.
     """
 

@@ -31,7 +31,7 @@ _BETWEEN_REQUESTS = (Stage.OPENING, Stage.IDLE)
 
 
 AnswerAtOnce = Callable[["HttpProtocol", RawRequestMessage, bytes], Answer | None]
-"""Return the answer to a request with this body, which is sent once it is written; None: it has to wait."""
+"""Return the answer to a request with this body, which is sent once it is written. None means that it has to wait."""
 
 
 class Owner(Protocol):
@@ -179,7 +179,7 @@ class HttpProtocol(web.RequestHandler):
             return False
         if self.connection.stage not in _BETWEEN_REQUESTS or not isinstance(message, RawRequestMessage):
             return False
-        # After an upgrade, aiohttp's task alone lets the parser go on.
+        # After an upgrade, only aiohttp's task lets the parser go on.
         if message.upgrade or message.version != HttpVersion11:
             return False
         self._is_answering = True

@@ -47,7 +47,7 @@ class RegisteredTimeout:
 
 
 class TimeLimits(NamedTuple):
-    """The path, and the time for the whole answer and for the scorer, in seconds; None: no limit."""
+    """The path, and the time for the whole answer and for the scorer, in seconds. None means no limit."""
 
     path: str
     whole_seconds: float

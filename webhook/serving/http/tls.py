@@ -51,7 +51,7 @@ def read_pair(tls_dir: Path) -> Pair:
 
 
 def read_client_ca(path: Path | None) -> str:
-    """Return the certificates in the file of `--client-ca`; empty without a file.
+    """Return the certificates in the file of `--client-ca`, or none if there is no file.
 
     Raises:
         InvalidInput: the file cannot be read, or holds no certificate in PEM.
@@ -146,7 +146,7 @@ class Validity:
 
 
 def validity(pair: Pair, server_name: str = "") -> Validity:
-    """Return the validity of the server certificate in `pair` for `server_name`; empty: any name.
+    """Return the validity of the server certificate in `pair` for `server_name`, or for any name if that is empty.
 
     Raises:
         InvalidInput: it cannot be parsed; OpenSSL accepts some input that is not PEM.

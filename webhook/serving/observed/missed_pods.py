@@ -59,7 +59,7 @@ class MissedPods:
         self._selection = selection
 
     def note(self, kind: str, key: Key, content: Mapping[str, Any] | None) -> None:
-        """Take an object of the cache; None: it was deleted. Kinds other than pods and namespaces are ignored."""
+        """Take an object of the cache. None means that it was deleted. Only pods and namespaces are used."""
         if kind == "Namespace":
             self._note_namespace(key.name, content)
         elif kind == "Pod":

@@ -186,7 +186,7 @@ class Predictions:
                 yield "predicted_feasible_but_pending"
 
     def _find(self, identity: PodIdentity, created_seconds: float | None, among: set[int] | None = None) -> int | None:
-        """Return the prediction for a stored pod, one of `among` if that is given; None if there is none."""
+        """Return the prediction for a stored pod, one of `among` if that is given, or None if there is none."""
         for key in identity_keys(identity):
             is_certain = bool(identity.token_volume) and key == (identity.namespace, "volume", identity.token_volume)
             for number in self._numbers.get(key, ()):

@@ -77,7 +77,7 @@ class ClusterPolicies:
         self._log = structlog.get_logger()
 
     def unready_reason(self) -> str:
-        """Return why the policies that other replicas apply are not in force yet; empty once they have been.
+        """Return why the policies that other replicas apply are not in force yet, or "" once they have been.
 
         Later, the replica stays ready: it decides as before. A rejected object of which no good generation is known
         holds the replica back for a limited time, because there may be no other replica.

@@ -122,7 +122,7 @@ class Policies:
             try:
                 follower(policy)
             except Exception:
-                self._log.exception("what follows the policy failed", policy=policy.identity)
+                self._log.exception("a follower of the policy failed", policy=policy.identity)
 
     def _warn_of_conflicts(self) -> None:
         for warning in self._set.conflicts().values():
@@ -139,7 +139,7 @@ class Policies:
         self._metrics.policies_missing.set(len(missing))
 
     def missing_reason(self) -> str:
-        """Return which PlacementPolicy was in force and is not known here, and the remedy; empty if there is none."""
+        """Return which PlacementPolicy was in force and is not known here, with the remedy, or "" if there is none."""
         for name, revision in self._missing_objects.items():
             error = next(iter(self._rejected_objects.get(name, ())), "")
             remedy = "it is judged again" if error.startswith(_INTERNAL_ERROR) else "correct or delete it"
@@ -179,7 +179,7 @@ class Policies:
             self._log.info("the source holds its last good policy again", policy=self._file.default.identity)
 
     def note(self) -> str:
-        """Return the first error of the newest content of the source; empty if that is in force."""
+        """Return the first error of the newest content of the source, or an empty string if that is in force."""
         if self._rejection:
             return f"{_REJECTED}: {self._rejection['errors'][0]}"
         for name, errors in self._rejected_objects.items():

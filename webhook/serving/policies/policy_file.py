@@ -132,7 +132,7 @@ class PolicyFile:
 
 
 def _number_of(path: Path) -> int:
-    """Return the number of the file (inode); 0 if there is none."""
+    """Return the number of the file (inode), or 0 if there is none."""
     try:
         return path.stat().st_ino
     except OSError:

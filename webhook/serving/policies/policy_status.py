@@ -39,10 +39,10 @@ class GoodGeneration(NamedTuple):
 class JudgedObject:
     """A PlacementPolicy object as it was read, and what is known of it.
 
-    `good` is the newest good generation, None if this replica knows none, and `policy` the policy in it. `errors` are
-    those of the newest content. `conflict` is why the object is never in force; empty if it is. `judged` is the version
-    that was judged last; after an internal error, which says nothing of the policy, its generation is -1. `tried` is
-    what the status had as last good generation when it was tried.
+    `good` is the newest good generation, or None if this replica knows none, and `policy` the policy in it. `errors`
+    are those of the newest content. `conflict` is why the object is never in force, or empty if it can be. `judged` is
+    the version that was judged last; after an internal error, which says nothing of the policy, its generation is -1.
+    `tried` is what the status had as last good generation when it was tried.
     """
 
     content: JsonObject
@@ -133,7 +133,7 @@ class StatusWriter:
         self._written_seconds[judged.version] = self._monotonic_seconds()
 
     def _status(self, judged: JudgedObject) -> JsonObject | None:
-        """Return the status to write; None if the object has it, or if it is too early to write one again."""
+        """Return the status to write, or None if the object has it, or if it is too early to write one again."""
         written_seconds = self._written_seconds.get(judged.version)
         if written_seconds is not None and self._monotonic_seconds() - written_seconds < _REWRITE_SECONDS:
             return None
@@ -145,8 +145,8 @@ def status_of(
 ) -> JsonObject | None:
     """Return the status of the object `content`, which is valid or has `errors`.
 
-    It is None if the object has it already. `now` is the time in RFC 3339. `good` is the newest good generation; None
-    if this replica knows none. `conflict` is why the object is never in force; empty if it is.
+    It is None if the object has it already. `now` is the time in RFC 3339. `good` is the newest good generation, or
+    None if this replica knows none. `conflict` is why the object is never in force, or empty if it can be.
 
     The status has the revision in force, and that of a rejected object its spec, too: a replica that starts puts it
     into force.

@@ -83,7 +83,7 @@ class Dispatcher:
         return len(self._queue) + (self._running is not None)
 
     def answer_at_once(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer | None:
-        """Return the answer to a small review whose turn it is; None if it has to wait.
+        """Return the answer to a small review whose turn it is, or None if it has to wait.
 
         Raises:
             OverdueError: the client has timed out.
@@ -155,7 +155,7 @@ class Dispatcher:
         return overrunning
 
     def _answer_in_slice(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer | None:
-        """Return the answer to a small review; None if that takes more than a time slice of the event loop."""
+        """Return the answer to a small review, or None if that takes more than a time slice of the event loop."""
         # Where others wait, the time in which this thread waits for the worker is not the client's. Else, the cheaper
         # clock will do.
         clock = time.thread_time if self._is_busy else time.perf_counter
@@ -223,7 +223,7 @@ class Dispatcher:
 
         Raises:
             OverdueError: the client timed out while the work waited.
-            QueueFullError: too many requests of its address wait, and others have had less work.
+            QueueFullError: too many requests of its address wait, and the others have used less time.
         """
         job = Job(work, timeouts, asyncio.get_running_loop().create_future(), connection)
         connection.stage = Stage.QUEUED

@@ -84,8 +84,8 @@ class UsageTracker:
 class FairQueue(Generic[T]):
     """A queue that shares time among addresses, and of one address returns the item whose flows have the least work.
 
-    Among equals it is the item that came first. Only an API server vouches for namespace and user: another client can
-    make them up, but not its address. Addresses that wait get equal time from then on: work of the past counts for
+    Among equals it is the item that came first. Only an API server verifies namespace and user: another client can
+    invent them, but not its address. Addresses that wait get equal time from then on: work of the past counts for
     flows alone, so an address that begins to wait does not catch up with the others. The usage of the flows of an item
     is that of its flow with the most. So a user gains nothing by using many namespaces, and a namespace gains nothing
     by having many users. All methods but `put` are linear in the number of waiting items.

@@ -19,9 +19,9 @@ _REGAINED_SECONDS = 0.1 * TIME_SLICE_SECONDS
 class Overruns(UsageTracker):
     """The recent overruns by flow, and by address. Normal reviews cause none.
 
-    A client that is no API server can send each costly review in another name, so that its flows never exceed their
-    share. Then its address does. An API server has reviews of many users: one that causes overruns soon exceeds the
-    share of his own flows, and the small reviews of the others make up for the first ones.
+    A client that is no API server can send each costly review under another name, so that its flows never exceed their
+    share. Then its address does. An API server has reviews of many users: a user who causes overruns soon exceeds the
+    share of the user's own flows, and small reviews of other users offset the first overruns.
     """
 
     def exceeding(self, body: bytes, address: str, *, regains: bool) -> tuple[bytes, ...]:

@@ -1,4 +1,4 @@
-"""What waits for its turn: small reviews, and work for the worker thread; and why a request is refused."""
+"""The items that wait for a turn (small reviews, and work for the worker thread), and the reasons to refuse one."""
 
 import asyncio
 from collections.abc import Callable

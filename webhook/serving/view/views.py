@@ -43,7 +43,7 @@ View = FixedView | LiveCluster
 
 
 def stale_reason(view: View, max_age_seconds: float) -> str:
-    """Return the reason why `view` is too old for predictions; empty if it is not."""
+    """Return the reason why `view` is too old for predictions, or an empty string if it is not."""
     age_seconds = view.age_seconds()
     if not view.is_live or age_seconds <= max_age_seconds:
         return ""
@@ -74,7 +74,7 @@ class StartOfView:
         self._end_seconds = monotonic_seconds() + _LONGEST_START_SECONDS
 
     def unready_reason(self) -> str:
-        """Return the reason not to be ready; empty once the view is there, or takes too long."""
+        """Return the reason not to be ready. It is empty once the view is complete, or takes too long to load."""
         view = self._waits_for
         if view is None:
             return ""

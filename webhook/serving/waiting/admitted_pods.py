@@ -1,4 +1,4 @@
-"""The pods that are known from their admission alone: which of them a pod of the cluster is, and when to give up.
+"""The pods that are known only from their admission: which of them a pod of the cluster is, and when they expire.
 
 At admission a pod has no UID, and often no name because the API server generates it later. The volume of its service
 account token has a random name, which identifies it. Without that, pods of one controller are matched in their order.
@@ -57,7 +57,7 @@ class AdmittedPods:
         self._used_bytes += size_bytes
 
     def take(self, identity: PodIdentity) -> int | None:
-        """Remove and return the number of the pod with `identity`, of several the first; None if there is none.
+        """Remove and return the number of the first pod with `identity`, or None if there is none.
 
         It is seen in the cluster.
         """

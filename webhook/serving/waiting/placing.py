@@ -23,7 +23,7 @@ _MOST_WITHOUT_ROOM = 200
 class Placing:
     """Places pods of `entries` and assumes them on their nodes. Not thread-safe.
 
-    The pods behind `outdated_after` in the queue are to be placed again. The arguments are those of `WaitingPods`.
+    The pods after `outdated_after` in the queue have to be placed again. The arguments are those of `WaitingPods`.
     """
 
     def __init__(

@@ -35,7 +35,7 @@ class PlacingQueue:
             heappush(self._heap, order)
 
     def take(self) -> int | None:
-        """Remove and return the first pod; None if there is none."""
+        """Remove and return the first pod, or None if there is none."""
         while self._heap:
             order = heappop(self._heap)
             if self._waiting.get(order.number) == order:

@@ -51,7 +51,7 @@ class Entry:
         return PodKind(self.namespace, self.order.minus_priority, self.digest)
 
     def see(self, pending: PendingPod) -> bool:
-        """Take over the state of the pod in the cluster; return whether it is another one to a scheduler."""
+        """Take over the state of the pod in the cluster. Return whether a scheduler would see another pod."""
         before, self.digest = self.digest, content_digest(pending.content)
         self.pod, self.pending = None, pending
         self.order = QueueOrder(-pending.priority, pending.created, self.order.number)
@@ -119,7 +119,7 @@ class Entries:
         return self._members.get(gang, {}).keys()
 
     def pop(self, number: int) -> Entry | None:
-        """Remove and return the pod `number`; None if it is not there."""
+        """Remove and return the pod `number`, or None if it is not there."""
         entry = self._entries.pop(number, None)
         if entry is not None and entry.gang is not None:
             members = self._members[entry.gang]
@@ -148,7 +148,7 @@ class ReadPods:
         self._cache: ByteCache[tuple[str, bytes], WaitingPod] = ByteCache(cache_bytes)
 
     def read(self, entry: Entry) -> WaitingPod | None:
-        """Return what placing the pod of `entry` needs; None if it cannot be read."""
+        """Return what placing the pod of `entry` needs, or None if it cannot be read."""
         pod = entry.pod or self._cache.get((entry.namespace, entry.digest))
         if pod is None and entry.pending is not None and (pod := read_waiting(entry.pending)) is not None:
             self.keep(entry, pod)

@@ -34,7 +34,7 @@ from webhook.serving.waiting.waiting_entries import MOST_WAITING, Entries
 # After so much time no further pod is placed: before one admission, and in the background.
 _SLICE_SECONDS = 0.003
 _BACKGROUND_SECONDS = 0.01
-# Where kube-scheduler samples nodes, most pods are bound elsewhere, and placing all others again tells little.
+# Where kube-scheduler samples nodes, most pods are bound elsewhere, so placing all others again predicts little.
 _SAMPLED_BACKGROUND_SECONDS = 0.002
 # Placing more pods again than these would delay admissions, so that is done in the background.
 _MOST_PLACED_AGAIN = 200
@@ -48,7 +48,7 @@ _BEFORE_ALL = QueueOrder(-(2**31), "", 0)
 class WaitingPods:
     """Keeps the assumed pods on the current snapshot. Not thread-safe.
 
-    A pod that is known from its admission alone has room for `admitted_seconds()`, and for `unseen_seconds` at most.
+    A pod that is known only from its admission has room for `admitted_seconds()`, and for `unseen_seconds` at most.
     The clocks return seconds; `cpu_seconds` is the CPU time of the thread. `is_absent` returns whether a snapshot has
     no sign of a scheduler, `gang_of` the gang that a stored pod asks for.
     """

@@ -149,7 +149,7 @@ def _rules(
     type=click.FloatRange(min=0),
     default=120.0,
     show_default=True,
-    help="Wait for this long until the new certificate is in the Secret; 0: do not wait.",
+    help="Wait for this long until the new certificate is in the Secret. 0 does not wait.",
 )
 def rotate(source: ClientConfig, target: Target, of_ca: bool, timeout_seconds: float) -> None:
     """Request a new server certificate, or with --ca a new CA, and show the progress.

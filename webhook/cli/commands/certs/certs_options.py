@@ -97,7 +97,7 @@ def run_in(source: ClientConfig, work: Callable[[Cluster], Awaitable[T]], *, dry
 
 
 def webhook_rules_of(policy: Path | None) -> WebhookRules | None:
-    """Return the objects that the webhooks of the policies in this file are called for; None without a file."""
+    """Return the objects that the webhooks of the policies in this file are called for, or None if there is no file."""
     return None if policy is None else WebhookRules.of(read_policies((policy,)))
 
 

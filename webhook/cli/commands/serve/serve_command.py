@@ -49,7 +49,7 @@ from webhook.watch.api_server import ClientConfig, Connect
 
 _LABELS = (
     "the labels of namespaces are not known without a view of the cluster: give --in-cluster, --kubeconfig or "
-    f"--cluster, or select by {NAMESPACE_NAME_LABEL} alone"
+    f"--cluster, or select only by {NAMESPACE_NAME_LABEL}"
 )
 _RENAME = "give the default policy of the file another name"
 _SETTINGS = {each.name for each in fields(Settings)}
@@ -133,11 +133,11 @@ def _scoring(policies: Policies, profiles: Mapping[str, Profile], metrics: Metri
 
 
 def _check_clients(view: frozenset[str], options: Mapping[str, Any]) -> None:
-    """Check that there can be an extender, if there is to be one, and warn if every client of the CA may call."""
+    """Check the options of the extender, and warn if every client of the CA may call."""
     client_ca = options["client_ca"]
     if client_ca is not None and not options["client_names"]:
         # A CA of the cluster signs for its users, too.
-        remedy = "give --client-name, too, unless this CA signs for the API servers alone"
+        remedy = "give --client-name, too, unless this CA signs only for the API servers"
         structlog.get_logger().warning("--client-ca without --client-name", ca=str(client_ca), remedy=remedy)
     if options["extender_profile"] == "none":
         return
@@ -164,7 +164,7 @@ def _is_live(view: frozenset[str], policy_source: str, export_mode: str) -> bool
 
 
 def _chosen_view(ctx: click.Context) -> frozenset[str]:
-    """Return the options of the view that the user has chosen, empty for none; flags win over the environment."""
+    """Return the options of the view that the user has chosen, if any. Flags win over the environment."""
     given = {name: ctx.get_parameter_source(name) for view in _VIEWS for name in view if ctx.params[name]}
     flags = {name for name, source in given.items() if source is ParameterSource.COMMANDLINE}
     chosen = [view for view in _VIEWS if view & (flags or given.keys())]
@@ -185,7 +185,7 @@ def _view_name(ctx: click.Context, view: frozenset[str]) -> str:
 
 
 def _last_file(paths: Sequence[Path]) -> Path | None:
-    """Return the last of the files, None if there is none; log the others, which are not used."""
+    """Return the last of the files, or None if there is none; log the others, which are not used."""
     *others, last = paths or (None,)
     if others:
         ignored = [str(each) for each in others]
@@ -224,7 +224,7 @@ def with_objects(
 
 
 def _warn_of_equal_names(policies: Policies, default: Policy) -> None:
-    """Warn of an object with the name of the file's default policy: on pods, the revision alone tells them apart."""
+    """Warn of an object with the name of the file's default policy: on pods, only the revision distinguishes them."""
     other = policies.in_force().with_name_of_default()
     if other is not None:
         log = structlog.get_logger()

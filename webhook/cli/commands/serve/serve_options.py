@@ -67,7 +67,9 @@ _VIEW = (
     file_option("--cluster", help="Check placement against this cluster file (see `check --help`)."),
     file_option("--kubeconfig", kind=PATH, help="Check placement against this live cluster."),
     click.option(
-        "--context", metavar="NAME", help="A context of the kubeconfig; alone, of $KUBECONFIG or ~/.kube/config."
+        "--context",
+        metavar="NAME",
+        help="A context of the kubeconfig; without --kubeconfig, of $KUBECONFIG or ~/.kube/config.",
     ),
     click.option("--in-cluster", is_flag=True, help="Check placement against the live cluster of this pod."),
     click.option(

@@ -52,7 +52,7 @@ def audit_writer(path: str, metrics: Metrics, replica: str, options: Mapping[str
 
 
 def pod_recorder(path: str, options: Mapping[str, Any]) -> PodRecorder | None:
-    """Return what keeps the pods of records, by the `options` of the command; None if none are kept.
+    """Return what keeps the pods of records, by the `options` of the command, or None if none are kept.
 
     Call it after `audit_writer`, which locks the audit file.
 
@@ -80,7 +80,7 @@ def exported_policy(
     replica: str,
     webhook_configuration: str,
 ) -> ExportedPolicy | None:
-    """Return what keeps the exported policy in step with `policies`, which come from `followed`; None if it is off.
+    """Return what keeps the exported policy in step with `policies`, which come from `followed`, or None if it is off.
 
     `given` are the options of the command.
     """
