@@ -1,9 +1,9 @@
 """Read a golden case, admit its pod and show what the verdict says of what the case wants.
 
 A file has `why`, `source`, `pod` and `want`, and optionally `policy` (a spec), `policies`, `namespace` and `cluster`.
-`policies` are documents without apiVersion and kind; the one that selects the namespace is in force. `want.pod` is the
-whole admitted pod, `want.operations` the RFC 6902 operations where their form matters; `REVISION` stands for the
-policy's revision.
+`source` is a section of the documentation; what the section follows from comes after a semicolon. `policies` are
+documents without apiVersion and kind; the one that selects the namespace is in force. `want.pod` is the whole admitted
+pod, `want.operations` the RFC 6902 operations where their form matters; `REVISION` stands for the policy's revision.
 
 `want.rules` names the rules that the case is about: the pod is admitted under these alone, so that a rule added later
 changes no case that is not about it. Cases with `operations` pin what all rules do together.
@@ -18,12 +18,13 @@ import orjson
 import pytest
 
 from tests.support.admission import admit_pod, policy_with
-from webhook.admission import evaluation
+from webhook.admission import injection
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.verdict import Patched, Verdict
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import parse
+from webhook.kube.api.json_patch import patched
 from webhook.mutation.rules import RULES
 from webhook.policy.loader import parse_policies
 from webhook.policy.policy import Policy
@@ -88,8 +89,8 @@ def rules_of(case: dict[str, Any]) -> set[str]:
 @contextmanager
 def _only(names: set[str]) -> Iterator[None]:
     """Admission under the rules of these names, until the block ends."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(evaluation, "RULES", {name: rule for name, rule in RULES.items() if name in names})
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(injection, "RULES", {name: rule for name, rule in RULES.items() if name in names})
         yield
 
 
@@ -107,7 +108,7 @@ def seen(case: dict[str, Any]) -> dict[str, Any]:
     elif isinstance(verdict, Denied):
         facts |= {"message": verdict.denial.message, "code": verdict.denial.code}
     else:
-        facts |= {"pod": verdict.pod, "verdict": verdict.placement.verdict}
+        facts |= {"pod": patched(case["pod"], verdict.operations), "verdict": verdict.placement.verdict}
         named = case["want"].get("rules", {})
         facts["rules"] = {rule.name: rule.skipped or list(rule.edits) for rule in verdict.rules if rule.name in named}
     if isinstance(verdict, Patched):

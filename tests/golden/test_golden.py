@@ -6,8 +6,10 @@ import jsonpatch
 import orjson
 import pytest
 
+from tests.docs.markdown import ROOT, anchors
 from tests.golden.case import CASES, admitted, load, rules_of, seen, wanted
 from webhook.admission.verdict import Patched
+from webhook.kube.api.json_patch import patched
 from webhook.mutation.rules import RULES
 
 
@@ -27,7 +29,7 @@ def test_operations_turn_the_original_into_the_admitted_pod(path: Path) -> None:
 
     assert orjson.dumps(case["pod"]) == original, "the pod that came in was touched"
     if isinstance(verdict, Patched):
-        assert jsonpatch.apply_patch(orjson.loads(original), verdict.operations) == verdict.pod
+        assert jsonpatch.apply_patch(orjson.loads(original), verdict.operations) == patched(case["pod"], verdict.operations)
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
@@ -35,7 +37,7 @@ def test_a_second_admission_changes_nothing(path: Path) -> None:
     case = load(path)
     verdict, _ = admitted(case, case["pod"])
     if isinstance(verdict, Patched):
-        again, _ = admitted(case, orjson.loads(orjson.dumps(verdict.pod)))
+        again, _ = admitted(case, patched(case["pod"], verdict.operations))
 
         assert (again.outcome, again.warnings) == ("Unchanged", verdict.warnings)
     else:
@@ -45,6 +47,12 @@ def test_a_second_admission_changes_nothing(path: Path) -> None:
 def test_every_case_says_why() -> None:
     assert CASES
     assert [path.name for path in CASES if not load(path).get("why")] == []
+
+
+def test_every_case_cites_a_section_of_the_documents() -> None:
+    sections = {path: load(path)["source"].partition(";")[0].partition("#") for path in CASES}
+
+    assert [path.name for path, (page, _, anchor) in sections.items() if anchor not in anchors(ROOT / page)] == []
 
 
 def test_a_case_names_rules_that_exist() -> None:

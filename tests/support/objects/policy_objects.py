@@ -8,7 +8,7 @@ import yaml
 
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
-from tests.docs.generators.custom_resource import NAME
+from tools.custom_resource import NAME
 from tests.support.objects.manifests import DEPLOY
 from webhook.policy.spec.document import API_VERSION, KIND
 

@@ -1,29 +1,17 @@
-"""docs/policy.md is generated from the models, and every policy in the documents is valid."""
+"""Every policy and pod in the YAML blocks of the documents is valid."""
 
 import pytest
 
-from tests.docs.generators.reference import page
-from tests.docs.markdown import DOCUMENTS, ROOT, Block, blocks
+from tests.docs.markdown import DOCUMENTS, Block, blocks
 from webhook.documents.documents import parse
 from webhook.kube.shape import check_pod
 from webhook.kube.workloads.pod_sets import pod_sets
 from webhook.kube.workloads.workload_kinds import kinds_by_name
-from webhook.policy.loader import built_in_policy, parse_policies, parse_policy
+from webhook.policy.loader import parse_policies
 from webhook.policy.policy_documents import policy_set
 from webhook.policy.spec.document import KIND
 
-PAGE = ROOT / "docs" / "policy.md"
 EXAMPLES = [pytest.param(block, id=block.place) for document in DOCUMENTS for block in blocks(document, "yaml")]
-
-
-def test_page_is_current() -> None:
-    assert PAGE.read_text() == page(), "run `make docs`"
-
-
-def test_page_begins_with_the_built_in_policy() -> None:
-    first = blocks(PAGE)[0]
-
-    assert parse_policy(first.text, first.place).identity == built_in_policy().identity
 
 
 @pytest.mark.parametrize("block", EXAMPLES)

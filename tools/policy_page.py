@@ -1,9 +1,10 @@
-"""Generate docs/policy.md from the policy's models: `python -m tests.docs.generators.reference` prints it."""
+"""Generate the built-in policy and the reference of all fields in docs/policy.md from the policy's models."""
 
 import inspect
-import sys
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -12,7 +13,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from tests.docs.generators.reference_text import INTRODUCTION, WORKING_WITH_IT
+from tools import DOCS
 from webhook.policy.loader import built_in_policy
 from webhook.policy.spec import document, fields
 from webhook.policy.spec import workloads as workload_kind
@@ -26,11 +27,16 @@ class _Object:
     model: type[fields.StrictModel]
 
 
-def page() -> str:
-    """Return the reference of all fields as Markdown."""
-    parts = [INTRODUCTION, _built_in(), WORKING_WITH_IT]
-    parts += [_section(each) for each in _objects(_Object("", document.PolicyDocument))]
-    return "\n".join([*parts, _types()])
+_PAGE = DOCS / "policy.md"
+_HEADING = "## The document"
+
+
+def files() -> Mapping[Path, str]:
+    """Return the page, whose text between both generated parts is written by hand."""
+    by_hand, _, _ = _PAGE.read_text().partition(f"\n{_HEADING}\n")
+    by_hand = re.sub(r"```yaml\n.*?```\n", lambda _: _built_in(), by_hand, count=1, flags=re.DOTALL)
+    sections = [_section(each) for each in _objects(_Object("", document.PolicyDocument))]
+    return {_PAGE: "\n".join([by_hand, *sections, _types()])}
 
 
 def _built_in() -> str:
@@ -66,7 +72,7 @@ def _models(hint: Any, path: str) -> Iterator[tuple[str, type[fields.StrictModel
 
 def _section(found: _Object) -> str:
     rows = [_row(found, name, hint) for name, hint in _hints(found.model).items()]
-    heading = f"## `{found.path}`" if found.path else "## The document"
+    heading = f"## `{found.path}`" if found.path else _HEADING
     head = "| field | type | default | meaning |\n|---|---|---|---|"
     return "\n".join([heading, "", inspect.cleandoc(found.model.__doc__ or ""), "", head, *rows, ""])
 
@@ -177,7 +183,3 @@ def _join(path: str, name: str) -> str:
 def _anchor(path: str) -> str:
     """Return the anchor that GitHub generates for the heading of an object."""
     return "".join(char for char in path.lower() if char.isalnum() or char in "-_ ").replace(" ", "-")
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())

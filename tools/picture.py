@@ -7,20 +7,18 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
+from importlib import resources
 from pathlib import Path
 from textwrap import wrap
 from xml.sax.saxutils import escape
 
+from tools import DOCS, ROOT
 from webhook.audit.record import AuditRecord, parse_line
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, parse
-
-ROOT = Path(__file__).parents[3]
-PICTURE = ROOT / "docs" / "placement.svg"
 
 DOMAIN, USAGE, PRODUCT, GPU = "maip.mxsf.io/", "maip.mxsf.io/node.usage", "nvidia.com/gpu.product", "nvidia.com/gpu"
 POOLS = ("training", "inference", "hybrid")
@@ -66,7 +64,7 @@ class Row:
         return lines * LINE + 2 * MARGIN - 3
 
 
-def picture() -> str:
+def files() -> Mapping[Path, str]:
     """Return the picture as SVG."""
     pods = [document.content for document in parse(_sample("pods.yaml"), "pods.yaml")]
     view = snapshot_from_documents(parse(_sample("cluster.yaml"), "cluster.yaml"))
@@ -80,11 +78,12 @@ def picture() -> str:
             cards += _way(y + row.height / 2, places[row.node], row.colour)
         y += row.height + GAP
     legend = TOP + _pools_height(view) + LINE
-    return "\n".join([*_frame(max(y, legend + GAP)), *nodes, *cards, *_legend(legend), "</svg>"]) + "\n"
+    lines = [*_frame(max(y, legend + GAP)), *nodes, *cards, *_legend(legend), "</svg>"]
+    return {DOCS / "placement.svg": "\n".join(lines) + "\n"}
 
 
 def _sample(name: str) -> bytes:
-    return files("webhook.cli").joinpath("sample", name).read_bytes()
+    return resources.files("webhook.cli").joinpath("sample", name).read_bytes()
 
 
 def _records(count: int) -> list[AuditRecord]:
@@ -267,7 +266,3 @@ def _square(x: float, y: float, fill: str, stroke: str) -> str:
 def _text(x: float, y: float, text: str, *, colour: str = INK, size: int = 12, bold: bool = False) -> str:
     weight = ' font-weight="bold"' if bold else ""
     return f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{colour}"{weight}>{escape(text)}</text>'
-
-
-if __name__ == "__main__":
-    PICTURE.write_text(picture())

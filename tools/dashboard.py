@@ -1,11 +1,12 @@
-"""Make the Grafana dashboard from a list of panels, for `make rules`."""
+"""Make the Grafana dashboard from a list of panels."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
-from tests.support.objects.manifests import DEPLOY
+from tools import DEPLOY
 
 FILE = DEPLOY / "monitoring" / "dashboard.json"
 
@@ -457,15 +458,6 @@ def _targets(panel: Panel) -> Iterator[Object]:
         }
 
 
-def text() -> str:
+def files() -> Mapping[Path, str]:
     """Return the dashboard as JSON."""
-    return json.dumps(dashboard(), indent=2) + "\n"
-
-
-def main() -> None:
-    """Write the dashboard."""
-    FILE.write_text(text())
-
-
-if __name__ == "__main__":
-    main()
+    return {FILE: json.dumps(dashboard(), indent=2) + "\n"}

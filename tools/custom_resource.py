@@ -1,16 +1,17 @@
-"""Generate the CustomResourceDefinition of PlacementPolicy: `python -m tests.docs.generators.custom_resource`.
+"""Generate the CustomResourceDefinition of PlacementPolicy.
 
 The schema follows from the models of the policy; CEL states the rules that a schema cannot. The API server checks
 both when an object is written. The server validates the rest, and reports it in the condition Accepted.
 """
 
-import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.docs.generators.custom_resource_rules import RULES
+from tools import DEPLOY
+from tools.custom_resource_rules import RULES
 from webhook.documents.documents import JsonObject
 from webhook.policy.spec.document import API_VERSION, KIND, PolicySpec
 
@@ -71,10 +72,11 @@ def custom_resource() -> JsonObject:
     }
 
 
-def page() -> str:
+def files() -> Mapping[Path, str]:
     """Return the CustomResourceDefinition as YAML."""
     head = "# Generated from the policy's models by `make docs`; do not edit.\n"
-    return head + yaml.safe_dump(custom_resource(), sort_keys=False, allow_unicode=True, width=120)
+    text = yaml.safe_dump(custom_resource(), sort_keys=False, allow_unicode=True, width=120)
+    return {DEPLOY / "crd" / "placementpolicies.yaml": head + text}
 
 
 class _Structural:
@@ -174,7 +176,3 @@ _COLUMNS: list[dict[str, Any]] = [
     {"name": "Message", "type": "string", "jsonPath": f"{_ACCEPTED}.message", "priority": 1},
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
 ]
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())

@@ -1,19 +1,26 @@
-"""Write the rules of the webhook configuration from the table of kinds, for `make rules`."""
+"""Write the rules of the webhook configuration from the table of kinds."""
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from certs.registration import MANIFEST
 from certs.webhook_rules import namespace_match_conditions, workload_match_conditions, workload_rules
-from tests.support.objects.manifests import DEPLOY, ROOT
+from tools import DEPLOY, ROOT
 from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS
 from webhook.policy.loader import built_in_policy
 
-_BEGIN, _END = "    # Begin of the generated part: `make rules`.\n", "    # End of the generated part.\n"
+_BEGIN, _END = "    # Begin of the generated part: `make docs`.\n", "    # End of the generated part.\n"
 
 
-def generated(text: str) -> str:
+def files() -> Mapping[Path, str]:
+    """Return both copies of the manifest."""
+    paths = (ROOT / "certs" / MANIFEST, DEPLOY / "base" / MANIFEST)
+    return {path: _generated(path.read_text()) for path in paths}
+
+
+def _generated(text: str) -> str:
     """Return the text of the manifest with its generated parts replaced."""
     for number, part in enumerate((_workloads(), _namespaces()), start=1):
         pieces = text.split(_BEGIN)
@@ -60,13 +67,3 @@ def _folded(expression: str) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def main() -> None:
-    """Write both copies of the manifest."""
-    for path in (ROOT / "certs" / MANIFEST, DEPLOY / "base" / MANIFEST):
-        path.write_text(generated(path.read_text()))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,14 +1,16 @@
-"""Make the PrometheusRule of the Prometheus operator from the rule file of Prometheus, for `make rules`."""
+"""Make the PrometheusRule of the Prometheus operator from the rule file of Prometheus."""
 
 import textwrap
+from collections.abc import Mapping
+from pathlib import Path
 
-from tests.support.objects.manifests import DEPLOY
+from tools import DEPLOY
 
 RULES = DEPLOY / "monitoring" / "rules.yaml"
 FILE = DEPLOY / "monitoring" / "prometheusrule.yaml"
 
 _HEAD = """\
-# The alerts of rules.yaml for the Prometheus operator: `make rules`.
+# The alerts of rules.yaml for the Prometheus operator: `make docs`.
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
@@ -20,16 +22,7 @@ spec:
 """
 
 
-def text() -> str:
+def files() -> Mapping[Path, str]:
     """Return the PrometheusRule with the groups of the rule file."""
     groups = RULES.read_text().partition("\ngroups:\n")[2]
-    return _HEAD + textwrap.indent(f"groups:\n{groups}", "  ")
-
-
-def main() -> None:
-    """Write the PrometheusRule."""
-    FILE.write_text(text())
-
-
-if __name__ == "__main__":
-    main()
+    return {FILE: _HEAD + textwrap.indent(f"groups:\n{groups}", "  ")}
