@@ -1,6 +1,15 @@
 """Write every generated file."""
 
-from tools import chart, custom_resource, dashboard, picture, policy_page, prometheus_rule, tables, webhook_configuration
+from tools import (
+    chart,
+    custom_resource,
+    dashboard,
+    picture,
+    policy_page,
+    prometheus_rule,
+    tables,
+    webhook_configuration,
+)
 
 # The chart copies files of the generators before it.
 GENERATORS = (policy_page, tables, custom_resource, webhook_configuration, prometheus_rule, dashboard, chart, picture)

@@ -29,7 +29,9 @@ def test_operations_turn_the_original_into_the_admitted_pod(path: Path) -> None:
 
     assert orjson.dumps(case["pod"]) == original, "the pod that came in was touched"
     if isinstance(verdict, Patched):
-        assert jsonpatch.apply_patch(orjson.loads(original), verdict.operations) == patched(case["pod"], verdict.operations)
+        assert jsonpatch.apply_patch(orjson.loads(original), verdict.operations) == patched(
+            case["pod"], verdict.operations
+        )
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)

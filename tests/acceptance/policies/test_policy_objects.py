@@ -20,7 +20,7 @@ from tests.controlplane.polling import wait_for
 from tests.support.admission import DOMAIN, TYPE
 from tests.support.objects.builders import make_pod
 from tests.support.objects.manifests import read
-from tests.support.objects.policy_objects import CRD, policy, served_policies
+from tests.support.objects.policy_objects import policy, served_policies
 from tests.support.on_cluster.service_account import limited_to
 from tests.support.programs.command import run_here
 from tests.support.programs.programs import forked

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from bench.running.clusters import DOMAIN
+from tests.support.objects.clusters import DOMAIN
 
 # The start of a TLS record that announces 16 KiB and does not go on.
 PARTIAL_RECORD = b"\x16\x03\x01\x40\x00\x01" + bytes(64)

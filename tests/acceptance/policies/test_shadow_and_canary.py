@@ -1,11 +1,9 @@
-"""Policies in force on a real API server: reloaded under load, in shadow mode, and for a canary of the owners."""
+"""Policies in force on a real API server: in shadow mode, and for a canary of the owners."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.reload import following, reloaded_under_load
 from tests.acceptance.conftest import Webhook
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
@@ -15,16 +13,6 @@ from webhook.policy.exempt import owner_bucket
 
 MARK = f"{DOMAIN}/placement-policy"
 TRAINER = make_pod("trainer").annotate(TYPE, "training").gpu(1)
-
-
-def test_every_pod_is_decided_by_one_policy_while_it_is_reloaded(cluster: Cluster, tmp_path: Path) -> None:
-    """The short form of `make bench-reload`."""
-    with following(tmp_path) as server:
-        pods = reloaded_under_load(cluster, server, creations=120, clients=8, reloads=3, pause_seconds=0.04)
-
-    assert len(pods.made) >= 120
-    assert (pods.failures, pods.faults) == ([], [])
-    assert len(pods.policies) == 2
 
 
 @pytest.mark.parametrize("pod", [TRAINER, TRAINER.annotate(TYPE, "no-such-type")], ids=["patched", "denied"])

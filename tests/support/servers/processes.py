@@ -19,7 +19,7 @@ from certs.pki import KeyPair, issue_ca, issue_server
 from tests.controlplane.polling import wait_for
 from tests.support.servers.service import Backend
 
-TREE = Path(__file__).parents[2]
+TREE = Path(__file__).parents[3]
 _LONGEST_START_SECONDS = 120.0
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 

@@ -10,9 +10,9 @@ from typing import Any
 import jsonpatch
 import orjson
 
-from bench.attackers.attacks import attack_review
-from bench.running.clusters import DOMAIN, review
+from tests.support.attacks import attack_review
 from tests.support.invariants import overruled_values
+from tests.support.objects.clusters import DOMAIN, review
 from webhook.policy.loader import built_in_policy
 
 _POLICY = built_in_policy()
