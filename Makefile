@@ -97,17 +97,20 @@ upstream-tables: $(STAMP) ## compare our results with kube-scheduler's unit-test
 release-changes: $(STAMP) ## list what differs between two Kubernetes releases, and the modules that cite it (FROM=1.36.2 TO=1.37.2)
 	@$(BIN)/python -m tests.upstream.release_changes $(FROM) $(TO)
 
-rules: $(STAMP) ## rewrite the rules of the webhook configuration, the PrometheusRule, the dashboard and the files of the chart
-	$(BIN)/python -m tests.deploy.generators.generate_rules
-	$(BIN)/python -m tests.deploy.generators.generate_prometheusrule
-	$(BIN)/python -m tests.deploy.generators.generate_dashboard
-	$(BIN)/python -m tests.deploy.generators.generate_chart
+MODULE  ?= webhook/kube/quantity.py
+# The test file that mirrors the module.
+TESTS   ?= tests/$(patsubst webhook/%,%,$(dir $(MODULE)))test_$(notdir $(MODULE))
+MUTANTS := build/mutants
 
-MUTANTS      ?= 300
-MUTANTS_SEED ?= 20261121
-
-mutants: $(STAMP) ## mutation test: the share of small faults that the tests find (MUTANTS=all: every fault)
-	$(BIN)/python -m tests.mutants --sample $(MUTANTS) --seed $(MUTANTS_SEED) --require 85 $(MUTANTS_ARGS)
+# cosmic-ray writes the faults into the files, so it runs in a copy.
+mutants: $(STAMP) ## mutation test of a module: the small faults that its tests miss (MODULE=FILE, TESTS="FILES")
+	rm -rf $(MUTANTS) && mkdir -p $(MUTANTS)
+	git ls-files --cached --others --exclude-standard | xargs cp --parents --target-directory=$(MUTANTS)
+	sed 's|@MODULE@|$(MODULE)|; s|@TESTS@|$(TESTS)|' tools/cosmic-ray.toml > $(MUTANTS)/cosmic-ray.toml
+	cd $(MUTANTS) && export PATH="$(abspath $(BIN)):$$PATH" && \
+		cosmic-ray baseline cosmic-ray.toml && cosmic-ray init cosmic-ray.toml session.sqlite && \
+		cr-filter-operators session.sqlite cosmic-ray.toml && cosmic-ray exec cosmic-ray.toml session.sqlite && \
+		cr-report --surviving-only --show-diff session.sqlite && cr-report session.sqlite | tail -3
 
 check: $(STAMP) ## linters, types, import rules
 	$(BIN)/ruff check .
@@ -165,12 +168,10 @@ abuse: $(STAMP) ## load test with hostile clients, and its effect on others
 bench-feed-real: $(STAMP) ## the live view of a real API server with 5,000 nodes and 50,000 pods
 	$(BIN)/python -m bench.feed_real $(BENCH_ARGS)
 
-docs: $(STAMP) ## regenerate docs/policy.md, docs/placement.svg, deploy/crd and the tables of docs/annotations.md and docs/workloads.md
-	$(BIN)/python -m tests.docs.generators.reference > docs/policy.md
-	$(BIN)/python -m tests.docs.generators.custom_resource > deploy/crd/placementpolicies.yaml
-	$(BIN)/python -m tests.docs.generators.annotation_reference docs/annotations.md
-	$(BIN)/python -m tests.docs.generators.workload_reference docs/workloads.md
-	$(BIN)/python -m tests.docs.generators.picture
+docs: $(STAMP) ## rewrite the generated files in docs/, deploy/ and certs/: reference, tables, picture, rules, dashboard, chart
+	$(BIN)/python -m tools
+
+rules: docs ## the same as `make docs`
 
 screenshots: $(STAMP) ## rewrite the pictures of the console in docs/console, with the chromium in PATH
 	$(BIN)/python -m tests.console.screenshots
@@ -233,4 +234,4 @@ control-plane: $(STAMP) ## build (or find) the etcd, kube-apiserver and kube-sch
 	$(BIN)/python -m tests.controlplane.binaries
 
 clean: ## remove what the other targets created
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutants *.egg-info dist build
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info dist build

@@ -31,13 +31,13 @@ from rich.table import Table
 from bench.attackers.abuse_cluster import besieged
 from bench.attackers.abuse_connections import crowd_of_addresses, half_open
 from bench.attackers.abuse_target import HEAD, Seen, Target, post
-from bench.attackers.attacks import PARTIAL_RECORD, WORST, attack_review, distinct_spec, gzip_bomb, partial_handshakes
-from bench.attackers.mutations import harm, mutated
-from bench.running.clusters import review
-from bench.running.serving import await_port, certificate, free_port
 from tests.controlplane.binaries import find_or_build
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
+from tests.support.attacks import PARTIAL_RECORD, WORST, attack_review, distinct_spec, gzip_bomb, partial_handshakes
+from tests.support.mutations import harm, mutated
+from tests.support.objects.clusters import review
+from tests.support.servers.processes import await_port, certificate, free_port
 
 _LIMIT_BYTES = 512 * 1024 * 1024
 _MIB = 1024 * 1024

@@ -8,34 +8,24 @@ Nothing leaves the cluster, so a pod that is not bound in the end did not fit. A
 Feasible and was bound, or Waiting or Infeasible and was not.
 """
 
-import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import click
-import orjson
 from rich.console import Console
 from rich.table import Table
 
 from bench.bursts.burst_outcome import Outcome, Prediction, decisions_by_pod, predictions_by_decision
 from bench.bursts.burst_trace import MAX_NODES, gpus_of, trace_nodes, trace_option, trace_pods
-from bench.running.clusters import DOMAIN
 from bench.running.real_cluster import control_plane_and_folder
-from bench.running.serving import await_port, certificate, free_port
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
-from tests.controlplane.polling import wait_for
 from tests.support.objects.builders import make_node_object, make_pod
-from tests.support.programs.programs import forked
-from webhook.policy.loader import built_in_policy
-from webhook.policy.spec.document import API_VERSION, KIND
+from tests.support.objects.clusters import DOMAIN
+from tests.support.on_cluster.webhooks import serving
 
 Object = dict[str, Any]
 
@@ -44,21 +34,6 @@ JOB_PODS, JOB_GPUS = 60, 16
 _SETTLED_SECONDS = 2.0
 _POLL_SECONDS = 0.2
 _BIND_SECONDS = 120.0
-
-
-@dataclass(frozen=True, slots=True)
-class Webhooks:
-    """Running replicas: the address that the API server calls, and the folder of each replica."""
-
-    port: int
-    ca_pem: str
-    folders: Sequence[Path]
-    admin_ports: Sequence[int]
-
-    def register(self, cluster: Cluster, nodes: int) -> None:
-        """Send created pods here once each replica has the nodes in its view."""
-        wait_for(lambda: all(sees(port, nodes) for port in self.admin_ports), "the view of each replica")
-        cluster.register_webhook(f"https://127.0.0.1:{self.port}/mutate", self.ca_pem)
 
 
 class Burst(NamedTuple):
@@ -116,87 +91,6 @@ def trace_burst(folder: Path, pod_list: str, nodes: int, asked: float, clients: 
         return time.monotonic() - began
 
     return Burst(f"trace, seed {seed}", made, len(pods), create)
-
-
-@contextmanager
-def serving(
-    control_plane: ControlPlane,
-    folder: Path,
-    replicas: int = 1,
-    *,
-    extender_profile: str = "none",
-    scheduler: str | None = None,
-    **placement_check: Any,
-) -> Iterator[Webhooks]:
-    """Replicas that follow the cluster, behind a proxy if there is more than one.
-
-    The policy is the built-in one with `scheduler` for training: without one, kube-scheduler places all pods. Fields of
-    its `placementCheck` by keyword. Unless it is `none`, the scheduler extender judges nodes by `extender_profile`.
-    """
-    certificate(folder)
-    (folder / "policy.yaml").write_bytes(orjson.dumps(_policy(scheduler, placement_check)))
-    ports, admin_ports = [free_port() for _ in range(replicas)], [free_port() for _ in range(replicas)]
-    folders = [folder / f"replica-{number}" for number in range(replicas)]
-    with ExitStack() as stack:
-        for port, admin_port, own in zip(ports, admin_ports, folders, strict=True):
-            own.mkdir()
-            flags = {
-                "tls-dir": folder,
-                "policy": folder / "policy.yaml",
-                "kubeconfig": control_plane.kubeconfig,
-                "audit": own / "audit.jsonl",
-                "listen": f"127.0.0.1:{port}",
-                "admin-listen": f"127.0.0.1:{admin_port}",
-                "log-level": "warning",
-            }
-            if extender_profile != "none":
-                flags["extender-profile"] = extender_profile
-            arguments = ["--extender-insecure", *(f"--{flag}={value}" for flag, value in flags.items())]
-            stack.enter_context(_process("webhook", str(own / "best.json"), "serve", *arguments))
-        port = ports[0]
-        if replicas > 1:
-            port = free_port()
-            stack.enter_context(_process("proxy", str(port), *map(str, ports)))
-        for each in (*ports, *admin_ports, port):
-            await_port(each, "the webhook")
-        yield Webhooks(port, (folder / "ca.crt").read_text(), folders, admin_ports)
-
-
-@contextmanager
-def _process(*arguments: str) -> Iterator[None]:
-    process = subprocess.Popen([forked("bench.bursts.burst_servers:main"), *arguments])
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _policy(scheduler: str | None, placement_check: Object) -> Object:
-    spec = built_in_policy().spec.model_dump(mode="json", by_alias=True)
-    spec["workloadTypes"]["training"]["schedulerName"] = scheduler
-    spec["placementCheck"] |= placement_check
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "burst"}, "spec": spec}
-
-
-def sees(admin_port: int, nodes: int) -> bool:
-    """Return whether the webhook with these metrics has so many nodes in its view."""
-    try:
-        return gauges(admin_port).get("placement_webhook_cluster_nodes") == nodes
-    except URLError:
-        return False
-
-
-def gauges(admin_port: int) -> dict[str, float]:
-    """Return the metrics without labels.
-
-    Raises:
-        URLError: the webhook does not answer.
-    """
-    with urlopen(f"http://127.0.0.1:{admin_port}/metrics") as answer:
-        lines = answer.read().decode().splitlines()
-    named = (line.split() for line in lines if not line.startswith("#") and "{" not in line)
-    return {name: float(value) for name, value in named}
 
 
 def measured(cluster: Cluster, folder: Path, burst: Burst, replicas: int = 1) -> Outcome:

@@ -18,11 +18,11 @@ from bench.absence import exporting, wait_exported, wait_in_step
 from bench.running.pod_clients import Load, created_while
 from bench.running.real_cluster import control_plane_and_folder
 from bench.running.replicas import Replicas, replicated
-from bench.running.serving import cpu_seconds
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import TYPE
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.on_cluster.exported import stored
+from tests.support.servers.processes import cpu_seconds
 from webhook.documents.documents import JsonObject
 
 NOTHING, EXPORTED, WEBHOOK, BOTH = "nothing", "exported policy", "webhook", "both"

@@ -24,12 +24,12 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from bench.running.clusters import review
 from bench.running.load import Load, drive, during
 from bench.running.real_cluster import control_plane_and_folder
-from bench.running.serving import await_port, certificate, free_port
 from bench.running.writers import NAMESPACE, Churn, churned, created, objects
 from tests.controlplane.control_plane import ControlPlane
+from tests.support.objects.clusters import review
+from tests.support.servers.processes import await_port, certificate, free_port
 
 _POLL_SECONDS = 0.05
 _VIEW_SECONDS = 120.0

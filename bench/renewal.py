@@ -21,10 +21,10 @@ import click
 from bench.running.handshakes import Handshakes, served_certificate, shaking_hands
 from bench.running.pod_clients import Creations, Load, created_while
 from bench.running.real_cluster import control_plane_and_folder
-from bench.running.serving import ended, issued, start_server, write_pair
 from certs.pki import KeyPair, issue_ca
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
+from tests.support.servers.processes import ended, issued, start_server, write_pair
 from tests.support.servers.service import Backend
 from webhook.runtime.settings import Settings
 

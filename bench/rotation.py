@@ -25,7 +25,6 @@ from bench.running.handshakes import Handshakes, shaking_hands
 from bench.running.mounted_secret import POLL_SECONDS, mounted
 from bench.running.pod_clients import Creations, Load
 from bench.running.real_cluster import control_plane_and_folder
-from bench.running.serving import ended, start_program, start_server
 from certs import pem, registration
 from certs.cluster.register import Registration
 from certs.inspection import KeyMaterial, read_key_material
@@ -36,6 +35,7 @@ from tests.controlplane.client import ApiError, NotFound
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION
+from tests.support.servers.processes import ended, start_program, start_server
 from tests.support.servers.service import Backend, service
 from tests.support.tls.registering import register_in
 

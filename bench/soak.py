@@ -24,8 +24,6 @@ from pathlib import Path
 import click
 
 from bench.attackers.abuse_connections import costly_review
-from bench.attackers.attacks import partial_handshakes
-from bench.attackers.mutations import mutated
 from bench.rotation import Installation
 from bench.running.kept_certificates import certificates_kept
 from bench.running.pod_clients import Created, Load
@@ -37,6 +35,8 @@ from certs.plan import Request
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import DOMAIN, TYPE
+from tests.support.attacks import partial_handshakes
+from tests.support.mutations import mutated
 from tests.support.objects.builders import make_node_object, make_pod
 from webhook.policy.spec.document import API_VERSION, KIND
 

@@ -26,12 +26,12 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.burst import gauges, sees
-from bench.running.clusters import review
 from bench.running.feed import Recording
 from bench.running.load import drive
-from bench.running.serving import TREE, await_port, certificate, free_port
 from tests.controlplane.polling import wait_for
+from tests.support.objects.clusters import review
 from tests.support.servers.kubeconfigs import write_kubeconfig
+from tests.support.servers.processes import TREE, await_port, certificate, free_port
 from webhook.admission.pipeline import admit
 from webhook.admission.verdict import Patched
 from webhook.kube.api.admission import parse_review

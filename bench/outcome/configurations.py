@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from bench.outcome.arrivals import Object, TracePod
 from bench.outcome.fragmentation import Policy, Shape, fgd, fgd_exact
-from bench.running.clusters import DOMAIN
+from tests.support.objects.clusters import DOMAIN
 from webhook.placement.profiles.profile import BINPACK, DEFAULT, PACK_GPUS, Profile
 
 _PROFILES, _EXTENDER = "kube-scheduler-configuration.yaml", "kube-scheduler-extender.yaml"

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from bench.running.clusters import DOMAIN, cluster_documents
+from tests.support.objects.clusters import DOMAIN, cluster_documents
 
 Object = dict[str, Any]
 

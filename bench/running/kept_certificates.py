@@ -6,10 +6,10 @@ from pathlib import Path
 
 from bench.rotation import Installation, controller_flags
 from bench.running.mounted_secret import mounted
-from bench.running.serving import ended, start_program
 from certs.registration import Target
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
+from tests.support.servers.processes import ended, start_program
 
 # As `Cluster.register_webhook` names it.
 _CONFIGURATION = "placement-webhook"

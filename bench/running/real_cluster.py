@@ -11,12 +11,12 @@ from typing import Any
 import click
 import orjson
 
-from bench.running.clusters import DOMAIN
 from bench.running.writers import NAMESPACE, created, objects
 from tests.controlplane.binaries import find_or_build
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
+from tests.support.objects.clusters import DOMAIN
 
 _LONGEST_SECONDS = 300.0
 _STOCK_SCHEDULER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}

@@ -16,10 +16,10 @@ from typing import Any
 
 import orjson
 
-from bench.running.serving import issued, start_server, write_pair
 from certs.pki import KeyPair, issue_ca
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
+from tests.support.servers.processes import issued, start_server, write_pair
 from tests.support.servers.service import Backend, Service, service
 from webhook.audit.reading import rotated_files
 

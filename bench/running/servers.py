@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from bench.running.clusters import cluster_documents
+from tests.support.objects.clusters import cluster_documents
 from webhook.audit.writer import AuditWriter
 from webhook.cli.output.logs import configure_logs
 from webhook.cluster.file import snapshot_from_documents

@@ -15,7 +15,7 @@ import click
 import orjson
 import uvloop
 
-from bench.running.clusters import cluster_documents
+from tests.support.objects.clusters import cluster_documents
 from webhook.watch.api_server import ClientConfig
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}

@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from bench.running.clusters import cluster_documents
+from tests.support.objects.clusters import cluster_documents
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.capacity.counting import Count, count_each, count_together

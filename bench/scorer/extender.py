@@ -14,7 +14,7 @@ from pathlib import Path
 
 import orjson
 
-from bench.running.serving import await_port, certificate, free_port
+from tests.support.servers.processes import await_port, certificate, free_port
 
 _PODS = 200
 
@@ -22,7 +22,7 @@ _PODS = 200
 def _args(number: int, names: list[str]) -> bytes:
     amounts = {"cpu": f"{8000 + number}m", "memory": "64Gi", "nvidia.com/gpu": "1"}
     container = {"name": "main", "image": "trainer:1", "resources": {"requests": amounts, "limits": amounts}}
-    # The nodes of `bench.running.clusters` have taints.
+    # The nodes of `tests.support.objects.clusters` have taints.
     spec = {"containers": [container], "tolerations": [{"operator": "Exists"}]}
     pod = {"metadata": {"name": f"pod-{number}", "namespace": "team-a"}, "spec": spec}
     return orjson.dumps({"Pod": pod, "Nodes": None, "NodeNames": names})

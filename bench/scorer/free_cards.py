@@ -9,8 +9,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from bench.running.clusters import cluster_documents
 from tests.support.admission import USAGE
+from tests.support.objects.clusters import cluster_documents
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.placement.capacity.free_cards import FreeCardsByProduct
 from webhook.placement.packing.typical_pods import ExpectedMixes

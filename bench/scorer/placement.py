@@ -18,8 +18,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from bench.running.clusters import cluster_documents
 from tests.placement.oracles import oracle
+from tests.support.objects.clusters import cluster_documents
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.placement.scheduler import Scheduler
 

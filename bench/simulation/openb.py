@@ -18,7 +18,7 @@ from typing import Any, TextIO
 import click
 import orjson
 
-from bench.running.clusters import DOMAIN
+from tests.support.objects.clusters import DOMAIN
 
 Object = dict[str, Any]
 Row = Mapping[str, str]

@@ -1,4 +1,4 @@
-"""(a) The API server calls the webhook, and the stored pods hold exactly what the contract says."""
+"""The API server calls the webhook, and the stored pods have exactly the fields that docs/annotations.md states."""
 
 import subprocess
 from typing import Any
@@ -65,14 +65,14 @@ def provenance(pod: dict[str, Any]) -> tuple[str, str]:
     return annotations[f"{DOMAIN}/placement-policy"], annotations[f"{DOMAIN}/placement-rules"]
 
 
-def test_the_articles_training_pod(cluster: Cluster, webhook: Webhook) -> None:
+def test_training_pod(cluster: Cluster, webhook: Webhook) -> None:
     answer = cluster.create(training_pod("training-job-worker-0"))
 
     assert_is_training_pod(answer.object, webhook)
     assert answer.warnings == []
 
 
-def test_the_articles_inference_pod(cluster: Cluster, webhook: Webhook) -> None:
+def test_inference_pod(cluster: Cluster, webhook: Webhook) -> None:
     assert_is_inference_pod(cluster.create(inference_pod("inference-service-0")).object, webhook)
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
-from bench.running.clusters import cluster_documents
 from tests.support.admission import TYPE, USAGE, policy_with
 from tests.support.objects.builders import make_pod
+from tests.support.objects.clusters import cluster_documents
 from tests.support.programs.audit_records import at, make_record
 from tests.support.servers.server import World, review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for

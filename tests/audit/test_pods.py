@@ -6,7 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from bench.running.clusters import review
+from tests.support.objects.clusters import review
 from tests.support.programs.command import run_here
 from tests.support.programs.recorded_admissions import write_recorded
 from webhook.audit.pods import LARGEST_POD_BYTES, PodFile, PodIndex, pods_paths

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import jsonpatch
 import orjson
 
-from bench.running.clusters import DOMAIN, review
 from tests.call_counts.served import Served
+from tests.support.objects.clusters import DOMAIN, review
 from tests.support.servers.server import review_bytes
 
 Object = dict[str, Any]

@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from bench.running.clusters import cluster_documents
 from tests.call_counts.clock import CLOCK
+from tests.support.objects.clusters import cluster_documents
 from tests.support.servers.server import policies_of
 from tests.support.tls.certificates import make_artifacts
 from webhook.audit.writer import AuditWriter

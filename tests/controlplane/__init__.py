@@ -1,6 +1,6 @@
 """The real etcd, kube-apiserver and kube-scheduler on loopback, for tests.
 
-Ask for the fixture `cluster` (tests/conftest.py); the marker `control_plane` comes by itself. One control plane
+Ask for the fixture `cluster` (conftest.py); the marker `control_plane` comes by itself. One control plane
 serves the whole run; each test has a namespace of its own, and nodes, pods, workloads and webhook configurations
 are removed after it, whichever client created them.
 

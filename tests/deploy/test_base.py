@@ -8,7 +8,6 @@ import pytest
 from certs.names import service_names
 from certs.registration import MANIFEST, Target, manifest
 from certs.webhook_rules import namespace_match_conditions, workload_match_conditions, workload_rules
-from tests.deploy.generators.generate_rules import generated
 from tests.support.objects.manifests import DEPLOY, ROOT, Object, container_of, pod_template, read, read_one
 from webhook.cli.commands.certs import certs
 from webhook.cli.commands.serve import serve
@@ -55,11 +54,6 @@ def test_configuration_is_called_before_those_of_peers(peer: str) -> None:
 def test_configuration_is_the_one_that_certs_register_creates() -> None:
     assert (DEPLOY / "base" / MANIFEST).read_bytes() == (ROOT / "certs" / MANIFEST).read_bytes()
     assert manifest(Target()) == CONFIGURATION
-
-
-def test_the_generated_parts_of_the_configuration_are_those_of_the_table_of_kinds() -> None:
-    text = (DEPLOY / "base" / MANIFEST).read_text()
-    assert generated(text) == text, "run `make rules`"
 
 
 def test_rules_and_conditions_are_those_that_the_kinds_need() -> None:

@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from certs.webhook_rules import POLICIES
-from tests.deploy.generators import generate_chart
 from tests.deploy.helm import CHART, Helm, Object, with_required
 from tests.deploy.variants import CA_PEM, VARIANTS
 from tests.support.objects.manifests import DEPLOY, container_of, pod_template, read_one
@@ -144,16 +143,6 @@ def test_monitoring_gives_the_manifests_of_monitoring(helm: Helm, overlay: Overl
     given = of_the_chart(helm, {"monitoring": enabled})
 
     assert {key: given[key] for key in given.keys() - of_the_chart(helm).keys()} == expected
-
-
-def test_files_of_the_chart_are_those_of_the_other_manifests() -> None:
-    found = {path.name: path.read_text() for path in (CHART / "files").iterdir()}
-
-    assert found == generate_chart.files(), "run `make rules`"
-
-
-def test_table_of_the_values_is_that_of_the_schema() -> None:
-    assert generate_chart.PAGE.read_text() == generate_chart.page(), "run `make rules`"
 
 
 def test_version_of_the_chart_is_that_of_the_image() -> None:

@@ -18,12 +18,12 @@ from tests.controlplane.process import Process
 from tests.controlplane.webhooks import ADMISSION
 from tests.deploy.helm import CHART, IMAGE, Helm
 from tests.deploy.variants import CA_PEM, VARIANTS
-from tests.docs.generators.custom_resource import NAME as CRD
 from tests.support.objects.builders import make_pod
 from tests.support.objects.manifests import DEPLOY, container_of
 from tests.support.objects.policy_objects import policy
 from tests.support.on_cluster.service_account import token_kubeconfig
 from tests.support.programs.programs import forked
+from tools.custom_resource import NAME as CRD
 from webhook.policy.spec.document import API_VERSION, KIND
 
 NAMESPACE = RELEASE = "placement-webhook"

@@ -1,8 +1,6 @@
-"""Names in the documents exist in the code: annotations, metrics, flags, fields of the record, messages."""
+"""Names in the documents exist in the code: annotations, metrics, flags, fields of the record, events of the log."""
 
-import ast
 import re
-from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
@@ -11,17 +9,20 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from certs.controller.admin import ControllerMetrics
-from tests.docs.markdown import DOCUMENTS, OPERATIONS, ROOT, blocks, name_of, rows, span_of, spans_of
+from tests.docs.markdown import DOCUMENTS, MONITORING, OPERATIONS, ROOT, blocks, name_of, rows, span_of, spans, spans_of
 from tests.support.programs.audit_records import encode
 from webhook.audit.record import AuditRecord, parse_line
 from webhook.cli.commands.serve import serve
+from webhook.cluster.cache.resources import OPTIONAL_RESOURCES
+from webhook.placement.config.extension_points import DEFAULT_PLUGINS
 from webhook.policy.loader import built_in_policy
 from webhook.runtime.metrics import Metrics
 
-CERTIFICATES = ROOT / "docs" / "certificates.md"
+CERTIFICATES, SCORER = ROOT / "docs" / "certificates.md", ROOT / "docs" / "scorer.md"
 AUDIT, ANNOTATIONS = ROOT / "docs" / "audit.md", ROOT / "docs" / "annotations.md"
 DOMAIN = "maip.mxsf.io"
 _KEY = re.compile(r"(?<![\w.-])maip\.mxsf\.io/[a-z.-]*[a-z]")
+_EVENT = re.compile(r"\b_?(?:log|get_logger\(\))\.(?:debug|info|warning|error|exception|critical)\(\s*\"([^\"]+)\"")
 _METRIC = re.compile(r"placement_webhook_[a-z_]*[a-z]")
 
 
@@ -115,17 +116,32 @@ def test_fields_of_the_record_are_documented() -> None:
     assert documented == {to_camel(field.name) for field in fields(AuditRecord)} | {"hash"}
 
 
-def texts_of_the_code() -> Iterator[str]:
-    for package in ("webhook", "certs"):
-        for path in (ROOT / package).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    yield node.value
+def logged() -> set[str]:
+    """Return the events that the code logs by their names; others pass a variable."""
+    code = "\n".join(path.read_text() for package in ("webhook", "certs") for path in (ROOT / package).rglob("*.py"))
+    return set(_EVENT.findall(code))
 
 
-def test_messages_of_the_troubleshooting_table_are_in_the_code() -> None:
-    texts = list(texts_of_the_code())
-    messages = [span_of(row[0]) or row[0] for row in rows(OPERATIONS, "Troubleshooting")]
-    parts = [part.strip(" :;") for message in messages for part in message.split("…")]
+def test_every_event_of_the_log_is_documented() -> None:
+    documented = {span_of(row[0]) or row[0] for row in rows(MONITORING, "Logs")}
 
-    assert [part for part in parts if part and not any(part in text for text in texts)] == []
+    assert len(logged()) > 30
+    assert logged() - documented == set()
+
+
+def test_every_default_plugin_is_listed_in_the_order_of_kube_scheduler() -> None:
+    assert [span_of(row[0]) for row in rows(SCORER, "Plugins")] == [plugin.name for plugin in DEFAULT_PLUGINS]
+
+
+def test_every_optional_kind_of_a_view_is_listed() -> None:
+    listed = {kind for row in rows(SCORER, "What a view of the cluster holds") for kind in spans_of(row[0])}
+
+    assert {each.plural for each in OPTIONAL_RESOURCES} - listed == set()
+
+
+def test_tests_that_the_limits_name_exist() -> None:
+    named = {span for span in spans(ROOT / "docs" / "limits.md") if span.startswith("test_")}
+    defined = re.findall(r"def (test_\w+)", "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py")))
+
+    assert len(named) > 10
+    assert named - set(defined) == set()

@@ -1,9 +1,9 @@
 """Read a golden case, admit its pod and show what the verdict says of what the case wants.
 
 A file has `why`, `source`, `pod` and `want`, and optionally `policy` (a spec), `policies`, `namespace` and `cluster`.
-`policies` are documents without apiVersion and kind; the one that selects the namespace is in force. `want.pod` is the
-whole admitted pod, `want.operations` the RFC 6902 operations where their form matters; `REVISION` stands for the
-policy's revision.
+`source` is a section of the documentation; what the section follows from comes after a semicolon. `policies` are
+documents without apiVersion and kind; the one that selects the namespace is in force. `want.pod` is the whole admitted
+pod, `want.operations` the RFC 6902 operations where their form matters; `REVISION` stands for the policy's revision.
 
 `want.rules` names the rules that the case is about: the pod is admitted under these alone, so that a rule added later
 changes no case that is not about it. Cases with `operations` pin what all rules do together.

@@ -6,6 +6,7 @@ import jsonpatch
 import orjson
 import pytest
 
+from tests.docs.markdown import ROOT, anchors
 from tests.golden.case import CASES, admitted, load, rules_of, seen, wanted
 from webhook.admission.verdict import Patched
 from webhook.kube.api.json_patch import patched
@@ -47,6 +48,12 @@ def test_a_second_admission_changes_nothing(path: Path) -> None:
 def test_every_case_says_why() -> None:
     assert CASES
     assert [path.name for path in CASES if not load(path).get("why")] == []
+
+
+def test_every_case_cites_a_section_of_the_documents() -> None:
+    sections = {path: load(path)["source"].partition(";")[0].partition("#") for path in CASES}
+
+    assert [path.name for path, (page, _, anchor) in sections.items() if anchor not in anchors(ROOT / page)] == []
 
 
 def test_a_case_names_rules_that_exist() -> None:

@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from certs.controller.admin import ControllerMetrics
-from tests.deploy.generators import generate_prometheusrule
 from tests.docs.markdown import blocks, links
 from tests.monitoring.cases import CASES, Case
 from tests.monitoring.monitored import RULES, alerts
@@ -114,7 +113,7 @@ def test_links_of_a_runbook_lead_to_files(page: Path) -> None:
     assert [each for each in targets if each and not (page.parent / each).exists()] == []
 
 
-# Commands of the contract that a version may lack.
+# Commands that a version may lack.
 PLANNED = {"doctor", "missed", "rotate", "test"}
 
 
@@ -147,7 +146,6 @@ def test_the_list_of_runbooks_is_complete() -> None:
 
 
 def test_rules_for_the_operator_are_the_same() -> None:
-    assert generate_prometheusrule.FILE.read_text() == generate_prometheusrule.text(), "run `make rules`"
     assert read_one("monitoring/prometheusrule.yaml")["spec"] == yaml.safe_load(RULES.read_text())
 
 

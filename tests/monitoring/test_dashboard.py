@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from tests.deploy.generators import generate_dashboard
 from tests.monitoring.monitored import dashboard, dashboard_queries, metrics_in
 from tests.support.objects.manifests import read_one
 
@@ -15,10 +14,6 @@ WITH_QUERIES = [panel for panel in PANELS if panel["type"] != "row"]
 COLUMNS = 24
 
 Object = dict[str, Any]
-
-
-def test_dashboard_is_the_generated_one() -> None:
-    assert generate_dashboard.FILE.read_text() == generate_dashboard.text(), "run `make rules`"
 
 
 def test_ids_of_panels_are_distinct() -> None:
@@ -88,5 +83,5 @@ def test_what_an_operator_watches_is_on_the_dashboard(metric: str) -> None:
 def test_sidecar_of_grafana_finds_the_dashboard() -> None:
     (generator,) = read_one("monitoring/kustomization.yaml")["configMapGenerator"]
 
-    assert generator["files"] == [generate_dashboard.FILE.name]
+    assert generator["files"] == ["dashboard.json"]
     assert generator["options"]["labels"]["grafana_dashboard"] == "1"

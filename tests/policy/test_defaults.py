@@ -1,4 +1,4 @@
-"""The built-in policy is the one of the contract."""
+"""The defaults of the policy, and its keys."""
 
 import json
 from typing import Any
@@ -11,6 +11,8 @@ from webhook.admission.cluster_view import ClusterView
 from webhook.admission.verdict import Patched
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import parse
+from webhook.mutation.rules import RULES
+from webhook.policy.keys import ANNOTATIONS, Keys
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.policy import allows_namespace
 from webhook.policy.products import namespaces_of_product
@@ -295,3 +297,11 @@ def test_a_product_is_for_the_namespaces_of_every_pattern_that_it_matches(
     policy = parse_policy(HEAD + f"spec: {{allowedProducts: {allowed_products}}}\n", "policy.yaml")
 
     assert namespaces_of_product(policy.spec, product) == allowed
+
+
+def test_rule_of_an_annotation_is_registered() -> None:
+    assert {row.rule for row in ANNOTATIONS if row.rule} <= RULES.keys()
+
+
+def test_every_annotation_is_a_key_under_the_domain() -> None:
+    assert list(Keys("example.com")) == [f"example.com/{row.attribute.replace('_', '-')}" for row in ANNOTATIONS]

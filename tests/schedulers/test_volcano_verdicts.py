@@ -6,7 +6,6 @@ from urllib.request import urlopen
 
 import pytest
 
-from bench.burst import serving
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.schedulers.groups import (
@@ -19,6 +18,7 @@ from tests.schedulers.groups import (
 from tests.schedulers.installed.volcano import Volcano, volcano_job
 from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, wait_one_job_whole, worker
 from tests.support.on_cluster.registered import Webhook
+from tests.support.on_cluster.webhooks import serving
 
 KINDS = "queues.scheduling.volcano.sh,podgroups.scheduling.volcano.sh"
 

@@ -1,4 +1,4 @@
-"""Node pools labelled and tainted as in the fifth article, and the article's two manifests as users annotate them."""
+"""Node pools with the labels and taints of the built-in policy, and a training and an inference pod for them."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def control_plane_node(name: str = "control-plane-1") -> dict[str, Any]:
 
 
 def training_pod(name: str, gpus: int = 1, product: str = H20) -> PodBuilder:
-    """The article's training task as its user annotates it."""
+    """A training task as its user annotates it."""
     return (
         make_pod(name)
         .annotate(TYPE, "training")
@@ -41,13 +41,13 @@ def training_pod(name: str, gpus: int = 1, product: str = H20) -> PodBuilder:
 
 
 def inference_pod(name: str, gpus: int = 1, product: str = H20) -> PodBuilder:
-    """The article's inference replica as its user annotates it."""
+    """An inference replica as its user annotates it."""
     return training_pod(name, gpus, product).annotate(TYPE, "inference")
 
 
 def by_hand(usage: str, product: str = H20) -> dict[str, Any]:
-    """Affinity and tolerations as the article writes them by hand into the pod's spec."""
-    article: dict[str, Any] = yaml.safe_load(f"""
+    """Affinity and tolerations as users write them by hand into the spec of a pod."""
+    written: dict[str, Any] = yaml.safe_load(f"""
 affinity:
   nodeAffinity:
     requiredDuringSchedulingIgnoredDuringExecution:
@@ -64,7 +64,7 @@ tolerations:
 - {{key: {USAGE}, operator: Equal, value: hybrid, effect: NoSchedule}}
 - {{key: {CARD}, operator: Equal, value: {product}, effect: NoSchedule}}
 """)
-    terms = article["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    # The contract adds what the article leaves to the taint: a toleration permits, only affinity attracts.
+    terms = written["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    # The webhook adds what users often leave to the taint: a toleration permits, only affinity attracts.
     terms[0]["matchExpressions"].append({"key": CARD, "operator": "In", "values": [product]})
-    return article
+    return written

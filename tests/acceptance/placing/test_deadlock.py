@@ -7,11 +7,11 @@ that Volcano and KAI start one of the jobs whole.
 from collections import Counter
 from pathlib import Path
 
-from bench.burst import serving
 from tests.acceptance.placing.pools import pool_node, training_pod
 from tests.controlplane.client import Answer
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import DOMAIN
+from tests.support.on_cluster.webhooks import serving
 
 WORKERS = 4
 

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.burst import sees
-from bench.running.serving import await_port, certificate, free_port
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.objects.manifests import read_one
+from tests.support.on_cluster.webhooks import sees
 from tests.support.programs.programs import forked
+from tests.support.servers.processes import await_port, certificate, free_port
 
 _GPU = "nvidia.com/gpu"
 

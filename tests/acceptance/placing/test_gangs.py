@@ -3,13 +3,13 @@
 import json
 from pathlib import Path
 
-from bench.burst import serving
 from tests.acceptance.placing.pools import pool_node, training_pod
 from tests.controlplane.client import Answer
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import DOMAIN
 from tests.support.objects.builders import PodBuilder
+from tests.support.on_cluster.webhooks import serving
 
 _PARTIAL = (
     "2 of the 4 pods of gang second would start and hold what they request while the others wait, and two such gangs "

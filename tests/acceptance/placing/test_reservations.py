@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.burst import serving
 from certs.pki import issue_ca
 from tests.acceptance.placing.pools import pool_node, training_pod
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
+from tests.support.on_cluster.webhooks import serving
 from tests.support.servers.recording import recording_webhook
 from tests.support.servers.server import issued, utc_now
 

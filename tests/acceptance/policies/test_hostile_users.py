@@ -6,13 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import cycle
 
-from bench.attackers.attacks import WORST, attack_pod
-from bench.running.clusters import cluster_documents
 from tests.acceptance.conftest import Webhook
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import DOMAIN, TYPE
+from tests.support.attacks import WORST, attack_pod
 from tests.support.objects.builders import make_pod
+from tests.support.objects.clusters import cluster_documents
 from webhook.admission.cluster_view import ClusterView as View
 from webhook.cluster.file import snapshot_from_documents
 from webhook.placement.scheduler import Scheduler

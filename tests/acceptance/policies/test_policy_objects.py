@@ -17,20 +17,15 @@ import yaml
 from tests.controlplane.client import ApiError, Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.docs.generators.custom_resource import page
 from tests.support.admission import DOMAIN, TYPE
 from tests.support.objects.builders import make_pod
 from tests.support.objects.manifests import read
-from tests.support.objects.policy_objects import CRD, policy, served_policies
+from tests.support.objects.policy_objects import policy, served_policies
 from tests.support.on_cluster.service_account import limited_to
 from tests.support.programs.command import run_here
 from tests.support.programs.programs import forked
 from tests.support.servers.server import write_certificate
 from webhook.policy.spec.document import API_VERSION, KIND
-
-
-def test_the_definition_is_that_of_the_models() -> None:
-    assert CRD.read_text() == page(), "run `make docs`"
 
 
 def training(scheduler: str, **more: Any) -> Object:

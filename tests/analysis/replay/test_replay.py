@@ -8,11 +8,11 @@ from typing import Any
 import orjson
 import pytest
 
-from bench.running.clusters import review
 from tests.golden.case import CASES, load, policy_of
 from tests.support.admission import TYPE, USAGE, policy_with
 from tests.support.effort import examples
 from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.clusters import review
 from tests.support.programs.command import run_here
 from tests.support.programs.recorded_admissions import generated_review, write_recorded
 from tests.support.servers.server import review_bytes

@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
-from bench.running.clusters import review
 from tests.support.admission import TYPE
 from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.clusters import review
 from tests.support.programs.audit_records import chain_lines, make_record, write_lines
 from tests.support.programs.cluster_files import as_list, lines
 from tests.support.programs.command import run_here

@@ -60,7 +60,6 @@ tolerations:
 
 
 def test_the_pod_has_the_constraints_that_people_write_by_hand(run: Run, tmp_path: Path) -> None:
-    """Source: the manifest of the training job in the article on co-location of training and inference."""
     policy = tmp_path / "policy.yaml"
     policy.write_text(_BY_TAINTS_ALONE)
 

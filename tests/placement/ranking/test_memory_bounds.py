@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bench.attackers.attacks import WORST, attack_pod
-from bench.running.clusters import cluster_documents
+from tests.support.attacks import WORST, attack_pod
+from tests.support.objects.clusters import cluster_documents
 from webhook.cluster.file import snapshot_from_documents
 from webhook.placement.scheduler import PodSignature, Scheduler
 

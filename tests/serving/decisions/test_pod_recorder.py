@@ -5,9 +5,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from bench.running.clusters import review
 from tests.support.admission import make_request, policy_with
 from tests.support.objects.builders import make_pod
+from tests.support.objects.clusters import review
 from tests.support.programs.command import run_here
 from tests.support.servers.server import review_bytes
 from tests.support.work import calls_of

@@ -4,8 +4,8 @@ from itertools import islice
 
 import pytest
 
-from bench.attackers.mutations import harm, mutated
-from bench.running.clusters import cluster_documents
+from tests.support.mutations import harm, mutated
+from tests.support.objects.clusters import cluster_documents
 from tests.support.servers.server import World
 from webhook.admission.cluster_view import ClusterView
 from webhook.cluster.file import snapshot_from_documents

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
-from bench.running.clusters import cluster_documents
 from tests.support.admission import TYPE, policy_with
 from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.objects.clusters import cluster_documents
 from tests.support.servers.server import review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.pipeline import admit

@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 import pytest
 
-from bench.running.clusters import cluster_documents
 from tests.support.admission import TYPE, policy_with
 from tests.support.objects.builders import make_pod
+from tests.support.objects.clusters import cluster_documents
 from tests.support.servers.server import Clock, make_work_budget, review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.cluster.file import snapshot_from_documents

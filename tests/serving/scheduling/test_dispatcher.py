@@ -11,10 +11,10 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from bench.attackers.attacks import WORST, attack_review
-from bench.running.clusters import cluster_documents
 from tests.support.admission import TYPE, USAGE, policy_with
+from tests.support.attacks import WORST, attack_review
 from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.clusters import cluster_documents
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.servers.server import Clock, World, review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.attackers.attacks import attack_review
+from tests.support.attacks import attack_review
 from tests.support.servers.server import Clock
 from webhook.serving.scheduling.fair_queue import flows
 from webhook.serving.scheduling.overruns import Overruns

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from bench.running.clusters import review
 from tests.support.admission import DOMAIN, policy_with
+from tests.support.objects.clusters import review
 from tests.support.servers.server import make_work_budget
 from webhook.admission.cluster_view import ClusterView
 from webhook.audit.pods import PodFile

@@ -1,0 +1,1 @@
+"""The short forms of the benchmarks, as tests."""

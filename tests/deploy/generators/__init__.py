@@ -1,1 +1,0 @@
-"""Write parts of deploy/ from what the code has."""

@@ -1,1 +1,0 @@
-"""Write the reference pages from the models."""
