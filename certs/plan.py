@@ -64,7 +64,7 @@ class Request(StrEnum):
 
 
 class Action(StrEnum):
-    """The actions on the files of a place: the first three of a command, the last four of the controller."""
+    """The actions on the files of a place. Commands use the first three, and the controller the last four."""
 
     ISSUE = "issue"
     RENEW = "renew"

@@ -25,7 +25,7 @@ POLICIES = "policies.placement.maip.mxsf.io"
 
 @dataclass(frozen=True, slots=True)
 class WebhookRules:
-    """What policies add to the objects that the webhooks are called for: their kinds, and their key domains."""
+    """The kinds and key domains that policies add to the objects for which the webhooks are called."""
 
     kinds: tuple[WorkloadKind, ...]
     key_domains: tuple[str, ...]

@@ -1,1 +1,1 @@
-"""What commands and the controller do in a cluster: read and write the objects, probe the server, register, report."""
+"""The work of commands and controller in a cluster: read and write objects, probe the server, register, report."""

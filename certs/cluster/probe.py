@@ -40,7 +40,7 @@ class Called:
 
     @property
     def trusted(self) -> bool:
-        """Whether API servers trust the server."""
+        """True if API servers trust the server."""
         return self.outcome is Outcome.TRUSTED
 
 

@@ -66,7 +66,7 @@ class Options:
 
 
 class Memory:
-    """How long the Secret has been unchanged and each CA trusted, without interruption; times are monotonic seconds.
+    """The time since when the Secret is unchanged and each CA is trusted, in monotonic seconds.
 
     Nothing of it is stored. A controller that starts anew waits for the full times again, which is always safe.
     """

@@ -71,7 +71,7 @@ class Injection:
     """The names in the pod that are looked up in the view of the cluster."""
     gang: GangRequest | None = None
     starts_whole: bool = False
-    """Whether the pod starts with the others of its gang or not at all."""
+    """True if the pod starts with the others of its gang or not at all."""
 
 
 RulesResult = Bypassed | Denied | Injection

@@ -42,7 +42,7 @@ class Mutated:
     def __init__(self, injection: Injection, content: PodContent, expired: Expired = never) -> None:
         self.injection = injection
         self.is_final = True
-        """Whether an equal pod has the same signature: the deadline did not stop the reading."""
+        """True if an equal pod has the same signature: the deadline did not stop the reading."""
         self.like: PodSignature | None = None
         """The signature of a pod with the same injection, which differs only in containers and volumes."""
         self._signature: PodSignature | str | None = None
@@ -90,7 +90,7 @@ class Mutated:
 
     @property
     def signature(self) -> PodSignature | str:
-        """Return what the scheduler reads of the mutated pod, or the message of the verdict Unknown if it does not."""
+        """Return what the scheduler reads of the mutated pod, or a message for Unknown if it cannot be read."""
         if self._signature is None:
             self._signature = self._read()
         return self._signature

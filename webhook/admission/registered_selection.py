@@ -1,4 +1,4 @@
-"""Which pods the API server sends to a webhook: the selectors and matchConditions of its registration. Pure."""
+"""The pods that the API server sends to a webhook, by the selectors and matchConditions of its registration. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

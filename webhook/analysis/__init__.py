@@ -1,1 +1,1 @@
-"""What another policy or scheduler profile would do: replay and simulation."""
+"""The effect that another policy or scheduler profile would have: replay and simulation."""

@@ -1,4 +1,4 @@
-"""Where records go: to the audit file, or to standard output or standard error.
+"""The outputs for records: the audit file, standard output and standard error.
 
 Lines are appended to the file completely or not at all, and the file is rotated by size.
 """

@@ -135,7 +135,7 @@ class PodIndex:
     def __init__(self) -> None:
         self.faults: list[FieldError] = []
         self.has_old = False
-        """Whether a file was full, so that older pods can be gone."""
+        """True if a file was full, so that older pods can be gone."""
         # The digests with the arguments of `os.pread`: descriptor, size and offset.
         self._places: dict[str, tuple[int, int, int]] = {}
 

@@ -21,7 +21,7 @@ PERCENTILES = (50, 90, 99)
 
 @dataclass(slots=True)
 class RuleCount:
-    """The number of pods that a rule edited, of its edits, and of the pods that it skipped."""
+    """The numbers of pods that a rule edited, of its edits, and of pods that it skipped."""
 
     edited: int = 0
     edits: int = 0

@@ -26,13 +26,13 @@ BACKUPS = 10
 KEEP_SECONDS = 24 * 3600.0
 MAX_TOTAL_BYTES = 4 * 1024 * 1024 * 1024
 SHARE_BYTES = 16 * 1024 * 1024
-"""What a namespace writes through one address in ten minutes before its records become brief: 4,000 pods.
+"""The bytes that a namespace writes through one address in ten minutes before its records become brief: 4,000 pods.
 
 The kubelet keeps 50 MiB of what a container prints.
 """
 
 DRY_RUN_SHARE_BYTES = 1024 * 1024
-"""What the dry runs of a namespace write through one address in ten minutes before they are only counted.
+"""The bytes that dry runs of a namespace write through one address in ten minutes before they are only counted.
 
 No quota limits them. These are about 1,000 records.
 """

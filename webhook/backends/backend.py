@@ -1,4 +1,4 @@
-"""What all scheduler backends have: a backend is a kind of scheduler, and the fields of a pod that it reads."""
+"""The base of all scheduler backends. A backend is a kind of scheduler, with the fields of a pod that it reads."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ Terms = Mapping[str, Callable[[Any], PodField] | str]
 PREFERRED_NODE_AFFINITY = "preferred node affinity"
 SPREAD_CONSTRAINTS = "topology spread constraints with DoNotSchedule"
 SIZE_IN_POD_GROUP = "reads the size of a gang from minMember of its PodGroup: name it"
-"""What a scheduler lacks that reads the size of a gang from the PodGroup."""
+"""The reason to name a PodGroup for a scheduler that reads the size of a gang from it."""
 
 
 class Backend:
@@ -101,7 +101,7 @@ class Backend:
     ignores: ClassVar[Sequence[str]] = ()
     """The constraints of a pod that it does not follow, among PREFERRED_NODE_AFFINITY and SPREAD_CONSTRAINTS."""
     terms: ClassVar[Terms] = {}
-    """How it expresses a request, in the order of the fields and of what is missing."""
+    """The ways to express a request, in the order of the written fields and of the warnings."""
 
     @classmethod
     def express(cls, request: BatchRequest) -> Expressed:

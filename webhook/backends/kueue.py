@@ -11,7 +11,7 @@ QUEUE = KUEUE_QUEUE
 GROUP = "kueue.x-k8s.io/pod-group-name"
 TOTAL_COUNT = "kueue.x-k8s.io/pod-group-total-count"
 NEEDS_QUEUE = "admits the pods of a queue alone"
-"""What a gang lacks that no annotation puts into a queue; the pod's own label can."""
+"""The warning for a gang without a queue by annotation. A label of the pod can name a queue, too."""
 # With one of these annotations it admits pods by the room on nodes, too (topology-aware scheduling), see
 # sigs.k8s.io/kueue/apis/kueue/v1beta1/topology_types.go.
 TOPOLOGIES = frozenset(f"kueue.x-k8s.io/podset-{each}-topology" for each in ("required", "preferred", "unconstrained"))

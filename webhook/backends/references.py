@@ -1,4 +1,4 @@
-"""What an admitted pod names that its cluster and its scheduler know."""
+"""The objects of the cluster and of the scheduler that an admitted pod names."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

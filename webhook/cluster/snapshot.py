@@ -91,7 +91,7 @@ class Load:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ClusterObjects:
-    """What a snapshot knows beside its nodes and their pods. An optional kind that is not known has its default.
+    """The parts of a snapshot other than nodes and their pods. An optional kind that is not known has its default.
 
     `full_quotas` names, by namespace, a ResourceQuota that denies pods with pod affinity across namespaces.
     `limit_ranges` are those of each namespace. `left_out` are objects of known kinds that are not in it. `release` is

@@ -218,7 +218,7 @@ class Cluster:
 
     @property
     def is_called_by_service(self) -> bool:
-        """Whether API servers call a Service, and not a URL."""
+        """True if API servers call a Service, and not a URL."""
         return any(documents.field(each, "clientConfig", "service") for each in self.webhooks)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What is kept of the objects that checks read: a large cluster is read in pages, and little of them is kept. Pure."""
+"""The parts of objects that checks keep: a large cluster is read in pages, and little of them is kept. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Which webhooks the API server calls for a pod: rules, selectors and matchConditions. Pure.
+"""The webhooks that the API server calls for a pod, by rules, selectors and matchConditions. Pure.
 
 Source: k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, ShouldCallHook
 """

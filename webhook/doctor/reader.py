@@ -42,7 +42,7 @@ _NOT_ENDED = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to read: the names of the installation (None for those in the configuration), and the sources.
+    """The names of the installation to read (None for those in the configuration), and the sources.
 
     `endpoint` is the HOST:PORT to probe in place of that of the webhooks. Nothing is read after `within_seconds`.
     """

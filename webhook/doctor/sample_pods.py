@@ -86,10 +86,7 @@ def types_of(policy: Policy, namespace: str) -> Iterator[str]:
 
 
 def reason_not_enforced(policy: Policy, pod: JsonObject, namespace: str, user: User = NO_USER) -> str | None:
-    """Return why `policy` is not enforced for `pod`, created by `user`: shadow mode, canary or an exemption.
-
-    None if it is.
-    """
+    """Return why `policy` is not enforced for `pod` of `user` (shadow mode, canary or exemption), or None if it is."""
     request = pod_request(pod, namespace, user=user.name, groups=user.groups)
     spec = policy.spec
     return shadow_reason(request, spec) or request_exemption(request, spec) or pod_exemption(pod, namespace, spec)

@@ -1,4 +1,4 @@
-"""What a diagnosis reads of a cluster."""
+"""The sources that a diagnosis reads of a cluster."""
 
 from collections.abc import Mapping
 from enum import Enum

@@ -18,7 +18,7 @@ JsonObject = dict[str, Any]
 _MOST_ALIASED = 50_000_000
 
 SERVER_VERSION = "serverVersion"
-"""What `kubectl version -o json` prints of the API server; a list can have it beside its items, as an object."""
+"""The key in the output of `kubectl version -o json` for the API server. A list can have it next to its items."""
 
 # Almost every object is a dict, which isinstance() finds in a fifth of the time that the abstract class takes.
 _OBJECT = (dict, Mapping)

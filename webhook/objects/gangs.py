@@ -57,7 +57,7 @@ class Role:
     refusal: str = ""
     """Why the API server refuses such a pod, or empty if it does not."""
     unknown: str = ""
-    """What the API server adds that is not known. It is empty if everything is known."""
+    """The unknown parts that the API server adds. It is empty if everything is known."""
     doubts: tuple[str, ...] = ()
     """The optional plugins of the API server that would change the pods if they ran."""
 

@@ -40,7 +40,7 @@ from webhook.runtime.byte_cache import ByteCache
 __all__ = ["NOT_MODELLED", "Placement", "PodSignature", "Scheduler", "never"]
 
 NOT_MODELLED = "which is not modelled"
-"""How the message of a verdict ends that depends on plugins that were not evaluated."""
+"""The end of the message of a verdict that depends on plugins that were not evaluated."""
 
 
 @dataclass(frozen=True, slots=True)

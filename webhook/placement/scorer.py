@@ -1,4 +1,4 @@
-"""What a scorer is asked about a pod, and the interface by which it answers."""
+"""The question to a scorer about a pod, and the interface by which it answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Which requests are exempt, and for which the policy is not enforced."""
+"""The requests that are exempt, and those for which the policy is not enforced."""
 
 import hashlib
 import re

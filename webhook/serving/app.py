@@ -59,7 +59,7 @@ _utc_now = partial(datetime.now, UTC)
 
 
 class Scoring(NamedTuple):
-    """What places pods in the event loop: the pods that wait are placed by the rankings of the admissions.
+    """The scorers and the pods of the event loop: the pods that wait are placed by the rankings of the admissions.
 
     `bound` are the pods that were bound recently, which the extender need not assume any more.
     """

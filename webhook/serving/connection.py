@@ -1,4 +1,4 @@
-"""What the server knows of a connection: whose it is, and how far its request is."""
+"""The state of a connection: its client and the stage of its request."""
 
 from dataclasses import dataclass
 from enum import IntEnum

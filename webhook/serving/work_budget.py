@@ -26,7 +26,7 @@ class CpuLimit:
         self._ends_seconds: float | None = None
 
     def left_seconds(self, elapsed_seconds: float) -> float:
-        """Return a time in which the limit cannot be reached, if `elapsed_seconds` have passed; 0 once it is."""
+        """Return a time in which the limit cannot be reached after `elapsed_seconds`, or 0 once it is reached."""
         if self._ends_seconds is None:
             if elapsed_seconds < self._uncounted_seconds:
                 return self._uncounted_seconds - elapsed_seconds

@@ -35,7 +35,7 @@ async def list_pages(
 ) -> str:
     """Call `on_page` with the items of each page, and true for the first page; return the resourceVersion of the list.
 
-    An item is a raw API object, or what `read_item` makes of its JSON, unless that raises ValidationError.
+    An item is a raw API object, or the result of `read_item` for its JSON, unless that raises ValidationError.
 
     A page with more than PAGE_BYTES is requested again with half the objects, down to one. `gate` is held while a page
     is decoded and used: lists that share it have one decoded page in memory. The request has no resourceVersion: the

@@ -26,8 +26,8 @@ _CONFLICT = "pod node label selector conflicts with its namespace node label sel
 class OptionalPlugin(NamedTuple):
     """A plugin. `change` returns the changed pod for a pod, its cluster and the annotations of its namespace.
 
-    It raises ValueError with its words for a pod that it refuses. It reads one of `annotations`, if it has any; its
-    platforms give their nodes one of `labels`.
+    `change` raises ValueError with the plugin's message for a pod that it refuses. It reads one of `annotations`, if it
+    has any; its platforms give their nodes one of `labels`.
     """
 
     name: str

@@ -40,7 +40,7 @@ _WORSE = {"Feasible": 0, "Waiting": 1, "Infeasible": 2}
 
 
 class Decision(NamedTuple):
-    """What a policy makes of a pod.
+    """The result of a policy for a pod.
 
     `outcome` is that of an audit record, or Invalid. `message` is the reason of a denial, a bypass or an error. `rules`
     are the edits of each rule that changed the pod, `verdict` is empty without a view of the cluster. `operations` are

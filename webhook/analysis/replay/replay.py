@@ -71,7 +71,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Report:
-    """What was found: `pods` were decided on, and `changed` of them differently.
+    """The result of a replay: `pods` were decided on, and `changed` of them differently.
 
     `refused` are refused only by the new policy, `worse` have a worse verdict. `left_out` counts what could not be
     decided on, by the reason, and `policies` the recorded policies.

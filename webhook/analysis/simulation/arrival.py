@@ -41,7 +41,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How the pods of a trace arrive.
+    """The arrival of the pods of a trace.
 
     `trace`: at the times of the trace. `fill`: in random order, one line a second, without an end, until they have
     requested `load` of the cards. `random`: lines are drawn at random for `span_seconds`, at random times, so often

@@ -33,7 +33,7 @@ class Run(NamedTuple):
 
 @dataclass
 class Experiment:
-    """What all runs of a sweep share. It can be sent to another process.
+    """The inputs that all runs of a sweep share. They can be sent to another process.
 
     `policies` are named. `scheduler_config` is a KubeSchedulerConfiguration and its place. None means the built-in
     profiles.

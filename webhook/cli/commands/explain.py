@@ -46,7 +46,7 @@ _BEFORE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class _Explained:
-    """What is known of a pod that exists, or would be created. `answer` is None for a pod that is bound."""
+    """The facts of a pod that exists or would be created. `answer` is None for a pod that is bound."""
 
     pod: JsonObject
     exists: bool

@@ -36,7 +36,7 @@ class Asked:
 
 
 class NotFoundError(Exception):
-    """What a request names does not exist, or no longer."""
+    """The object that a request names does not exist."""
 
 
 @dataclass(frozen=True, slots=True)

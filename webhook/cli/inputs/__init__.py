@@ -1,1 +1,1 @@
-"""What commands read: manifests, clusters, policies, profiles and pending pods."""
+"""The inputs of commands: manifests, clusters, policies, profiles and pending pods."""

@@ -121,7 +121,7 @@ def _reason(error: Exception) -> object:
 
 
 def _built(folder: str) -> bytes:
-    """Return what kubectl, or else kustomize, makes of the kustomization in `folder`."""
+    """Return the output of kubectl, or else of kustomize, for the kustomization in `folder`."""
     programs = {"kubectl": "kustomize", "kustomize": "build"}
     program = next((path for name in programs if (path := shutil.which(name))), None)
     if program is None:

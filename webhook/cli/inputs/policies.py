@@ -97,7 +97,7 @@ class NamespacePolicies:
 
     @property
     def are_several(self) -> bool:
-        """Whether there is more than one policy to choose from."""
+        """True if there is more than one policy to choose from."""
         return bool(self._policies.others)
 
     def of(self, content: Mapping[str, Any]) -> Policy:

@@ -112,27 +112,27 @@ class Session:
 
     @property
     def is_json(self) -> bool:
-        """Whether the output is JSON."""
+        """True if the output is JSON."""
         return self.output == "json"
 
     @property
     def names_cluster(self) -> bool:
-        """Whether an option names a cluster."""
+        """True if an option names a cluster."""
         return (self.cluster, self.kubeconfig, self.context) != (None, None, None)
 
     @property
     def has_pods(self) -> bool:
-        """Whether an option names manifests."""
+        """True if an option names manifests."""
         return bool(self.filenames) or self.kustomize is not None
 
     @property
     def has_cluster(self) -> bool:
-        """Whether there is a cluster: named, needed, or that of kubectl, which has called this program."""
+        """True if there is a cluster: named, needed, or that of kubectl, which has called this program."""
         return self.names_cluster or self.needs_cluster or is_kubectl_plugin()
 
     @property
     def is_live(self) -> bool:
-        """Whether the cluster is a live one."""
+        """True if the cluster is a live one."""
         return self.cluster is None and self.has_cluster
 
     @property

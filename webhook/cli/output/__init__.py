@@ -1,1 +1,1 @@
-"""How commands print: tables, colours, progress, logs and closed streams."""
+"""The output of commands: tables, colours, progress, logs and closed streams."""

@@ -1,1 +1,1 @@
-"""What `check`, `mutate` and `capacity` make of the pods of manifests."""
+"""The results of `check`, `mutate` and `capacity` for the pods of manifests."""

@@ -244,7 +244,7 @@ def _effect(workload_type: str, admitted: Placement) -> str:
 class Injected:
     """The policy and the rules that a stored pod names; `policy` is empty if none was injected.
 
-    `edits` are the texts of each rule's edits if that policy is `in_force`; a value of the user can have come first.
+    `edits` are the texts of each rule's edits if that policy is `in_force`. A value of the user can have won over one.
     """
 
     policy: str

@@ -53,7 +53,7 @@ class Checks:
     pending: PendingQueue
     admissions: Admissions
     remedy: str = ""
-    """How the user adds missing `{kinds}` to the view, or an empty text if the user cannot."""
+    """The remedy that adds missing `{kinds}` to the view, or an empty text if the user cannot."""
 
     @classmethod
     def of(cls, session: Session) -> "Checks":

@@ -1,1 +1,1 @@
-"""Where `audit` reads records, and how it prints them."""
+"""The sources and the output of the command `audit`."""

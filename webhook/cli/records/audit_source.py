@@ -1,4 +1,4 @@
-"""Where the `audit` commands read records: files with their head files, or the logs of the running replicas."""
+"""The sources of the `audit` commands: files with their head files, or the logs of the running replicas."""
 
 import functools
 import os

@@ -1,1 +1,1 @@
-"""What is exchanged with an API server or a scheduler."""
+"""The messages exchanged with an API server or a scheduler."""

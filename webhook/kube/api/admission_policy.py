@@ -111,7 +111,7 @@ def _without_empty(value: Any) -> Any:
 
 
 class Changes(NamedTuple):
-    """What makes the stored objects equal to the wanted ones: in this order, written and then removed."""
+    """The changes that make the stored objects equal to the wanted ones, in order: objects to write, then to remove."""
 
     written: tuple[tuple[JsonObject, JsonObject | None], ...]
     removed: tuple[JsonObject, ...]

@@ -1,4 +1,4 @@
-"""What identifies a pod between its admission and its first event."""
+"""The identity of a pod between its admission and its first event."""
 
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -14,7 +14,7 @@ _LONGEST_TEXT = 256
 
 
 class PodIdentity(NamedTuple):
-    """What identifies a pod between its admission, when it can lack name and UID, and its first event.
+    """The identity of a pod between its admission, when it can lack name and UID, and its first event.
 
     `token_volume` is the volume of the service account token, whose name is random, or empty if there is none.
     `controller` is the UID of the controller. Texts that are longer than any name are replaced by their hash.

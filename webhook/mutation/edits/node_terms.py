@@ -32,7 +32,7 @@ class NodeLabelRequirement:
     operator: Literal["In", "NotIn", "Exists", "Gt"]
     values: tuple[str, ...] = ()
     origin: str = field(default="", compare=False)
-    """How the requirement follows from the annotation, for messages."""
+    """The derivation of the requirement from the annotation, for messages."""
 
     def __str__(self) -> str:
         return self._text(", ".join(self.values))

@@ -1,4 +1,4 @@
-"""Which pods an exported policy concerns, as the webhook decides it: the rule, selector and match condition."""
+"""The pods that an exported policy applies to, as for the webhook: by rule, selector and match condition."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""What a pod asks for by its annotations."""
+"""The requests of a pod by its annotations."""

@@ -129,7 +129,7 @@ class IdleResources:
     scope = Scope.NODE
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
-        """Yield the nodes with too little that is free now; `VolcanoFit` rejects those with too little later."""
+        """Yield the nodes that lack room now. `VolcanoFit` also counts the room of pods that are being deleted."""
         if not pod.requests or nodes.pods.is_any_terminating:
             for resource, amount in in_time(_asked(pod), expired):
                 free = nodes.allocatable(resource) - nodes.requested(resource)

@@ -31,7 +31,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many further pods of one template fit, placed one after the other; `nodes` counts them by node.
+    """The number of further pods of one template that fit, placed one after the other. `nodes` counts them by node.
 
     `stopped` is the placement of the next pod, which does not fit, or None if all fit that were asked for. With several
     templates, it is that of template `stopped_at`. `ended_early` is the reason why at least `fits` fit, and perhaps

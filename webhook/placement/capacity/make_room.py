@@ -42,7 +42,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How to make room for a pod.
+    """The way to make room for a pod.
 
     Fits: it has room on `node` now. Moves: `plan` makes it. None means that no plan was found. Unknown: `message` is
     why the pod was not evaluated. `message` is kube-scheduler's for a pod that does not fit.

@@ -60,7 +60,7 @@ NOT_SHOWN = "the devices or volumes that the placed pods get are not known, and 
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """How many pods of each template were placed on each node until one did not fit.
+    """The number of pods of each template that were placed on each node until one did not fit.
 
     `stopped` is the placement of that pod, and `stopped_at` the number of its template, or None if all fit that were
     asked for. `ended_early` is the reason why at least these fit, and perhaps more, or empty if no more fit.
@@ -105,7 +105,7 @@ def simulate(pods: Sequence[FurtherPods], snapshot: Snapshot, turns: int | None,
 
 @dataclass(frozen=True, slots=True)
 class RandomRun:
-    """How many pods of each template fit, with other choices; `is_forced`: there was nothing to choose."""
+    """The number of pods of each template that fit with other choices. `is_forced` is true without any choice."""
 
     placed: tuple[int, ...]
     is_forced: bool

@@ -1,4 +1,4 @@
-"""What a scheduler keeps of the pods that it placed: answers, and rankings of nodes by what they depend on."""
+"""The caches of a scheduler for placed pods: answers, and rankings of nodes by what they depend on."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,7 +32,7 @@ _ALONE = InterPodInfo("")
 
 @dataclass(slots=True)
 class KeptAnswer:
-    """What is kept of a pod that was placed: its normalized info and its last answer.
+    """The cached parts of a pod that was placed: its normalized info and its last answer.
 
     The info holds for snapshots with `log` whose running pods have terms with `term_keys`, if any (`has_terms`).
     """

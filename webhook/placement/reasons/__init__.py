@@ -1,1 +1,1 @@
-"""What is said about a placement: reasons, warnings, exemptions."""
+"""The texts about a placement: reasons, warnings, exemptions."""

@@ -121,12 +121,12 @@ class Demand:
 
     @property
     def sets(self) -> tuple[tuple[PodInfo, int], ...]:
-        """Return the pods by template, and the number of each."""
+        """Return the pod of each template, and how many there are of it."""
         return self.gang.sets if self.gang else ((self.pod, 1),)
 
     @cached_property
     def requests(self) -> Mapping[str, int]:
-        """Return the least that as many of them request as start together, by resource."""
+        """Return the smallest request of the pods that start together, by resource."""
         found: Counter[str] = Counter()
         sets = [(dict(pod.requests), count) for pod, count in self.sets]
         for name in {name for requests, _ in sets for name in requests}:

@@ -1,4 +1,4 @@
-"""Whether the PodGroup of a pod lets it start: what the nodes do not show.
+"""The check that the PodGroup of a pod lets it start, which the nodes do not show.
 
 A PodGroup that never starts makes its pods Infeasible beside free nodes.
 """

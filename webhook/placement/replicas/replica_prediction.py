@@ -18,7 +18,7 @@ Pod = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReplicaPrediction(Generic[K]):
-    """How many replicas fit beside the pods that wait before them.
+    """The number of replicas that fit with the pods that wait before them.
 
     `before` is the snapshot that the first replica found. `assumed` show the placed replicas as running.
     """

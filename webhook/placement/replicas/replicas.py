@@ -23,7 +23,7 @@ MOST_REPLICAS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    """How many of `asked` replicas fit now, counted one after the other.
+    """The number of `asked` replicas that fit now, counted one after the other.
 
     `nodes` counts the replicas by node. `first` is the placement of the first replica, and `stopped` that of the first
     one that does not fit, or None if none was found. Unless `is_complete`, the count ended early: at least `placed`

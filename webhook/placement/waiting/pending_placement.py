@@ -35,7 +35,7 @@ MANY_WAIT = "{} pods that wait before it need"
 
 @dataclass(frozen=True, slots=True)
 class WaitingPod:
-    """What placing a pod needs: its signature, and the facts that it has as a running pod."""
+    """The inputs of placing a pod: its signature, and its facts as a running pod."""
 
     signature: PodSignature
     running: RunningPod

@@ -14,7 +14,7 @@ from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.policy.policy import Policy
 
 SHARE_BYTES = 4 * 1024 * 1024
-"""What a namespace adds in ten minutes at most: a user cannot fill the file, so that the pods of others are gone."""
+"""The most bytes of a namespace in ten minutes, so that no user can push the pods of others out of the file."""
 
 _MOST_KNOWN = 16 * 1024
 _MOST_NAMESPACES = 4096

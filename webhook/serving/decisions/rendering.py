@@ -79,7 +79,7 @@ class Rendered:
     record: RecordTemplate
     counted: AdmissionCount
     report: Report | None
-    """What an Event reports, or None if there is nothing to report."""
+    """The content of an Event, or None if there is nothing to report."""
     candidate: Candidate | None = None
     """The pod, if room is to be reserved for it."""
 

@@ -1,4 +1,4 @@
-"""Who may call the webhook's port: the names of the certificates that clients present."""
+"""The clients that may call the webhook's port, by the names in their certificates."""
 
 import ssl
 from collections.abc import Iterator, Mapping

@@ -1,1 +1,1 @@
-"""What is compared with the cluster: predictions, missed pods and free cards."""
+"""The comparisons with the cluster: predictions, missed pods and free cards."""

@@ -1,1 +1,1 @@
-"""Which review is worked on, when, and in which thread."""
+"""The order of the reviews, and the thread of each."""

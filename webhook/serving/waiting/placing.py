@@ -90,7 +90,7 @@ class Placing:
             self.queues.leave_without_room(each)
 
     def resume_gang(self, gang: GangKey) -> None:
-        """Place the pods of a gang that starts, after all."""
+        """Place the pods of a held gang that can start now."""
         self._entries.held.discard(gang)
         waiting = [each for each in self._entries.members(gang) if each in self.queues.without_room]
         for each in waiting:

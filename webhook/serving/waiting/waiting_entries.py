@@ -142,7 +142,7 @@ class Entries:
 
 
 class ReadPods:
-    """What placing needs of pods, which those of one template share. Not thread-safe."""
+    """The inputs of placing, which the pods of one template share. Not thread-safe."""
 
     def __init__(self, cache_bytes: int = _READ_BYTES) -> None:
         self._cache: ByteCache[tuple[str, bytes], WaitingPod] = ByteCache(cache_bytes)

@@ -1,4 +1,4 @@
-"""What `serve` writes beside its answers, by its options: the audit log with its pods, and the exported policy."""
+"""The outputs of `serve` by its options, besides its answers: the audit log with its pods, and the exported policy."""
 
 import os
 from collections.abc import Callable, Mapping

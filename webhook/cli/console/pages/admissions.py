@@ -44,7 +44,7 @@ def endpoints(sources: Sources) -> Sequence[Endpoint]:
 
 @dataclass(slots=True)
 class _Counts:
-    """What is counted of the records in one pass."""
+    """The counts of the records in one pass."""
 
     total: int = 0
     times: list[tuple[float, str]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The page Try: what the webhook makes of a manifest, which nodes take its pods, and how many more would fit."""
+"""The page Try: the webhook's changes to a manifest, the nodes that take its pods, and how many more would fit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
