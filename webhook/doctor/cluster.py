@@ -206,7 +206,7 @@ class Cluster:
 
     @property
     def pods_webhook(self) -> tuple[str, JsonObject] | None:
-        """The webhook for pods and its place, as the first of its name or the first, or None if there is none."""
+        """The webhook for pods and its place: the first with its name, else the first, or None if there is none."""
         entries = list(enumerate(self.webhooks))
         own = [each for each in entries if each[1].get("name") == PODS] or entries
         return (f"{self.place}: webhooks[{own[0][0]}]", own[0][1]) if own else None

@@ -59,7 +59,7 @@ class RejectedFieldError(FieldError):
 
 @dataclass(frozen=True, slots=True)
 class RefusedObjectError(FieldError):
-    """An object that the API server refuses as a whole, in its words: `detail`."""
+    """An object that the API server refuses as a whole. `detail` is its message."""
 
     def __str__(self) -> str:
         place = f"{cut(self.path, _PATH_LIMIT)}: " if self.path else ""

@@ -240,7 +240,7 @@ def within_cluster(
     base: Snapshot,
     expired: Expired,
 ) -> Placement:
-    """Return the `placement` of the first replica that does not fit, Infeasible if `asked` of them never could.
+    """Return the `placement` of the first replica that does not fit: Infeasible if `asked` replicas can never fit.
 
     They have `signature`, in an object of `kind`, and keep each other off nodes. Pods of a Job can run one after the
     other.

@@ -39,7 +39,7 @@ class PolicySet:
 
     @property
     def selects_by_labels(self) -> bool:
-        """Return whether the policy of a namespace depends on other labels than that with its name."""
+        """Return whether a policy is chosen by labels of the namespace other than its name."""
         selectors = (each.spec.namespace_selector for each in self.others)
         return any(selector is not None and not selector.keys <= {NAMESPACE_NAME_LABEL} for selector in selectors)
 

@@ -14,7 +14,7 @@ class TimeSliceEndedError(Exception):
 
 
 class CpuLimit:
-    """A limit of the CPU time of a thread. The first `uncounted_seconds` of the clock count as such.
+    """A limit of the CPU time of a thread. The first `uncounted_seconds` count by the wall clock.
 
     Asking for the CPU time is a system call, and most work is done before the first one.
     """

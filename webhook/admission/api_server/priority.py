@@ -1,4 +1,4 @@
-"""Priority: the refusals of a pod whose class or priority the cluster does not have.
+"""Priority: the API server's refusal of a pod whose class or priority the cluster does not have.
 
 The priority of the class itself is looked up where it is read (`webhook/placement/pod/preemption.py`).
 

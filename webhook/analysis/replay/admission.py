@@ -18,7 +18,7 @@ Read = Callable[[], RecordedPod]
 class Admission:
     """The creation of a pod.
 
-    `key` is equal for pods that `read` returns equal ones of, or empty if that is not known. `name` and `owner`, such
+    Pods with equal `key` give equal results of `read`. It is empty if that is not known. `name` and `owner`, such
     as `Job/train`, are for people. `place` is that in the source, such as `audit.jsonl:17`, and `policy` the recorded
     policy, `NAME@REVISION`, and `outcome` the recorded one, or empty if there is none.
     """

@@ -33,7 +33,7 @@ NameErrors = Callable[[str, str], Iterator[RejectedFieldError]]
 
 
 def each_container(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the containers and init containers of `pod` with their paths; what is no object is left out."""
+    """Yield the containers and init containers of `pod` with their paths; values that are no objects are left out."""
     for part in ("containers", "initContainers"):
         containers = field(pod, "spec", part)
         for index, container in enumerate(containers if isinstance(containers, list) else ()):

@@ -195,7 +195,7 @@ class SpreadByConstraint(_Spread):
         return f"spread pods {self.group} over {self.topology_key} ({self.when_unsatisfiable}, maxSkew {self.max_skew})"
 
     def apply(self, pod: PodEditor) -> Effect:
-        """Append the constraint, unless the pod has it or the user's own values stay."""
+        """Append the constraint, unless the pod has it or the user's own constraints are kept."""
         constraint = {
             "maxSkew": self.max_skew,
             "topologyKey": self.topology_key,

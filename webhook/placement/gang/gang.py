@@ -77,7 +77,7 @@ class _Question:
 def gang_of(request: GangRequest, pod: WaitingPod, key_domain: str) -> Gang:
     """Return the gang of `pod` that `request` asks for with annotations of `key_domain`.
 
-    The pods of a gang whose name is a default of the namespace cannot be recognized later, so none counts.
+    The pods of a gang whose name is a default of the namespace cannot be recognized later, so it is not read.
     """
     running = pod.running
     found = (key for key in running.gangs if key.annotation.partition("/")[0] == key_domain)

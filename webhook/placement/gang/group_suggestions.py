@@ -38,7 +38,7 @@ class Group:
         return first if number == self.number else Placement.unknown("not all pods of the group fit")
 
     def verified(self, placement: Placement) -> Placement:
-        """Return `placement`, that of a pod of the group, with those of its suggestions that make all of them fit.
+        """Return `placement` (of a pod of the group) with only the suggestions after which the whole group fits.
 
         Gates keep back those that fit, too, so that suggestion is given if any fits.
         """

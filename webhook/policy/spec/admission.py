@@ -182,7 +182,7 @@ class PlacementCheck(StrictModel):
 
     reservation_seconds: Annotated[int, Field(ge=1, le=3600)] = 60
     """The time for which the room of an admitted pod stays reserved until the pod is seen in the cluster; with a live
-    view, at most 5 seconds. Pods that are seen keep it until they are bound, deleted, gated or found unschedulable; pods
+    view, at most 5 seconds. Seen pods keep it until they are bound, deleted, gated or found unschedulable; pods
     of a scheduler that shows no sign of running have none. A pod that the API server refuses after the webhook, for
     example because of a quota, is never seen."""
 
