@@ -14,7 +14,7 @@ class TimeSliceEndedError(Exception):
 
 
 class CpuLimit:
-    """A limit of the CPU time of a thread. The first `uncounted_seconds` count by the wall clock.
+    """A limit of the CPU time of a thread. It is not read during the first `uncounted_seconds`.
 
     Asking for the CPU time is a system call, and most work is done before the first one.
     """
