@@ -42,4 +42,4 @@ class ClusterFollower:
     def raised(self) -> None:
         """Log and count the error, raised by another method, that is being handled."""
         self.failed()
-        structlog.get_logger().exception("what follows the feed failed")
+        structlog.get_logger().exception("a follower of the view failed")
