@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from bench.burst import settled
+from bench.bursts.burst import settled
 from bench.outcome.arrivals import Trace, TracePod
 from bench.outcome.configurations import Configuration
 from bench.outcome.figures import Figures, figures
