@@ -146,7 +146,7 @@ bench-exported-cost: $(STAMP) ## what the exported policy costs the API server, 
 	$(BIN)/python -m bench.exported_cost $(BENCH_ARGS)
 
 bench-burst: $(STAMP) ## verdicts on bursts of pods on a real API server and kube-scheduler (OPENB_TRACE: folder of the trace)
-	$(BIN)/python -m bench.burst $(BENCH_ARGS)
+	$(BIN)/python -m bench.bursts.burst $(BENCH_ARGS)
 
 bench-outcome: $(STAMP) ## GPUs allocated when pods of a trace fill a cluster, by configuration, on a real kube-scheduler (OPENB_TRACE: folder of the trace)
 	$(BIN)/python -m bench.outcome $(BENCH_ARGS)

@@ -29,7 +29,6 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from bench.burst import sees
 from bench.running.feed import Recording
 from bench.running.load import drive
 from bench.running.real_cluster import control_plane_and_folder, create_until_bound, fill, registered
@@ -37,6 +36,7 @@ from tests.controlplane.binaries import are_there
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.support.objects.clusters import BURST, of_bursts, review, write_cluster
+from tests.support.on_cluster.webhooks import sees
 from tests.support.servers.kubeconfigs import write_kubeconfig
 from tests.support.servers.processes import TREE, certificate, cpu_seconds, ended, free_port, peak_mib, start_server
 from tests.support.servers.service import Backend

@@ -25,11 +25,11 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from bench.burst import gauges, sees
 from bench.running.feed import Recording
 from bench.running.load import drive
 from tests.controlplane.polling import wait_for
 from tests.support.objects.clusters import review
+from tests.support.on_cluster.webhooks import gauges, sees
 from tests.support.servers.kubeconfigs import write_kubeconfig
 from tests.support.servers.processes import TREE, await_port, certificate, free_port
 from webhook.admission.pipeline import admit

@@ -50,6 +50,7 @@ class Row:
 
     @property
     def name(self) -> str:
+        """The name of the pod, or its prefix."""
         metadata = self.pod["metadata"]
         return str(metadata.get("name") or metadata["generateName"] + "…")
 
@@ -60,6 +61,7 @@ class Row:
 
     @property
     def height(self) -> int:
+        """The height of both cards in pixels."""
         lines = max(1 + len(self.asked), len(self.injected) + len(self.verdict))
         return lines * LINE + 2 * MARGIN - 3
 

@@ -1,4 +1,4 @@
-"""Generate the tables of docs/ that the code has: annotations, workload kinds, checks of doctor, changes of releases."""
+"""Generate the tables of annotations, checks of doctor, changes between releases and workload kinds in docs/."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -5,12 +5,13 @@ from typing import Any
 
 import yaml
 
-from bench.burst import Webhooks, serving, settled
+from bench.bursts.burst import settled
 from bench.outcome.arrivals import Trace, TracePod
 from bench.outcome.configurations import Configuration
 from bench.outcome.figures import Figures, figures
 from bench.outcome.fragmentation import mix_of
 from tests.controlplane.cluster import Cluster
+from tests.support.on_cluster.webhooks import Webhooks, serving
 
 _FILES = Path(__file__).parents[2] / "deploy" / "scheduler"
 

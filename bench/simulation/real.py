@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from bench.burst import settled
+from bench.bursts.burst import settled
 from tests.controlplane.cluster import Cluster
 from webhook.analysis.simulation.arrival import Arrival
 

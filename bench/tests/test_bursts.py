@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bench.burst import JOB_GPUS, JOB_PODS, job_burst, measured
+from bench.bursts.burst import JOB_GPUS, JOB_PODS, job_burst, measured
 from tests.controlplane.cluster import Cluster
 
 

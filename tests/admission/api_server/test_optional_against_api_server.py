@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.conftest import Programs
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
@@ -29,7 +29,7 @@ BY_DEFAULT = {"operator": "Exists", "effect": "NoExecute"}
 
 
 @pytest.fixture(scope="module")
-def optional(control_plane_programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def optional(control_plane_programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with ControlPlane(control_plane_programs, tmp_path_factory.mktemp("optional"), plugins=PLUGINS) as running:
         yield Cluster(running)
 

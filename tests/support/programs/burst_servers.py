@@ -1,8 +1,8 @@
-"""The processes of `bench.burst`: a webhook that also writes the best set of each prediction, and a TCP proxy.
+"""The processes of bursts of pods: a webhook that also writes the best set of each prediction, and a TCP proxy.
 
-`python -m tests.support.programs.burst_servers webhook FILE serve …` is `placement-webhook serve …`. At its end it writes FILE: a
-JSON object from the UID of a request to the names of the nodes that had the best score. They are computed at the end,
-so that the admissions cost what they cost without it.
+`python -m tests.support.programs.burst_servers webhook FILE serve …` is `placement-webhook serve …`. At its end it
+writes FILE: a JSON object from the UID of a request to the names of the nodes that had the best score. They are
+computed at the end, so that the admissions cost what they cost without it.
 
 `python -m tests.support.programs.burst_servers proxy PORT BACKEND…` gives each new connection to the next backend port.
 """
