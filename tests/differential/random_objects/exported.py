@@ -15,6 +15,7 @@ from tests.controlplane.polling import wait_for
 from tests.differential.random_objects.exported_rules import by_exported_rules, verdict_on
 from webhook.admission.injection import Denied
 from webhook.admission.verdict import Patched, Verdict
+from webhook.kube.api.json_patch import patched
 from webhook.kube.pod.taints import covers
 from webhook.mutation.exported import RELEASES, export
 from webhook.policy.policy import Policy
@@ -60,19 +61,22 @@ class Trial:
     @property
     def injected_alone(self) -> Object:
         """Return the pod that the webhook alone makes."""
-        return _normalized(self.alone.pod if isinstance(self.alone, Patched) else self.original)
+        return _normalized(self.original, self.alone)
 
     @property
     def injected_by_both(self) -> Object:
         """Return the pod that the webhook makes of the stored one."""
         assert self.stored is not None
-        return _normalized(self.second.pod if isinstance(self.second, Patched) else self.stored)
+        assert self.second is not None
+        return _normalized(self.stored, self.second)
 
 
-def _normalized(pod: Object | None) -> Object:
-    """Return the pod without tolerations that others cover, and without empty values; their order has no meaning."""
-    assert pod is not None
-    made = deepcopy(_comparable(pod))
+def _normalized(pod: Object, verdict: Verdict) -> Object:
+    """Return the pod of the verdict, without tolerations that others cover and without empty values.
+
+    The order of tolerations has no meaning.
+    """
+    made = deepcopy(_comparable(patched(pod, verdict.operations) if isinstance(verdict, Patched) else pod))
     kept: list[Object] = []
     for toleration in made["spec"].pop("tolerations", None) or ():
         each = {name: value for name, value in toleration.items() if value != ""}

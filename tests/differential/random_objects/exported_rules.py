@@ -14,6 +14,7 @@ from webhook.admission.pipeline import admit
 from webhook.admission.verdict import Verdict
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import parse
+from webhook.kube.api.json_patch import patched
 from webhook.kube.names import KAI_SHARES
 from webhook.kube.pod.resources import requested_extended_resources
 from webhook.mutation.edits.node_edits import PreferNode
@@ -56,7 +57,7 @@ def by_exported_rules(pod: Object, policy: Policy, namespace: Mapping[str, Any])
     if _prefers_pools(pod, policy.node_usage_key):
         edits = node_usage_affinity(workload, policy)
         rules["NodeUsageAffinity"] = lambda *_: [each for each in edits if not isinstance(each, PreferNode)]
-    made: Object = mutate(pod, workload, policy, rules).pod
+    made: Object = patched(pod, mutate(pod, workload, policy, rules).operations)
     return made
 
 
