@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.objects.devices import make_device_class
-from tests.support.objects.storage import make_csi_node
+from tests.support.objects.storage import make_csi_node, make_pv, make_pvc
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
@@ -121,12 +121,15 @@ def test_an_in_tree_volume_counts_for_its_driver_on_every_node_since_1_36(
     csi_node = make_csi_node("a", ebs=1)
     csi_node["spec"]["drivers"][0]["name"] = "ebs.csi.aws.com"
     csi_node["metadata"]["annotations"] = {"storage.alpha.kubernetes.io/migrated-plugins": migrated}
+    names = ("running", "new")
+    disks = [make_pv(each, csi=None, awsElasticBlockStore={"volumeID": f"aws://zone/vol-{each}"}) for each in names]
+    claims = [make_pvc(each, volume=each) for each in names]
     running, new = (
-        make_pod(name).spec(volumes=[{"name": "v", "awsElasticBlockStore": {"volumeID": f"aws://zone/vol-{name}"}}])
-        for name in ("running", "new")
+        make_pod(each).spec(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": each}}]) for each in names
     )
 
-    assert placed(release, new, make_node_object("a"), csi_node, running.node_name("a")).feasible == feasible
+    found = placed(release, new, make_node_object("a"), csi_node, *disks, *claims, running.node_name("a"))
+    assert found.feasible == feasible
 
 
 @pytest.mark.parametrize(("release", "unmodelled"), [(35, ()), (36, ("NodeDeclaredFeatures",))])
