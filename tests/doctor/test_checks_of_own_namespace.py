@@ -38,7 +38,7 @@ def policy(**spec: Any) -> Object:
     [
         ([policy(ingress=[])], "no ingress rule has the port of the webhook, so API servers cannot call it"),
         ([policy(ingress=[{"ports": [{"port": 8080}]}])], "no ingress rule has the port of the webhook"),
-        ([policy(ingress=MONITORING)], "the webhook's port is open to selected pods alone"),
+        ([policy(ingress=MONITORING)], "the webhook's port is open only to selected pods"),
         ([policy(egress=[{"ports": [{"port": 53}]}])], "no egress rule has the port of API servers"),
         ([policy(egress=[{"to": [{"podSelector": {}}]}])], "no egress rule has the port of API servers"),
     ],

@@ -92,7 +92,7 @@ class TestSources:
 
         assert of_records.code == 0
         assert "Warning: candidate@" in of_records.errors
-        assert "of example.com, but audit files have values of maip.mxsf.io alone" in of_records.errors
+        assert "of example.com, but audit files have values only of maip.mxsf.io" in of_records.errors
         assert "Warning" not in of_events.errors
 
     def test_rotated_files_have_the_pods_of_their_log(self, folder: Path) -> None:

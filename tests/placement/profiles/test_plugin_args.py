@@ -63,7 +63,7 @@ def _added(weight: int) -> dict[str, Any]:
         (NodeResourcesFitArgs, _shape((101, 0)), "must be in the range 0-100"),
         (NodeResourcesFitArgs, _shape((0, 11)), "must be in the range 0-10"),
         (NodeResourcesFitArgs, _shape((0, -1)), "must be in the range 0-10"),
-        (NodeResourcesFitArgs, {"scoringStrategy": {"type": "RequestedToCapacityRatio"}}, "and with it alone"),
+        (NodeResourcesFitArgs, {"scoringStrategy": {"type": "RequestedToCapacityRatio"}}, "and only with it"),
         (NodeResourcesFitArgs, {"scoringStrategy": {"type": "MostAllocated"}}, None),
         (AddedAffinity, _added(1), None),
         (AddedAffinity, _added(100), None),

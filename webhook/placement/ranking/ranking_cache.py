@@ -142,13 +142,14 @@ class RankingCache:
         return kept
 
     def put(self, kept: KeptAnswer, nodes: int) -> None:
-        """Keep an answer and its ranking."""
+        """Keep an answer and its ranking, unless the pod is large: the caches keep some entries whatever their size."""
         signature, answer = kept.signature, kept.answer
+        if self._is_large(signature):
+            return
         size_bytes = _KEPT_BYTES + nodes
         if answer is not None:
             size_bytes += len(answer.message) + (0 if answer.best_rows is None else answer.best_rows.nbytes)
-        # The signature is the caller's, too, which counts it.
-        self._last.put(signature, kept, size_bytes)
+        self._last.put(signature, kept, size_bytes + signature.size_bytes)
         self._by_content.put((kept.log, kept.info), kept, size_bytes + signature.size_bytes)
 
     def ranking(self, kept: KeptAnswer, snapshot: Snapshot) -> Ranking:
@@ -158,10 +159,14 @@ class RankingCache:
             nodes = self._nodes.get(key)
             if nodes is None:
                 nodes = NodeRanking(self._plugins, self._facts_for(kept.info, snapshot), kept.info)
-                self._nodes.put(key, nodes, kept.signature.size_bytes + len(snapshot.nodes) * _RANKING_BYTES)
+                if not self._is_large(kept.signature):
+                    self._nodes.put(key, nodes, kept.signature.size_bytes + len(snapshot.nodes) * _RANKING_BYTES)
             counts_for = partial(self._counts_for, snapshot.log, len(snapshot.nodes))
             kept.ranking = Ranking(self._plugins, nodes, kept.info, counts_for)
         return kept.ranking
+
+    def _is_large(self, signature: PodSignature) -> bool:
+        return signature.size_bytes * 4 > self._by_content.budget_bytes
 
     def _facts_for(self, info: PodInfo, snapshot: Snapshot) -> FactRanking:
         """Return what depends on no pod, which pods share that differ in amounts."""
