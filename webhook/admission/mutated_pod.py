@@ -116,12 +116,8 @@ class Mutated:
     @property
     def size_bytes(self) -> int:
         """Return the maximum memory of what is kept of the pod."""
-        size_bytes = 0
-        if isinstance(self._signature, PodSignature):
-            size_bytes += self._signature.size_bytes
-        if self._waiting is not None:
-            size_bytes += 2 * self._waiting[1].signature.size_bytes
-        return size_bytes
+        # The signature, and the pod as it waits.
+        return 3 * self._signature.size_bytes if isinstance(self._signature, PodSignature) else 0
 
     def _read(self) -> PodSignature | str:
         try:

@@ -334,3 +334,13 @@ def test_every_field_that_policies_and_schedulers_read_is_in_the_view(kind: str)
     assert "tolerations" in spec.fields_read
     for found, read in ((metadata, PodMetadata), (spec, PodSpec), (container, Container)):
         assert found.fields_read <= {each.encode_name for each in fields(read)}
+
+
+def test_a_review_with_text_that_is_no_json_is_an_error_once() -> None:
+    """What reports the error reads the object again."""
+    request = parse_review(body_of(POD).replace(b'"app":"web"', b'"app":1e999'))
+
+    with pytest.raises(InvalidInput):
+        _ = request.object
+
+    assert request.object == {}

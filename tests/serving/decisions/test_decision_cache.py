@@ -1,6 +1,7 @@
 """Cached decisions on equal pods equal fresh ones."""
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -221,6 +222,19 @@ def test_nothing_holds_on_to_a_body_that_has_been_answered() -> None:
     assert sys.getrefcount(body) == before
 
 
+def test_what_is_read_of_a_pod_later_counts_too() -> None:
+    """While the view is stale, nothing is read for the scheduler."""
+    decisions, stale = DecisionCache(), replace(VIEW, stale_reason="no answer for 300 s")
+    decided(decisions, TRAINING, cluster=stale)
+    before = decisions.known.used_bytes
+
+    decided(decisions, TRAINING)
+    after = decisions.known.used_bytes
+    decided(decisions, TRAINING)
+
+    assert before < after == decisions.known.used_bytes
+
+
 def test_large_pods_are_forgotten_by_the_scorer_too() -> None:
     snapshot = snapshot_from_documents([Document("node", make_node_object("node-1"))])
     framework = Scheduler()
@@ -394,7 +408,7 @@ def test_what_is_read_of_a_pod_counts_once_it_is_read() -> None:
     assert result.waiting is not None
     sizes.append(result.size_bytes)
 
-    assert sizes == [0, signature.size_bytes, 3 * signature.size_bytes]
+    assert sizes == [0, 3 * signature.size_bytes, 3 * signature.size_bytes]
 
 
 def test_a_limit_of_cards_holds_behind_a_pod_that_differs_in_amounts_alone() -> None:

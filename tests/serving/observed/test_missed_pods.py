@@ -301,7 +301,7 @@ def test_pods_are_judged_for_some_milliseconds_at_a_time() -> None:
 
 
 def test_pods_beyond_the_bound_are_judged_as_they_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(missed_pods, "_MOST_WAITING", 1)
+    monkeypatch.setattr(missed_pods, "_MOST_WAITING_BYTES", 1)
     world = World()
     world.work()
     for name in ("a", "b", "c"):
@@ -311,8 +311,27 @@ def test_pods_beyond_the_bound_are_judged_as_they_arrive(monkeypatch: pytest.Mon
     assert (world.count(), world.lists_again) == (3, 0)
 
 
+def test_pods_that_wait_to_be_judged_take_bounded_memory() -> None:
+    world = World()
+    world.is_policy_known = False
+    for number in range(45):
+        pod = make_pod(f"p-{number}").annotate(TYPE, "training").gpu(1).obj()
+        pod["spec"]["containers"][0]["env"] = [{"name": f"E{each}", "value": "x" * 40} for each in range(10_000)]
+        world.missed.note("Pod", Key("default", f"p-{number}"), pod)
+
+    assert sum(map(len, world.missed._waiting.values())) < 10 * 1024 * 1024
+
+
+def test_names_of_namespaces_that_are_gone_take_bounded_memory() -> None:
+    world = World()
+    for number in range(3000):
+        world.missed.note("Pod", Key(f"ci-{number}", "p"), make_pod("p").obj())
+
+    assert len(world.missed._unknown) <= 1000
+
+
 def test_pods_beyond_the_bound_are_listed_again_if_they_came_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(missed_pods, "_MOST_WAITING", 1)
+    monkeypatch.setattr(missed_pods, "_MOST_WAITING_BYTES", 1)
     world = World()
     world.is_policy_known = False
     for name in ("a", "b"):

@@ -147,12 +147,12 @@ class World:
         return [f"{each.namespace}/{each.name}" for each in found if each is not None]
 
 
-@pytest.mark.parametrize("most_waiting", [1000, 1, 0])
+@pytest.mark.parametrize("most_waiting", [1_000_000, 1, 0])
 @settings(max_examples=examples(100), deadline=None)
 @given(events=st.lists(EVENTS, min_size=8, max_size=40))
 def test_the_count_is_that_of_the_final_state(most_waiting: int, events: list[tuple[Any, ...]]) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(missed_pods, "_MOST_WAITING", most_waiting)
+        patched.setattr(missed_pods, "_MOST_WAITING_BYTES", most_waiting)
         world = World()
         for event in events:
             world.apply(*event)

@@ -107,7 +107,9 @@ class AdmissionRequest:
             InvalidInput: the review has text that is not Unicode.
         """
         if self.content is None and self.view is not None:
-            pod, metadata = read_body(self.template or b""), self.view.metadata
+            # What reports that it cannot be read sees an empty object.
+            self.content, metadata = {}, self.view.metadata
+            pod = read_body(self.template or b"")
             names = {"name": metadata.name, "generateName": metadata.generate_name}
             pod["metadata"] |= {key: name for key, name in names.items() if name is not None}
             self.content = pod

@@ -205,7 +205,7 @@ class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
         if self.metadata.owner_references:
             try:
                 owners = _OWNERS.decode(self.metadata.owner_references)
-            except ValidationError:
+            except NOT_A_POD:
                 return ""
             for owner in owners or ():
                 if owner.controller:

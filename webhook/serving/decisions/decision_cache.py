@@ -71,6 +71,8 @@ class _Known:
     rendered: Rendered | None = None
     rendered_of: Verdict | ObjectVerdict | None = None
     shadow: str | None = None
+    counted: tuple[bool, bool] | None = None
+    """Whether the size of the entry includes a signature, and the columns of a placement."""
 
 
 class DecisionCache:
@@ -156,7 +158,6 @@ class _KnownSteps(Steps):
         self.known: _Known | None = None
         self._cache = cache
         self._key: DecisionKey | None = None
-        """That of a pod of which nothing was known."""
         self._rules_key: RulesKey | None = None
         self._of_policy: _OfPolicy | None = None
 
@@ -167,7 +168,7 @@ class _KnownSteps(Steps):
         is_new = known is None
         if known is None:
             known = _Known(evaluate(content, policy, expired, self._apply_rules), self._rules_key)
-            self._key = key
+        self._key = key
         result = known.result
         if isinstance(result, Mutated):
             result.bind(content, expired)
@@ -245,13 +246,19 @@ class _KnownSteps(Steps):
         known = self.known
         if known is None:
             return
+        like: PodSignature | None = None
         if isinstance(known.result, Mutated):
             known.result.release()
             like, of_policy = known.result.known_signature, self._of_policy
             if self._rules_key is not None and of_policy is not None and of_policy.like is None and like is not None:
                 of_policy.like = like
                 self._cache.keep(self._rules_key, of_policy)
-        if self._key is not None and known.rendered is not None:
+        if self._key is None or known.rendered is None:
+            return
+        placement = known.rendered.placement
+        parts = like is not None, placement is not None and placement.best_rows is not None
+        if parts != known.counted:
+            known.counted = parts
             self._cache.known.put(self._key, known, _known_bytes(known))
 
 

@@ -8,6 +8,8 @@ webhook are known. Pods are not kept: after a change of what they are judged by,
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import orjson
+
 from webhook.admission.missed import NO_SCOPE, Scope, is_candidate, missed_pod
 from webhook.admission.registered_selection import Selection
 from webhook.cluster.cache.object_key import Key
@@ -16,8 +18,10 @@ from webhook.kube.pod.stored_pod import StoredPod
 from webhook.policy.policy_set import PolicySet
 
 _TURN_SECONDS = 0.005
-# A pod beyond this number is judged when it arrives: pods that wait are decoded.
-_MOST_WAITING = 1000
+# Users decide how large a pod is. Beyond this, pods are judged at once, or listed again.
+_MOST_WAITING_BYTES = 8 * 1024 * 1024
+_ENTRY_BYTES = 256
+_MOST_UNKNOWN = 1000
 # A list of all pods is expensive, and users can change the defaults of their namespaces.
 _LIST_AGAIN_SECONDS = 600.0
 
@@ -44,7 +48,9 @@ class MissedPods:
         # Namespaces that are not known, with a pod.
         self._unknown = set[str]()
         self._missed = set[Key]()
-        self._waiting: dict[Key, dict[str, Any]] = {}
+        # The JSON of each pod.
+        self._waiting: dict[Key, bytes] = {}
+        self._waiting_bytes = 0
         self._lacks_pods = False
         self._list_after_seconds = 0.0
 
@@ -80,7 +86,7 @@ class MissedPods:
         self._judged_by, self._is_ready = policies, True
         while self._waiting and self._monotonic_seconds() < end_seconds:
             key = next(iter(self._waiting))
-            self._judge(key, self._waiting.pop(key), self._selection)
+            self._judge(key, orjson.loads(self._take(key)), self._selection)
         if not self._lacks_pods or end_seconds < self._list_after_seconds:
             return False
         self._lacks_pods = False
@@ -107,21 +113,40 @@ class MissedPods:
         return policy.identity, policy.withheld, defaults, is_sent
 
     def _note_pod(self, key: Key, content: Mapping[str, Any] | None) -> None:
-        self._waiting.pop(key, None)
+        if key in self._waiting:
+            self._take(key)
         scope = self._scopes.get(key.namespace)
         if scope is None and content is not None:
+            if len(self._unknown) >= _MOST_UNKNOWN:
+                self._unknown.clear()
+                self._lacks_pods = True
             self._unknown.add(key.namespace)
         policy = self._judged_by.of_namespace(key.namespace, None if scope is None else scope.labels)
         is_marked = isinstance(content, StoredPod) and content.view.has_annotation(policy.policy_annotation)
         pod = None if content is None or is_marked else dict(content)
         if pod is None or not is_candidate(pod, policy, scope or NO_SCOPE):
             self._missed.discard(key)
-        elif len(self._waiting) < _MOST_WAITING:
-            self._waiting[key] = pod
+        elif self._waiting_bytes < _MOST_WAITING_BYTES:
+            self._keep(key, pod)
         elif self._is_ready and self._selection is not None:
             self._judge(key, pod, self._selection)
         else:
             self._lacks_pods = True
+
+    def _keep(self, key: Key, pod: dict[str, Any]) -> None:
+        try:
+            data = orjson.dumps(pod)
+        except orjson.JSONEncodeError:  # nested more deeply than any pod that can be judged
+            self._missed.discard(key)
+            return
+        self._waiting[key] = data
+        self._waiting_bytes += _ENTRY_BYTES + len(data)
+
+    def _take(self, key: Key) -> bytes:
+        """Return the JSON of the waiting pod `key`, or nothing if it does not wait, and drop it."""
+        data = self._waiting.pop(key, b"")
+        self._waiting_bytes -= _ENTRY_BYTES + len(data) if data else 0
+        return data
 
     def _judge(self, key: Key, pod: dict[str, Any], selection: Selection) -> None:
         if missed_pod(pod, self._judged_by, selection, self._scopes) is None:
