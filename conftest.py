@@ -128,16 +128,16 @@ def custom_kinds(control_plane: ControlPlane) -> None:
 @pytest.fixture
 def cluster(control_plane: ControlPlane) -> Iterator[Cluster]:
     """An empty cluster; all its objects are deleted after the test."""
-    made = Cluster(control_plane)
-    try:
-        yield made
-    finally:
-        made.remove_everything()
+    yield from _emptied(control_plane)
 
 
 @pytest.fixture(scope="module")
 def shared_cluster(control_plane: ControlPlane) -> Iterator[Cluster]:
     """An empty cluster for the tests of one file; all its objects are deleted after the last."""
+    yield from _emptied(control_plane)
+
+
+def _emptied(control_plane: ControlPlane) -> Iterator[Cluster]:
     made = Cluster(control_plane)
     try:
         yield made
