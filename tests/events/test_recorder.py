@@ -188,6 +188,19 @@ def test_many_pods_of_an_owner_count_on_the_owner(play: Play, pods: int) -> None
     play(scene)
 
 
+def test_pods_of_an_owner_that_come_one_by_one_count_on_the_owner_after_the_fifth(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        for number in range(8):
+            created = f"2026-01-01T00:00:{1 + 2 * number:02}Z"
+            scene.api.pods = [*scene.api.pods, stored(number, created=created)]
+            scene.report(pod_of("web"), WAITING)
+            await scene.after(2)
+        on_pods = {(f"web-{number}", "PlacementWaiting"): 1 for number in range(5)}
+        assert scene.api.counts() == {**on_pods, ("web", "PlacementWaiting"): 3}
+
+    play(scene)
+
+
 def test_missing_scheduler_is_on_the_first_pods_and_on_the_owner(play: Play) -> None:
     missing = Report("PlacementSchedulerMissing", "scheduler volcano: no sign that it runs: no Lease")
 

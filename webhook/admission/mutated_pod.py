@@ -116,8 +116,9 @@ class Mutated:
     @property
     def size_bytes(self) -> int:
         """Return the maximum memory of what is kept of the pod."""
-        # The signature, and the pod as it waits.
-        return 3 * self._signature.size_bytes if isinstance(self._signature, PodSignature) else 0
+        if not isinstance(self._signature, PodSignature):
+            return 0
+        return self._signature.size_bytes * (1 if self._waiting is None else 3)
 
     def _read(self) -> PodSignature | str:
         try:

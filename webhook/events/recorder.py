@@ -27,7 +27,11 @@ from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, Connect
 
 PODS_OF_OWNER = 5
-"""Up to so many equal reports on pods of one owner at once become Events on the pods; more become one on the owner."""
+"""Up to so many reports of one reason on pods of one owner become Events on the pods, the others on the owner.
+
+They count anew after `_ALLOWANCE_SECONDS` without such a report.
+"""
+_ALLOWANCE_SECONDS = 120.0
 
 _BURST, _REFILL_SECONDS = 25, 1.0
 # A pod is stored a moment after its admission, and its equals arrive together with it.
@@ -60,6 +64,8 @@ class EventRecorder:
         self._backlog = Backlog()
         # The pods that have an Event, with its reason.
         self._reported: ByteCache[tuple[str, str], bool] = ByteCache(_REPORTED_BYTES)
+        # By the UID of an owner and the reason: the number of Events on its pods, and the time of the last report.
+        self._on_pods: ByteCache[tuple[str, str], tuple[int, float]] = ByteCache(_REPORTED_BYTES)
         self._wake = asyncio.Event()
         self._is_writing = False
         self._resumes_at = 0.0
@@ -184,11 +190,16 @@ class EventRecorder:
         if not pending.count:
             return
         reason, subject, pods = pending.report.reason, pending.subject, None
-        if pending.report.is_on_pod and (pending.count <= PODS_OF_OWNER or not subject.uid):
+        now = self._clocks.monotonic_seconds()
+        known = self._on_pods.get((subject.uid, reason))
+        used = known[0] if known is not None and now - known[1] < _ALLOWANCE_SECONDS else 0
+        if pending.report.is_on_pod and (used + pending.count <= PODS_OF_OWNER or not subject.uid):
             pods = await pods_of(server, subject, pending.first_at)
         found = [each for each in pods or () if self._reported.get((each.uid, reason)) is None][: pending.count]
         on_owner = len(found) if pods is not None else pending.count
         is_on_owner = pods is None or pending.report.is_on_owner
+        if subject.uid:
+            self._on_pods.put((subject.uid, reason), (used + len(found), now), _ENTRY_BYTES)
         owners = await with_owner(server, subject) if subject.uid and on_owner and is_on_owner else ()
         for each in found:
             self._reported.put((each.uid, reason), True, _ENTRY_BYTES)

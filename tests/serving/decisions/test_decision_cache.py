@@ -408,7 +408,7 @@ def test_what_is_read_of_a_pod_counts_once_it_is_read() -> None:
     assert result.waiting is not None
     sizes.append(result.size_bytes)
 
-    assert sizes == [0, 3 * signature.size_bytes, 3 * signature.size_bytes]
+    assert sizes == [0, signature.size_bytes, 3 * signature.size_bytes]
 
 
 def test_a_limit_of_cards_holds_behind_a_pod_that_differs_in_amounts_alone() -> None:

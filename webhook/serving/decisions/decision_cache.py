@@ -71,8 +71,8 @@ class _Known:
     rendered: Rendered | None = None
     rendered_of: Verdict | ObjectVerdict | None = None
     shadow: str | None = None
-    counted: tuple[bool, bool] | None = None
-    """Whether the size of the entry includes a signature, and the columns of a placement."""
+    counted: tuple[int, bool] | None = None
+    """The size of the result in that of the entry, and whether the columns of a placement are in it."""
 
 
 class DecisionCache:
@@ -246,17 +246,18 @@ class _KnownSteps(Steps):
         known = self.known
         if known is None:
             return
-        like: PodSignature | None = None
+        result_bytes = 0
         if isinstance(known.result, Mutated):
             known.result.release()
-            like, of_policy = known.result.known_signature, self._of_policy
-            if self._rules_key is not None and of_policy is not None and of_policy.like is None and like is not None:
-                of_policy.like = like
+            result_bytes = known.result.size_bytes
+            of_policy = self._of_policy
+            if self._rules_key is not None and of_policy is not None and of_policy.like is None:
+                of_policy.like = known.result.known_signature
                 self._cache.keep(self._rules_key, of_policy)
         if self._key is None or known.rendered is None:
             return
         placement = known.rendered.placement
-        parts = like is not None, placement is not None and placement.best_rows is not None
+        parts = result_bytes, placement is not None and placement.best_rows is not None
         if parts != known.counted:
             known.counted = parts
             self._cache.known.put(self._key, known, _known_bytes(known))
