@@ -45,6 +45,12 @@ class Change(_Facts, Enum):
         "balance with the pod.",
         f"{_PLUGINS}/noderesources/balanced_allocation.go, balancedResourceScorer",
     )
+    PREEMPTION_NAMES_NODE = _Facts(
+        37,
+        "The message of a pod that evicts others ends with `preemption: found a potential placement for pod on node "
+        "NODE, preempting N victims`.",
+        "k8s.io/kubernetes/pkg/scheduler/framework/preemption/preemption.go, Preempt",
+    )
     IMAGE_VOLUMES_SCORE = _Facts(
         36,
         "`ImageLocality` counts the images of image volumes.",

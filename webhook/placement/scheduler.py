@@ -14,6 +14,7 @@ from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, 
 from webhook.kube.pod.taints import TEMPORARY_TAINTS
 from webhook.placement.framework.filtering import named_nodes, pre_filter_rejection, run_filters, run_pre_filters
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
+from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.framework.result import (
     GATED,
     NO_NODES,
@@ -27,6 +28,7 @@ from webhook.placement.framework.result import (
 )
 from webhook.placement.framework.scoring import run_scores
 from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.preemption.default_preemption import predict_preemption
 from webhook.placement.profiles.node_templates import TemplateNode
 from webhook.placement.profiles.profile import DEFAULT, Profile
 from webhook.placement.ranking.ranking_cache import KeptAnswer, RankingCache
@@ -106,13 +108,29 @@ class Scheduler:
             return answer
         if kept.advised is None or kept.advised[0] is not answer:
             try:
-                found = self.suggest(signature, snapshot, answer.verdict, self._suggestions, expired)
+                preemption = self.preemption(signature, snapshot, expired)
+                found = self.suggest(signature, snapshot, answer.verdict, self._suggestions, expired, preemption)
             except DeadlineNearError:
                 return replace(answer, is_final=False)
             remedies = tuple(each.remedy for each in found)
-            advised = replace(answer, suggestions=tuple(each.text for each in found), remedies=remedies)
-            kept.advised = answer, advised
+            texts = tuple(each.text for each in found)
+            kept.advised = answer, replace(answer, suggestions=texts, remedies=remedies, preemption=preemption)
         return kept.advised[1]
+
+    def preemption(
+        self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never
+    ) -> PredictedPreemption | None:
+        """Return which pods kube-scheduler evicts for a pod that no node of `snapshot` can take.
+
+        None if it does not look for any: the pod has scheduling gates, there is no node, or the profile never preempts.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        info = signature.info.normalized_for(snapshot)
+        if info.gates or not snapshot.nodes or not self.profile.preempts:
+            return None
+        return predict_preemption(self.profile, info, snapshot, expired)
 
     def answer_alone(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Placement:
         """Return the answer without suggestions, which take longer; both share what is kept of the nodes."""
@@ -186,17 +204,23 @@ class Scheduler:
         verdict: PlacementVerdict,
         most: int,
         expired: Expired = never,
+        preemption: PredictedPreemption | None = None,
     ) -> tuple[Suggestion, ...]:
         """Return at most `most` suggestions that make the pod fit, the best first.
 
-        `verdict` is that of the unchanged pod.
+        `verdict` and `preemption` are those of the unchanged pod.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
         """
 
         def feasible_nodes(scenario: Scenario) -> Mask:
             return self._filter(scenario.pod, scenario.nodes, expired).feasible
 
         scenario = Scenario(signature.info.normalized_for(snapshot), snapshot)
-        return suggest(self.profile, scenario, verdict, feasible_nodes, most, expired, self.temporary_taints)
+        return suggest(
+            self.profile, scenario, verdict, feasible_nodes, most, expired, self.temporary_taints, preemption
+        )
 
     def _answer(self, kept: KeptAnswer, snapshot: Snapshot, expired: Expired) -> Placement:
         info = kept.info

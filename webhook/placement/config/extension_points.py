@@ -17,6 +17,7 @@ _POINTS = {
     "queueSort": "queue_sort",
     "preFilter": "pre_filter",
     "filter": "filter",
+    "postFilter": "post_filter",
     "score": "score",
     "bind": "bind",
 }

@@ -13,7 +13,12 @@ from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.kube.reader import Reader
 from webhook.placement.config.extension_points import Expansion, expand, plugin_errors
-from webhook.placement.config.scheduler_configuration import KubeSchedulerConfiguration, KubeSchedulerProfile, Plugins
+from webhook.placement.config.scheduler_configuration import (
+    Extender,
+    KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
+    Plugins,
+)
 from webhook.placement.framework.scoring import UtilizationScore
 from webhook.placement.plugins.node_resources_fit import (
     ScoringStrategy,
@@ -24,6 +29,7 @@ from webhook.placement.pod.inter_pod_info import SpreadConstraint
 from webhook.placement.profiles.plugin_args import (
     Args,
     DefaultConstraint,
+    DefaultPreemptionArgs,
     InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
@@ -106,8 +112,8 @@ def _profiles(configuration: KubeSchedulerConfiguration, errors: list[FieldError
         args = _plugin_args(profile, path, errors)
         args = replace(args, ignored_resources=args.ignored_resources | ignored)
         found[name] = _profile(name, profile, args, unmodelled_steps)
-    names = frozenset(found)
-    return {name: replace(profile, scheduler_names=names) for name, profile in found.items()}
+    shared = {"scheduler_names": frozenset(found), "preempting_extenders": _preempting_extenders(configuration)}
+    return {name: replace(profile, **shared) for name, profile in found.items()}
 
 
 def _profile(
@@ -127,6 +133,7 @@ def _enabled(expansion: Expansion) -> Enabled:
         expansion.by_point["preFilter"],
         expansion.by_point["filter"],
         tuple((each, expansion.weights[each]) for each in expansion.by_point["score"]),
+        expansion.by_point["postFilter"],
     )
 
 
@@ -135,7 +142,19 @@ def _extenders(configuration: KubeSchedulerConfiguration) -> Iterator[Unmodelled
         if extender.filter_verb or extender.prioritize_verb or extender.bind_verb:
             resources = frozenset(resource.name for resource in extender.managed_resources)
             scores_only = not (extender.filter_verb or extender.bind_verb)
-            yield UnmodelledStep(f"extender {extender.url_prefix}".strip(), resources, scores_only=scores_only)
+            yield UnmodelledStep(_name(extender), resources, scores_only=scores_only)
+
+
+def _preempting_extenders(configuration: KubeSchedulerConfiguration) -> tuple[UnmodelledStep, ...]:
+    return tuple(
+        UnmodelledStep(_name(extender), frozenset(resource.name for resource in extender.managed_resources))
+        for extender in configuration.extenders
+        if extender.preempt_verb
+    )
+
+
+def _name(extender: Extender) -> str:
+    return f"extender {extender.url_prefix}".strip()
 
 
 def _plugin_args(profile: KubeSchedulerProfile, path: str, errors: list[FieldError]) -> PluginArgs:
@@ -182,6 +201,12 @@ def _with(args: PluginArgs, read: Args, raw: Mapping[str, Any], path: str, error
         return replace(args, default_constraints=constraints, system_defaulted=False) if is_list else args
     if isinstance(read, NodeAffinityArgs):
         return replace(args, added_affinity=_added_affinity(raw, path, errors))
+    if isinstance(read, DefaultPreemptionArgs):
+        return replace(
+            args,
+            min_candidate_nodes_percentage=read.min_candidate_nodes_percentage,
+            min_candidate_nodes_absolute=read.min_candidate_nodes_absolute,
+        )
     if isinstance(read, VolumeBindingArgs) and read.shape:
         return replace(args, storage_score=_utilization_score(read.shape))
     return args

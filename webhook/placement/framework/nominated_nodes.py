@@ -34,7 +34,7 @@ class NodesWithNominatedPods:
     ) -> None:
         self._pod = pod
         self._nodes = nodes
-        self._pods_by_row = pods_by_row
+        self.pods_by_row = pods_by_row
         self._expired = expired
         self._alone: dict[int, Snapshot] = {}
         self.rows: Mask = np.zeros(len(nodes.nodes), dtype=np.bool_)
@@ -43,7 +43,7 @@ class NodesWithNominatedPods:
     @cached_property
     def snapshot(self) -> Snapshot:
         """The nodes with all these pods."""
-        return _with_pods(self._nodes, self._pods_by_row)
+        return with_assumed_pods(self._nodes, self.pods_by_row)
 
     def failures(self, plugin: FilterPlugin, candidates: Mask) -> Iterable[Failure]:
         """Return which `candidates` with nominated pods `plugin` rejects.
@@ -63,7 +63,7 @@ class NodesWithNominatedPods:
         found: dict[str, Mask] = {}
         for row in in_time(np.flatnonzero(rows).tolist(), self._expired):
             if row not in self._alone:
-                self._alone[row] = _with_pods(self._nodes, {row: self._pods_by_row[row]})
+                self._alone[row] = with_assumed_pods(self._nodes, {row: self.pods_by_row[row]})
             for reason, rejected in plugin.filter(self._pod, self._alone[row], self._expired):
                 if rejected[row]:
                     found.setdefault(reason, np.zeros_like(rows))[row] = True
@@ -101,7 +101,8 @@ def _with_precedence(
     )
 
 
-def _with_pods(nodes: Snapshot, pods_by_row: Mapping[int, Sequence[RunningPod]]) -> Snapshot:
+def with_assumed_pods(nodes: Snapshot, pods_by_row: Mapping[int, Sequence[RunningPod]]) -> Snapshot:
+    """Return `nodes` with these nominated pods as if they ran."""
     infos = (nodes.nodes[row].with_pods(pods) for row, pods in pods_by_row.items())
     assumed = tuple((row, pod) for row, pods in pods_by_row.items() for pod in pods)
     return replace(updated(nodes, infos, nodes.generation), assumed=assumed)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.placement.framework.interface import ScoreColumn
+from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.pod.pod_info import PodInfo
 
 PlacementVerdict = Literal["Feasible", "Waiting", "Infeasible", "Unknown"]
@@ -181,6 +182,8 @@ class Placement:
     """The nodes that pass every filter, if the verdict is Feasible."""
     possible_nodes: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     """More nodes that can have the best score: kube-scheduler picks one of equal score for the pods before it."""
+    preemption: PredictedPreemption | None = None
+    """What kube-scheduler's preemption does for the pod, if no node can take it and that was evaluated."""
     is_final: bool = field(default=True, compare=False)
     """False if the deadline ended the evaluation, so that another one on the same snapshot may differ."""
 
@@ -208,8 +211,19 @@ class Placement:
             self.best_rows,
             self.feasible_mask,
             self.possible_nodes,
+            self.preemption,
             self.is_final,
         )
+
+    @property
+    def full_message(self) -> str:
+        """Return the message with what kube-scheduler's preemption adds to it, after its first sentence."""
+        if self.preemption is None or not self.preemption.message:
+            return self.message
+        first, _, rest = self.message.partition(". ")
+        if not rest:
+            return f"{self.message} {self.preemption.message}"
+        return f"{first}. {self.preemption.message.removesuffix('.')}. {rest}"
 
     @property
     def binding(self) -> "Placement":
@@ -262,10 +276,12 @@ def to_check_json(pod_name: str, placement: Placement) -> dict[str, Any]:
         "verdict": placement.verdict,
         "node": placement.node,
         "nodes": {"total": placement.total, "feasible": placement.feasible},
-        "message": placement.message,
+        "message": placement.full_message,
         "scores": {node: dict(scores) for node, scores in placement.scores.items()},
         "suggestions": list(placement.suggestions),
         "unmodelled": list(placement.unmodelled),
         **({"notSure": placement.deny_exemption} if placement.deny_exemption else {}),
     }
+    if placement.preemption is not None and placement.preemption.evicts:
+        line["preemption"] = placement.preemption.to_json()
     return line | ({"gang": placement.gang.to_json()} if placement.gang else {})

@@ -93,6 +93,10 @@ class NodeResourcesFit:
                 # Yielded one by one: a pod can name ten thousand resources, and a mask has an entry for each node.
                 yield Failure(insufficient(resource), short)
 
+    def counted(self, pod: PodInfo) -> Iterator[tuple[str, int]]:
+        """Yield the resources that `pod` requests and the filter does not ignore, with their amounts."""
+        return ((resource, amount) for resource, amount in pod.requests if not self._is_ignored(resource))
+
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended_resource(resource):
             return False

@@ -20,6 +20,7 @@ from webhook.placement.framework.volume_claims import (
 )
 from webhook.placement.pod.pod_info import PodInfo
 
+NOT_INSTALLED = " CSI driver is not installed on the node"
 ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"
 
 
@@ -67,7 +68,7 @@ class NodeVolumeLimits(VolumePlugin):
             missing = np.ones(len(nodes.nodes), dtype=np.bool_)
             installed = [name for name, each in limits.items() if driver in each.drivers]
             missing[[nodes.rows[name] for name in installed if name in nodes.rows]] = False
-            yield Failure(f"{driver} CSI driver is not installed on the node", missing)
+            yield Failure(driver + NOT_INSTALLED, missing)
 
 
 def needed_drivers(volumes: PodVolumes, nodes: Snapshot) -> Sequence[str]:

@@ -64,6 +64,8 @@ class PluginArgs:
     ignore_preferred_terms_of_existing_pods: bool = False
     default_constraints: tuple[SpreadConstraint, ...] = SYSTEM_DEFAULT_CONSTRAINTS
     system_defaulted: bool = True
+    min_candidate_nodes_percentage: int = 10
+    min_candidate_nodes_absolute: int = 100
     cards: CardMixes = field(default_factory=CardMixes)
 
 
@@ -161,8 +163,8 @@ PLUGINS = (
             ignore_preferred_terms_of_existing_pods=args.ignore_preferred_terms_of_existing_pods,
         ),
     ),
-    _row(DynamicResources, "preFilter filter score", weight=2, args=DynamicResourcesArgs),
-    _without_plugin(DEFAULT_PREEMPTION, args=DefaultPreemptionArgs),
+    _row(DynamicResources, "preFilter filter postFilter score", weight=2, args=DynamicResourcesArgs),
+    _without_plugin(DEFAULT_PREEMPTION, "postFilter", args=DefaultPreemptionArgs),
     _row(
         NodeResourcesBalancedAllocation,
         "score",

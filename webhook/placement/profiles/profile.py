@@ -16,6 +16,7 @@ from webhook.placement.framework.interface import (
 )
 from webhook.placement.framework.result import KUBE_SCHEDULER, Wording
 from webhook.placement.packing.typical_pods import CardMixes
+from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.node_affinity import NodeAffinity
 from webhook.placement.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from webhook.placement.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy, most_requested_score
@@ -47,6 +48,7 @@ class Enabled:
     pre_filter: tuple[str, ...]
     filter: tuple[str, ...]
     score: tuple[tuple[str, int], ...]
+    post_filter: tuple[str, ...] = (DynamicResources.name, DEFAULT_PREEMPTION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,9 @@ class Profile:
     """The plugins of one KubeSchedulerProfile, in order; `scores` with their weights.
 
     `enabled` is None if every plugin runs in the default order. `unmodelled_steps` are the steps that are not modelled,
-    such as extenders. `scheduler_names` are those of all profiles of the same kube-scheduler. `carry_on` are the
-    reasons after which another scheduler runs the next filters all the same. None means that it is kube-scheduler.
+    such as extenders. `preempting_extenders` are the extenders that can choose among victims. `scheduler_names` are
+    those of all profiles of the same kube-scheduler. `carry_on` are the reasons after which another scheduler runs the
+    next filters all the same. None means that it is kube-scheduler.
     `cross_node_filters` and `uncertain_scores` are those of `filters` and `scores` with these protocols.
     """
 
@@ -90,6 +93,7 @@ class Profile:
     scores: tuple[tuple[ScorePlugin, int], ...] = field(compare=False)
     carry_on: frozenset[str] | None = field(default=None, compare=False)
     wording: Wording = field(default=KUBE_SCHEDULER, compare=False)
+    preempting_extenders: tuple["UnmodelledStep", ...] = ()
     cross_node_filters: tuple[CrossNodeFilterPlugin, ...] = field(init=False, compare=False, repr=False)
     uncertain_scores: tuple[UncertainScorePlugin, ...] = field(init=False, compare=False, repr=False)
 
@@ -126,6 +130,11 @@ class Profile:
             _in_order(enabled.filter if enabled else every, filters),
             tuple((plugin, weights[plugin.name]) for plugin in _in_order(weights, scores)),
         )
+
+    @property
+    def preempts(self) -> bool:
+        """Return whether it is a profile of kube-scheduler that evicts pods for others."""
+        return self.carry_on is None and (self.enabled is None or DEFAULT_PREEMPTION in self.enabled.post_filter)
 
     def unmodelled(
         self, info: PodInfo, required: frozenset[str], preferred: frozenset[str]

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.deadline import Expired, in_time
+from webhook.kube.deadline import Expired
 from webhook.kube.pod.ports import HostPort
 from webhook.placement.framework.node_states import healthy_amounts
+from webhook.placement.preemption.default_preemption import best_on
+from webhook.placement.preemption.victims import key_of
+from webhook.placement.profiles.profile import Profile
 from webhook.placement.suggest.changes import Change, Evict, Free, Scenario, Uncordon
 from webhook.placement.suggest.node_groups import NodeGroup
 from webhook.placement.suggest.pod_changes import ReduceRequest, ReplaceRequest, WithoutHostPort
@@ -40,7 +42,7 @@ class CapacityChange:
 
 
 def capacity_changes(
-    group: NodeGroup, scenario: Scenario, running: Snapshot, expired: Expired
+    profile: Profile, group: NodeGroup, scenario: Scenario, running: Snapshot, expired: Expired
 ) -> Iterator[CapacityChange]:
     """Yield changes that give the pod enough capacity on the best node of `group` for each.
 
@@ -56,7 +58,7 @@ def capacity_changes(
     if not group.has_too_many_pods:
         yield from _reduce_requests(group, scenario)
         yield from _replace_requests(group, scenario)
-    change = _evict(group, scenario, expired) or _free_on_best_node(group, scenario, running)
+    change = _evict(profile, group, scenario, expired) or _free_on_best_node(group, scenario, running)
     if change is not None:
         yield change
 
@@ -154,45 +156,22 @@ def _can_be_freed(group: NodeGroup, scenario: Scenario, row: int) -> bool:
     )
 
 
-def _evict(group: NodeGroup, scenario: Scenario, expired: Expired) -> CapacityChange | None:
-    """Evict pods of lower priority, if the pod can preempt, on the node that needs the fewest victims."""
-    best: tuple[int, int, tuple[RunningPod, ...]] | None = None
-    for row in in_time(group.rows[:_MOST_SEARCHED].tolist(), expired):
-        victims = _victims(scenario, row)
-        if victims and (best is None or len(victims) < best[0]):
-            best = (len(victims), row, victims)
+def _evict(profile: Profile, group: NodeGroup, scenario: Scenario, expired: Expired) -> CapacityChange | None:
+    """Evict what kube-scheduler would on the nodes of the group, once the other changes are made."""
+    if not (group.changes or group.is_cordoned):
+        # That kube-scheduler does so by itself is known already.
+        return None
+    rows = group.rows[:_MOST_SEARCHED].tolist()
+    nodes = scenario.nodes
+    uncordoned = [change for row in rows for change in _uncordon(group, nodes, row)]
+    changed = scenario
+    for change in (*group.changes, *uncordoned):
+        changed = change.apply(changed)
+    best = best_on(profile, changed.pod, changed.nodes, rows, expired)
     if best is None:
         return None
-    _, row, victims = best
-    name = scenario.nodes.nodes[row].node.name
-    evict = Evict(name, tuple((each.namespace, each.name) for each in victims))
-    return CapacityChange(row, (*_uncordon(group, scenario.nodes, row), evict))
-
-
-def _victims(scenario: Scenario, row: int) -> tuple[RunningPod, ...]:
-    """Return the pods of the node to evict, those of the lowest priority first, or none if none are enough."""
-    pod, nodes = scenario
-    info = nodes.nodes[row]
-    missing = {
-        resource: lack for resource, amount in pod.requests if (lack := amount - _free_at(nodes, resource, row)) > 0
-    }
-    ports = set(_taken_ports(scenario, row))
-    places = len(info.pods) + 1 - info.node.allowed_pods
-    victims: list[RunningPod] = []
-    running_pods = [running for running in info.pods if not running.is_reserved]
-    lower = [running for running in running_pods if pod.preemption.can_preempt(running.priority)]
-    for running in sorted(lower, key=lambda each: (each.priority, each.namespace, each.name)):
-        if places <= 0 and not ports and all(amount <= 0 for amount in missing.values()):
-            break
-        gives = {resource for resource, amount in running.requests.items() if amount and missing.get(resource, 0) > 0}
-        frees = {port for port in ports if any(port.conflicts(taken) for taken in running.host_ports)}
-        if places > 0 or gives or frees:
-            victims.append(running)
-            places -= 1
-            ports -= frees
-            missing = {resource: amount - running.requests.get(resource, 0) for resource, amount in missing.items()}
-    done = places <= 0 and not ports and all(amount <= 0 for amount in missing.values())
-    return tuple(victims) if done else ()
+    row = nodes.rows[best.node]
+    return CapacityChange(row, (*_uncordon(group, nodes, row), Evict(best.node, tuple(map(key_of, best.victims)))))
 
 
 def _uncordon(group: NodeGroup, nodes: Snapshot, row: int) -> tuple[Change, ...]:

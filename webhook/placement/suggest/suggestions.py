@@ -16,6 +16,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.pod.taints import TEMPORARY_TAINTS
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
+from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.framework.result import PlacementVerdict, Remedy
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.profile import Profile
@@ -73,11 +74,12 @@ def suggest(
     most: int,
     expired: Expired,
     temporary_taints: Collection[str] = TEMPORARY_TAINTS,
+    preemption: PredictedPreemption | None = None,
 ) -> tuple[Suggestion, ...]:
     """Return at most `most` suggestions for a pod that no node can take, the best first.
 
-    `feasible_nodes` runs all filters. The resources of nominated pods cannot be freed. No pod is to tolerate
-    `temporary_taints`.
+    `feasible_nodes` runs all filters. `preemption` is what kube-scheduler does for the pod. The resources of nominated
+    pods cannot be freed. No pod is to tolerate `temporary_taints`.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -97,12 +99,12 @@ def suggest(
         _Candidate((*group.changes, *change.changes), change.row, group)
         for group in in_time(node_groups(profile, scenario, _MOST_GROUPS, expired, temporary_taints), expired)
         if group.obstacles <= _MOST_CHANGES
-        for change in capacity_changes(group, all_nominated, nodes, expired)
+        for change in capacity_changes(profile, group, all_nominated, nodes, expired)
         # Obstacles that no change removes are in no group.
         if group.changes or change.changes
     ]
     candidates.sort(key=lambda each: (len(each.changes), *_rank(each, order), -len(each.group.rows)))
-    found: list[Suggestion] = []
+    found: list[Suggestion] = [*_evicted(preemption, scenario, feasible_nodes)]
     for candidate in candidates[:_MOST_TRIED]:
         if len(found) == most or (found and len(candidate.changes) > len(found[0].changes) + 1):
             break
@@ -121,6 +123,19 @@ def _once_victims_are_gone(scenario: Scenario, feasible_nodes: FeasibleNodes) ->
     changes = (Evict(node, tuple((each.namespace, each.name) for each in ending)),)
     if ending and feasible_nodes(_changed(changes, *scenario))[nodes.rows[node]]:
         yield Suggestion(nominated_text(node, ending), changes, 1, node)
+
+
+def _evicted(
+    preemption: PredictedPreemption | None, scenario: Scenario, feasible_nodes: FeasibleNodes
+) -> Iterator[Suggestion]:
+    """Yield the eviction by which kube-scheduler makes room, on the first of the nodes that it may choose."""
+    if preemption is None or not preemption.nodes:
+        return
+    node, row = preemption.nodes[0], scenario.nodes.rows[preemption.nodes[0]]
+    victims = [each for each in preemption.victims if each.node_name == node][: preemption.most]
+    changes = (Evict(node, tuple((each.namespace, each.name) for each in victims)),)
+    if feasible_nodes(_changed(changes, *scenario))[row]:
+        yield Suggestion(suggestion_text(changes, row, 1, np.array([row]), scenario), changes, 1, node)
 
 
 def _fewer_devices(scenario: Scenario, feasible_nodes: FeasibleNodes, expired: Expired) -> Iterator[Suggestion]:

@@ -1,0 +1,49 @@
+"""The pods that kube-scheduler would evict for a pod."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.cluster.node_info import RunningPod
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedPreemption:
+    """What kube-scheduler's preemption does for a pod that no node can take.
+
+    `nodes` are the nodes of which it chooses one, none if it evicts no pod. It evicts `least` to `most` of `victims`
+    there, the most important first, and violates the PodDisruptionBudgets `violates` (`namespace/name`). `is_exact`:
+    node and victims are certain. `why` states what is not certain or not known. `message` is what the FailedScheduling
+    event has after its first full stop, or empty if that is not certain. `candidates` is the number of nodes on which
+    an eviction makes room; names are not given if kube-scheduler looks at a random part of them.
+    """
+
+    nodes: tuple[str, ...] = ()
+    victims: tuple[RunningPod, ...] = ()
+    least: int = 0
+    most: int = 0
+    violates: tuple[str, ...] = ()
+    is_exact: bool = True
+    why: str = ""
+    message: str = ""
+    candidates: int = 0
+
+    @property
+    def evicts(self) -> bool:
+        """Return whether pods are evicted."""
+        return self.candidates > 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value of `preemption` in `check -o json`."""
+        where = {"node": self.nodes[0]} if len(self.nodes) == 1 else {"oneOf": list(self.nodes)} if self.nodes else {}
+        return {
+            **where,
+            "victims": list(self.names()),
+            "violates": list(self.violates),
+            "isExact": self.is_exact,
+            **({"why": self.why} if self.why else {}),
+        }
+
+    def names(self) -> Iterator[str]:
+        """Yield the namespaces and names of the victims."""
+        return (f"{each.namespace}/{each.name}" for each in self.victims)

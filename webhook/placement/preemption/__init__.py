@@ -1,0 +1,1 @@
+"""Which pods kube-scheduler evicts for a pod that no node can take: its plugin DefaultPreemption."""

@@ -1,0 +1,152 @@
+"""The pods of one node that kube-scheduler evicts for a pod, and how it compares nodes.
+
+Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go, SelectVictimsOnNode;
+framework/preemption/preemption.go, pickOneNodeForPreemption; framework/preemption/util.go
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice, permutations, product
+from operator import attrgetter
+
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.objects.disruption_budget import DisruptionBudget
+from webhook.kube.deadline import Expired, in_time
+from webhook.kube.selectors import selector_matches
+from webhook.placement.preemption.room import NodeRoom
+
+# kube-scheduler adds it to each priority, so that the sum grows with every victim.
+_ABOVE_ALL_PRIORITIES = 2**31
+# The most orders of equally important pods that are tried on a node.
+_MOST_ORDERS = 24
+
+Cost = tuple[int, int, int, int, float]
+
+_priority = attrgetter("priority")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node, the pods to evict there, the most important first, and the PodDisruptionBudgets that this violates.
+
+    `cost` is what kube-scheduler minimizes. `tied` are the pods that are equal to kube-scheduler, of which it evicts as
+    many as are among `victims`.
+    """
+
+    node: str
+    victims: tuple[RunningPod, ...]
+    violates: tuple[str, ...]
+    cost: Cost
+    tied: frozenset[tuple[str, str]] = frozenset()
+
+
+def key_of(pod: RunningPod) -> tuple[str, str]:
+    """Return the namespace and the name of `pod`."""
+    return pod.namespace, pod.name
+
+
+def start_of(pod: RunningPod) -> float:
+    """Return when `pod` started; a pod that has not started counts as one that starts now."""
+    return pod.started_seconds or math.inf
+
+
+def candidates_on(
+    node: str, room: NodeRoom, lower: Sequence[RunningPod], budgets: Sequence[DisruptionBudget], expired: Expired
+) -> list[Candidate]:
+    """Return what kube-scheduler may evict on `node`, whose pods of lower priority are `lower` and not in `room`.
+
+    There is one outcome, unless equally important pods of different requests decide, whose order is not known.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    ordered = sorted(lower, key=start_of)
+    ordered.sort(key=_priority, reverse=True)
+    first, mixed = _select(node, room, ordered, budgets)
+    if not mixed:
+        return [first]
+    found = {(first.cost, frozenset(map(key_of, first.victims))): first}
+    for order in in_time(islice(_orders(ordered, mixed), _MOST_ORDERS), expired):
+        other, _ = _select(node, room, order, budgets)
+        found.setdefault((other.cost, frozenset(map(key_of, other.victims))), other)
+    return [*found.values()]
+
+
+def _select(
+    node: str, room: NodeRoom, ordered: Sequence[RunningPod], budgets: Sequence[DisruptionBudget]
+) -> tuple[Candidate, list[list[RunningPod]]]:
+    """Return the victims among `ordered`, and the groups of equally important, different pods that decide on them."""
+    violating = _violating(ordered, budgets)
+    victims: list[RunningPod] = []
+    staying: list[RunningPod] = []
+    for each in sorted(ordered, key=lambda pod: key_of(pod) not in violating) if violating else ordered:
+        (staying if room.take_back(each) else victims).append(each)
+    for each in staying:
+        room.take_out(each)
+    if violating:
+        victims.sort(key=start_of)
+        victims.sort(key=_priority, reverse=True)
+    stays = set(map(key_of, staying))
+    tied: set[tuple[str, str]] = set()
+    mixed = []
+    for _, pods in groupby(ordered, key=lambda pod: (pod.priority, start_of(pod))):
+        group = [*pods]
+        if 0 < sum(key_of(each) in stays for each in group) < len(group):
+            if all(each.is_same_load(group[0]) for each in group):
+                tied.update(map(key_of, group))
+            else:
+                mixed.append(group)
+    broken = {name for each in victims for name in violating.get(key_of(each), ())}
+    violations = sum(key_of(each) in violating for each in victims)
+    return Candidate(node, tuple(victims), tuple(sorted(broken)), _cost(victims, violations), frozenset(tied)), mixed
+
+
+def _cost(victims: Sequence[RunningPod], violations: int) -> Cost:
+    highest = victims[0].priority
+    earliest = min(start_of(each) for each in victims if each.priority == highest)
+    return (
+        violations,
+        highest,
+        sum(each.priority + _ABOVE_ALL_PRIORITIES for each in victims),
+        len(victims),
+        -earliest,
+    )
+
+
+def _violating(
+    ordered: Iterable[RunningPod], budgets: Sequence[DisruptionBudget]
+) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return the pods whose eviction violates a budget, the pods before them counted, with the budget.
+
+    A pod without labels, and a budget with an empty selector, match nothing here.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/util.go, FilterVictimsWithPDBViolation
+    """
+    if not budgets:
+        return {}
+    left = [each.disruptions_allowed for each in budgets]
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for pod in ordered:
+        for number, budget in enumerate(budgets):
+            if not _protects(budget, pod):
+                continue
+            left[number] -= 1
+            if left[number] < 0:
+                found[key_of(pod)] = (f"{budget.namespace}/{budget.name}",)
+                break
+    return found
+
+
+def _protects(budget: DisruptionBudget, pod: RunningPod) -> bool:
+    if budget.namespace != pod.namespace or pod.name in budget.disrupted_pods or not pod.labels:
+        return False
+    return bool(budget.selector) and selector_matches(budget.selector, pod.labels)
+
+
+def _orders(ordered: Sequence[RunningPod], mixed: Sequence[Sequence[RunningPod]]) -> Iterator[list[RunningPod]]:
+    """Yield `ordered` with the pods of each group of `mixed` in every order."""
+    group_of = {key_of(each): number for number, group in enumerate(mixed) for each in group}
+    for orders in product(*(permutations(group) for group in mixed)):
+        left = [iter(order) for order in orders]
+        yield [next(left[group_of[key]]) if (key := key_of(each)) in group_of else each for each in ordered]
