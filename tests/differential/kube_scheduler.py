@@ -43,6 +43,8 @@ _KINDS = (
     ("resource.k8s.io/v1", "ResourceClaim"),
     ("node.k8s.io/v1", "RuntimeClass"),
     ("v1", "LimitRange"),
+    ("policy/v1", "PodDisruptionBudget"),
+    ("scheduling.k8s.io/v1", "PriorityClass"),
 )
 # Of resizes, which count as in 1.37 in every release.
 _FIELDS_OF_RESIZES = frozenset(
@@ -116,6 +118,12 @@ class KubeScheduler:
             if _key(pod) not in self._made:
                 self._nominate(pod)
                 self._made[_key(pod)] = pod
+
+    def forget_gone(self) -> None:
+        """Note which pods exist no longer, because kube-scheduler has evicted them."""
+        pods = {(each["metadata"]["namespace"], each["metadata"]["name"]) for each in self._client.list("Pod")}
+        self._made = {key: obj for key, obj in self._made.items() if key[0] != "Pod" or key[1:] in pods}
+        self._snapshot = None
 
     def snapshot(self) -> Snapshot:
         """Return the cluster as a cluster file has it: read back from the API server."""

@@ -85,8 +85,12 @@ class NodeRoom:
                 self._free[resource] = free + sum(each.requests.get(resource, 0) for each in lower)
                 self._wanted.append((resource, amount))
         self._places = info.node.allowed_pods - (len(info.pods) - len(lower)) - len(self._nominated)
-        taken = (port for each in (*info.pods, *self._nominated) for port in each.host_ports)
-        self._checks_ports = bool(room.host_ports) and any(map(self._conflicts, taken))
+        # As in kube-scheduler, a port is free once one of the pods that use it is gone.
+        self._taken: set[HostPort] = set()
+        if room.host_ports:
+            self._taken.update(port for each in info.pods for port in each.host_ports)
+            self._taken.difference_update(port for each in lower for port in each.host_ports)
+            self._taken.update(port for each in self._nominated for port in each.host_ports)
 
     def rejections(self) -> list[str]:
         """Return the reasons of the first filter that rejects the node, or none if the pod fits.
@@ -100,7 +104,7 @@ class NodeRoom:
                 reasons = [insufficient(resource) for resource, amount in self._wanted if self._free[resource] < amount]
                 reasons += [ERR_REASON_TOO_MANY_PODS] if self._places < 1 else []
             elif isinstance(plugin, NodePorts):
-                reasons = [node_ports.ERR_REASON] if self._has_conflict() else []
+                reasons = [node_ports.ERR_REASON] if any(map(self._conflicts, self._taken)) else []
             elif plugin in room.reading_pods:
                 reasons = self._of_pods((plugin,), self._nominated)
             else:
@@ -121,7 +125,7 @@ class NodeRoom:
                 return False
         if self._room.counts_places and self._places < 2:
             return False
-        if self._checks_ports and any(map(self._conflicts, pod.host_ports)):
+        if any(map(self._conflicts, pod.host_ports)):
             return False
         self._move(pod, -1)
         if self._room.reading_pods and self._is_rejected():
@@ -139,8 +143,10 @@ class NodeRoom:
         self._places += sign
         if sign > 0:
             self._gone.add((pod.namespace, pod.name))
+            self._taken.difference_update(pod.host_ports)
         else:
             self._gone.discard((pod.namespace, pod.name))
+            self._taken.update(pod.host_ports)
 
     def _is_rejected(self) -> bool:
         plugins = self._room.reading_pods
@@ -151,10 +157,6 @@ class NodeRoom:
 
     def _conflicts(self, taken: HostPort) -> bool:
         return any(port.conflicts(taken) for port in self._room.host_ports)
-
-    def _has_conflict(self) -> bool:
-        pods = (*self._staying(), *self._nominated) if self._checks_ports else ()
-        return any(self._conflicts(port) for each in pods for port in each.host_ports)
 
     def _of_pods(self, plugins: Iterable[FilterPlugin], nominated: Sequence[RunningPod]) -> list[str]:
         """Return the reasons of the first of `plugins` that rejects the node, with the `nominated` pods on it."""
