@@ -23,15 +23,19 @@ _PREEMPTORS = ("preempt-high",) * 6 + ("preempt-50", "preempt-10")
 _NEVER = "preempt-never"
 _STARTS = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:07Z", "2026-03-01T00:00:00Z", "2026-06-01T00:00:00Z", None)
 _ALREADY_THERE = 409
+_EVICTED = re.compile(rf'"Preemptor Pod preempted victim Pod".* victim="{NAMESPACE}/(?P<victim>[^"]+)"')
 _EVICTS = re.compile(r"for pod on node (?P<node>\S+), preempting (?P<number>\d+) victims")
 
 
 @dataclass(frozen=True, slots=True)
 class Preempted:
-    """What kube-scheduler did: the nominated node, the pods that it evicted, and the text of the first refusal."""
+    """What kube-scheduler did: the nominated node, the pods that it evicted, and the text of the first refusal.
+
+    `victims` is None if pods of the node end already: kube-scheduler does not evict these again.
+    """
 
     node: str
-    victims: frozenset[str]
+    victims: frozenset[str] | None
     message: str
 
 
@@ -112,7 +116,8 @@ class Preempting:
 
     def ask(self, pod: Object) -> Preempted | None:
         """Return what kube-scheduler does for `pod`, or None if a node takes it at once; then delete it."""
-        before = {each["metadata"]["name"]: each for each in self._client.list("Pod", NAMESPACE)}
+        log = self._cluster.control_plane.scheduler_log
+        since, before = log.end(), self._client.list("Pod", NAMESPACE)
         stored = self._cluster.create(pod).object
         key = stored["metadata"]["name"], stored["metadata"]["namespace"]
 
@@ -122,26 +127,19 @@ class Preempting:
             return ("",) if self._client.get("Pod", *key)["spec"].get("nodeName") else None
 
         (message,) = wait_for(refused, f"an answer for {key[0]}")
-        found = None
-        if message:
-            node, victims = "", frozenset[str]()
-            if match := _EVICTS.search(message):
-                node, number = match["node"], int(match["number"])
-                victims = wait_for(lambda: self._evicted(node, number, before), f"{number} victims of {key[0]}")
-            found = Preempted(node, victims, message)
-        self._cluster.delete_pod(stored)
-        return found
+        node, victims = "", None
+        if match := _EVICTS.search(message):
+            node, number = match["node"], int(match["number"])
 
-    def _evicted(self, node: str, number: int, before: Mapping[str, Object]) -> frozenset[str] | None:
-        """Return the pods that kube-scheduler has evicted once they are as many, those that ended before counted."""
-        pods = {each["metadata"]["name"]: each for each in self._client.list("Pod", NAMESPACE)}
-        evicted = {name for name in before if name not in pods or _is_preempted(pods[name])}
-        ended = {
-            name
-            for name, each in before.items()
-            if each["spec"].get("nodeName") == node and each["metadata"].get("deletionTimestamp")
-        }
-        return frozenset(evicted) if len(evicted | ended) >= number else None
+            def evicted() -> frozenset[str] | None:
+                found = frozenset(each["victim"] for line in log.lines(since) if (each := _EVICTED.search(line)))
+                return found if len(found) == number else None
+
+            ended = [each for each in before if each["metadata"].get("deletionTimestamp")]
+            if node not in [each["spec"].get("nodeName") for each in ended]:
+                victims = wait_for(evicted, f"{number} victims of {key[0]}")
+        self._cluster.delete_pod(stored)
+        return Preempted(node, victims, message) if message else None
 
 
 def predicted(scheduler: KubeScheduler, pod: Object) -> tuple[str, PredictedPreemption | None]:
@@ -157,16 +155,16 @@ def disagreements(real: Preempted | None, message: str, found: PredictedPreempti
     if real is None or found is None:
         return [] if (real is None) == (found is None) else [f"a node can take it: {real is None}"]
     wrong = []
-    names = frozenset(each.name for each in found.victims if not each.is_terminating)
+    names = frozenset(each.name for each in found.victims)
     if bool(real.node) != found.evicts:
         wrong.append(f"evicts: {real.node!r}, predicted {found.evicts}")
     elif real.node and found.nodes and real.node not in found.nodes:
         wrong.append(f"node {real.node}, predicted {found.nodes}")
-    elif real.node and found.is_exact and names != real.victims:
-        wrong.append(f"victims {sorted(real.victims)}, predicted {sorted(names)}")
-    elif real.node and found.nodes and not real.victims <= names:
-        wrong.append(f"victims {sorted(real.victims)}, predicted among {sorted(names)}")
-    elif real.node and found.nodes and not any(each.is_terminating for each in found.victims):
+    elif real.victims is not None:
+        if found.is_exact and names != real.victims:
+            wrong.append(f"victims {sorted(real.victims)}, predicted {sorted(names)}")
+        if found.nodes and not real.victims <= names:
+            wrong.append(f"victims {sorted(real.victims)}, predicted among {sorted(names)}")
         if not found.least <= len(real.victims) <= found.most:
             wrong.append(f"{len(real.victims)} victims, predicted {found.least} to {found.most}")
     if found.message and message != real.message:
@@ -263,9 +261,3 @@ def _budget(dice: Dice, number: int) -> Object:
         "spec": {"minAvailable": 1, "selector": selector},
         "status": {**status, "observedGeneration": 1},
     }
-
-
-def _is_preempted(pod: Object) -> bool:
-    conditions = pod.get("status", {}).get("conditions", [])
-    return any(each.get("reason") == "PreemptionByScheduler" for each in conditions)
-
