@@ -15,7 +15,7 @@ from tests.support.programs.cluster_files import as_list, lines
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
 from webhook.cli.commands import snapshot
-from webhook.cluster.cache.resources import DISRUPTION_BUDGETS, RESOURCES
+from webhook.cluster.cache.resources import RESOURCES
 
 WORKLOADS = ("deployments", "statefulsets")
 REQUIRED = {"Namespace": "/api/v1/namespaces", "Node": "/api/v1/nodes", "Pod": "/api/v1/pods"}
@@ -249,8 +249,8 @@ def test_mutate_reads_a_cluster_only_if_a_flag_names_one(
     ("served", "known"),
     [
         pytest.param({}, False, id="not served or forbidden"),
-        pytest.param({DISRUPTION_BUDGETS.path: listing()}, True, id="none"),
-        pytest.param({DISRUPTION_BUDGETS.path: listing(budget("web", 0))}, True, id="one"),
+        pytest.param({_BUDGETS: listing()}, True, id="none"),
+        pytest.param({_BUDGETS: listing(budget("web", 0))}, True, id="one"),
     ],
 )
 def test_a_drain_reads_the_pods_and_their_budgets(
@@ -263,14 +263,14 @@ def test_a_drain_reads_the_pods_and_their_budgets(
 
     (found,) = lines(outcome.output)
     assert (outcome.code, found["fits"], found["of"], found["budgetsKnown"]) == (0, 1, 1, known)
-    has_budget = bool(served) and bool(served[DISRUPTION_BUDGETS.path]["items"])
+    has_budget = bool(served) and bool(served[_BUDGETS]["items"])
     assert (found["pods"][0]["evictionRefused"] is not None) is has_budget
     is_reported = any("not known: poddisruptionbudgets: " in line for line in outcome.errors.splitlines())
     assert is_reported is not known
 
 
 def test_a_snapshot_of_all_kinds_has_the_budgets(run: Run, api: FakeConfigurationApi, kubeconfig: Path) -> None:
-    api.objects[DISRUPTION_BUDGETS.path] = listing(budget("web", 1))
+    api.objects[_BUDGETS] = listing(budget("web", 1))
 
     outcome = run("snapshot", "--kubeconfig", kubeconfig, "--all-kinds")
 

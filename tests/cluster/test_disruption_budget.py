@@ -6,7 +6,8 @@ import pytest
 
 from tests.support.objects.builders import PodBuilder
 from tests.support.objects.moves import budget, running
-from webhook.cluster.disruption_budget import DisruptionBudget, eviction_refusal
+from webhook.cluster.disruption_budget import budgets_by_namespace, eviction_refusal
+from webhook.cluster.objects.disruption_budget import DisruptionBudget
 from webhook.cluster.pods.bound_pods import BoundPod
 from webhook.documents.field import InvalidInput
 
@@ -15,9 +16,8 @@ UNREADY = POD.status(conditions=[{"type": "Ready", "status": "False"}])
 
 
 def refusal(budgets: list[dict[str, Any]], *pods: PodBuilder) -> str:
-    read: dict[str, list[DisruptionBudget]] = {}
-    for each in map(DisruptionBudget.of, budgets):
-        read.setdefault(each.namespace, []).append(each)
+    read = budgets_by_namespace(map(DisruptionBudget.of, budgets))
+    assert read is not None
     return eviction_refusal([BoundPod.of(pod.obj()) for pod in pods], read)
 
 
