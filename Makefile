@@ -70,7 +70,7 @@ differential-refusals: $(STAMP) ## ask the real kube-scheduler about refusals in
 	DIFFERENTIAL_REFUSALS=100 $(BIN)/python -m pytest tests/admission/test_refusals_against_kube_scheduler.py $(PYTEST_ARGS)
 
 differential-moves: $(STAMP) ## make the moves of 100 random clusters on the real kube-scheduler (make test: 4)
-	DIFFERENTIAL_MOVES=100 $(BIN)/python -m pytest tests/placement/capacity/test_moves_against_kube_scheduler.py
+	DIFFERENTIAL_MOVES=100 $(BIN)/python -m pytest tests/planner/capacity/test_moves_against_kube_scheduler.py
 
 test-schedulers: $(STAMP) ## run the real Volcano, KAI, Kueue and Coscheduling, built if need be
 	TEST_SCHEDULERS=1 REQUIRE_CONTROL_PLANE=1 $(BIN)/python -m pytest tests/schedulers $(PYTEST_ARGS)
@@ -99,7 +99,7 @@ release-changes: $(STAMP) ## list what differs between two Kubernetes releases, 
 
 MODULE  ?= webhook/kube/quantity.py
 # The test file that mirrors the module.
-TESTS   ?= tests/$(patsubst webhook/%,%,$(dir $(MODULE)))test_$(notdir $(MODULE))
+TESTS   ?= tests/$(patsubst packages/placement_%,%,$(patsubst webhook/%,%,$(dir $(MODULE))))test_$(notdir $(MODULE))
 MUTANTS := build/mutants
 
 # cosmic-ray writes the faults into the files, so it runs in a copy.

@@ -71,8 +71,8 @@ def test_every_command_runs(image: tuple[Engine, BuiltImage]) -> None:
 def test_nothing_that_the_packages_import_is_missing(image: tuple[Engine, BuiltImage]) -> None:
     """Except for the extras that the image does not have."""
     walk = """
-import certs, pkgutil, webhook
-found = [each.name for package in (webhook, certs)
+import certs, pkgutil, placement_console, placement_doctor, placement_planner, webhook
+found = [each.name for package in (webhook, certs, placement_console, placement_doctor, placement_planner)
          for each in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
 for name in found:
     try:
