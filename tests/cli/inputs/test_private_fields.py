@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from tests.support.objects.builders import make_pod
-from webhook.cli.inputs.anonymize import without_secrets
+from webhook.cli.inputs.private_fields import without_secrets
 
 
 def test_messages_and_private_names_are_left_out() -> None:
