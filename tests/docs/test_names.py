@@ -118,7 +118,9 @@ def test_fields_of_the_record_are_documented() -> None:
 
 def logged() -> set[str]:
     """Return the events that the code logs by their names; others pass a variable."""
-    code = "\n".join(path.read_text() for package in ("webhook", "certs") for path in (ROOT / package).rglob("*.py"))
+    code = "\n".join(
+        path.read_text() for package in ("webhook", "certs", "packages") for path in (ROOT / package).rglob("*.py")
+    )
     return set(_EVENT.findall(code))
 
 

@@ -45,7 +45,7 @@ COMMANDS: Mapping[str, str] = {
     "snapshot": "Write a running cluster to a cluster file.",
     "version": "Print the version and what it models.",
 }
-_PACKAGES: Mapping[str, str] = {
+PACKAGES: Mapping[str, str] = {
     "capacity": "placement_planner",
     "console": "placement_console",
     "doctor": "placement_doctor",
@@ -75,7 +75,7 @@ class LazyGroup(SuggestingGroup):
         # Imports create objects that stay, and collections take an eighth of their time.
         gc.disable()
         try:
-            folder = f"{_PACKAGES[cmd_name]}.cli" if cmd_name in _PACKAGES else "webhook.cli.commands"
+            folder = f"{PACKAGES[cmd_name]}.cli" if cmd_name in PACKAGES else "webhook.cli.commands"
             command: click.Command = getattr(import_module(f"{folder}.{cmd_name}"), cmd_name)
         finally:
             gc.freeze()

@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,11 @@ from placement_planner.cli.simulate.inputs import read_experiment
 from placement_planner.cli.simulate.text import print_outcomes, svg
 from placement_planner.simulation.arrival import Load, Mode
 from placement_planner.simulation.outcome import Outcome
-from placement_planner.simulation.sweep import Experiment, Run, simulated, swept, swept_on_ray
+from placement_planner.simulation.sweep import Experiment, Run, simulated, swept
 from webhook.cli.inputs.files import PATH, check_standard_input, file_option, output_option
 from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.cli.output.screen import text_console
 from webhook.cli.output.terminal import Progress, echo_json, warn
-from webhook.documents.field import InvalidInput, forbidden
 from webhook.runtime.settings import parse_go_duration
 
 _OUTPUT = click.Path(path_type=Path, dir_okay=False)
@@ -80,13 +78,6 @@ class _Seconds(click.ParamType[float]):
 @click.option("--lifetime", type=_Seconds(), help="The mean lifetime of pods without a duration. Default: no end.")
 @output_option
 @file_option("--plot", kind=_OUTPUT, help="Write an SVG of the cards allocated over time.")
-@click.option(
-    "--engine",
-    type=click.Choice(["local", "ray"]),
-    default="local",
-    show_default=True,
-    help="Run on this machine, or on the Ray cluster of RAY_ADDRESS, else on local Ray workers; needs the extra [ray].",
-)
 @click.option("--processes", type=click.IntRange(1), help="Default: the processors of this machine.")
 def simulate(
     trace: str,
@@ -101,7 +92,6 @@ def simulate(
     lifetime: float | None,
     output: str,
     plot: Path | None,
-    engine: str,
     processes: int | None,
 ) -> None:
     """Run a trace of pods in virtual time, and compare what each policy and scheduler profile does with it.
@@ -119,8 +109,6 @@ def simulate(
       placement-webhook simulate --trace trace.csv --cluster cluster.json --arrivals fill --plot allocated.svg
     """
     check_standard_input(("--trace", trace), ("--cluster", cluster), ("--scheduler-config", scheduler_config))
-    if engine == "ray" and find_spec("ray") is None:
-        raise InvalidInput([forbidden("--engine ray", "needs ray: pip install 'placement-webhook[ray]'")])
     check_writable(plot, "--plot")
     way = Load(arrivals, load / 100, span, lifetime)
     experiment = read_experiment(trace, cluster, policies, profiles, scheduler_config, way)
@@ -130,7 +118,7 @@ def simulate(
         for profile in dict.fromkeys(profiles or ("",))
         for seed in range(1, seeds + 1)
     ]
-    found = _outcomes(experiment, runs, engine, processes)
+    found = _outcomes(experiment, runs, processes)
     _warn(found)
     if plot is not None:
         write_atomically(plot, "--plot", lambda file: file.write(svg(found).encode()))
@@ -141,13 +129,13 @@ def simulate(
         echo_json(asdict(each))
 
 
-def _outcomes(experiment: Experiment, runs: Sequence[Run], engine: str, processes: int | None) -> list[Outcome]:
+def _outcomes(experiment: Experiment, runs: Sequence[Run], processes: int | None) -> list[Outcome]:
     """Return the outcome of each of `runs`, in their order, with the progress on a terminal."""
     progress = Progress()
     workers = min(processes or len(os.sched_getaffinity(0)), len(runs))
     found: dict[Run, Outcome] = {}
     try:
-        for run, outcome in _sweep(experiment, runs, engine, workers, progress.show):
+        for run, outcome in _sweep(experiment, runs, workers, progress.show):
             found[run] = outcome
             progress.show(f"{len(found)} of {len(runs)} runs")
     finally:
@@ -156,11 +144,9 @@ def _outcomes(experiment: Experiment, runs: Sequence[Run], engine: str, processe
 
 
 def _sweep(
-    experiment: Experiment, runs: Sequence[Run], engine: str, workers: int, show: Callable[[str], None]
+    experiment: Experiment, runs: Sequence[Run], workers: int, show: Callable[[str], None]
 ) -> Iterator[tuple[Run, Outcome]]:
-    if engine == "ray":
-        yield from swept_on_ray(experiment, runs, workers)
-    elif workers > 1:
+    if workers > 1:
         yield from swept(experiment, runs, workers)
     else:
         for number, run in enumerate(runs, start=1):
