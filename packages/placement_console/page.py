@@ -98,9 +98,8 @@ def fixed_sources(session: Session, audit: tuple[str, ...] = ()) -> Sources:
         documents = read_objects(session.cluster)
         facts.add(documents)
         view, name = FixedView(snapshot_from_documents(documents)), f"file {Path(session.cluster).name}"
-        return Sources(
-            session, view, facts, lambda: (view.snapshot(), Disruptions.from_documents(documents)), audit, name
-        )
+        snapshot = view.snapshot()
+        return Sources(session, view, facts, lambda: (snapshot, Disruptions.of(snapshot, documents)), audit, name)
 
     def note(resource: Resource, items: list[JsonObject], _: bool) -> None:
         for each in items:

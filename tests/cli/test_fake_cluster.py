@@ -15,9 +15,14 @@ from tests.support.programs.cluster_files import as_list, lines
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
 from webhook.cli.commands import snapshot
-from webhook.cluster.cache.resources import DISRUPTION_BUDGETS, RESOURCES
+from webhook.cluster.cache.resources import RESOURCES
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.objects.disruption_budget import DisruptionBudget
+from webhook.documents.documents import parse
 
 WORKLOADS = ("deployments", "statefulsets")
+BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 REQUIRED = {"Namespace": "/api/v1/namespaces", "Node": "/api/v1/nodes", "Pod": "/api/v1/pods"}
 
 
@@ -238,8 +243,8 @@ def test_mutate_reads_a_cluster_only_if_a_flag_names_one(
     ("served", "known"),
     [
         pytest.param({}, False, id="not served or forbidden"),
-        pytest.param({DISRUPTION_BUDGETS.path: listing()}, True, id="none"),
-        pytest.param({DISRUPTION_BUDGETS.path: listing(budget("web", 0))}, True, id="one"),
+        pytest.param({BUDGETS: listing()}, True, id="none"),
+        pytest.param({BUDGETS: listing(budget("web", 0))}, True, id="one"),
     ],
 )
 def test_a_drain_reads_the_pods_and_their_budgets(
@@ -252,17 +257,45 @@ def test_a_drain_reads_the_pods_and_their_budgets(
 
     (found,) = lines(outcome.output)
     assert (outcome.code, found["fits"], found["of"], found["budgetsKnown"]) == (0, 1, 1, known)
-    has_budget = bool(served) and bool(served[DISRUPTION_BUDGETS.path]["items"])
+    has_budget = bool(served) and bool(served[BUDGETS]["items"])
     assert (found["pods"][0]["evictionRefused"] is not None) is has_budget
     is_reported = any("not known: poddisruptionbudgets: " in line for line in outcome.errors.splitlines())
     assert is_reported is not known
 
 
 def test_a_snapshot_of_all_kinds_has_the_budgets(run: Run, api: FakeConfigurationApi, kubeconfig: Path) -> None:
-    api.objects[DISRUPTION_BUDGETS.path] = listing(budget("web", 1))
+    api.objects[BUDGETS] = listing(budget("web", 1))
 
     outcome = run("snapshot", "--kubeconfig", kubeconfig, "--all-kinds")
 
     items = json.loads(outcome.output)["items"]
     (found,) = [each for each in items if each.get("kind") == "PodDisruptionBudget"]
     assert (found["apiVersion"], found["status"]["disruptionsAllowed"]) == ("policy/v1", 1)
+
+
+def test_a_snapshot_of_all_kinds_is_read_with_what_preemption_reads(
+    run: Run, api: FakeConfigurationApi, kubeconfig: Path
+) -> None:
+    image = {"waiting": {"reason": "ImagePullBackOff", "message": "of a registry"}}
+    preempted = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    pod = (
+        running("p", "a", kind="Job")
+        .deletion("2026-01-02T00:00:00Z")
+        .status(
+            startTime="2026-01-01T00:00:00Z",
+            conditions=[preempted],
+            containerStatuses=[{"name": "main", "state": image}],
+        )
+    )
+    api.objects |= {REQUIRED["Pod"]: listing(pod.obj()), BUDGETS: listing(budget("web", 1))}
+
+    outcome = run("snapshot", "--kubeconfig", kubeconfig, "--all-kinds")
+    read = snapshot_from_documents(parse(outcome.output, "snapshot"))
+
+    (found,) = read.nodes[read.rows["a"]].pods
+    assert found == RunningPod.of(pod.obj())
+    assert (found.started_seconds, found.is_preempted, found.waiting_reason) == (1767225600, True, "ImagePullBackOff")
+    assert read.disruption_budgets == (DisruptionBudget.of(budget("web", 1)),)
+    hashed = run("snapshot", "--kubeconfig", kubeconfig, "--hash-names")
+    (other,) = snapshot_from_documents(parse(hashed.output, "snapshot")).nodes[0].pods
+    assert other[-5:] == found._replace(controller="Job/owner-1")[-5:]

@@ -3,9 +3,10 @@
 import pytest
 
 from tests.support.objects.builders import make_pod
-from tests.support.objects.moves import budget, running
+from tests.support.objects.moves import running
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.pods.bound_pods import BoundPod, Controller
+from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
 
@@ -34,7 +35,7 @@ def test_the_replacement_is_the_pod_without_node_and_status() -> None:
 def test_pods_that_do_not_occupy_a_node_are_left_out() -> None:
     pods = [make_pod("pending"), running("ended", "a").status(phase="Succeeded"), running("p", "a")]
 
-    found = Disruptions.from_documents(Document("f", pod.obj()) for pod in pods)
+    found = Disruptions.of(Snapshot.of(()), [Document("f", pod.obj()) for pod in pods])
 
     assert [pod.name for pod in found.bound["a"]] == ["p"]
     assert found.bound.keys() == {"a"}
@@ -43,13 +44,8 @@ def test_pods_that_do_not_occupy_a_node_are_left_out() -> None:
 def test_every_error_names_the_place_and_the_object() -> None:
     pod = running("p", "a").obj()
     pod["metadata"]["ownerReferences"] = "me"
-    bad_budget = budget("web", 0)
-    bad_budget["spec"] = []
 
     with pytest.raises(InvalidInput) as raised:
-        Disruptions.from_documents([Document("f, document 1", pod), Document("f, document 2", bad_budget)])
+        Disruptions.of(Snapshot.of(()), [Document("f, document 1", pod)])
 
-    assert [error.path for error in raised.value.errors] == [
-        "f, document 1: Pod team-a/p: metadata.ownerReferences",
-        "f, document 2: PodDisruptionBudget team-a/web: spec",
-    ]
+    assert [error.path for error in raised.value.errors] == ["f, document 1: Pod team-a/p: metadata.ownerReferences"]

@@ -47,9 +47,23 @@ _RICH = (
         phase="Running",
         resources={"requests": _AMOUNTS},
         allocatedResources=_AMOUNTS,
-        containerStatuses=[{"name": "main", "resources": {"requests": _AMOUNTS}, "allocatedResources": _AMOUNTS}],
-        conditions=[{"type": "Ready", "status": "True"}, {"type": "PodResizePending", "reason": "Infeasible"}],
+        startTime="2026-01-01T00:00:00Z",
+        initContainerStatuses=[{"name": "proxy", "state": {"running": {}}}],
+        containerStatuses=[
+            {
+                "name": "main",
+                "resources": {"requests": _AMOUNTS},
+                "allocatedResources": _AMOUNTS,
+                "state": {"waiting": {"reason": "ImagePullBackOff"}},
+            }
+        ],
+        conditions=[
+            {"type": "Ready", "status": "True"},
+            {"type": "PodResizePending", "reason": "Infeasible"},
+            {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"},
+        ],
     )
+    .deletion("2026-01-01T00:01:00Z")
     .obj()
 )
 
@@ -84,10 +98,17 @@ def test_a_pod_is_read_as_by_itself_after_any_others(data: st.DataObject) -> Non
 def test_pods_of_one_template_share_their_facts() -> None:
     reader = RunningPodReader()
     first = reader.read(_RICH)
-    second = reader.read({**_RICH, "metadata": {**_RICH["metadata"], "name": "q", "uid": "2"}})
+    later: dict[str, Any] = {
+        "startTime": "2026-01-02T00:00:00Z",
+        "containerStatuses": [*_RICH["status"]["containerStatuses"]],
+    }
+    later["containerStatuses"][0] = {**later["containerStatuses"][0], "state": {"running": {}}}
+    metadata = {**_RICH["metadata"], "name": "q", "uid": "2"}
+    second = reader.read({**_RICH, "metadata": metadata, "status": {**_RICH["status"], **later}})
     assert first.requests is second.requests
     assert first.terms is second.terms
     assert first.labels is second.labels
+    assert first.controller is second.controller
     assert [each.volumes.pod and each.volumes.pod.name for each in (first, second)] == ["p", "q"]
 
 

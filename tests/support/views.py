@@ -101,6 +101,7 @@ SAID: Mapping[str, Callable[[Snapshot], Any]] = {
     "full_quotas": lambda snapshot: dict(snapshot.full_quotas),
     "runtime_classes": lambda snapshot: dict(snapshot.runtime_classes.by_name),
     "limit_ranges": lambda snapshot: {name: set(map(str, each)) for name, each in snapshot.limit_ranges.items()},
+    "disruption_budgets": lambda snapshot: set(snapshot.disruption_budgets or ()),
     "volcano": lambda snapshot: [each or {} for each in (snapshot.volcano.queues, snapshot.volcano.groups)],
     "kai": lambda snapshot: [each or {} for each in (snapshot.kai.queues, snapshot.kai.groups, snapshot.kai.parents)],
     "kueue": lambda snapshot: [

@@ -1,16 +1,13 @@
-"""Read what limits the moves of pods from a cluster file: their controllers, and the PodDisruptionBudgets."""
+"""What limits the moves of pods: their controllers, and the PodDisruptionBudgets."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from webhook.cluster.disruption_budget import (
-    DISRUPTION_BUDGET_API_VERSION,
-    DISRUPTION_BUDGET_KIND,
-    Budgets,
-    DisruptionBudget,
-)
+from webhook.cluster.disruption_budget import Budgets, budgets_by_namespace
 from webhook.cluster.file import occupies_node, read_document
+from webhook.cluster.objects.disruption_budget import DISRUPTION_BUDGET_KIND
 from webhook.cluster.pods.bound_pods import BoundPod, BoundPods
+from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.documents.field import FieldError, InvalidInput
 
@@ -23,27 +20,20 @@ class Disruptions:
     budgets: Budgets | None
 
     @classmethod
-    def from_documents(cls, documents: Iterable[Document]) -> "Disruptions":
-        """Return the facts of the pods and PodDisruptionBudgets (policy/v1) among `documents`.
-
-        Without a budget, and without an empty list of budgets, the budgets are not known.
+    def of(cls, snapshot: Snapshot, documents: Iterable[Document]) -> "Disruptions":
+        """Return the facts of the pods among `documents`, and the budgets of `snapshot`.
 
         Raises:
-            InvalidInput: an object is malformed; holds every error, with the place and the name of the object.
+            InvalidInput: a pod is malformed; holds every error, with the place and the name of the pod.
         """
         errors: list[FieldError] = []
         bound: dict[str, list[BoundPod]] = {}
-        budgets: dict[str, list[DisruptionBudget]] = {}
-        knows_budgets = False
         for document in documents:
-            kind, version = str(document.content.get("kind")), document.content.get("apiVersion")
-            if (version, kind) == ("v1", "Pod") and occupies_node(document.content):
-                if pod := read_document(document, BoundPod.of, errors):
-                    bound.setdefault(pod.node, []).append(pod)
-            elif version == DISRUPTION_BUDGET_API_VERSION and kind.removesuffix("List") == DISRUPTION_BUDGET_KIND:
-                knows_budgets = True
-                if not kind.endswith("List") and (budget := read_document(document, DisruptionBudget.of, errors)):
-                    budgets.setdefault(budget.namespace, []).append(budget)
+            of_kind = document.content.get("apiVersion"), document.content.get("kind")
+            is_bound = of_kind == ("v1", "Pod") and occupies_node(document.content)
+            if is_bound and (pod := read_document(document, BoundPod.of, errors)):
+                bound.setdefault(pod.node, []).append(pod)
         if errors:
             raise InvalidInput(errors)
-        return cls(bound, budgets if knows_budgets else None)
+        are_known = not snapshot.left_out.has_any(DISRUPTION_BUDGET_KIND)
+        return cls(bound, budgets_by_namespace(snapshot.disruption_budgets if are_known else None))

@@ -6,6 +6,8 @@ from operator import attrgetter
 from sys import intern
 from typing import Any, NamedTuple, TypeVar
 
+from msgspec import ValidationError, convert
+
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms, read_pod_terms
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.kube.pod.amounts import (
@@ -18,6 +20,7 @@ from webhook.kube.pod.amounts import (
     read_amounts,
 )
 from webhook.kube.pod.gang_key import GangKey, gangs_of
+from webhook.kube.pod.pod_view import Time
 from webhook.kube.pod.ports import HostPort, read_host_ports
 from webhook.kube.pod.resources import read_pod_resources
 from webhook.kube.pod.taints import Taint
@@ -25,6 +28,9 @@ from webhook.kube.pod.volumes import NO_VOLUMES, PodReference, PodVolumes, read_
 from webhook.kube.reader import Reader
 
 V = TypeVar("V")
+
+PREEMPTED = ("DisruptionTarget", "True", "PreemptionByScheduler")
+"""Type, status and reason of the condition of a pod that kube-scheduler has preempted."""
 
 # The cache is cleared when it has this many values, or values of this size; existing objects keep theirs.
 _MOST = 20_000
@@ -37,6 +43,10 @@ class Interner:
     def __init__(self) -> None:
         self._known: dict[Hashable, Any] = {}
         self._used_bytes = 0
+
+    def known(self, key: Hashable) -> Any:
+        """Return the value of earlier calls with `key`, or None if there is none."""
+        return self._known.get(key)
 
     def known_or(self, value: V, key: Hashable) -> V:
         """Return the value of earlier calls with `key`, or `value`; values with one key must be equal."""
@@ -79,6 +89,16 @@ class RunningPod(NamedTuple):
     gangs: tuple[GangKey, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
     """The parts that are too large, and are not in it, each with the namespace whose pods depend on it."""
+    started_seconds: int = 0
+    """When the kubelet took the pod, in Unix seconds; 0 if it has not."""
+    deletion_seconds: int = 0
+    """When its deletion ends, in Unix seconds; 0 if it is not being deleted."""
+    is_preempted: bool = False
+    """It is being deleted because kube-scheduler has preempted it."""
+    controller: str = ""
+    """Kind and name of its controller, such as `Job/train-1`, or empty if there is none."""
+    waiting_reason: str = ""
+    """Why its first container that does not run waits, such as `ImagePullBackOff`, or empty."""
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> "RunningPod":
@@ -88,7 +108,7 @@ class RunningPod(NamedTuple):
             InvalidInput: a field that is read is malformed; holds every error.
         """
         reader = Reader(pod)
-        metadata, spec = reader.object("metadata"), reader.object("spec")
+        metadata, spec, status = reader.object("metadata"), reader.object("spec"), reader.object("status")
         namespace, name = metadata.text("namespace") or DEFAULT_NAMESPACE, metadata.text("name")
         labels = metadata.text_map("labels")
         node_name = spec.text("nodeName")
@@ -112,6 +132,11 @@ class RunningPod(NamedTuple):
             else NO_VOLUMES,
             scheduler="" if scheduler == DEFAULT_SCHEDULER else scheduler,
             gangs=gangs_of(namespace, metadata.raw),
+            started_seconds=_read_seconds(status, "startTime"),
+            deletion_seconds=_read_seconds(metadata, "deletionTimestamp"),
+            is_preempted=_is_preempted(metadata, status),
+            controller=_controller_name(metadata),
+            waiting_reason=_waiting_reason(status),
         )
         reader.finish()
         return found
@@ -125,8 +150,50 @@ class RunningPod(NamedTuple):
         return _LOAD_OF(self) == _LOAD_OF(other)
 
 
-# Nothing but the name of a pod, and whether it is bound yet, makes no difference on its node.
-_LOAD_OF = attrgetter(*(name for name in RunningPod._fields if name not in ("name", "node_name", "is_reserved")))
+# What makes no difference to schedulers on the node of a pod: its name, whether it is bound yet, and what is read to
+# preempt it or to explain why it does not start.
+_NOT_LOAD = (
+    *("name", "node_name", "is_reserved"),
+    *("started_seconds", "deletion_seconds", "is_preempted", "controller", "waiting_reason"),
+)
+_LOAD_OF = attrgetter(*(name for name in RunningPod._fields if name not in _NOT_LOAD))
+
+
+def controller_of(metadata: Reader) -> Reader | None:
+    """Return the reference to the controller in the metadata of a pod, or None if there is none."""
+    return next((each for each in metadata.objects("ownerReferences") if each.boolean("controller")), None)
+
+
+def _controller_name(metadata: Reader) -> str:
+    owner = controller_of(metadata)
+    return "" if owner is None else intern(f"{owner.text('kind')}/{owner.text('name')}")
+
+
+def _read_seconds(reader: Reader, key: str) -> int:
+    text = reader.text(key)
+    try:
+        return int(convert(text, Time).timestamp()) if text else 0
+    except ValidationError:
+        reader.error(key, text, "must be a time such as 2026-01-31T12:00:00Z")
+        return 0
+
+
+def _is_preempted(metadata: Reader, status: Reader) -> bool:
+    """Return whether kube-scheduler counts on the end of the pod.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption, PodTerminatingByPreemption
+    """
+    conditions = [
+        (each.text("type"), each.text("status"), each.text("reason")) for each in status.objects("conditions")
+    ]
+    found = next((each for each in conditions if each[0] == PREEMPTED[0]), None)
+    return found == PREEMPTED and metadata.raw.get("deletionTimestamp") is not None
+
+
+def _waiting_reason(status: Reader) -> str:
+    statuses = (*status.objects("initContainerStatuses"), *status.objects("containerStatuses"))
+    reasons = [each.object("state").object("waiting").text("reason") for each in statuses]
+    return intern(next(filter(None, reasons), ""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from webhook.cluster.dra.device_class import DEVICES_V1BETA1, DeviceClass
 from webhook.cluster.dra.devices import Devices
 from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.dra.resource_slice import ResourceSlice
+from webhook.cluster.objects.disruption_budget import DISRUPTION_BUDGET_KIND, DisruptionBudget
 from webhook.cluster.objects.limit_range import LimitRange
 from webhook.cluster.objects.priority_class import PRIORITY_CLASS_KIND, PriorityClass
 from webhook.cluster.objects.resource_quota import ResourceQuota
@@ -76,6 +77,9 @@ OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
     "ResourceQuota": OptionalKind("v1", "resourcequotas", ResourceQuota.of, "full_quotas"),
     RUNTIME_CLASS_KIND: OptionalKind("node.k8s.io/v1", "runtimeclasses", RuntimeClass.of, "runtime_classes"),
     LIMIT_RANGE_KIND: OptionalKind("v1", "limitranges", LimitRange.of, "limit_ranges"),
+    DISRUPTION_BUDGET_KIND: OptionalKind(
+        "policy/v1", "poddisruptionbudgets", DisruptionBudget.of, "disruption_budgets"
+    ),
 }
 
 _VOLCANO, _KAI, _KUEUE = "scheduling.volcano.sh", "scheduling.run.ai", "kueue.x-k8s.io"
@@ -199,6 +203,9 @@ _MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
         _by_name(found, RUNTIME_CLASS_KIND) or {}, are_known=RUNTIME_CLASS_KIND in found
     ),
     "limit_ranges": lambda found: _grouped(found.get(LIMIT_RANGE_KIND, ()), attrgetter("namespace")),
+    "disruption_budgets": lambda found: (
+        tuple(found[DISRUPTION_BUDGET_KIND]) if DISRUPTION_BUDGET_KIND in found else None
+    ),
     "volcano": lambda found: VolcanoObjects(
         _by_name(found, f"Queue.{_VOLCANO}"), _by_full_name(found, f"PodGroup.{_VOLCANO}")
     ),

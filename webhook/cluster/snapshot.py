@@ -18,6 +18,7 @@ from webhook.cluster.index.labels import LabelColumns, Mask, TaintClasses
 from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.left_out import NOTHING_LEFT_OUT, LeftOut
 from webhook.cluster.node_info import NodeInfo, RunningPod
+from webhook.cluster.objects.disruption_budget import DisruptionBudget
 from webhook.cluster.objects.limit_range import LimitRange
 from webhook.cluster.objects.priority_class import PRIORITY_CLASS_KIND, PriorityClass, priority_class_named
 from webhook.cluster.objects.runtime_class import NO_RUNTIME_CLASSES, RuntimeClasses
@@ -94,11 +95,11 @@ class ClusterObjects:
     """The parts of a snapshot other than nodes and their pods. An optional kind that is not known has its default.
 
     `full_quotas` names, by namespace, a ResourceQuota that denies pods with pod affinity across namespaces.
-    `limit_ranges` are those of each namespace. `left_out` are objects of known kinds that are not in it. `release` is
-    that of the API server, taken for that of kube-scheduler. `nominated` are the pending pods with a nominated node;
-    they do not use resources yet. `pending` are the pods that are not bound, in the order of their arrival.
-    `is_without_pods`: the nodes are shown without pods. `plugins` are the optional admission plugins that the API
-    server is taken to run.
+    `limit_ranges` are those of each namespace. `disruption_budgets` are None if they are not known. `left_out` are
+    objects of known kinds that are not in it. `release` is that of the API server, taken for that of kube-scheduler.
+    `nominated` are the pending pods with a nominated node; they do not use resources yet. `pending` are the pods that
+    are not bound, in the order of their arrival. `is_without_pods`: the nodes are shown without pods. `plugins` are the
+    optional admission plugins that the API server is taken to run.
     """
 
     namespaces: Mapping[str, Namespace] = field(default_factory=dict)
@@ -110,6 +111,7 @@ class ClusterObjects:
     full_quotas: Mapping[str, str] = field(default_factory=dict)
     runtime_classes: RuntimeClasses = NO_RUNTIME_CLASSES
     limit_ranges: Mapping[str, tuple[LimitRange, ...]] = field(default_factory=dict)
+    disruption_budgets: tuple[DisruptionBudget, ...] | None = None
     volcano: VolcanoObjects = NO_VOLCANO
     kai: KaiObjects = NO_KAI
     kueue: KueueObjects = NO_KUEUE

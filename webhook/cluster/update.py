@@ -22,7 +22,7 @@ HostPorts = Mapping[tuple[str, int], tuple[tuple[HostPort, int], ...]]
 
 
 class NodeUpdate(NamedTuple):
-    """A node that has changed. It had the pods `lost` and got the pods `added`; it had the other pods all the time."""
+    """A node that has changed. It had the pods `lost` and got the pods `added`; the load of the others is the same."""
 
     before: NodeInfo
     after: NodeInfo
@@ -33,7 +33,8 @@ class NodeUpdate(NamedTuple):
     def of(cls, before: NodeInfo, after: NodeInfo) -> "NodeUpdate":
         """Return the change; in most, a node got more pods or has the same ones."""
         count = len(before.pods)
-        if after.pods[:count] == before.pods:
+        kept = after.pods[:count]
+        if kept == before.pods or (len(kept) == count and all(map(RunningPod.is_same_load, kept, before.pods))):
             return cls(before, after, (), after.pods[count:])
         return cls(before, after, before.pods, after.pods)
 

@@ -15,7 +15,8 @@ from placement_planner.capacity.moves import (
     without_pods,
 )
 from placement_planner.capacity.preempted import preempted_for
-from webhook.cluster.disruption_budget import Budgets, DisruptionBudget, budgets_of, eviction_refusal
+from webhook.cluster.disruption_budget import Budgets, budgets_of, eviction_refusal
+from webhook.cluster.objects.disruption_budget import DisruptionBudget
 from webhook.cluster.pods.bound_pods import BoundPod, BoundPods
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.replicas.replicas import needs_devices
@@ -128,7 +129,7 @@ def _with_spent(pods: Sequence[DrainedPod], budgets: Budgets) -> tuple[DrainedPo
     for drained in pods:
         each = drained
         asked = [] if each.refusal or each.outcome in ("Fits", "Returns") else budgets_of(each.pod, budgets)
-        counting = [budget for budget in asked if budget.counts(each.pod)]
+        counting = [budget for budget in asked if budget.counts(is_ready=each.pod.is_ready)]
         spent.update(counting)
         over = next((budget for budget in counting if spent[budget] > budget.allowed), None)
         if over is not None:

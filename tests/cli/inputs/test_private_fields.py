@@ -16,7 +16,10 @@ def test_messages_and_private_names_are_left_out() -> None:
         .status(
             message="secret-4",
             conditions=[{"type": "Ready", "status": "False", "message": "secret-5"}],
-            containerStatuses=[{"name": "main", "state": terminated, "lastState": terminated, "resources": {}}],
+            containerStatuses=[
+                {"name": "main", "state": terminated, "lastState": terminated, "resources": {}},
+                {"name": "side", "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "secret-6"}}},
+            ],
         )
         .obj()
     )
@@ -24,7 +27,10 @@ def test_messages_and_private_names_are_left_out() -> None:
     shared = without_secrets(pod)
 
     assert "secret" not in json.dumps(shared)
-    assert shared["status"]["containerStatuses"] == [{"name": "main", "resources": {}}]
+    assert shared["status"]["containerStatuses"] == [
+        {"name": "main", "resources": {}},
+        {"name": "side", "state": {"waiting": {"reason": "CrashLoopBackOff"}}},
+    ]
     assert shared["status"]["conditions"] == [{"type": "Ready", "status": "False"}]
 
 

@@ -257,6 +257,8 @@ def _pods(draw: st.DrawFn) -> Object:
         made = made.affinity(_affinity)
     made = made.status(phase=draw(st.sampled_from(("Running", "Running", "Pending", "Failed"))))
     if draw(st.booleans()):
+        made = made.status(startTime=f"2026-01-01T00:00:0{draw(st.integers(0, 2))}Z")
+    if draw(st.booleans()):
         made = made.status(nominatedNodeName=draw(st.sampled_from(("a", "b", "c"))))
     content = made.node_name(draw(st.sampled_from(("a", "b", "c", "")))).obj()
     if draw(st.booleans()):

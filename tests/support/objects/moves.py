@@ -29,7 +29,8 @@ def read(objects: Iterable[Any]) -> Read:
         Document(f"object {number}", each.obj() if isinstance(each, PodBuilder) else each)
         for number, each in enumerate(objects)
     ]
-    return Read(snapshot_from_documents(documents), Disruptions.from_documents(documents))
+    snapshot = snapshot_from_documents(documents)
+    return Read(snapshot, Disruptions.of(snapshot, documents))
 
 
 def schedulers() -> Schedulers:

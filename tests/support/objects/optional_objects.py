@@ -98,6 +98,13 @@ def _contents(variant: str) -> dict[str, Object]:
         },
         "PriorityClass": {"value": int(variant)},
         "RuntimeClass": {"handler": "kata", "overhead": {"podFixed": {"cpu": f"{variant}m"}}},
+        "PodDisruptionBudget": {
+            "spec": {"minAvailable": int(variant), "selector": selector},
+            "status": {
+                **dict.fromkeys(("currentHealthy", "desiredHealthy", "expectedPods"), 2),
+                "disruptionsAllowed": int(variant),
+            },
+        },
         "LimitRange": {"spec": {"limits": [{"type": "Container", "max": {"cpu": variant}}]}},
         "ResourceQuota": {
             "spec": {"hard": {"pods": "1"}, "scopes": ["CrossNamespacePodAffinity"]},

@@ -15,7 +15,6 @@ from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.cli.output.terminal import echo, echo_progress
 from webhook.cluster.cache.resources import (
     BATCH_RESOURCES,
-    DISRUPTION_BUDGETS,
     OPTIONAL_RESOURCES,
     REQUIRED_RESOURCES,
     Resource,
@@ -25,7 +24,7 @@ from webhook.documents.text import json_bytes
 from webhook.watch.api_server import ClientConfig
 
 _FIRST = ("Node", "Pod", "Namespace")
-_OTHERS = (*OPTIONAL_RESOURCES, DISRUPTION_BUDGETS, *BATCH_RESOURCES)
+_OTHERS = (*OPTIONAL_RESOURCES, *BATCH_RESOURCES)
 
 
 @click.command()

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
 from typing import TypeVar
 
 import click
@@ -10,7 +9,7 @@ import click
 from webhook.cli.inputs.private_fields import without_secrets
 from webhook.cli.output.terminal import echo
 from webhook.cluster.cache.cluster_cache import ClusterCache
-from webhook.cluster.cache.resources import DISRUPTION_BUDGETS, RESOURCES, Resource
+from webhook.cluster.cache.resources import RESOURCES, Resource
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, JsonObject, field
@@ -50,16 +49,14 @@ def read_live_cluster(
     listings = {}
 
     def take(resource: Resource, items: list[JsonObject], begins: bool) -> None:
-        if resource is not DISRUPTION_BUDGETS:
-            if begins:
-                listings[resource.name_in_cache] = cache.listing(resource.name_in_cache)
-            for each in listings[resource.name_in_cache].add(items):
-                echo(f"left out: {each.kind} {each.key}: {each.message}", err=True)
+        if begins:
+            listings[resource.name_in_cache] = cache.listing(resource.name_in_cache)
+        for each in listings[resource.name_in_cache].add(items):
+            echo(f"left out: {each.kind} {each.key}: {each.message}", err=True)
         on_page(resource, items, begins)
 
     for resource in list_resources(source, resources, take):
-        if resource is not DISRUPTION_BUDGETS:
-            listings[resource.name_in_cache].finish()
+        listings[resource.name_in_cache].finish()
     cache.put_scheduler_evidence(ask_live(source, "signs of schedulers", read_scheduler_evidence))
     if (release := read_live_release(source)) is not None:
         cache.put_release(release)
@@ -75,21 +72,18 @@ def read_live_disruptions(source: ClientConfig, on_page: OnPage = lambda *_: Non
         InvalidInput: the kubeconfig is missing or wrong.
         click.ClickException: the API server does not answer the request.
     """
-    found: dict[str, list[Document]] = {}
+    pods: list[Document] = []
 
     def keep(resource: Resource, items: list[JsonObject], begins: bool) -> None:
-        if begins:
-            found[resource.name_in_cache] = []
-        if resource.name_in_cache in ("Pod", DISRUPTION_BUDGETS.kind):
+        if resource.name_in_cache == "Pod":
+            if begins:
+                pods.clear()
             made = ({"apiVersion": resource.api_version, "kind": resource.kind, **item} for item in items)
-            found[resource.name_in_cache] += [Document("the live cluster", without_secrets(each)) for each in made]
+            pods.extend(Document("the live cluster", without_secrets(each)) for each in made)
         on_page(resource, items, begins)
 
-    snapshot = read_live_cluster(source, (*RESOURCES, DISRUPTION_BUDGETS), keep)
-    disruptions = Disruptions.from_documents(each for documents in found.values() for each in documents)
-    if DISRUPTION_BUDGETS.name_in_cache in found and disruptions.budgets is None:
-        disruptions = replace(disruptions, budgets={})
-    return snapshot, disruptions
+    snapshot = read_live_cluster(source, on_page=keep)
+    return snapshot, Disruptions.of(snapshot, pods)
 
 
 def read_live_release(source: ClientConfig) -> Release | None:

@@ -20,9 +20,10 @@ _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerSt
 def without_secrets(content: JsonObject) -> JsonObject:
     """Remove private fields from `content`, a raw API object, in place, and return it.
 
-    These fields are removed: managed fields; env and commands of containers; messages of statuses, which can hold the
-    last output of a container; names, addresses and device parameters of specs that placement does not read; the
-    last-applied annotation of `kubectl apply`, which repeats them; and the templates of controllers.
+    These fields are removed: managed fields; env and commands of containers; messages of statuses, and the states of
+    containers but for the reason why one waits, which can hold the last output of a container; names, addresses and
+    device parameters of specs that placement does not read; the last-applied annotation of `kubectl apply`, which
+    repeats them; and the templates of controllers.
     """
     metadata = content.get("metadata") or {}
     metadata.pop("managedFields", None)
@@ -40,11 +41,17 @@ def without_secrets(content: JsonObject) -> JsonObject:
         part.pop("message", None)
     for name in _STATUSES:
         for container in status.get(name) or ():
-            container.pop("state", None)
-            container.pop("lastState", None)
+            _drop_states(container)
     if str(content.get("apiVersion")).startswith(_DEVICES_GROUP):
         _drop_device_config(content)
     return content
+
+
+def _drop_states(status: JsonObject) -> None:
+    """Remove the states of a container from its status, but for the reason why it waits."""
+    status.pop("lastState", None)
+    if reason := field(status.pop("state", None), "waiting", "reason"):
+        status["state"] = {"waiting": {"reason": reason}}
 
 
 def _drop_device_config(content: JsonObject) -> None:

@@ -175,7 +175,8 @@ class Session:
         self._read_small_files()
         if self.cluster is not None:
             documents = read_objects(self.cluster)
-            snapshot, disruptions = snapshot_from_documents(documents), Disruptions.from_documents(documents)
+            snapshot = snapshot_from_documents(documents)
+            disruptions = Disruptions.of(snapshot, documents)
         else:
             from webhook.cli.inputs.live import read_live_disruptions
 

@@ -12,18 +12,18 @@ from webhook.cluster.cache.follower import ClusterFollower
 from webhook.cluster.cache.object_key import Key, key_of
 from webhook.cluster.cache.optional_objects import OptionalObjects
 from webhook.cluster.cache.pending_tracker import PendingTracker
-from webhook.cluster.file import occupies_node
 from webhook.cluster.left_out import LeftOutTracker
 from webhook.cluster.node_info import Interner, Node, NodeInfo, RunningPod
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND, read_optional, snapshot_fields
 from webhook.cluster.pods.pending_pod_reader import PendingPodReader
-from webhook.cluster.pods.pending_pods import PendingPod, is_pending
+from webhook.cluster.pods.pending_pods import PendingPod
 from webhook.cluster.pods.running_pod_reader import RunningPodReader
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.cluster.update import updated, with_nodes
 from webhook.documents.field import InvalidInput
-from webhook.kube.pod.stored_pod import Binding
+from webhook.kube.names import ENDED_PHASES
+from webhook.kube.pod.stored_pod import Binding, node_and_phase
 from webhook.kube.release import ASSUMED, Release
 
 JsonObject = Mapping[str, Any]
@@ -215,9 +215,10 @@ class ClusterCache:
         return NodeInfo.of(self._nodes[Key("", name)], self._pods_on.get(name, {}).values())
 
     def _read_pod(self, pod: JsonObject) -> RunningPod | PendingPod | None:
-        if is_pending(pod):
-            return self._pending_pods.read(pod)
-        return self._running_pods.read(pod) if occupies_node(pod) else None
+        node, phase = node_and_phase(pod)
+        if phase in ENDED_PHASES:
+            return None
+        return self._running_pods.read(pod) if node else self._pending_pods.read(pod)
 
     def _put_node(self, key: Key, node: Node | None) -> None:
         before = self._nodes.get(key)
@@ -240,6 +241,11 @@ class ClusterCache:
     def _put_bound(self, key: Key, pod: RunningPod | None) -> None:
         before = self._pods.get(key)
         if before == pod:
+            return
+        if before is not None and pod is not None and before.node_name == pod.node_name and before.is_same_load(pod):
+            # In its place: the pods of the node stay in their order, so `updated` finds the load of each unchanged.
+            self._pods[key] = self._pods_on[pod.node_name][key] = pod
+            self._changed_nodes[pod.node_name] = None
             return
         if before is not None:
             self._changed_nodes[before.node_name] = None

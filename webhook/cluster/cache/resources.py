@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from webhook.cluster.disruption_budget import DISRUPTION_BUDGET_API_VERSION, DISRUPTION_BUDGET_KIND
 from webhook.cluster.objects.priority_class import PRIORITY_CLASS_KIND
 from webhook.cluster.optional_kinds import BATCH_KINDS, OPTIONAL_KINDS
 
@@ -53,6 +52,3 @@ BATCH_RESOURCES = tuple(
     for name, row in BATCH_KINDS.items()
 )
 RESOURCES = (*REQUIRED_RESOURCES, *OPTIONAL_RESOURCES, *BATCH_RESOURCES)
-
-# Commands read these once. The server does not watch them: a placement does not depend on them.
-DISRUPTION_BUDGETS = Resource(DISRUPTION_BUDGET_KIND, DISRUPTION_BUDGET_API_VERSION, "poddisruptionbudgets")

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from webhook.cluster.node_info import controller_of
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, MIRROR_POD_ANNOTATION
 from webhook.kube.reader import Reader, reading
 
@@ -104,10 +105,10 @@ class BoundPod:
 
 
 def _controller(metadata: Reader) -> Controller | None:
-    for owner in metadata.objects("ownerReferences"):
-        if owner.boolean("controller"):
-            return Controller(owner.text("apiVersion"), owner.text("kind"), owner.text("name"))
-    return None
+    owner = controller_of(metadata)
+    if owner is None:
+        return None
+    return Controller(owner.text("apiVersion"), owner.text("kind"), owner.text("name"))
 
 
 BoundPods = Mapping[str, Sequence[BoundPod]]

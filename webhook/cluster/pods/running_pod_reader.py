@@ -1,11 +1,12 @@
 """Read bound pods fast: tens of thousands of pods come from a few templates, and most events change no fact."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from sys import intern
 from typing import Any
 
 import orjson
-from msgspec import ValidationError
+from msgspec import Struct, ValidationError
 from msgspec.json import Decoder, decode, encode
 
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms
@@ -17,10 +18,10 @@ from webhook.cluster.left_out import (
     POD_REPULSION,
     POD_VOLUMES,
 )
-from webhook.cluster.node_info import Interner, RunningPod
+from webhook.cluster.node_info import PREEMPTED, Interner, RunningPod
 from webhook.documents.field import InvalidInput
 from webhook.kube.pod.gang_key import GANG, GangKey, gangs_of
-from webhook.kube.pod.pod_view import Volume
+from webhook.kube.pod.pod_view import NO_STATUS, PodStatus, Time, Volume
 from webhook.kube.pod.stored_pod import StoredPod
 from webhook.kube.pod.volumes import MIGRATIONS, NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.reader import Reader
@@ -33,12 +34,23 @@ _MOST_BYTES = 16 * 1024
 _MOST_ITEMS = 256
 _MOST_LABELS = 128
 _MOST_NAMESPACES = 16
+# The pods of an owner have equal references to it, and their events come together.
+_MOST_OWNERS, _MOST_OWNER_BYTES = 1024, 1024
 # Those of about two thousand usual templates.
 _BUDGET_BYTES = 16 * 1024 * 1024
 
 _LABELS = Decoder(dict[str, str] | None)
 # The JSON of an API server escapes no letter and no slash.
 _GANG = GANG.encode()
+
+
+class _Owner(Struct, frozen=True, gc=False):
+    kind: str = ""
+    name: str = ""
+    controller: bool | None = None
+
+
+_OWNERS = Decoder(list[_Owner] | None)
 
 
 class RunningPodReader:
@@ -71,29 +83,39 @@ class RunningPodReader:
             ValidationError, InvalidInput: a part is malformed.
         """
         view, namespace, name = pod.view, pod.namespace, pod.view.metadata.name or ""
-        metadata, key = view.metadata, view.running()
+        metadata, status, key = view.metadata, view.status or NO_STATUS, view.running()
         template = self._templates.get(key)
         if template is None:
             template = self._read_template(key)
         labels, volumes, left_out = template.labels, NO_VOLUMES, template.left_out
         gangs: tuple[GangKey, ...] = ()
-        if metadata.labels and (read := _LABELS.decode(metadata.labels)):
-            labels = self._labels.known_or(read, bytes(metadata.labels))
+        if metadata.labels:
+            labels_key = bytes(metadata.labels)
+            labels = self._labels.known(labels_key)
+            if labels is None:
+                labels = self._labels.known_or(_LABELS.decode(labels_key) or {}, labels_key)
         if restricting := view.restricting_volumes:
             volumes = _volumes(restricting, namespace, PodReference(name, metadata.uid or ""))
+            # Disks without a claim are not modelled, and can count for the limit of a CSI driver.
+            if not MIGRATIONS.keys().isdisjoint(volumes.inline_disks) or len(volumes.claims) > _MOST_ITEMS:
+                volumes, left_out = NO_VOLUMES, (*left_out, (POD_VOLUMES, ALL_NAMESPACES))
         if len(labels) > _MOST_LABELS:
             labels, left_out = {}, (*left_out, (POD_LABELS, namespace))
-        # Disks without a claim are not modelled, and can count for the limit of a CSI driver.
-        if not MIGRATIONS.keys().isdisjoint(volumes.inline_disks) or len(volumes.claims) > _MOST_ITEMS:
-            volumes, left_out = NO_VOLUMES, (*left_out, (POD_VOLUMES, ALL_NAMESPACES))
         if _GANG in bytes(metadata.annotations):
             owners = decode(metadata.owner_references) if metadata.owner_references else None
             gangs = gangs_of(namespace, {"annotations": decode(metadata.annotations), "ownerReferences": owners})
+        is_terminating, deleted = view.is_terminating, 0
+        if is_terminating:
+            deleted = int(decode(metadata.deletion_timestamp, type=Time).timestamp())
+        controller, references = "", bytes(metadata.owner_references)
+        if references:
+            is_usual = len(references) <= _MOST_OWNER_BYTES
+            controller = (_controller_name if is_usual else _controller_name.__wrapped__)(references)
         return RunningPod(
             namespace=intern(namespace),
             name=name,
             labels=labels,
-            is_terminating=view.is_terminating,
+            is_terminating=is_terminating,
             node_name=intern(pod.node_name),
             requests=template.requests,
             non_zero_milli_cpu=template.non_zero_milli_cpu,
@@ -105,6 +127,11 @@ class RunningPodReader:
             scheduler=template.scheduler,
             gangs=gangs,
             left_out=left_out,
+            started_seconds=int(status.start_time.timestamp()) if status.start_time else 0,
+            deletion_seconds=deleted,
+            is_preempted=is_terminating and _is_preempted(status),
+            controller=controller,
+            waiting_reason=_waiting_reason(status),
         )
 
     def _read_template(self, key: bytes) -> RunningPod:
@@ -115,6 +142,25 @@ class RunningPodReader:
             template = _without_large_parts(template, content["spec"].get("affinity"))
         self._templates.put(key, template, parsed_bytes(key))
         return template
+
+
+@lru_cache(_MOST_OWNERS)
+def _controller_name(references: bytes) -> str:
+    controller = next((each for each in _OWNERS.decode(references) or () if each.controller), None)
+    return "" if controller is None else intern(f"{controller.kind}/{controller.name}")
+
+
+def _is_preempted(status: PodStatus) -> bool:
+    found = next((each for each in status.conditions or () if each.type == PREEMPTED[0]), None)
+    return found is not None and (found.type, found.status, found.reason) == PREEMPTED
+
+
+def _waiting_reason(status: PodStatus) -> str:
+    for statuses in (status.init_container_statuses, status.container_statuses):
+        for each in statuses or ():
+            if each.state is not None and each.state.waiting is not None and each.state.waiting.reason:
+                return intern(each.state.waiting.reason)
+    return ""
 
 
 def _volumes(restricting: Sequence[Volume], namespace: str, pod: PodReference) -> PodVolumes:

@@ -6,10 +6,11 @@ environments, commands.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from datetime import datetime
+from typing import Annotated, Any, Final
 
 import orjson
-from msgspec import DecodeError, Raw, Struct, ValidationError
+from msgspec import DecodeError, Meta, Raw, Struct, ValidationError
 from msgspec.json import Decoder, decode, encode
 from msgspec.structs import replace
 
@@ -25,10 +26,10 @@ _OF_ONE_POD: Final = {
     "deletion_timestamp": MISSING,
 }
 _OF_WAITING: Final = dict.fromkeys(
-    ("phase", "nominated_node_name", "conditions", "container_statuses", "init_container_statuses")
+    ("phase", "nominated_node_name", "start_time", "conditions", "container_statuses", "init_container_statuses")
 )
 _OF_RUNNING: Final = {
-    **dict.fromkeys(("phase", "nominated_node_name")),
+    **dict.fromkeys(("phase", "nominated_node_name", "start_time")),
     "resource_claim_statuses": MISSING,
     "extended_resource_claim_status": MISSING,
 }
@@ -39,6 +40,7 @@ RESIZE_PENDING: Final = "PodResizePending"
 _LABEL_KEYS: Final = b"abelKeys"
 
 Volume = dict[str, Raw]
+Time = Annotated[datetime, Meta(tz=True)]
 
 
 class PodMetadata(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -93,12 +95,25 @@ class PodSpec(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel")
     topology_spread_constraints: Raw = MISSING
 
 
+class Waiting(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Why a container waits."""
+
+    reason: str | None = None
+
+
+class ContainerState(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The state of a container; that of a container that runs or has ended is not read."""
+
+    waiting: Waiting | None = None
+
+
 class ContainerStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """The status of a container."""
 
     name: Raw = MISSING
     resources: Raw = MISSING
     allocated_resources: Raw = MISSING
+    state: ContainerState | None = None
 
 
 class Condition(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -115,6 +130,7 @@ class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
 
     phase: str | None = None
     nominated_node_name: str | None = None
+    start_time: Time | None = None
     conditions: list[Condition] | None = None
     resources: Raw = MISSING
     allocated_resources: Raw = MISSING
@@ -163,7 +179,8 @@ class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
     def running(self) -> bytes:
         """Return the JSON of what a node has of the pod while it runs: equal for pods of one template.
 
-        Name, node and volumes are not in it; labels only if a term of its affinity depends on them.
+        Name, node, volumes and the states of containers are not in it; labels only if a term of its affinity depends on
+        them.
         """
         status, has_label_keys = self.status, _LABEL_KEYS in bytes(self.spec.affinity)
         labels = self.metadata.labels if has_label_keys else MISSING
@@ -174,7 +191,13 @@ class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
                 for each in status.conditions or ()
                 if each.type == RESIZE_PENDING
             ]
-            status = replace(status, **_OF_RUNNING, conditions=resizes or None)
+            status = replace(
+                status,
+                **_OF_RUNNING,
+                conditions=resizes or None,
+                container_statuses=_without_states(status.container_statuses),
+                init_container_statuses=_without_states(status.init_container_statuses),
+            )
         return encode(PodView(metadata, replace(self.spec, node_name=None, volumes=None), status))
 
     @property
@@ -222,6 +245,10 @@ class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
                 except NOT_A_POD:
                     return ""
         return ""
+
+
+def _without_states(statuses: list[ContainerStatus] | None) -> list[ContainerStatus] | None:
+    return statuses and [each if each.state is None else replace(each, state=None) for each in statuses]
 
 
 class _Owner(Struct, frozen=True, gc=False):

@@ -1,0 +1,1 @@
+"""Tests of the objects beside nodes and pods."""

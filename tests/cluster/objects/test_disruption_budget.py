@@ -1,0 +1,75 @@
+"""What is read of a PodDisruptionBudget."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.objects.builders import make_node_object
+from tests.support.objects.moves import budget
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.objects.disruption_budget import DisruptionBudget
+from webhook.documents.documents import Document, parse
+from webhook.documents.field import InvalidInput
+from webhook.kube.selectors import exact_selector
+
+
+def budgets_in(*objects: dict[str, Any]) -> tuple[DisruptionBudget, ...] | None:
+    return snapshot_from_documents([Document("f", each) for each in objects]).disruption_budgets
+
+
+def with_status(**status: Any) -> dict[str, Any]:
+    made = budget("web", 2)
+    return {**made, "status": {**made["status"], **status}}
+
+
+def test_every_field_is_read() -> None:
+    (found,) = budgets_in(with_status(disruptedPods={"web-1": "2026-01-01T00:00:00Z"}, currentHealthy=5)) or ()
+
+    assert found == DisruptionBudget(
+        "team-a", "web", exact_selector({"app": "app"}), 2, frozenset(("web-1",)), is_stale=False, healthy=5, desired=0
+    )
+
+
+def test_a_status_older_than_the_spec_is_stale() -> None:
+    (found,) = budgets_in(with_status(observedGeneration=0)) or ()
+
+    assert (found.is_stale, found.disruptions_allowed, found.allowed) == (True, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("selector", "selects"),
+    [(None, False), ({}, True), ({"matchLabels": {"app": "web"}}, True), ({"matchLabels": {"app": "db"}}, False)],
+)
+def test_an_empty_selector_selects_all_pods_and_a_null_one_none(selector: Any, selects: bool) -> None:
+    assert DisruptionBudget.of(budget("web", 1, selector=selector)).selects({"app": "web"}) is selects
+
+
+def test_a_file_without_budgets_does_not_know_them() -> None:
+    empty = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudgetList", "items": []}
+
+    assert budgets_in(make_node_object("a")) is None
+    assert budgets_in(make_node_object("a"), empty) == ()
+    assert budgets_in({**budget("web", 1), "apiVersion": "policy/v1beta1"}) is None
+
+
+def test_budgets_are_read_from_yaml_and_lists() -> None:
+    listed = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudgetList", "items": [budget("web", 1), budget("b", 2)]}
+
+    found = snapshot_from_documents(parse(yaml.safe_dump(listed), "f")).disruption_budgets or ()
+
+    assert [(each.name, each.disruptions_allowed) for each in found] == [("web", 1), ("b", 2)]
+
+
+def test_every_malformed_field_is_an_error_that_names_the_object() -> None:
+    malformed = with_status(disruptionsAllowed="many", disruptedPods=["web-1"])
+
+    with pytest.raises(InvalidInput) as caught:
+        budgets_in({**malformed, "spec": {"selector": "web"}})
+
+    place = "f: PodDisruptionBudget team-a/web"
+    assert [error.path for error in caught.value.errors] == [
+        f"{place}: spec.selector",
+        f"{place}: status.disruptionsAllowed",
+        f"{place}: status.disruptedPods",
+    ]

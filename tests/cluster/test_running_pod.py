@@ -1,0 +1,131 @@
+"""What is known of a bound pod beside its load, by each way in which a pod is read."""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.pods.running_pod_reader import RunningPodReader
+from webhook.documents.documents import Document, parse
+from webhook.documents.field import InvalidInput
+from webhook.kube.pod.stored_pod import StoredPod
+
+POD = make_pod("p").node_name("a")
+STARTED, DELETED = "2026-01-31T12:00:00Z", "2026-01-31T12:00:30.5+01:00"
+PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+BACK_OFF, CREATING = ({"waiting": {"reason": reason}} for reason in ("ImagePullBackOff", "ContainerCreating"))
+FACTS = ("started_seconds", "deletion_seconds", "is_preempted", "controller", "waiting_reason")
+
+
+def of_event(pod: dict[str, Any]) -> RunningPod:
+    event = StoredPod.in_event(orjson.dumps({"type": "ADDED", "object": pod}))
+    assert event is not None
+    return RunningPodReader().read(event[1])
+
+
+def in_file(text: str) -> RunningPod:
+    ((found,),) = (info.pods for info in snapshot_from_documents(parse(text, "f")).nodes)
+    return found
+
+
+WAYS: dict[str, Callable[[dict[str, Any]], RunningPod]] = {
+    "alone": RunningPod.of,
+    "watch": of_event,
+    "JSON": lambda pod: in_file(orjson.dumps({"kind": "List", "items": [make_node_object("a"), pod]}).decode()),
+    "YAML": lambda pod: in_file(f"{yaml.safe_dump(make_node_object('a'))}---\n{yaml.safe_dump(pod)}"),
+}
+
+
+def status(**containers: Any) -> PodBuilder:
+    return POD.status(**{key: [{"name": "c", "state": each} for each in states] for key, states in containers.items()})
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("pod", "facts"),
+    [
+        pytest.param(POD, {}, id="none"),
+        pytest.param(POD.status(startTime=STARTED), {"started_seconds": 1769860800}, id="started"),
+        pytest.param(POD.deletion(DELETED), {"deletion_seconds": 1769857230}, id="being deleted"),
+        pytest.param(
+            POD.deletion(STARTED).status(conditions=[{"type": "Ready"}, PREEMPTED]),
+            {"deletion_seconds": 1769860800, "is_preempted": True},
+            id="preempted",
+        ),
+        pytest.param(POD.status(conditions=[PREEMPTED]), {}, id="preempted and not yet deleted"),
+        pytest.param(
+            POD.deletion(STARTED).status(conditions=[{**PREEMPTED, "reason": "EvictionByEvictionAPI"}, PREEMPTED]),
+            {"deletion_seconds": 1769860800},
+            id="the first condition of the type decides",
+        ),
+        pytest.param(
+            POD.deletion(STARTED).status(conditions=[{**PREEMPTED, "status": "False"}]),
+            {"deletion_seconds": 1769860800},
+            id="not the target",
+        ),
+        pytest.param(POD.owner("Job", "train-1"), {"controller": "Job/train-1"}, id="controller"),
+        pytest.param(
+            POD.owner("Node", "x" * 2000).owner("Job", "y"), {"controller": f"Node/{'x' * 2000}"}, id="large reference"
+        ),
+        pytest.param(status(containerStatuses=[{"running": {}}, {"terminated": {}}, None]), {}, id="nothing waits"),
+        pytest.param(
+            status(containerStatuses=[{"running": {}}, BACK_OFF, CREATING]),
+            {"waiting_reason": "ImagePullBackOff"},
+            id="the first container that waits",
+        ),
+        pytest.param(
+            status(containerStatuses=[CREATING], initContainerStatuses=[{"waiting": {}}, BACK_OFF]),
+            {"waiting_reason": "ImagePullBackOff"},
+            id="init containers come first",
+        ),
+    ],
+)
+def test_facts_are_read(way: str, pod: PodBuilder, facts: dict[str, Any]) -> None:
+    found = WAYS[way](pod.obj())
+
+    assert {name: getattr(found, name) for name in FACTS} == {
+        **dict.fromkeys(("started_seconds", "deletion_seconds"), 0),
+        "is_preempted": False,
+        "controller": "",
+        "waiting_reason": "",
+        **facts,
+    }
+    assert found.is_terminating is bool(found.deletion_seconds)
+
+
+def test_an_owner_that_does_not_control_the_pod_is_none() -> None:
+    pod = POD.owner("Job", "train-1").obj()
+    pod["metadata"]["ownerReferences"][0]["controller"] = False
+
+    assert [read(pod).controller for read in WAYS.values()] == [""] * len(WAYS)
+
+
+@pytest.mark.parametrize("time", ["yesterday", "2026-01-31T12:00:00", 5])
+@pytest.mark.parametrize(("part", "field"), [("status", "startTime"), ("metadata", "deletionTimestamp")])
+def test_a_malformed_time_is_an_error(part: str, field: str, time: object) -> None:
+    pod = POD.status(phase="Running").obj()
+    pod[part][field] = time
+
+    for read in (RunningPod.of, RunningPodReader().read):
+        with pytest.raises(InvalidInput) as caught:
+            read(pod)
+        assert [error.path for error in caught.value.errors] == [f"{part}.{field}"]
+
+
+def test_the_facts_are_no_load() -> None:
+    full = POD.owner("Job", "x").deletion(STARTED).status(startTime=STARTED, conditions=[PREEMPTED])
+    full = full.status(containerStatuses=[{"name": "c", "state": BACK_OFF}])
+
+    assert RunningPod.of(full.obj()).is_same_load(RunningPod.of(POD.deletion(DELETED).obj()))
+    assert not RunningPod.of(full.obj()).is_same_load(RunningPod.of(POD.obj()))
+
+
+def test_a_malformed_file_names_the_pod() -> None:
+    pod = POD.status(startTime="soon").obj()
+    with pytest.raises(InvalidInput, match=r"f: Pod p: status\.startTime: Invalid value: \"soon\"; must be a"):
+        snapshot_from_documents([Document("f", pod)])
