@@ -26,6 +26,7 @@ RUN cd /opt/placement-webhook/lib/python3*/site-packages \
 COPY pyproject.toml README.md LICENSE ./
 COPY webhook/ webhook/
 COPY certs/ certs/
+COPY packages/ packages/
 # The demo proves that nothing is missing: it serves, reads a cluster, admits pods and places them.
 RUN python -m pip wheel --no-deps --no-build-isolation --wheel-dir /tmp/wheel . \
     && python -m pip --python /opt/placement-webhook/bin/python install --no-compile --no-deps --no-index \

@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 	bench-absence bench-console bench-exported-cost bench-outcome bench-simulate bench-feed-real rotate-under-load soak abuse \
 	docs lock audit-dependencies sbom control-plane clean differential differential-capacity differential-export \
 	differential-moves differential-refusals differential-releases test-schedulers node node-down test-node test-node-short \
-	test-ray upstream-tables release-changes mutants golden examples rules screenshots site image release test-release
+	upstream-tables release-changes mutants golden examples rules screenshots site image release test-release
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,7 +70,7 @@ differential-refusals: $(STAMP) ## ask the real kube-scheduler about refusals in
 	DIFFERENTIAL_REFUSALS=100 $(BIN)/python -m pytest tests/admission/test_refusals_against_kube_scheduler.py $(PYTEST_ARGS)
 
 differential-moves: $(STAMP) ## make the moves of 100 random clusters on the real kube-scheduler (make test: 4)
-	DIFFERENTIAL_MOVES=100 $(BIN)/python -m pytest tests/placement/capacity/test_moves_against_kube_scheduler.py
+	DIFFERENTIAL_MOVES=100 $(BIN)/python -m pytest tests/planner/capacity/test_moves_against_kube_scheduler.py
 
 test-schedulers: $(STAMP) ## run the real Volcano, KAI, Kueue and Coscheduling, built if need be
 	TEST_SCHEDULERS=1 REQUIRE_CONTROL_PLANE=1 $(BIN)/python -m pytest tests/schedulers $(PYTEST_ARGS)
@@ -87,10 +87,6 @@ test-node: $(STAMP) ## install the image on a real node by the commands of the p
 test-node-short: $(STAMP) ## the same with one overlay, one pod that runs, and doctor
 	TEST_NODE=1 $(BIN)/python -m pytest tests/node/test_overlays_on_node.py -k self-managed $(PYTEST_ARGS)
 
-test-ray: $(STAMP) ## run a sweep of `simulate` on a local Ray of two workers, installed if need be
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[ray]'
-	TEST_RAY=1 $(BIN)/python -m pytest tests/ray $(PYTEST_ARGS)
-
 upstream-tables: $(STAMP) ## compare our results with kube-scheduler's unit-test tables, by plugin
 	$(BIN)/python -m tests.upstream
 
@@ -99,7 +95,7 @@ release-changes: $(STAMP) ## list what differs between two Kubernetes releases, 
 
 MODULE  ?= webhook/kube/quantity.py
 # The test file that mirrors the module.
-TESTS   ?= tests/$(patsubst webhook/%,%,$(dir $(MODULE)))test_$(notdir $(MODULE))
+TESTS   ?= tests/$(patsubst packages/placement_%,%,$(patsubst webhook/%,%,$(dir $(MODULE))))test_$(notdir $(MODULE))
 MUTANTS := build/mutants
 
 # cosmic-ray writes the faults into the files, so it runs in a copy.

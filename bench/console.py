@@ -5,11 +5,11 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from placement_console.page import fixed_sources
+from placement_console.report import report_of
 from tests.console.browser import TestBrowser, find_chromium
 from tests.console.example_cluster import write_cluster
 from tests.console.figures import measure
-from webhook.cli.console.page import fixed_sources
-from webhook.cli.console.report import report_of
 from webhook.cli.inputs.session import Session
 
 _SIZES = (100, 1000, 5000)

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("webhook", "certs")
+PACKAGES = ("webhook", "certs", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "packages").glob("*/"))))
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 EVERYTHING = sorted(path for folder in (*PACKAGES, "tests", "bench", "tools") for path in (ROOT / folder).rglob("*.py"))
 LONGEST_MODULE_LINES = 300

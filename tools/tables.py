@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from placement_doctor.registry import CHECKS
 from tools import DOCS
-from webhook.doctor.registry import CHECKS
 from webhook.kube.release import Change
 from webhook.kube.workloads.pod_template_path import PodTemplatePath
 from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS

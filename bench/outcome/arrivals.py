@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from bench.bursts.burst_trace import trace_node, trace_pod
 from bench.outcome.fragmentation import Shape
+from placement_planner.simulation.arrival import filling
 from tests.support.objects.builders import PodBuilder
-from webhook.analysis.simulation.arrival import filling
 
 Object = dict[str, Any]
 

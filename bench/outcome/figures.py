@@ -9,7 +9,7 @@ import numpy as np
 
 from bench.outcome.arrivals import Trace, TracePod
 from bench.outcome.fragmentation import Shape
-from webhook.analysis.simulation.outcome import Mix
+from placement_planner.simulation.outcome import Mix
 
 
 @dataclass(frozen=True, slots=True)

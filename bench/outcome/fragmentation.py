@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from webhook.analysis.simulation.outcome import Amounts, Mix
+from placement_planner.simulation.outcome import Amounts, Mix
 
 
 class Shape(NamedTuple):

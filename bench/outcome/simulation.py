@@ -11,10 +11,10 @@ from bench.outcome.configurations import Configuration
 from bench.outcome.figures import Figures, figures
 from bench.outcome.fragmentation import Shape, mix_of
 from bench.scorer.packing import admitted
-from webhook.analysis.simulation.outcome import Amounts
-from webhook.analysis.simulation.simulator import SimulatedCluster
-from webhook.analysis.simulation.sweep import random_choice
-from webhook.analysis.simulation.templates import RankedScheduler
+from placement_planner.simulation.outcome import Amounts
+from placement_planner.simulation.simulator import SimulatedCluster
+from placement_planner.simulation.sweep import random_choice
+from placement_planner.simulation.templates import RankedScheduler
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.pod.amounts import CPU, MEMORY

@@ -8,11 +8,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from placement_planner.capacity.counting import Count, count_each, count_together
+from placement_planner.capacity.simulation import FurtherPods
 from tests.support.objects.clusters import cluster_documents
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.capacity.counting import Count, count_each, count_together
-from webhook.placement.capacity.simulation import FurtherPods
 from webhook.placement.scheduler import Scheduler
 
 Object = dict[str, Any]

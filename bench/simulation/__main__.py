@@ -19,11 +19,11 @@ from bench.running.real_cluster import control_plane_and_folder
 from bench.simulation.following import created, followed, simulation_of
 from bench.simulation.openb import node_object, plain_trace
 from bench.simulation.real import SCHEDULERS, Life, bound, lives, start_scheduler
+from placement_planner.simulation.arrival import Arrival, Load
+from placement_planner.simulation.plain_csv import read_plain_csv
+from placement_planner.simulation.sweep import Experiment, Run, random_choice, simulated
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
-from webhook.analysis.simulation.arrival import Arrival, Load
-from webhook.analysis.simulation.plain_csv import read_plain_csv
-from webhook.analysis.simulation.sweep import Experiment, Run, random_choice, simulated
 from webhook.documents.documents import Document
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_set import PolicySet

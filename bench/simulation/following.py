@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple
 
-from webhook.analysis.simulation.arrival import Arrival
-from webhook.analysis.simulation.backlog import TracePod
-from webhook.analysis.simulation.outcome import Cards, Recorder
-from webhook.analysis.simulation.simulator import Choose, Simulation
-from webhook.analysis.simulation.sweep import Experiment, Run
-from webhook.analysis.simulation.templates import Template, Templates
+from placement_planner.simulation.arrival import Arrival
+from placement_planner.simulation.backlog import TracePod
+from placement_planner.simulation.outcome import Cards, Recorder
+from placement_planner.simulation.simulator import Choose, Simulation
+from placement_planner.simulation.sweep import Experiment, Run
+from placement_planner.simulation.templates import Template, Templates
 from webhook.cluster.snapshot import Rows
 
 Object = dict[str, Any]

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from bench.bursts.burst import settled
+from placement_planner.simulation.arrival import Arrival
 from tests.controlplane.cluster import Cluster
-from webhook.analysis.simulation.arrival import Arrival
 
 Object = dict[str, Any]
 

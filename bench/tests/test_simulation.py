@@ -4,10 +4,10 @@ import pytest
 
 from bench.simulation.following import created, followed
 from bench.simulation.real import SCHEDULERS, bound, start_scheduler
+from placement_planner.simulation.arrival import Load
+from placement_planner.simulation.sweep import Run
 from tests.controlplane.cluster import Cluster
 from tests.support.programs.traces import experiment, gpu_nodes, lines
-from webhook.analysis.simulation.arrival import Load
-from webhook.analysis.simulation.sweep import Run
 
 _KINDS = ("cpu=8;nvidia.com/gpu=1", "cpu=8;nvidia.com/gpu=2", "cpu=16;nvidia.com/gpu=4", "cpu=32;nvidia.com/gpu=8")
 _TRACE = lines(

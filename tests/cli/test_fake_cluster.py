@@ -141,17 +141,6 @@ def test_a_kind_that_is_served_and_empty_is_known_to_be_empty(
     )
 
 
-def test_a_snapshot_with_hashed_names_holds_none_of_the_others(run: Run, kubeconfig: Path) -> None:
-    outcome = run("snapshot", "--kubeconfig", kubeconfig, "--hash-names")
-
-    items = json.loads(outcome.output)["items"]
-    assert [(each["kind"], each["metadata"]["name"]) for each in items] == [
-        ("Node", "node-1"),
-        ("Node", "node-2"),
-        ("Namespace", "namespace-1"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("output", "problem"),
     [

@@ -299,25 +299,6 @@ def test_snapshot_reads_no_cluster_if_the_file_is_not_writable(tmp_path: Path, o
     assert done.stderr.decode() == f'Error: --output: Invalid value: "{tmp_path / output}"; cannot be written: {why}\n'
 
 
-def test_snapshot_of_all_kinds_keeps_its_names() -> None:
-    done = command("snapshot", "--all-kinds", "--hash-names")
-    assert done.returncode == 2
-    assert b"--hash-names renames only nodes, pods and namespaces" in done.stderr
-
-
-def test_snapshot_with_hashed_names_gives_the_same_placement(cluster: Cluster, tmp_path: Path) -> None:
-    make_cluster(cluster)
-    done = command("snapshot", "--kubeconfig", str(cluster.control_plane.kubeconfig), "--hash-names")
-    assert done.returncode == 0, done.stderr
-    for name in (b"secret-a", b"hidden", cluster.namespace.encode()):
-        assert name not in done.stdout
-    file, pod = tmp_path / "cluster.json", tmp_path / "pod.json"
-    file.write_bytes(done.stdout)
-    pod.write_bytes(orjson.dumps(make_pod("p").gpu(6).obj()))
-    checked = command("check", "-f", str(pod), "--cluster", str(file), "-o", "json")
-    assert json.loads(checked.stdout)["node"] == "node-2"
-
-
 def test_missing_kubeconfig_is_bad_input(tmp_path: Path) -> None:
     done = command("snapshot", "--kubeconfig", str(tmp_path / "nowhere"))
     assert done.returncode == 2

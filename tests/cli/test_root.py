@@ -14,9 +14,9 @@ from packaging.requirements import Requirement
 
 from tests.support.programs.cluster_files import TRAINING, as_list
 from tests.support.programs.command import Run
-from webhook import __version__, cli
+from webhook import __version__
 from webhook.cli.inputs import session
-from webhook.cli.root import COMMANDS, LazyGroup, root
+from webhook.cli.root import COMMANDS, PACKAGES, LazyGroup, root
 
 
 def commands() -> list[str]:
@@ -26,8 +26,9 @@ def commands() -> list[str]:
 def test_a_command_is_a_module_or_package_and_a_row() -> None:
     own = {
         module.name
-        for module in iter_modules([str(Path(cli.__path__[0], "commands"))])
-        if isinstance(getattr(import_module(f"webhook.cli.commands.{module.name}"), module.name, None), click.Command)
+        for folder in ("webhook.cli.commands", *(f"{each}.cli" for each in {*PACKAGES.values()}))
+        for module in iter_modules(import_module(folder).__path__)
+        if isinstance(getattr(import_module(f"{folder}.{module.name}"), module.name, None), click.Command)
     }
 
     assert own == set(COMMANDS)

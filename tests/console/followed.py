@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from webhook.cli.console.page import Sources
-from webhook.cli.console.pod_facts import PodFacts
-from webhook.cli.console.serving import listening
+from placement_console.page import Sources
+from placement_console.pod_facts import PodFacts
+from placement_console.serving import listening
 from webhook.cli.inputs.session import Session
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.disruptions import Disruptions

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from webhook.cli.console.serving import listening, sources_of
+from placement_console.serving import listening, sources_of
 from webhook.cli.inputs.session import Session
 from webhook.runtime.settings import Address
 

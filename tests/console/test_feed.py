@@ -7,9 +7,9 @@ from typing import Any
 import aiohttp
 import orjson
 
+from placement_console.cluster_state import ClusterState
 from tests.console.example_cluster import gpu_node, pod
 from tests.console.followed import Followed, console_following
-from webhook.cli.console.cluster_state import ClusterState
 from webhook.policy.loader import built_in_policy
 
 Event = tuple[str, Any]

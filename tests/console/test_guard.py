@@ -7,10 +7,10 @@ from typing import Any
 import aiohttp
 import pytest
 
+from placement_console import application
+from placement_console.application import post_limit, static_files
+from placement_console.guard import is_loopback, refusal
 from tests.console.served import console_of
-from webhook.cli.console import application
-from webhook.cli.console.application import post_limit, static_files
-from webhook.cli.console.guard import is_loopback, refusal
 from webhook.runtime.token_bucket import TokenBucket
 
 _OWN = "127.0.0.1:8090"

@@ -9,6 +9,9 @@ from typing import Any
 import click
 import pytest
 
+from placement_console.application import all_endpoints
+from placement_console.page import Asked, Sources, fixed_sources
+from placement_console.serving import listening, sources_of
 from tests.console.browser import TestBrowser, until
 from tests.console.example_cluster import gpu_node, pod
 from tests.controlplane.cluster import Cluster
@@ -19,9 +22,6 @@ from tests.support.on_cluster.service_account import RBAC, token_kubeconfig
 from tests.support.programs.audit_records import make_record
 from tests.support.programs.command import run_here
 from tests.support.servers.fake_kubelet import Kubelet
-from webhook.cli.console.application import all_endpoints
-from webhook.cli.console.page import Asked, Sources, fixed_sources
-from webhook.cli.console.serving import listening, sources_of
 from webhook.cli.inputs.session import Session
 from webhook.cli.output.terminal import remarks_taken
 from webhook.runtime.settings import Address

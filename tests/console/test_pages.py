@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
+from placement_console.application import all_endpoints
+from placement_console.page import Asked, NotFoundError, fixed_sources
 from tests.console.browser import TestBrowser
 from tests.console.served import SAMPLE, console_of
 from tests.support.programs.audit_records import chain_lines, make_record, write_lines
 from tests.support.programs.command import run_here
-from webhook.cli.console.application import all_endpoints
-from webhook.cli.console.page import Asked, NotFoundError, fixed_sources
 from webhook.cli.inputs.session import Session
 from webhook.documents.field import InvalidInput
 

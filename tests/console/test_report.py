@@ -8,11 +8,11 @@ from pathlib import Path
 import orjson
 import pytest
 
+from placement_console.application import static_files
+from placement_console.report import LinkError, imports_of, linked
 from tests.console.browser import TestBrowser
 from tests.console.example_cluster import write_cluster
 from tests.support.programs.command import run_here
-from webhook.cli.console.application import static_files
-from webhook.cli.console.report import LinkError, imports_of, linked
 
 
 @pytest.fixture(scope="module")

@@ -199,13 +199,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.Path:
     return zipfile.Path(built)
 
 
-def test_wheel_has_both_packages_and_their_data(wheel: zipfile.Path) -> None:
+def test_wheel_has_all_packages_and_their_data(wheel: zipfile.Path) -> None:
     names = set(wheel.root.namelist())
-    modules = {
-        path.relative_to(ROOT).as_posix() for package in ("webhook", "certs") for path in (ROOT / package).rglob("*.py")
-    }
+    folders = [ROOT / "webhook", ROOT / "certs", *(ROOT / "packages").iterdir()]
+    modules = {path.relative_to(each.parent).as_posix() for each in folders for path in each.rglob("*.py")}
     assert modules <= names
-    assert {f"certs/{MANIFEST}", "certs/py.typed", "webhook/py.typed"} <= names
+    assert {f"{each.name}/py.typed" for each in folders} <= names
+    assert {f"certs/{MANIFEST}", "placement_console/static/main.js"} <= names
     assert not [name for name in names if fnmatch(name, "tests/*") or fnmatch(name, "*.pyc")]
 
 

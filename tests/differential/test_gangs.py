@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from placement_planner.capacity.counting import count_each
+from placement_planner.capacity.simulation import FurtherPods
 from tests.controlplane.cluster import Cluster
 from tests.differential.capacity import SIZES, bound, templates, with_few_places
 from tests.differential.kube_scheduler import KubeScheduler
@@ -16,8 +18,6 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.pod.gang_key import GangKey
-from webhook.placement.capacity.counting import count_each
-from webhook.placement.capacity.simulation import FurtherPods
 from webhook.placement.framework.result import Placement
 from webhook.placement.gang.gang import Gang, gang_placement
 from webhook.placement.scheduler import Scheduler, never

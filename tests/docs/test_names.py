@@ -53,14 +53,18 @@ def test_keys_under_our_domain_are_ours(document: Path) -> None:
     assert set(_KEY.findall(document.read_text())) - known == set()
 
 
+def sources() -> str:
+    folders = (ROOT / name for name in ("webhook", "certs", "packages"))
+    return "\n".join(path.read_text() for folder in folders for path in folder.rglob("*.py"))
+
+
 def test_every_annotation_is_documented() -> None:
     assert annotation_keys() - set(_KEY.findall(ANNOTATIONS.read_text())) == set()
 
 
 def test_classes_and_private_functions_of_the_architecture_exist() -> None:
     named = set(re.findall(r"`([A-Z][a-z]+[A-Z]\w*|_[a-z_]+)(?:\(\))?`", (ROOT / "docs" / "design.md").read_text()))
-    code = "\n".join(path.read_text() for path in (ROOT / "webhook").rglob("*.py"))
-    defined = set(re.findall(r"\b(?:class|def) (\w+)", code))
+    defined = set(re.findall(r"\b(?:class|def) (\w+)", sources()))
 
     assert len(named) > 10
     assert named - defined == set()
@@ -118,8 +122,7 @@ def test_fields_of_the_record_are_documented() -> None:
 
 def logged() -> set[str]:
     """Return the events that the code logs by their names; others pass a variable."""
-    code = "\n".join(path.read_text() for package in ("webhook", "certs") for path in (ROOT / package).rglob("*.py"))
-    return set(_EVENT.findall(code))
+    return set(_EVENT.findall(sources()))
 
 
 def test_every_event_of_the_log_is_documented() -> None:

@@ -1,1 +1,1 @@
-"""Tests of `webhook.doctor`."""
+"""Tests of `placement_doctor`."""

@@ -13,18 +13,18 @@ from cryptography import x509
 
 from certs.cluster.probe import Called, Outcome
 from certs.registration import Target, with_ca_bundle
+from placement_doctor.check import Finding, diagnose
+from placement_doctor.cluster import Cluster, ServerClock, Trial
+from placement_doctor.registry import CHECKS
+from placement_doctor.rights import needed_rights
+from placement_doctor.sample_pods import judge, sample_pod
+from placement_doctor.source import Source
 from tests.acceptance.placing.pools import pool_node
 from tests.support.admission import policy_with
 from tests.support.objects.manifests import Object, container_of, read
 from tests.support.programs.command import understand
 from tests.support.tls.certificates import FRESH, NOW
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
-from webhook.doctor.check import Finding, diagnose
-from webhook.doctor.cluster import Cluster, ServerClock, Trial
-from webhook.doctor.registry import CHECKS
-from webhook.doctor.rights import needed_rights
-from webhook.doctor.sample_pods import judge, sample_pod
-from webhook.doctor.source import Source
 from webhook.kube.release import Release
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet

@@ -10,6 +10,10 @@ import pytest
 from certs.pki import SERVER_VALIDITY
 from certs.registration import FIELD_MANAGER
 from certs.secret import OWNER
+from placement_doctor.check import Finding, Severity
+from placement_doctor.cluster import Cluster
+from placement_doctor.source import Source
+from placement_doctor.workloads import Owner, owner_of
 from tests.doctor.healthy import (
     called,
     configuration,
@@ -25,10 +29,6 @@ from tests.doctor.healthy import (
 )
 from tests.support.objects.manifests import Object
 from tests.support.tls.certificates import EXPIRED, NOW, OTHER, make_artifacts
-from webhook.doctor.check import Finding, Severity
-from webhook.doctor.cluster import Cluster
-from webhook.doctor.source import Source
-from webhook.doctor.workloads import Owner, owner_of
 
 ERROR, WARNING = Severity.ERROR, Severity.WARNING
 ROTATE = "placement-webhook certs rotate"

@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from placement_doctor.check import Severity
+from placement_doctor.kept import PodsRead
+from placement_doctor.source import Source
 from tests.doctor.healthy import (
     NAMESPACE,
     commands_of,
@@ -18,9 +21,6 @@ from tests.doctor.healthy import (
     with_webhooks,
 )
 from tests.support.objects.manifests import Object
-from webhook.doctor.check import Severity
-from webhook.doctor.kept import PodsRead
-from webhook.doctor.source import Source
 
 ANYONE = [{"ports": [{"port": "https"}]}]
 MONITORING: list[Object] = [{"from": [{"namespaceSelector": {}}]}]

@@ -7,6 +7,12 @@ from typing import Any
 import pytest
 
 from certs.pki import SERVER_VALIDITY, issue_ca, issue_server
+from placement_doctor.check import Severity
+from placement_doctor.cluster import Cluster, ServerClock, Trial
+from placement_doctor.matching import labels_selected_by
+from placement_doctor.registry import CHECKS
+from placement_doctor.sample_pods import User, named_in_the_canary, reason_not_enforced, sample_pod
+from placement_doctor.source import Source
 from tests.doctor.healthy import (
     CONFIGURATION,
     NAMESPACE,
@@ -32,12 +38,7 @@ from tests.doctor.healthy import (
 from tests.support.admission import policy_with
 from tests.support.tls.certificates import AGED, EXPIRED, FROM_TOMORROW, NOW, OTHER, make_artifacts
 from webhook.admission.missed import MissedPod, Owner
-from webhook.doctor.check import Severity
-from webhook.doctor.cluster import Cluster, ServerClock, StoredPolicy, Trial
-from webhook.doctor.matching import labels_selected_by
-from webhook.doctor.registry import CHECKS
-from webhook.doctor.sample_pods import User, named_in_the_canary, reason_not_enforced, sample_pod
-from webhook.doctor.source import Source
+from webhook.cli.inputs.installed_policy import StoredPolicy
 from webhook.kube.release import Release
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_set import PolicySet

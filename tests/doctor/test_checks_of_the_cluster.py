@@ -7,6 +7,11 @@ from typing import Any
 import orjson
 import pytest
 
+from placement_doctor.check import MOST_FINDINGS, Severity, diagnose
+from placement_doctor.cluster import Cluster
+from placement_doctor.nodes import meant
+from placement_doctor.registry import CHECKS
+from placement_doctor.source import Source
 from tests.doctor.healthy import (
     NO_SIGN,
     POLICY,
@@ -30,11 +35,6 @@ from tests.support.admission import policy_with
 from tests.support.objects.manifests import Object
 from tests.support.tls.certificates import NOW
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
-from webhook.doctor.check import MOST_FINDINGS, Severity, diagnose
-from webhook.doctor.cluster import Cluster
-from webhook.doctor.nodes import meant
-from webhook.doctor.registry import CHECKS
-from webhook.doctor.source import Source
 
 H20 = f"{PRODUCT}=NVIDIA-H20:NoSchedule"
 POOLS = {"nodeUsage": {"allow": ["training", "hybrid"]}}

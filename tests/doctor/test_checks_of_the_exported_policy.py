@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from placement_doctor.check import Finding, Severity
+from placement_doctor.cluster import Cluster
+from placement_doctor.source import Source
 from tests.doctor.healthy import POLICY, deployment, found, make_installation, objects, texts, with_args
 from webhook.admission.exported_policy import exported_policy
-from webhook.doctor.check import Finding, Severity
-from webhook.doctor.cluster import Cluster
-from webhook.doctor.source import Source
 from webhook.kube.release import Release
 from webhook.policy.policy_set import PolicySet
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from placement_doctor.registry import CHECKS
 from tests.controlplane.polling import wait_for
 from tests.docs.markdown import ROOT, blocks
 from tests.doctor.installed import Installed, installation, replaced
@@ -13,7 +14,6 @@ from tests.doctor.planted import NOWHERE, PLANTED, in_each_webhook, service_with
 from tests.support.objects.builders import make_pod
 from tests.support.objects.manifests import read
 from tests.support.on_cluster.service_account import limited_to
-from webhook.doctor.registry import CHECKS
 from webhook.documents.documents import parse
 
 __all__ = ["installation"]

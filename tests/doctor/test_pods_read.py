@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from placement_doctor.check import MOST_NAMED
+from placement_doctor.kept import PodsRead
 from tests.doctor.healthy import POLICY, configuration
 from tests.support.admission import policy_with
 from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.admission.missed import Scope
 from webhook.admission.registered_selection import Selection
-from webhook.doctor.check import MOST_NAMED
-from webhook.doctor.kept import PodsRead
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 

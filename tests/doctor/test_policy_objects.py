@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from placement_doctor.check import Severity
+from placement_doctor.cluster import Cluster
+from placement_doctor.source import Source
 from tests.doctor.healthy import deployment, found, make_installation, objects, texts
 from tests.support.objects.manifests import Object, container_of
-from webhook.doctor.check import Severity
-from webhook.doctor.cluster import Cluster
-from webhook.doctor.source import Source
 from webhook.serving.policies.policy_status import GoodGeneration, status_of
 
 REJECTED = "rejected, so the generation before it stays in force, if there is one"

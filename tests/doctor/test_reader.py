@@ -11,6 +11,11 @@ import orjson
 import pytest
 from aiohttp import web
 
+from placement_doctor.cluster import Cluster
+from placement_doctor.kept import kept
+from placement_doctor.reader import Wanted, read_cluster
+from placement_doctor.registry import CHECKS
+from placement_doctor.source import Source
 from tests.doctor.healthy import NAMESPACE, deployment, faults, make_installation, with_args
 from tests.support.admission import policy_with
 from tests.support.objects.builders import make_node_object
@@ -18,11 +23,6 @@ from tests.support.servers.http_server import http_server
 from tests.support.servers.kubeconfigs import write_kubeconfig
 from tests.support.servers.server import policies_of
 from webhook.cluster.node_info import Node
-from webhook.doctor.cluster import Cluster
-from webhook.doctor.kept import kept
-from webhook.doctor.reader import Wanted, read_cluster
-from webhook.doctor.registry import CHECKS
-from webhook.doctor.source import Source
 from webhook.kube.api.admission_policy import PLURALS
 from webhook.policy.loader import built_in_policy
 from webhook.policy.spec.document import API_VERSION

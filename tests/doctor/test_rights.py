@@ -5,6 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from placement_doctor.check import Severity
+from placement_doctor.cluster import Cluster, Right, Role
+from placement_doctor.rights import access_review, rights_of
+from placement_doctor.source import Source
 from tests.doctor.healthy import (
     POLICY,
     controller,
@@ -17,10 +21,6 @@ from tests.doctor.healthy import (
 )
 from tests.support.admission import policy_with
 from tests.support.objects.manifests import Object, read
-from webhook.doctor.check import Severity
-from webhook.doctor.cluster import Cluster, Right, Role
-from webhook.doctor.rights import access_review, rights_of
-from webhook.doctor.source import Source
 from webhook.policy.policy_set import PolicySet
 
 SERVER, CERTS = "placement-webhook/placement-webhook", "placement-webhook-certs/placement-webhook-certs"

@@ -6,6 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
+from placement_doctor.check import Severity
+from placement_doctor.cluster import Cluster, Trial
+from placement_doctor.source import Source
 from tests.doctor.healthy import (
     NO_SIGN,
     PRODUCT,
@@ -24,9 +27,6 @@ from tests.doctor.healthy import (
 )
 from tests.support.admission import policy_with
 from tests.support.objects.manifests import Object
-from webhook.doctor.check import Severity
-from webhook.doctor.cluster import Cluster, Trial
-from webhook.doctor.source import Source
 from webhook.policy.policy import Policy
 from webhook.policy.spec.document import PolicyDocument
 

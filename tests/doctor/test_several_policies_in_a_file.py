@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from placement_doctor.cluster import Cluster, Trial
 from tests.doctor.healthy import admitted, found, make_installation, texts
 from tests.support.admission import policy_with
-from webhook.doctor.cluster import Cluster, StoredPolicy, Trial
+from webhook.cli.inputs.installed_policy import StoredPolicy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.spec.document import PolicyDocument

@@ -63,9 +63,9 @@ def citations(text: str) -> set[str]:
 
 
 def citing_modules(root: Path) -> dict[str, set[str]]:
-    """Return the modules of the webhook by each Go file that they cite."""
+    """Return the modules of the webhook and of `packages/` by each Go file that they cite."""
     citing: dict[str, set[str]] = {}
-    for module in sorted((root / "webhook").rglob("*.py")):
+    for module in sorted(path for folder in ("packages", "webhook") for path in (root / folder).rglob("*.py")):
         for cited in citations(module.read_text()):
             citing.setdefault(cited, set()).add(module.relative_to(root).as_posix())
     return citing

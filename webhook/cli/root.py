@@ -22,7 +22,8 @@ from webhook.cli.output.terminal import OutputError, discard_output, echo, echo_
 from webhook.documents.field import InvalidInput
 
 # The text of each command in --help and shell completion. The command NAME is the function NAME in
-# webhook.cli.commands.NAME, which is imported when the command runs: offline commands do not import the server.
+# webhook.cli.commands.NAME, or in that of a package below, which is imported when the command runs: offline commands do
+# not import the server.
 COMMANDS: Mapping[str, str] = {
     "allowed": "Print what the pods of a namespace may use.",
     "audit": "Read the audit log: list, show, summary, verify, export, sql.",
@@ -44,6 +45,16 @@ COMMANDS: Mapping[str, str] = {
     "snapshot": "Write a running cluster to a cluster file.",
     "version": "Print the version and what it models.",
 }
+PACKAGES: Mapping[str, str] = {
+    "capacity": "placement_planner",
+    "console": "placement_console",
+    "doctor": "placement_doctor",
+    "nodes": "placement_planner",
+    "replay": "placement_planner",
+    "report": "placement_console",
+    "simulate": "placement_planner",
+}
+"""The package in `packages/` that has the command NAME in its module `cli.NAME`."""
 
 # Source: github.com/spf13/cobra, ShellCompDirective
 _FILES, _NO_FILES = ":0", ":4"
@@ -64,7 +75,8 @@ class LazyGroup(SuggestingGroup):
         # Imports create objects that stay, and collections take an eighth of their time.
         gc.disable()
         try:
-            command: click.Command = getattr(import_module(f"webhook.cli.commands.{cmd_name}"), cmd_name)
+            folder = f"{PACKAGES[cmd_name]}.cli" if cmd_name in PACKAGES else "webhook.cli.commands"
+            command: click.Command = getattr(import_module(f"{folder}.{cmd_name}"), cmd_name)
         finally:
             gc.freeze()
             gc.enable()

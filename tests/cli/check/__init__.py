@@ -1,1 +1,1 @@
-"""Tests of `check` and `capacity`."""
+"""Tests of `check`."""

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from placement_planner.cli.capacity import capacity
 from tests.support.objects.builders import make_node_object
 from tests.support.objects.moves import running
 from tests.support.programs.cluster_files import as_list, documents
 from tests.support.programs.command import Run
 from webhook import __version__
-from webhook.cli.commands.capacity import capacity
 from webhook.cli.inputs.clusters import complete_node
 from webhook.kube.release import NEWEST, OLDEST
 

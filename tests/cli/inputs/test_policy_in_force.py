@@ -38,7 +38,8 @@ SERVERS = {
 }
 SERVICE = {"metadata": {"name": OWN}, "spec": {"selector": {"app": OWN}}}
 CONFIG_MAP = f"/api/v1/namespaces/{OWN}/configmaps/own-policy"
-DEPLOYMENTS = "/apis/apps/v1/deployments"
+WORKLOADS = f"/apis/apps/v1/namespaces/{OWN}"
+DEPLOYMENTS = f"{WORKLOADS}/deployments"
 OBJECTS = "/apis/placement.maip.mxsf.io/v1alpha1/placementpolicies"
 TRAINER = make_pod("trainer").namespace("team-a").annotate(TYPE, "training").gpu(1)
 
@@ -72,7 +73,7 @@ def api() -> Iterator[FakeConfigurationApi]:
             "/api/v1/pods": listing(),
             "/version": {"major": "1", "minor": "37", "gitVersion": "v1.37.2"},
             "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations": listing(),
-            "/apis/apps/v1/statefulsets": listing(),
+            f"{WORKLOADS}/statefulsets": listing(),
             DEPLOYMENTS: listing(deepcopy(SERVERS)),
             f"/api/v1/namespaces/{OWN}/services/{OWN}": SERVICE,
             CONFIG_MAP: {"data": {"policy.yaml": orjson.dumps(scheduling("own", "own-scheduler")).decode()}},
@@ -153,7 +154,7 @@ def test_a_given_policy_replaces_the_one_in_force(run: Run, kubeconfig: Path, tm
         pytest.param(
             DEPLOYMENTS,
             None,
-            "GET /apis/apps/v1/deployments: 404 there is none",
+            f"GET {DEPLOYMENTS}: 404 there is none",
             "built in; that in force is not known",
             id="Deployments cannot be read",
         ),

@@ -83,7 +83,7 @@ def test_forms_link_to_files_that_exist() -> None:
 def test_no_host_of_a_registry_is_committed() -> None:
     """It comes from the variable REGISTRY of the repository. containerd names what has none `docker.io/library/…`."""
     host = re.compile(r"\b(?:ghcr|quay|docker|gcr|ecr)\.(?:io|com|aws)/(?!library/)")
-    folders = ["webhook", "certs", "deploy", "docs", "examples", "bench", "tests", ".github", ".ci"]
+    folders = ["webhook", "certs", "packages", "deploy", "docs", "examples", "bench", "tests", ".github", ".ci"]
     paths = [*ROOT.glob("*.md"), ROOT / "Dockerfile", ROOT / "Makefile"]
     paths += [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in TEXTS]
 

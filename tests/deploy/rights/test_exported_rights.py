@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from placement_doctor.cluster import Right
+from placement_doctor.rights import access_review
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import policy_with
@@ -17,8 +19,6 @@ from tests.support.objects.manifests import read
 from tests.support.on_cluster.exported import ADMISSION, NAME, Replica, exported, run, stored
 from tests.support.on_cluster.service_account import RBAC, token_kubeconfig
 from tests.support.servers.live import until
-from webhook.doctor.cluster import Right
-from webhook.doctor.rights import access_review
 from webhook.kube.api.admission_policy import EXPORT_LEASE, PLURALS
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet

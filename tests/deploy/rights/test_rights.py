@@ -12,6 +12,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from certs.registration import Target
+from placement_doctor.cluster import Right
+from placement_doctor.rights import access_review, needed_rights
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
@@ -25,8 +27,6 @@ from tests.support.servers.server import Clock, connections_gone, policies_of, r
 from webhook.admission.policy_cases import parse_tested_policy
 from webhook.cluster.cache.follower import ClusterFollower
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES, RESOURCES
-from webhook.doctor.cluster import Right
-from webhook.doctor.rights import access_review, needed_rights
 from webhook.events.recorder import Clocks, EventRecorder
 from webhook.events.report import Report
 from webhook.kube.api.admission import parse_review

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.json import Decoder
 from msgspec.structs import FieldInfo, fields
 
+from placement_planner.replay.admission import key_of as replay_key_of
 from tests.support.admission import TYPE, policy_with
 from tests.support.objects.builders import make_pod
 from tests.support.random.random_json import replace_somewhere
@@ -21,7 +22,6 @@ from webhook.admission.evaluation import evaluate
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.admission.recorded_pod import RecordedPod, read_part
-from webhook.analysis.replay.admission import key_of as replay_key_of
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pods.pending_pods import content_of_view
 from webhook.documents.field import InvalidInput

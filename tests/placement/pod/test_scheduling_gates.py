@@ -2,13 +2,13 @@
 
 import pytest
 
+from placement_planner.capacity.counting import count_each
+from placement_planner.capacity.simulation import FurtherPods
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
 from webhook.kube.pod.amounts import NVIDIA_GPU as GPU
-from webhook.placement.capacity.counting import count_each
-from webhook.placement.capacity.simulation import FurtherPods
 from webhook.placement.framework.result import GATED
 from webhook.placement.gang.group_suggestions import Group
 from webhook.placement.scheduler import Scheduler

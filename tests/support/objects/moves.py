@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from placement_planner.capacity.drain import Drain, drain
+from placement_planner.capacity.make_room import Room, make_room
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from webhook.cli.inputs.profiles import Schedulers
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
-from webhook.placement.capacity.drain import Drain, drain
-from webhook.placement.capacity.make_room import Room, make_room
 from webhook.placement.profiles.profile import PROFILES
 
 Object = dict[str, Any]

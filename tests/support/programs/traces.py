@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from placement_planner.simulation.arrival import Load
+from placement_planner.simulation.outcome import Outcome
+from placement_planner.simulation.plain_csv import read_plain_csv
+from placement_planner.simulation.sweep import Experiment, Run, simulated
 from tests.support.objects.builders import make_node_object
-from webhook.analysis.simulation.arrival import Load
-from webhook.analysis.simulation.outcome import Outcome
-from webhook.analysis.simulation.plain_csv import read_plain_csv
-from webhook.analysis.simulation.sweep import Experiment, Run, simulated
 from webhook.documents.documents import Document
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_set import PolicySet

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import click
 
-from webhook.cli.inputs.anonymize import without_secrets
+from webhook.cli.inputs.private_fields import without_secrets
 from webhook.cli.output.terminal import echo
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.resources import RESOURCES, Resource

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import click
 
 from webhook.audit.sources import Download
+from webhook.cli.inputs.installed_servers import options
 from webhook.cli.inputs.live import ask
-from webhook.doctor.cluster import listed
-from webhook.doctor.workloads import options
 from webhook.documents.documents import field as value_of
 from webhook.documents.field import InvalidInput, invalid
+from webhook.documents.parts import listed
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, ClientConfig
 from webhook.watch.pages import list_pages

@@ -106,7 +106,9 @@ class BoundPod:
 
 def _controller(metadata: Reader) -> Controller | None:
     owner = controller_of(metadata)
-    return owner and Controller(owner.text("apiVersion"), owner.text("kind"), owner.text("name"))
+    if owner is None:
+        return None
+    return Controller(owner.text("apiVersion"), owner.text("kind"), owner.text("name"))
 
 
 BoundPods = Mapping[str, Sequence[BoundPod]]

@@ -1,1 +1,1 @@
-"""Capacity: how many more pods fit, the largest free blocks, drained nodes, and pods to move to make room."""
+"""Capacity: the free cards of each pool and product, and nodes that take pods independently of each other."""

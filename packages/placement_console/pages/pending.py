@@ -1,0 +1,169 @@
+"""The page Pending: the pods that wait, why, and what would make room for them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from placement_console.page import Asked, Endpoint, NotFoundError, Query, Sources
+from placement_console.pod_facts import PodFact
+from placement_planner.capacity.make_room import make_room
+from placement_planner.capacity_moves import room_to_json
+from webhook.cli.inputs.pending import PendingQueue
+from webhook.cli.output.terminal import remarks_taken
+from webhook.cli.predictions.admission import Admissions, injected
+from webhook.cli.predictions.replica_check import Checks
+from webhook.cluster.pods.pending_pods import PendingPod, PodKey
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import Document
+from webhook.documents.field import InvalidInput
+from webhook.kube.pod.resources import read_pod_resources
+from webhook.kube.reader import Reader
+
+# Groups on the page; the names of the pods of a group; the groups that a report explains.
+_MOST_GROUPS, _MOST_NAMES, _MOST_REPORTED = 2000, 50, 50
+_MOST_READ = 5000
+
+
+def endpoints(sources: Sources) -> Sequence[Endpoint]:
+    """Return the endpoints of the page."""
+    pending = PendingPods(sources)
+    return (
+        Endpoint("/api/pending", pending.groups, is_costly=True, reported=lambda: ({},)),
+        Endpoint("/api/pending/explain", pending.explained, is_costly=True, reported=pending.first_of_groups),
+        Endpoint("/api/pending/room", pending.room, is_costly=True, reported=pending.first_of_groups),
+    )
+
+
+class PendingPods:
+    """Answers about pending pods. It keeps the queue of one snapshot, and is for the worker thread."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._queue: tuple[Snapshot, PendingQueue] | None = None
+
+    def groups(self, _: Asked) -> object:
+        """Return the pending pods in the order of the queue; pods of one owner and template are one group."""
+        snapshot, found = self._sources.view.snapshot(), list[dict[str, Any]]()
+        queue = self._placed(snapshot)
+        for key, pods in self._grouped(snapshot):
+            if len(found) == _MOST_GROUPS:
+                break
+            found.append(self._group(key, pods, queue))
+        return {"pods": len(snapshot.pending), "generation": snapshot.generation, "groups": found}
+
+    def first_of_groups(self) -> Iterable[Query]:
+        """Yield the first pod of each group, for a report."""
+        groups = self._grouped(self._sources.view.snapshot())
+        for _, pods in groups[:_MOST_REPORTED]:
+            key = pods[0].key
+            yield {"namespace": key.namespace, "name": key.name}
+
+    def explained(self, asked: Asked) -> object:
+        """Return what `check` and `explain` report of a pending pod."""
+        snapshot = self._sources.view.snapshot()
+        pod, fact = self._named(asked.query, snapshot)
+        session = self._sources.session
+        with remarks_taken() as remarks:
+            document = Document(pod.key.name, _object(pod, fact))
+            workloads = session.workloads_of([document], snapshot)
+            found = injected(document.content, workloads[0].policy)
+            # As `explain`: the suggestions for a pod that this policy admitted name annotations.
+            admissions = Admissions(found.is_by_policy_in_force, session.schedulers, remedy="create it again")
+            answer = Checks(self._placed(snapshot), admissions).answers(workloads)[0]
+        line = answer.to_json()
+        # The scores of each node are for the page Try.
+        return line | {
+            "scores": {},
+            "injected": found.to_json(),
+            "reserved": answer.reserved.text,
+            "withoutPending": list(answer.without_pending),
+            "withoutPods": list(answer.without_pods),
+            "remarks": remarks,
+        }
+
+    def room(self, asked: Asked) -> object:
+        """Return the fewest moves of running pods that make room for a pending pod, as `capacity --make-room`."""
+        with remarks_taken():
+            snapshot, disruptions = self._sources.movable()
+            pod, fact = self._named(asked.query, snapshot)
+            session, content = self._sources.session, _object(pod, fact)
+            policy = session.workloads_of([Document(pod.key.name, content)], snapshot)[0].policy
+            queue = session.queue(snapshot)
+            # All pods with room are bound before another pod is moved.
+            others = queue.assumed.without([pod.key]) if pod.key in queue.assumed.by_key else queue.assumed
+            schedulers = session.schedulers(policy)
+            found = make_room(others.all_shown, disruptions.bound, disruptions.budgets, content, schedulers)
+        return room_to_json(found, disruptions.budgets)
+
+    def _placed(self, snapshot: Snapshot) -> PendingQueue:
+        if self._queue is None or self._queue[0] is not snapshot:
+            with remarks_taken():
+                self._queue = snapshot, self._sources.session.queue(snapshot)
+        return self._queue[1]
+
+    def _named(self, query: Query, snapshot: Snapshot) -> tuple[PendingPod, PodFact]:
+        key = PodKey(query.get("namespace", ""), query.get("name", ""))
+        pod = snapshot.pending.get(key)
+        if pod is None:
+            raise NotFoundError(f"pod {key.namespace}/{key.name} does not wait any more")
+        return pod, self._sources.facts.of(*key)
+
+    def _grouped(self, snapshot: Snapshot) -> list[tuple[tuple[Any, ...], list[PendingPod]]]:
+        """Return the pods of each owner and template, in the order of their first pod in the queue."""
+        found: dict[tuple[Any, ...], list[PendingPod]] = {}
+        for pod in sorted(snapshot.pending.values(), key=lambda each: (-each.priority, each.created)):
+            fact = self._sources.facts.of(*pod.key)
+            # A Job's pods have equal templates but an index among their annotations or variables.
+            own = (fact.owner, pod.priority) if fact.owner else (pod.key.name, pod.priority)
+            found.setdefault((pod.key.namespace, *own, _state(pod, fact)), []).append(pod)
+        return [*found.items()]
+
+    def _group(self, key: tuple[Any, ...], pods: Sequence[PendingPod], queue: PendingQueue) -> dict[str, Any]:
+        first = pods[0]
+        fact = self._sources.facts.of(*first.key)
+        placed = {each.key.name: queue.assumed.by_key.get(each.key) for each in pods[:_MOST_NAMES]}
+        return {
+            "namespace": first.key.namespace,
+            "owner": fact.owner,
+            "type": fact.workload_type,
+            "count": len(pods),
+            "names": [*placed],
+            "nodes": {name: each.pod.node_name for name, each in placed.items() if each},
+            "priority": first.priority,
+            "created": first.created,
+            "state": key[-1],
+            "message": fact.message,
+            "gates": fact.gates,
+            "requests": _requests_of(first.content),
+        }
+
+
+@lru_cache(_MOST_READ)
+def _requests_of(content: bytes) -> Mapping[str, int]:
+    try:
+        return read_pod_resources(Reader(orjson.loads(content))).requests if content else {}
+    except InvalidInput:  # the details of the pod have the error
+        return {}
+
+
+def _state(pod: PendingPod, fact: PodFact) -> str:
+    """Return why the pod waits: gated, terminating, unschedulable, nominated, or queued."""
+    if fact.is_terminating:
+        return "terminating"
+    if fact.gates:
+        return "gated"
+    if pod.nominated is not None:
+        return "nominated"
+    return "queued" if pod.is_waiting else "unschedulable"
+
+
+def _object(pod: PendingPod, fact: PodFact) -> dict[str, Any]:
+    """Return the pod as an API object, with the annotations of the key domain, unless the view does not hold it."""
+    if not pod.content:
+        raise NotFoundError(f"pod {pod.key.namespace}/{pod.key.name} is malformed or too large to be evaluated")
+    content = pod.object()
+    annotations = {**(content["metadata"].get("annotations") or {}), **dict(fact.annotations)}
+    metadata = {**content["metadata"], "annotations": annotations, "creationTimestamp": pod.created or None}
+    return {"apiVersion": "v1", "kind": "Pod", **content, "metadata": metadata}

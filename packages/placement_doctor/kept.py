@@ -1,0 +1,123 @@
+"""The parts of objects that checks keep: a large cluster is read in pages, and little of them is kept. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from placement_doctor.check import MOST_NAMED
+from placement_doctor.cluster import Cluster, name_of
+from placement_doctor.source import Source
+from webhook.admission.missed import MissedPod, Scope, missed_pod
+from webhook.admission.registered_selection import Selection
+from webhook.cli.inputs.installed_servers import VARIABLE_PREFIX, containers_of
+from webhook.documents import documents
+from webhook.documents.documents import JsonObject
+from webhook.documents.parts import listed, texts
+from webhook.kube.names import MIRROR_POD_ANNOTATION
+from webhook.policy.policy_set import PolicySet
+
+Shape = Mapping[str, Any]
+
+_ALL: Shape = {}
+_NAMES: Shape = {"name": _ALL, "namespace": _ALL}
+_CONTAINER: Shape = dict.fromkeys(("name", "command", "args", "ports", "volumeMounts", "env", "resources"), _ALL)
+_POD: Shape = {"volumes": _ALL, "serviceAccountName": _ALL, "priorityClassName": _ALL, "containers": _CONTAINER}
+_WRITTEN: Shape = {"time": _ALL, "fieldsV1": {"f:spec": {"f:renewTime": _ALL, "f:holderIdentity": _ALL}}}
+# Sources without a shape are few objects, which are kept as they are.
+_SHAPES: Mapping[Source, Shape] = {
+    Source.NAMESPACES: {"metadata": {**_NAMES, "labels": _ALL, "annotations": _ALL}},
+    Source.NODES: {
+        "metadata": {**_NAMES, "labels": _ALL},
+        "spec": {"taints": _ALL, "unschedulable": _ALL},
+        "status": {"allocatable": _ALL, "capacity": _ALL},
+    },
+    Source.DEPLOYMENTS: {
+        "kind": _ALL,
+        "metadata": {**_NAMES, "annotations": {"meta.helm.sh/release-name": _ALL}},
+        "spec": {"replicas": _ALL, "template": {"metadata": {"labels": _ALL}, "spec": _POD}},
+        "status": {"readyReplicas": _ALL, "conditions": _ALL},
+    },
+    Source.LEASES: {
+        "metadata": {**_NAMES, "creationTimestamp": _ALL, "managedFields": _WRITTEN},
+        "spec": {"renewTime": _ALL, "holderIdentity": _ALL, "leaseDurationSeconds": _ALL},
+    },
+    Source.QUOTAS: {"metadata": _NAMES, "spec": _ALL, "status": _ALL},
+    Source.LIMIT_RANGES: {"metadata": _NAMES, "spec": _ALL},
+    Source.QUEUES: {"metadata": _NAMES},
+    Source.POLICY: {"metadata": {**_NAMES, "generation": _ALL}, "status": _ALL},
+}
+
+
+def kept(source: Source, content: JsonObject) -> JsonObject:
+    """Return the part of an object of `source` that checks read."""
+    found: JsonObject = _part(content, _SHAPES.get(source, _ALL))
+    if source is Source.DEPLOYMENTS:
+        for each in containers_of(found):
+            # Variables of other programs can have secrets.
+            variables = listed(each, "env")
+            each["env"] = [one for one in variables if str(one.get("name")).startswith(VARIABLE_PREFIX)]
+    return found
+
+
+def _part(value: Any, shape: Shape) -> Any:
+    """Return the fields of `value` that `shape` has, of a list those of each item."""
+    if not shape:
+        return value
+    if isinstance(value, list):
+        return [_part(each, shape) for each in value]
+    if not isinstance(value, dict):
+        return None
+    return {key: _part(value[key], part) for key, part in shape.items() if key in value}
+
+
+@dataclass(slots=True)
+class PodsRead:
+    """The schedulers of bound pods, and the first of the `missed_count` pods that were missed.
+
+    `bound_schedulers` has the time of the newest binding, or empty if that is not known.
+
+    `selection` are the pods that are sent to the webhook. None means no pod counts as missed. `scopes` are the
+    namespaces. `selects_a_pod` is whether its objectSelector selects one of the pods, or None if there is no
+    objectSelector or a pod.
+    """
+
+    policies: PolicySet
+    selection: Selection | None
+    scopes: Mapping[str, Scope]
+    selects_a_pod: bool | None = None
+    bound_schedulers: dict[str, str] = field(default_factory=dict)
+    missed: list[MissedPod] = field(default_factory=list)
+    missed_count: int = 0
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> "PodsRead":
+        """Return what is known before the first pod; none counts as missed unless the namespaces are known."""
+        own = cluster.pods_webhook if cluster.knows(Source.NAMESPACES) else None
+        scopes = {
+            name_of(each): Scope(texts(each, "metadata", "annotations"), texts(each, "metadata", "labels"))
+            for each in cluster.of(Source.NAMESPACES)
+        }
+        return cls(cluster.policies, None if own is None else Selection.of(own[1]), scopes)
+
+    def add(self, pod: JsonObject) -> None:
+        """Take note of `pod`, which has not ended."""
+        scheduler = documents.field(pod, "spec", "schedulerName")
+        if documents.field(pod, "spec", "nodeName") and isinstance(scheduler, str):
+            self.bound_schedulers[scheduler] = max(self.bound_schedulers.get(scheduler, ""), _bound_at(pod))
+        if self.selection is None:
+            return
+        if self.selection.pods:
+            self.selects_a_pod = bool(self.selects_a_pod) or self.selection.selects(pod)
+        if (missed := missed_pod(pod, self.policies, self.selection, self.scopes)) is not None:
+            self.missed_count += 1
+            if len(self.missed) < MOST_NAMED:
+                self.missed.append(missed)
+
+
+def _bound_at(pod: JsonObject) -> str:
+    """Return when a scheduler bound `pod`, or an empty string if the kubelet created it, or if that is not known."""
+    if MIRROR_POD_ANNOTATION in texts(pod, "metadata", "annotations"):
+        return ""
+    conditions = listed(pod, "status", "conditions")
+    times = (each.get("lastTransitionTime") for each in conditions if each.get("type") == "PodScheduled")
+    return next((each for each in times if isinstance(each, str)), "")

@@ -1,0 +1,291 @@
+"""Read a cluster once."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+from certs.cluster.probe import call_webhooks
+from certs.registration import Target
+from placement_doctor.cluster import Cluster, Right, ServerClock, name_of
+from placement_doctor.kept import PodsRead, kept
+from placement_doctor.questions import create_on_trial
+from placement_doctor.rights import access_review, rights_of
+from placement_doctor.sample_pods import NO_USER, User
+from placement_doctor.source import BEFORE, Source
+from placement_doctor.workloads import controller_namespace, controller_of
+from webhook.cli.inputs.installed_policy import ask_replica, read_policy_objects, read_stored_policy
+from webhook.cli.inputs.installed_servers import WORKLOADS, follows_objects, pod_selector
+from webhook.cluster.cache.resources import BATCH_RESOURCES
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
+from webhook.documents.documents import JsonObject, field
+from webhook.documents.field import InvalidInput
+from webhook.documents.parts import listed
+from webhook.kube.api.admission_policy import GROUP, PLURALS
+from webhook.policy.loader import built_in_policy
+from webhook.policy.policy_documents import accepted_policies
+from webhook.policy.policy_set import PolicyOrSet, PolicySet, set_of
+from webhook.watch.api_errors import ApiServerError, UnreachableError
+from webhook.watch.api_server import NOT_FOUND, ApiServer
+from webhook.watch.pages import list_pages
+from webhook.watch.polling import read_release
+
+_PAGE = 500
+_AT_ONCE = 8
+_NODE_LEASES = "kube-node-lease"
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+_MOST_ENDPOINTS = 3
+_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+_OWN_REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+_NOT_ENDED = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The names of the installation to read (None for those in the configuration), and the sources.
+
+    `endpoint` is the HOST:PORT to probe in place of that of the webhooks. Nothing is read after `within_seconds`.
+    """
+
+    configuration: str
+    namespace: str | None = None
+    service: str | None = None
+    policy: PolicyOrSet | None = None
+    endpoint: str | None = None
+    trial_namespace: str | None = None
+    sources: frozenset[Source] = frozenset()
+    within_seconds: float = 60.0
+
+
+async def read_cluster(server: ApiServer, wanted: Wanted) -> Cluster:
+    """Return the cluster. What may not be read, or not in time, is in its `refusals`.
+
+    Raises:
+        ApiServerError: the API server does not answer, or does not know the user.
+        InvalidInput: `wanted.endpoint` has another form.
+    """
+    reader = _Reader(server, wanted)
+    await reader.read_configurations()
+    # The pod on trial is not created beside other requests, so that its time is that of the webhooks.
+    others = wanted.sources - {Source.CONFIGURATIONS, Source.TRIAL, Source.PODS}
+    for some in (others, wanted.sources & {Source.TRIAL}, wanted.sources & {Source.PODS}):
+        await reader.read_all(some)
+    return reader.result()
+
+
+class _Reader:
+    """Reads each source once, by the method of its name: when it is first asked for, after those that it is found by.
+
+    Readings run side by side, and each replaces the cluster that was found so far. So each looks it up again after it
+    has waited for an answer.
+    """
+
+    def __init__(self, server: ApiServer, wanted: Wanted) -> None:
+        self._server, self._wanted = server, wanted
+        self._ends = asyncio.get_running_loop().time() + wanted.within_seconds
+        self._gate = asyncio.Semaphore(_AT_ONCE)
+        self._tasks: dict[Source, asyncio.Task[None]] = {}
+        self._objects: dict[Source, tuple[JsonObject, ...]] = {}
+        self._refusals: dict[Source, str] = {}
+        self._groups: JsonObject = {}
+        self._user = NO_USER
+        target = Target(configuration=wanted.configuration)
+        file = set_of(wanted.policy or built_in_policy())
+        self._found = Cluster(datetime.now(UTC), target, file, self._objects, self._refusals, wanted.policy)
+
+    async def read_configurations(self) -> None:
+        """Read the webhook configurations, which name everything else.
+
+        Raises:
+            ApiServerError: the API server does not answer, or does not know the user.
+        """
+        try:
+            await self._list(Source.CONFIGURATIONS, _ADMISSION)
+        except ApiServerError as error:
+            if isinstance(error, UnreachableError) or error.code == 401:
+                raise
+            self._refusals[Source.CONFIGURATIONS] = str(error)
+        wanted, default = self._wanted, Target()
+        called = next((field(each, "clientConfig", "service") for each in self._found.webhooks), None) or {}
+        namespace = wanted.namespace or called.get("namespace") or default.namespace
+        service = wanted.service or called.get("name") or default.service
+        target = Target(namespace, service=service, configuration=wanted.configuration)
+        self._found = replace(self._found, target=target)
+
+    async def read_all(self, sources: Iterable[Source]) -> None:
+        """Read `sources` side by side."""
+        await asyncio.gather(*map(self._read_once, sorted(sources, key=lambda each: each.name)))
+
+    def result(self) -> Cluster:
+        """Return what was read."""
+        knows_signs = self._found.knows(Source.GROUPS) and self._found.knows(Source.LEASES)
+        return replace(self._found, evidence=self._evidence() if knows_signs else None)
+
+    def _read_once(self, source: Source) -> asyncio.Task[None]:
+        if source not in self._tasks:
+            self._tasks[source] = asyncio.create_task(self._read(source))
+        return self._tasks[source]
+
+    async def _read(self, source: Source) -> None:
+        await self.read_all(BEFORE.get(source, ()))
+        try:
+            async with self._gate, asyncio.timeout_at(self._ends):
+                if source.path:
+                    await self._list(source, source.path.format(quote(self._found.target.namespace, safe="")))
+                else:
+                    await getattr(self, source.name.lower())()
+        except TimeoutError:
+            self._refusals[source] = f"not read within {self._wanted.within_seconds:g} s"
+        except (ApiServerError, InvalidInput) as error:
+            if isinstance(error, InvalidInput) and source is Source.PROBE and self._wanted.endpoint:
+                raise
+            self._refusals[source] = str(error)
+
+    async def _list(
+        self, source: Source, path: str, query: Mapping[str, str] | None = None, kind: str | None = None
+    ) -> None:
+        """Read a list. Its items have no kind; `kind` is set on them."""
+        found: list[JsonObject] = []
+
+        async def take(items: list[JsonObject], begins: bool) -> None:
+            if begins:
+                found.clear()
+            found.extend(kept(source, {"kind": kind, **each} if kind else each) for each in items)
+
+        await list_pages(self._server, path, query or {}, take, _PAGE)
+        self._objects[source] = (*self._found.of(source), *found)
+
+    def _own(self, group: str, plural: str, name: str = "") -> str:
+        """Return the path of a list in the namespace of the webhook, or of an object in it."""
+        path = f"{group}/namespaces/{quote(self._found.target.namespace, safe='')}/{plural}"
+        return f"{path}/{quote(name, safe='')}" if name else path
+
+    async def service(self) -> None:
+        found = await self._server.find(self._own("/api/v1", "services", self._found.target.service))
+        self._objects[Source.SERVICE] = () if found is None else (found,)
+
+    async def endpoints(self) -> None:
+        query = {"labelSelector": f"kubernetes.io/service-name={self._found.target.service}"}
+        await self._list(Source.ENDPOINTS, self._own("/apis/discovery.k8s.io/v1", "endpointslices"), query)
+
+    async def deployments(self) -> None:
+        # With an audit volume, the servers are a StatefulSet.
+        for kind in WORKLOADS:
+            await self._list(Source.DEPLOYMENTS, f"/apis/apps/v1/{kind.lower()}s", kind=kind)
+
+    async def controller_pods(self) -> None:
+        self._objects[Source.CONTROLLER_PODS] = ()
+        controller = controller_of(self._found)
+        if controller is not None:
+            path = f"/api/v1/namespaces/{quote(controller_namespace(self._found), safe='')}/pods"
+            await self._list(Source.CONTROLLER_PODS, path, {"labelSelector": pod_selector(controller)})
+
+    async def policy(self) -> None:
+        servers, namespace = self._found.deployment or {}, self._found.target.namespace
+        stored = await read_stored_policy(self._server, servers, namespace)
+        if stored is not None:
+            self._found = replace(self._found, stored=stored, file=stored.policies or self._found.file)
+        in_force = await ask_replica(self._server, servers, namespace, self._found.target.service)
+        if in_force is not None:
+            self._found = replace(self._found, in_force=in_force, file=PolicySet.of(in_force, self._found.file.others))
+        if follows_objects(servers):
+            items = await read_policy_objects(self._server)
+            objects = None if items is None else tuple(kept(Source.POLICY, each) for each in items)
+            of_file = self._found.file.default
+            accepted = tuple(each for each in accepted_policies(of_file, items or ()) if each is not of_file)
+            self._found = replace(self._found, accepted=accepted, policy_objects=objects)
+
+    async def pods(self) -> None:
+        read = PodsRead.of(self._found)
+
+        async def take(items: list[JsonObject], begins: bool) -> None:
+            nonlocal read
+            if begins:
+                read = PodsRead.of(self._found)
+            for each in items:
+                read.add(each)
+            await asyncio.sleep(0)
+
+        await list_pages(self._server, "/api/v1/pods", _NOT_ENDED, take, _PAGE)
+        self._objects[Source.PODS] = ()
+        self._found = replace(
+            self._found,
+            bound_schedulers=read.bound_schedulers,
+            missed=tuple(read.missed),
+            missed_count=read.missed_count,
+            selects_a_pod=read.selects_a_pod,
+        )
+
+    async def groups(self) -> None:
+        self._groups = await self._server.get("/apis", {})
+        self._objects[Source.GROUPS] = ()
+
+    async def queues(self) -> None:
+        if not self._found.knows(Source.GROUPS):
+            return
+        self._objects[Source.QUEUES] = ()
+        served = self._evidence().groups
+        for each in BATCH_RESOURCES:
+            if each.plural in ("queues", "localqueues") and each.api_version.partition("/")[0] in served:
+                try:
+                    await self._list(Source.QUEUES, each.path)
+                except ApiServerError as error:
+                    if error.code != NOT_FOUND:
+                        raise
+
+    async def exported(self) -> None:
+        found, unserved = list[JsonObject](), set[str]()
+        for kind, plural in PLURALS.items():
+            for version in (f"{GROUP}/v1", f"{GROUP}/v1beta1"):
+                if (content := await self._server.find(f"/apis/{version}/{plural}")) is not None:
+                    found += ({"apiVersion": version, "kind": kind, **each} for each in listed(content, "items"))
+                    break
+            else:
+                unserved.add(kind)
+        self._objects[Source.EXPORTED] = tuple(found)
+        self._found = replace(self._found, unserved_kinds=frozenset(unserved))
+
+    async def rights(self) -> None:
+        gate = asyncio.Semaphore(_AT_ONCE)
+
+        async def asked(right: Right) -> Right:
+            async with gate:
+                review = await self._server.create(_REVIEWS, access_review(right), {})
+            return right._replace(is_held=field(review, "status", "allowed") is True)
+
+        rights = await asyncio.gather(*map(asked, rights_of(self._found, self._evidence().groups)))
+        self._found = replace(self._found, rights=tuple(rights))
+
+    async def probe(self) -> None:
+        configuration, addresses = self._found.configuration, [self._wanted.endpoint]
+        if configuration is None:
+            return
+        if self._wanted.endpoint is None and self._found.is_called_by_service:
+            # Each replica can have another certificate, so some of the endpoints are called one by one.
+            addresses += self._found.ready_addresses[:_MOST_ENDPOINTS]
+        called = await asyncio.gather(*(asyncio.to_thread(call_webhooks, configuration, at) for at in addresses))
+        self._found = replace(self._found, probes=tuple(map(tuple, called)))
+
+    async def trial(self) -> None:
+        trial = await create_on_trial(self._server, self._found, self._wanted.trial_namespace, self._user)
+        self._found = replace(self._found, trial=trial)
+
+    async def clock(self) -> None:
+        review: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        before = datetime.now(UTC)
+        answered = await self._server.create(_OWN_REVIEW, review, {})
+        after = datetime.now(UTC)
+        user, groups = (field(answered, "status", "userInfo", key) for key in ("username", "groups"))
+        self._user = User(str(user or ""), tuple(map(str, groups if isinstance(groups, list) else ())))
+        text = field(answered, "metadata", "creationTimestamp")
+        if isinstance(text, str):
+            self._found = replace(self._found, clock=ServerClock(datetime.fromisoformat(text), before, after))
+
+    async def version(self) -> None:
+        release = await read_release(self._server)
+        self._found = replace(self._found, release=release)
+
+    def _evidence(self) -> SchedulerEvidence:
+        leases = [each for each in self._found.of(Source.LEASES) if not name_of(each).startswith(_NODE_LEASES)]
+        return SchedulerEvidence.of(self._groups, {"items": leases}, self._found.server_time)

@@ -1,0 +1,1 @@
+"""Count further pods, empty nodes and make room: what capacity a cluster has left."""

@@ -1,0 +1,232 @@
+"""Count the further pods of files: of each template by itself, or of all in proportion."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from placement_planner.capacity.counting import Count, count_each, count_together
+from placement_planner.capacity.simulation import FurtherPods, OnPlaced
+from webhook.admission.api_server.optional_plugins import alternatives, in_doubt
+from webhook.admission.api_server.plugins import check_admitted
+from webhook.cli.inputs.pending import NOTHING_RESERVED, PendingQueue, Reserved
+from webhook.cli.inputs.workloads import Workload, with_claims_of_pods
+from webhook.cli.output.terminal import echo
+from webhook.cli.predictions.admission import Admissions, with_completed_pod
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import JsonObject
+from webhook.documents.field import FieldError, InvalidInput, prefixed_errors
+from webhook.kube.pod.pod_validation import check_storable
+from webhook.kube.workloads.pod_set import PodSet
+from webhook.placement.scorer import PodSignature
+
+# The most pods with claims of their own that are counted.
+_MOST_CLAIMANTS = 1000
+
+Pod = Mapping[str, Any]
+# Returns what to call after each placed pod of `name`.
+ProgressOf = Callable[[str], OnPlaced]
+# Prints the errors of a pod; raises them if the command stops there.
+Report = Callable[[Sequence[FieldError]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The count of the pods of one template; `is_refused`: they are denied.
+
+    With several templates in proportion, `share` of the pods are placed in a turn, and `turns` whole turns fit.
+    `reserved` are the pending pods of the cluster that take their places before the pods.
+    """
+
+    workload: Workload
+    count: Count
+    is_refused: bool = False
+    share: int = 1
+    turns: int | None = None
+    reserved: Reserved = NOTHING_RESERVED
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """The further pods of a template; or the message why they cannot be counted."""
+
+    workload: Workload
+    pods: FurtherPods | None = None
+    message: str = ""
+    is_refused: bool = False
+
+    @property
+    def share(self) -> int:
+        """Return how many of the pods the object has."""
+        return max(1, (self.workload.pods.replicas if self.workload.pods else None) or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Counts pods as they are created.
+
+    The pods are new ones, so they come after the `pending` pods of their priority or a higher one. `until` is the most
+    pods of each template to count, or of turns. None means no limit.
+    """
+
+    pending: PendingQueue
+    admissions: Admissions
+    until: int | None
+    progress_of: ProgressOf
+    report: Report
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Return the cluster as it stands, without the pending pods."""
+        return self.pending.assumed.base
+
+    def each(self, workloads: Sequence[Workload]) -> Iterator[Counted]:
+        """Yield the count of each template, by itself on the cluster as it stands.
+
+        Raises:
+            InvalidInput: a pod is malformed, and `report` raises its errors, or a claim is.
+        """
+        for template in self._templates(workloads):
+            if template.pods is None:
+                yield Counted(template.workload, Count.unknown(template.message), template.is_refused)
+                continue
+            snapshot, reserved = self._before((template.pods,), self._with_claims((template,)))
+            count = count_each(template.pods, snapshot, self.until, self.progress_of(template.workload.name))
+            yield Counted(template.workload, count, reserved=reserved)
+
+    def together(self, workloads: Sequence[Workload]) -> Iterator[Counted]:
+        """Yield the counts of all templates in proportion: in turns of the pods that the objects have.
+
+        None is counted if one of them cannot be. The pending pods before any of the pods take their places first.
+
+        Raises:
+            InvalidInput: a pod is malformed, and `report` raises its errors, or a claim is.
+        """
+        templates = self._templates(workloads)
+        left_out = [template for template in templates if template.pods is None]
+        pods = [] if left_out else [template.pods for template in templates if template.pods is not None]
+        snapshot, reserved = self._before(pods, self._with_claims(templates))
+        if left_out:
+            counts: Sequence[Count] = [Count.unknown(left_out[0].message)] * len(templates)
+        else:
+            names = ", ".join(template.workload.name for template in templates)
+            counts = count_together(pods, snapshot, self.until, self.progress_of(names))
+        turns = min(count.fits // template.share for template, count in zip(templates, counts, strict=True))
+        for template, count in zip(templates, counts, strict=True):
+            yield Counted(template.workload, count, template.is_refused, template.share, turns, reserved)
+
+    def next_pod(self, counted: Counted) -> tuple[Pod, Snapshot]:
+        """Return the first further pod of a template, as it is created, and the cluster that it finds, with its claims.
+
+        For a pod that does not fit now, all pending pods with room are in their places: they are bound, at any
+        priority, before another pod is moved.
+
+        Raises:
+            InvalidInput: a claim is malformed.
+        """
+        workload, snapshot = _without_end(counted.workload), self.snapshot
+        content = workload.document.content
+        if workload.pods is not None and workload.pods.claims:
+            begin = workload.pods.replicas or 0
+            snapshot = with_claims_of_pods(workload, snapshot, range(begin, begin + 1))
+            content = workload.pods.pod_at(begin)
+        pod = self._stored(workload, content)
+        assumed = self.pending.assumed.on(snapshot)
+        if counted.count.fits:
+            return pod, assumed.before_pod(PodSignature.of(pod).info.preemption)
+        return pod, assumed.all_shown
+
+    def _templates(self, workloads: Sequence[Workload]) -> list[_Template]:
+        templates = []
+        for workload in workloads:
+            try:
+                templates.append(self._template(workload))
+            except InvalidInput as error:
+                self.report(error.errors)
+                templates.append(_Template(workload, message="; ".join(map(str, error.errors))))
+        self.admissions.print_hint()
+        return templates
+
+    def _template(self, workload: Workload) -> _Template:
+        workload = _without_end(workload)
+        pods = workload.pods
+        if pods is None:
+            return _Template(workload, message=workload.note)
+        workload, of_server = with_completed_pod(workload, self.snapshot)
+        refusal, bypass = self.admissions.answer(workload, self.snapshot)
+        if bypass:
+            echo(f"{workload.name}: left alone: {bypass}", err=True)
+        self.admissions.note(workload, self.snapshot)
+        if reason := refusal or workload.note or of_server.unknown:
+            return _Template(workload, message=reason, is_refused=bool(refusal))
+        template = self._further(workload, pods)
+        return _Template(workload, message=doubt) if (doubt := self._doubt(template, of_server.doubts)) else template
+
+    def _doubt(self, template: _Template, doubts: Sequence[str]) -> str:
+        """Return why it is not known how many of the pods fit if the API server may run the plugins `doubts`."""
+        for names, snapshot in alternatives(doubts, self.snapshot):
+            other = replace(self, pending=replace(self.pending, assumed=self.pending.assumed.on(snapshot)))
+            fits, fits_there = self.fits_of(template), other.fits_of(template)
+            if fits != fits_there:
+                namespace = template.workload.name.partition("/")[0]
+                return in_doubt(f"{fits} fit", f"{fits_there} fit", names, namespace)
+        return ""
+
+    def fits_of(self, template: _Template) -> int:
+        """Return how many of the pods fit by themselves, or none if the API server refuses them."""
+        workload, pods = template.workload, template.workload.pods
+        try:
+            further = self._further(workload, pods).pods if pods else None
+        except InvalidInput:
+            return 0
+        return count_each(further, self.snapshot, self.until, self.progress_of(workload.name)).fits if further else 0
+
+    def _further(self, workload: Workload, pods: PodSet) -> _Template:
+        """Return the further pods of `workload`, whose document is completed."""
+        first = self._stored(workload, workload.document.content)
+        schedulers = self.admissions.schedulers(workload.policy)
+        scheduler = schedulers.scheduler_of(first)
+        if scheduler is None:
+            return _Template(workload, message=schedulers.place(first, self.snapshot).message)
+        share, begin = _Template(workload).share, pods.replicas or 0
+        further = FurtherPods(scheduler, lambda _: first, share)
+        if pods.claims:
+            # Each pod has claims of its own. The object has created those of its replicas.
+            further = FurtherPods(
+                scheduler, lambda index: self._stored(workload, pods.pod_at(begin + index)), share, _MOST_CLAIMANTS
+            )
+        with prefixed_errors(workload.document.place):
+            check_storable(first)
+            further.read(0)
+            check_admitted(first, self.snapshot)
+        return _Template(workload, further)
+
+    def _stored(self, workload: Workload, pod: JsonObject) -> Pod:
+        """Return `pod`, as it is created, as the API server stores it."""
+        return self.admissions.created(workload, pod, self.snapshot)
+
+    def _before(self, pods: Sequence[FurtherPods], snapshot: Snapshot) -> tuple[Snapshot, Reserved]:
+        """Return `snapshot` with the pending pods that come before one of `pods`, and these pending pods."""
+        if not pods:
+            return snapshot, NOTHING_RESERVED
+        assumed = self.pending.assumed.on(snapshot)
+        priority = min(assumed.priority_of(each.read(0)[0].info.preemption) for each in pods)
+        return assumed.before(priority), self.pending.reserved_before_new(priority)
+
+    def _with_claims(self, templates: Sequence[_Template]) -> Snapshot:
+        """Return the cluster with the claims of the further pods."""
+        snapshot = self.snapshot
+        for template in templates:
+            pods = template.workload.pods
+            if template.pods is not None and pods is not None:
+                begin = pods.replicas or 0
+                snapshot = with_claims_of_pods(template.workload, snapshot, range(begin, begin + _MOST_CLAIMANTS))
+        return snapshot
+
+
+def _without_end(workload: Workload) -> Workload:
+    """Return the workload with further pods with claims, whose numbers follow those of the object's replicas."""
+    pods = workload.pods
+    if pods is None or not pods.claims:
+        return workload
+    first = [replace(each, number=max(1, each.number) + _MOST_CLAIMANTS) for each in pods.dimensions[:1]]
+    return replace(workload, pods=replace(pods, dimensions=(*first, *pods.dimensions[1:])))

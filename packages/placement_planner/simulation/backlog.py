@@ -1,0 +1,208 @@
+"""The pods that wait in kube-scheduler's queue after an attempt that failed, and the order of their next attempts.
+
+When a running pod ends, all pods that wait are tried again: first those whose backoff is over, by priority, then by the
+time of their last attempt; then the others, by the end of their backoff. So pods that have just arrived are tried
+before pods that have waited long, as long as pods end every few seconds.
+
+The order is kept without touching each pod at each event: after five attempts, all pods have the same backoff, so their
+order among each other stays. Only younger ones can pass others.
+
+Source: k8s.io/kubernetes/pkg/scheduler/backend/queue/scheduling_queue.go, moveAllToActiveOrBackoffQueue and
+AddUnschedulableIfNotPresent; backoff_queue.go, getBackoffTime and lessBackoffCompletedWithPriority; active_queue.go,
+unlockedPop with SchedulerPopFromBackoffQ
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from placement_planner.simulation.templates import Template
+from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.snapshot import Column, Snapshot
+from webhook.placement.plugins.node_resources_fit import NodeResourcesFit
+from webhook.placement.profiles.profile import Profile
+from webhook.placement.scorer import PodSignature
+
+_INITIAL_SECONDS = 1
+_LONGEST_SECONDS = 10
+# From this number on, the backoff does not grow.
+_ATTEMPTS_AT_LONGEST = 5
+
+Order = tuple[float, int, float]
+Requests = Sequence[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TracePod:
+    """A pod of the trace: when it was created, and how long it runs. None means that it does not end."""
+
+    template: Template
+    created_at: float
+    duration_seconds: float | None
+
+
+@dataclass(slots=True, eq=False)
+class Unit:
+    """Pods that are placed together, at least `least` of them or none: one pod, or a gang.
+
+    `rank` orders units of equal priority. `events` and `tried_at` are the number of events and the time at which the
+    first attempt failed.
+    """
+
+    pods: list[TracePod]
+    least: int = 1
+    rank: float = 0
+    events: int = 0
+    tried_at: float = 0
+    is_waiting: bool = False
+
+    @property
+    def priority(self) -> int:
+        """Return the priority of the pods."""
+        return self.pods[0].template.priority
+
+
+@dataclass(slots=True)
+class Backlog:
+    """The units that wait; `count` are their pods. An event is an instant at which running pods end."""
+
+    count: int = 0
+    _events: int = 0
+    _last_event: float = -math.inf
+    _first_rank: float = 0
+    _last_rank: float = 0
+    _young: list[Unit] = field(default_factory=list)
+
+    def add(self, unit: Unit, now: float) -> None:
+        """Add a unit whose first attempt has failed."""
+        self._last_rank += 1
+        unit.rank, unit.events, unit.tried_at, unit.is_waiting = self._last_rank, self._events, now, True
+        self._young.append(unit)
+        self.count += len(unit.pods)
+
+    def remove(self, unit: Unit) -> None:
+        """Remove a unit that was placed."""
+        unit.is_waiting = False
+        self.count -= len(unit.pods)
+
+    def order(self, unit: Unit, now: float) -> Order:
+        """Return a value by which the units that wait are tried at an event at the time `now`."""
+        tried_at = max(unit.tried_at, self._last_event)
+        return self._expiry(1 + self._events - unit.events, tried_at, now), -unit.priority, unit.rank
+
+    def end_event(self, now: float) -> None:
+        """Take note that all units that wait were tried at `now`, in their order."""
+        old = self._expiry(_ATTEMPTS_AT_LONGEST, self._last_event, now)
+        young = [(self.order(unit, now), unit) for unit in self._young if unit.is_waiting]
+        # They come before all others. Those whose backoff ends later have failed once: they are the last already.
+        first = sorted((each for each in young if each[0][0] < old), key=lambda each: each[0])
+        self._first_rank -= len(first)
+        for number, (_, unit) in enumerate(first):
+            unit.rank = self._first_rank + number
+        self._events += 1
+        self._last_event = now
+        self._young = [unit for _, unit in young if self._events - unit.events < _ATTEMPTS_AT_LONGEST - 1]
+
+    @staticmethod
+    def _expiry(attempts: int, tried_at: float, now: float) -> float:
+        """Return the second in which the backoff ends, or 0 if it is over."""
+        if tried_at == -math.inf:
+            return 0
+        backoff = min(_LONGEST_SECONDS, _INITIAL_SECONDS << min(attempts - 1, _ATTEMPTS_AT_LONGEST))
+        second = math.floor(tried_at + backoff)
+        return second if second >= math.floor(now) else 0
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Units of pods with one signature, which need at least `least` of their pods placed; a gang is one by itself.
+
+    `requests` must be free on a node. `reads_pods`: pods on other nodes decide about a node, too.
+    """
+
+    template: Template
+    least: int
+    requests: Requests
+    reads_pods: bool = False
+    units: list[Unit] = field(default_factory=list)
+
+    @property
+    def waits_for_pods(self) -> bool:
+        """Return whether a pod that is placed can make room for these."""
+        return bool(self.template.signature.info.inter_pod.terms.required)
+
+    def may_fit(self, snapshot: Snapshot, freed: Iterable[NodeInfo]) -> bool:
+        """Return false if the units, which did not fit before, cannot fit after pods have left the `freed` nodes."""
+        if not self.reads_pods and not any(_has_room(info, self.requests) for info in freed):
+            return False
+        if self.least <= 1 and not self.reads_pods:
+            return True
+        most: Column = snapshot.allowed_pods - snapshot.load.pods
+        for resource, amount in self.requests:
+            most = np.minimum(most, (snapshot.allocatable(resource) - snapshot.requested(resource)) // amount)
+        return int(np.maximum(most, 0).sum()) >= self.least
+
+
+def _has_room(info: NodeInfo, requests: Requests) -> bool:
+    offered, used = info.node.allocatable, info.requested
+    return all(offered.get(name, 0) - used.get(name, 0) >= amount for name, amount in requests)
+
+
+class Groups:
+    """The groups of the units that wait, or have waited."""
+
+    def __init__(self) -> None:
+        self._by_signature: dict[tuple[int, PodSignature], Group] = {}
+        self._by_template: dict[Template, Group] = {}
+        self._waiting: dict[Group, None] = {}
+
+    @property
+    def waiting(self) -> list[Group]:
+        """Return the groups with a unit that waits."""
+        return [*self._waiting]
+
+    def of(self, unit: Unit) -> Group:
+        """Return the group of `unit`."""
+        template = unit.pods[0].template
+        if unit.least > 1:
+            return _group(template, unit.least)
+        group = self._by_template.get(template)
+        if group is None:
+            key = id(template.scheduler), template.signature
+            group = self._by_signature.get(key)
+            if group is None:
+                group = self._by_signature[key] = _group(template, 1)
+            self._by_template[template] = group
+        return group
+
+    def wait(self, group: Group, unit: Unit, snapshot: Snapshot) -> None:
+        """Add a unit to its group, which did not fit on `snapshot`."""
+        if not group.units:
+            # Once a pod with anti-affinity runs, others read the pods of other nodes, too.
+            group.reads_pods = group.template.scheduler.scheduler.reads_other_nodes(group.template.signature, snapshot)
+        group.units.append(unit)
+        self._waiting[group] = None
+
+    def settle(self, group: Group) -> None:
+        """Drop the units of a group that wait no more."""
+        group.units = [unit for unit in group.units if unit.is_waiting]
+        if not group.units:
+            self._waiting.pop(group, None)
+
+
+def _group(template: Template, least: int) -> Group:
+    return Group(template, least, _filtered_requests(template.scheduler.scheduler.profile, template.signature))
+
+
+def _filtered_requests(profile: Profile, signature: PodSignature) -> Requests:
+    """Return the requests by which the scheduler filters nodes."""
+    args = profile.args
+    if not any(isinstance(each, NodeResourcesFit) for each in profile.filters):
+        return ()
+    return [
+        (name, amount)
+        for name, amount in signature.info.requests
+        if amount and name not in args.ignored_resources and name.partition("/")[0] not in args.ignored_resource_groups
+    ]

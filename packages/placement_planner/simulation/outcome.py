@@ -1,0 +1,211 @@
+"""The outcome of one simulated run, and what is noted while it runs."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placement_planner.simulation.arrival import IsCard
+from placement_planner.simulation.backlog import TracePod
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.pod.amounts import CPU, MEMORY
+
+Amounts = NDArray[np.float64]
+Shape = tuple[int, int, int]
+"""The CPU, memory and cards that a pod requests, in any units that are used alike."""
+
+_SAMPLES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The pods with `value` of `by` (`all`, `cards`, `type`), and the seconds that the placed ones waited.
+
+    `p50` and `p99` are None if no pod was placed.
+    """
+
+    by: str
+    value: str
+    pods: int
+    never_placed: int
+    p50: float | None
+    p99: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The cluster at one time: cards that are allocated and free cards that are fragmented, in percent of all cards.
+
+    `waiting` are the pods that wait.
+    """
+
+    seconds: float
+    allocated: float
+    fragmented: float
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of one run. `allocated` and `fragmented` are means over the time in which pods arrive, in percent.
+
+    `most_allocated` is the largest share of the cards that was allocated, `last_allocated` the one when the last pod
+    has arrived. `unmodelled` names plugins that are relevant to a pod and were not evaluated.
+    """
+
+    policy: str
+    profile: str
+    seed: int
+    nodes: int
+    cards: int
+    pods: int
+    denied: int
+    placed: int
+    allocated: float
+    most_allocated: float
+    last_allocated: float
+    fragmented: float
+    waits: tuple[Waits, ...]
+    series: tuple[Sample, ...]
+    unmodelled: tuple[str, ...] = ()
+    denial: str = ""
+
+
+class Mix:
+    """The shapes of the pods that are to be expected, each with its share of the pods."""
+
+    def __init__(self, counts: Iterable[tuple[Shape, int]]) -> None:
+        """Keep the shapes, at least one, with their number of pods."""
+        shapes, numbers = zip(*counts, strict=True)
+        self._shapes: Amounts = np.array(shapes, dtype=np.float64)
+        self._shares: Amounts = np.array(numbers, dtype=np.float64) / sum(numbers)
+
+    def fragmentation(self, free: Amounts) -> Amounts:
+        """Return for each node the free cards that a pod of the mix cannot use, on average.
+
+        `free` has a row of free CPU, memory and cards for each node. A pod can use all cards of a node that can take
+        it, and none of another node.
+
+        Source: Weng et al., Beware of Fragmentation, USENIX ATC 2023, section 3: the fragmentation of a node is the
+        sum over the pods of a typical workload of their popularity times the GPUs that they cannot use.
+        """
+        fits = (free[:, None, :] >= self._shapes).all(axis=2)
+        unusable: Amounts = free[:, 2] - (free[:, 2, None] * fits) @ self._shares
+        return unusable
+
+
+class Cards:
+    """The cards of a cluster, and how fragmented the free ones are for the pods of a trace, one mix a resource."""
+
+    def __init__(self, snapshot: Snapshot, is_card: IsCard, requests: Iterable[Iterable[tuple[str, int]]]) -> None:
+        """Read the mix from the `requests` of each pod of the trace."""
+        self.resources = sorted(name for name in snapshot.allocatable_columns if is_card(name))
+        self.total = sum(int(snapshot.allocatable(name).sum()) for name in self.resources)
+        shapes: dict[str, Counter[Shape]] = {name: Counter() for name in self.resources}
+        for pod in requests:
+            amounts = dict(pod)
+            for name in self.resources:
+                if cards := amounts.get(name, 0):
+                    shapes[name][amounts.get(CPU, 0), amounts.get(MEMORY, 0), cards] += 1
+        self._mixes = {name: Mix(found.most_common()) for name, found in shapes.items() if found}
+
+    def requested(self, snapshot: Snapshot) -> int:
+        """Return the number of cards that are allocated."""
+        return sum(int(snapshot.requested(name).sum()) for name in self.resources)
+
+    def fragmented(self, snapshot: Snapshot) -> float:
+        """Return the free cards that a pod of the trace cannot use, on average.
+
+        No pod of the trace uses the cards of a resource that none requests, so these are left out.
+        """
+        return sum(float(mix.fragmentation(_free(snapshot, name)).sum()) for name, mix in self._mixes.items())
+
+
+def _free(snapshot: Snapshot, resource: str) -> Amounts:
+    columns = [snapshot.allocatable(name) - snapshot.requested(name) for name in (CPU, MEMORY, resource)]
+    return np.maximum(np.stack(columns, axis=1), 0).astype(np.float64)
+
+
+@dataclass
+class Recorder:
+    """Notes the state of a cluster from the time `start` to `end`, between which pods arrive."""
+
+    cards: Cards
+    start: float
+    end: float
+    series: list[Sample] = field(default_factory=list)
+    waited: dict[TracePod, float] = field(default_factory=dict)
+    most: int = 0
+    _card_seconds: float = 0
+    _since: float = 0
+    _allocated: int = 0
+
+    def begin(self, snapshot: Snapshot) -> None:
+        """Take note of the cluster before the first pod arrives."""
+        self._since = self.start
+        self._allocated = self.most = self.cards.requested(snapshot)
+
+    def change(self, cards: int) -> None:
+        """Take note that this many more cards are allocated."""
+        self._allocated += cards
+
+    def advance(self, now: float, snapshot: Snapshot, waiting: int) -> None:
+        """Take note of the state that has lasted until `now`."""
+        until = min(now, self.end)
+        self._card_seconds += self._allocated * max(until - self._since, 0)
+        self._since = max(until, self._since)
+        self.most = max(self.most, self._allocated)
+        step = (self.end - self.start) / _SAMPLES
+        due = 0 if not step else math.ceil(min((until - self.start) / step, _SAMPLES))
+        if len(self.series) < due:
+            fragmented = self._percent(self.cards.fragmented(snapshot))
+            for number in range(len(self.series), due):
+                at = round(self.start + number * step, 3)
+                self.series.append(Sample(at, self._percent(self._allocated), fragmented, waiting))
+
+    def finish(self, snapshot: Snapshot, waiting: int) -> None:
+        """Take note of the state once the last pod has arrived and was tried."""
+        fragmented = self._percent(self.cards.fragmented(snapshot))
+        self.most = max(self.most, self._allocated)
+        self.series.append(Sample(self.end, self._percent(self._allocated), fragmented, waiting))
+
+    @property
+    def allocated(self) -> float:
+        """Return the mean of the cards allocated over time, in percent."""
+        span = self.end - self.start
+        return self._percent(self._card_seconds / span) if span else self.series[-1].allocated
+
+    @property
+    def fragmented(self) -> float:
+        """Return the mean of the samples, in percent."""
+        return round(sum(each.fragmented for each in self.series) / len(self.series), 3)
+
+    @property
+    def most_allocated(self) -> float:
+        """Return the largest share of the cards that was allocated, in percent."""
+        return self._percent(self.most)
+
+    def waits(self, pods: Sequence[TracePod]) -> tuple[Waits, ...]:
+        """Return the waits of all pods, by the cards that a pod requests, and by workload type."""
+        sizes = sorted({pod.template.cards for pod in pods})
+        types = sorted({pod.template.workload_type for pod in pods})
+        return (
+            self._waits("all", "", pods),
+            *(self._waits("cards", str(size), [p for p in pods if p.template.cards == size]) for size in sizes),
+            *(self._waits("type", each, [p for p in pods if p.template.workload_type == each]) for each in types),
+        )
+
+    def _waits(self, by: str, value: str, pods: Sequence[TracePod]) -> Waits:
+        found = sorted(self.waited[pod] for pod in pods if pod in self.waited)
+        return Waits(by, value, len(pods), len(pods) - len(found), _percentile(found, 0.5), _percentile(found, 0.99))
+
+    def _percent(self, cards: float) -> float:
+        return round(100 * cards / self.cards.total, 3) if self.cards.total else 0.0
+
+
+def _percentile(values: Sequence[float], share: float) -> float | None:
+    """Return the smallest of the ordered `values` that is not below `share` of them."""
+    return round(values[max(math.ceil(share * len(values)), 1) - 1], 3) if values else None

@@ -1,1 +1,0 @@
-"""Replay and simulation."""

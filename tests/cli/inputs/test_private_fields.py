@@ -1,0 +1,54 @@
+"""The last output of containers, and names and addresses that placement does not read, are removed."""
+
+import copy
+import json
+from typing import Any
+
+from tests.support.objects.builders import make_pod
+from webhook.cli.inputs.private_fields import without_secrets
+
+
+def test_messages_and_private_names_are_left_out() -> None:
+    terminated = {"terminated": {"exitCode": 1, "message": "secret-1"}}
+    pod = (
+        make_pod("web")
+        .spec(hostAliases=[{"ip": "10.0.0.1", "hostnames": ["secret-2"]}], serviceAccountName="secret-3")
+        .status(
+            message="secret-4",
+            conditions=[{"type": "Ready", "status": "False", "message": "secret-5"}],
+            containerStatuses=[
+                {"name": "main", "state": terminated, "lastState": terminated, "resources": {}},
+                {"name": "side", "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "secret-6"}}},
+            ],
+        )
+        .obj()
+    )
+
+    shared = without_secrets(pod)
+
+    assert "secret" not in json.dumps(shared)
+    assert shared["status"]["containerStatuses"] == [
+        {"name": "main", "resources": {}},
+        {"name": "side", "state": {"waiting": {"reason": "CrashLoopBackOff"}}},
+    ]
+    assert shared["status"]["conditions"] == [{"type": "Ready", "status": "False"}]
+
+
+def test_parameters_of_devices_are_left_out() -> None:
+    config = [{"opaque": {"driver": "gpu.example.com", "parameters": {"token": "secret-1"}}}]
+    devices = {"requests": [{"name": "card"}], "config": config}
+    group = {"apiVersion": "resource.k8s.io/v1"}
+    status = {"allocation": {"devices": {"results": [], "config": config}}, "devices": [{"data": {"a": "secret-2"}}]}
+    objects: list[dict[str, Any]] = [
+        {**group, "kind": "DeviceClass", "spec": {"config": config}},
+        {**group, "kind": "ResourceClaim", "spec": {"devices": devices}, "status": status},
+        {**group, "kind": "ResourceClaimTemplate", "spec": {"spec": {"devices": devices}}},
+        {**group, "kind": "ResourceSlice", "spec": {"devices": [{"name": "card-0"}]}},
+    ]
+
+    shared = [without_secrets(copy.deepcopy(each)) for each in objects]
+
+    assert "secret" not in json.dumps(shared)
+    assert shared[1]["spec"] == {"devices": {"requests": [{"name": "card"}]}}
+    assert shared[1]["status"] == {"allocation": {"devices": {"results": []}}}
+    assert shared[3] == objects[3]

@@ -1,0 +1,1 @@
+"""Tests of `placement_planner.capacity`."""

@@ -1,0 +1,157 @@
+"""The pods of drained nodes: which stay, which fit elsewhere, which are lost."""
+
+import pytest
+
+from placement_planner.capacity.drain import Drain
+from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.objects.moves import Object, budget, cards, drained, running
+
+_CORDON_TOLERATED = "node.kubernetes.io/unschedulable"
+
+
+def outcomes(found: Drain) -> list[tuple[str, str, str | None]]:
+    return [(each.pod.name, each.outcome, each.node) for each in found.pods]
+
+
+def test_pods_are_placed_on_the_other_nodes_until_these_are_full() -> None:
+    found = drained([cards("a", 8), cards("b", 4), *(running(f"p{n}", "a", 2) for n in range(3))], "a")
+
+    assert outcomes(found) == [("p0", "Fits", "b"), ("p1", "Fits", "b"), ("p2", "Waiting", None)]
+    assert found.pods[2].message == (
+        "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) were unschedulable."
+    )
+    assert found.text == "2 of 3 pods fit elsewhere"
+
+
+def test_pods_of_higher_priority_are_placed_first_then_older_ones() -> None:
+    young, old = running("a-young", "a", 2), running("b-old", "a", 2)
+    pods = [
+        young.creation("2026-03-02T00:00:00Z"),
+        old.creation("2026-03-01T00:00:00Z"),
+        running("c-high", "a", 2).spec(priority=5),
+    ]
+
+    assert outcomes(drained([cards("a", 8), cards("b", 4), *pods], "a")) == [
+        ("c-high", "Fits", "b"),
+        ("b-old", "Fits", "b"),
+        ("a-young", "Waiting", None),
+    ]
+
+
+def test_pods_of_daemon_sets_and_mirror_pods_stay() -> None:
+    mirror = make_pod("static").node_name("a").annotate("kubernetes.io/config.mirror", "x").status(phase="Running")
+    objects = [cards("a", 0), cards("b", 0), running("agent", "a", kind="DaemonSet"), mirror, running("p", "a")]
+
+    found = drained(objects, "a")
+
+    assert [each.name for each in found.staying] == ["agent", "static"]
+    assert outcomes(found) == [("p", "Fits", "b")]
+    assert [pod.name for pod in found.snapshot.nodes[0].pods] == ["agent", "static"]
+
+
+def test_a_pod_without_a_controller_is_lost_and_needs_no_room() -> None:
+    bare = make_pod("bare").node_name("a").gpu(4).status(phase="Running")
+
+    found = drained([cards("a", 8), cards("b", 4), bare, running("p", "a", 4)], "a")
+
+    assert outcomes(found) == [("bare", "Lost", None), ("p", "Fits", "b")]
+    assert found.text == "1 of 1 pod fits elsewhere"
+
+
+def test_a_pod_that_is_being_deleted_is_not_placed_again() -> None:
+    ending = running("ending", "a", 4).deletion("2026-03-01T00:00:00Z")
+
+    found = drained([cards("a", 8), cards("b", 4), ending, running("p", "a", 4)], "a")
+
+    assert [each.name for each in found.ending] == ["ending"]
+    assert outcomes(found) == [("p", "Fits", "b")]
+
+
+def test_several_nodes_are_drained_together() -> None:
+    objects = [cards("a", 2), cards("b", 2), cards("c", 2), running("p", "a", 2), running("q", "b", 2)]
+
+    assert outcomes(drained(objects, "a", "b")) == [("p", "Fits", "c"), ("q", "Waiting", None)]
+
+
+def test_a_pod_that_tolerates_the_cordon_may_come_back() -> None:
+    pod = running("p", "a", 2).toleration(_CORDON_TOLERATED, operator="Exists")
+
+    found = drained([cards("a", 2), pod], "a")
+
+    assert outcomes(found) == [("p", "Returns", "a")]
+    assert found.text == "0 of 1 pod fits elsewhere"
+
+
+def test_the_eviction_of_a_pod_whose_budget_is_spent_is_refused_but_its_place_is_named() -> None:
+    objects = [cards("a", 2), cards("b", 2), running("p", "a", 2)]
+
+    (refused,) = drained([*objects, budget("web", 0)], "a").pods
+    (allowed,) = drained([*objects, budget("web", 1)], "a").pods
+
+    assert (refused.outcome, refused.node) == ("Fits", "b")
+    assert refused.refusal == (
+        "the PodDisruptionBudget team-a/web allows no disruption (2 pods are healthy, 2 must be)"
+    )
+    assert allowed.refusal == ""
+
+
+def test_without_budgets_in_the_file_they_are_not_known() -> None:
+    assert not drained([cards("a", 2)], "a").knows_budgets
+    empty = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudgetList", "items": []}
+    assert drained([cards("a", 2), empty], "a").knows_budgets
+
+
+def test_pods_with_devices_of_claims_are_unknown() -> None:
+    claims = [{"name": "gpu", "resourceClaimName": "shared"}]
+
+    found = drained([cards("a", 2), cards("b", 2), running("p", "a").spec(resourceClaims=claims)], "a")
+
+    assert outcomes(found) == [("p", "Unknown", None)]
+
+
+def low(name: str, node: str, priority: int, gpus: int = 2) -> PodBuilder:
+    return running(name, node, gpus).spec(priority=priority)
+
+
+def test_pod_of_higher_priority_names_the_pods_that_it_preempts() -> None:
+    """kube-scheduler keeps the highest priorities, and takes the node whose victims have the lowest ones."""
+    objects = [cards("a", 4), cards("b", 4), cards("c", 4), running("high", "a", 2).spec(priority=9)]
+    objects += [low("b-5", "b", 5), low("b-1", "b", 1), low("c-5", "c", 5), low("c-4", "c", 4)]
+
+    (high,) = drained(objects, "a").pods
+
+    assert (high.outcome, high.preempted) == ("Waiting", ("team-a/b-1",))
+    assert high.message.endswith("Waiting, unless it preempts team-a/b-1 on b, of lower priority.")
+
+
+@pytest.mark.parametrize(
+    "spec", [{"priority": 1}, {"priority": 9, "preemptionPolicy": "Never"}], ids=["no lower priority", "never"]
+)
+def test_pod_that_cannot_preempt_waits(spec: Object) -> None:
+    (pod,) = drained([cards("a", 2), cards("b", 2), running("p", "a", 2).spec(**spec), low("q", "b", 1)], "a").pods
+
+    assert (pod.outcome, pod.preempted) == ("Waiting", ())
+
+
+def test_pods_of_drained_nodes_are_not_preempted() -> None:
+    objects = [cards("a", 4), cards("b", 1), running("high", "a", 2).spec(priority=9), low("daemon", "a", 0)]
+
+    assert [each.preempted for each in drained(objects, "a").pods] == [(), ()]
+
+
+def test_budget_that_lets_one_eviction_pass_and_then_none_is_reported() -> None:
+    objects = [cards("a", 6), cards("b", 0), *(running(f"p{number}", "a", 2) for number in range(3))]
+
+    found = drained([*objects, budget("web", 1)], "a").pods
+
+    spent = (
+        "the PodDisruptionBudget team-a/web allows 1 of these evictions: the new pods find no node, so it allows no "
+        "other"
+    )
+    assert [each.refusal for each in found] == ["", spent, spent]
+
+
+def test_budget_that_new_pods_restore_lets_the_drain_go_in_steps() -> None:
+    objects = [cards("a", 6), cards("b", 6), *(running(f"p{number}", "a", 2) for number in range(3))]
+
+    assert [each.refusal for each in drained([*objects, budget("web", 1)], "a").pods] == ["", "", ""]

@@ -1,0 +1,136 @@
+"""Rules of the simulation, each on a few pods."""
+
+import pytest
+
+from placement_planner.simulation.arrival import Load
+from placement_planner.simulation.outcome import Outcome, Waits
+from placement_planner.simulation.sweep import Run, simulated, swept
+from tests.support.programs.traces import experiment, gpu_nodes, lines, outcome
+
+_GANG = "arrival,duration,replicas,requests,annotations"
+_VOLCANO = "workload-type=training;gang=job;gang-size=4"
+
+
+def waits_of(found: Outcome, by: str = "all", value: str = "") -> Waits:
+    return next(each for each in found.waits if (each.by, each.value) == (by, value))
+
+
+def test_a_pod_waits_until_another_one_ends() -> None:
+    found = outcome(gpu_nodes(8), lines("0,100,nvidia.com/gpu=8", "10,5,nvidia.com/gpu=1"))
+
+    assert waits_of(found, "cards", "1") == Waits("cards", "1", 1, 0, 90, 90)
+
+
+def test_a_pod_that_no_node_can_take_is_never_placed() -> None:
+    found = outcome(gpu_nodes(4), lines("0,100,nvidia.com/gpu=1", "1,5,nvidia.com/gpu=8"))
+
+    assert waits_of(found, "cards", "8") == Waits("cards", "8", 1, 1, None, None)
+
+
+def test_the_allocated_cards_are_a_mean_over_the_time_in_which_pods_arrive() -> None:
+    # Four of eight cards for 50 s, none for 50 s.
+    found = outcome(gpu_nodes(8), lines("0,50,nvidia.com/gpu=4", "100,1,nvidia.com/gpu=8"))
+
+    assert (found.allocated, found.most_allocated, found.last_allocated) == (25, 100, 100)
+
+
+def test_the_series_has_the_state_at_each_time() -> None:
+    found = outcome(gpu_nodes(8), lines("0,50,nvidia.com/gpu=4", "100,1,nvidia.com/gpu=8"))
+
+    first = [each.allocated for each in found.series if each.seconds < 50]
+    then = [each.allocated for each in found.series if 50 <= each.seconds < 100]
+    assert (set(first), set(then)) == ({50}, {0})
+    assert len(first) == len(then) > 10
+
+
+def test_a_cluster_without_cards_has_none_allocated() -> None:
+    found = outcome(gpu_nodes(0), lines("0,50,cpu=1", "100,1,cpu=1"))
+
+    assert (found.allocated, found.fragmented, found.most_allocated) == (0, 0, 0)
+
+
+def test_fragmented_cards_are_those_that_the_pods_of_the_trace_cannot_use() -> None:
+    # Four cards are free; one of two pods needs eight.
+    found = outcome(gpu_nodes(8), lines("0,,nvidia.com/gpu=4", "0,,nvidia.com/gpu=8"))
+
+    assert found.series[-1].fragmented == 25
+
+
+def test_the_pod_with_the_higher_priority_is_tried_first() -> None:
+    rows = ("0,10,nvidia.com/gpu=8,", "1,10,nvidia.com/gpu=7,0", "2,10,nvidia.com/gpu=6,100")
+
+    found = outcome(gpu_nodes(8), lines(*rows, header="arrival,duration,requests,priority"))
+
+    assert (waits_of(found, "cards", "6").p50, waits_of(found, "cards", "7").p50) == (8, 19)
+
+
+@pytest.mark.parametrize("freed_at", [9, 25])
+def test_a_newcomer_passes_a_pod_whose_backoff_is_long(freed_at: int) -> None:
+    """Short pods end every second, so every second both pods that wait are tried, and fail."""
+    short = [f"{number},1,nvidia.com/gpu=1" for number in range(40)]
+    rows = (f"0,{freed_at - 0.5},nvidia.com/gpu=4", "0.2,10,nvidia.com/gpu=3", "8.2,10,nvidia.com/gpu=2;cpu=1", *short)
+
+    found = outcome(gpu_nodes(4, 1), lines(*rows), profile="default")
+
+    newcomer, old = waits_of(found, "cards", "2"), waits_of(found, "cards", "3")
+    assert newcomer.p50 == pytest.approx(freed_at - 0.5 - 8.2)
+    assert old.p50 == pytest.approx(freed_at - 0.5 - 0.2 + 10)
+
+
+def test_volcano_starts_a_gang_whole() -> None:
+    rows = ("0,50,1,nvidia.com/gpu=4,workload-type=training", f"1,50,4,nvidia.com/gpu=2,{_VOLCANO}")
+
+    found = outcome(gpu_nodes(8), lines(*rows, header=_GANG), profile="")
+
+    assert waits_of(found, "cards", "2") == Waits("cards", "2", 4, 0, 49, 49)
+
+
+def test_kube_scheduler_starts_a_gang_in_part() -> None:
+    row = f"1,50,4,nvidia.com/gpu=2,{_VOLCANO};scheduler=default-scheduler"
+    rows = ("0,50,1,nvidia.com/gpu=4,workload-type=training", row)
+
+    found = outcome(gpu_nodes(8), lines(*rows, header=_GANG), profile="")
+
+    assert waits_of(found, "cards", "2") == Waits("cards", "2", 4, 0, 0, 49)
+
+
+def test_a_gang_that_lacks_a_member_never_starts() -> None:
+    row = f"0,50,3,nvidia.com/gpu=2,{_VOLCANO}"
+
+    assert waits_of(outcome(gpu_nodes(8), lines(row, header=_GANG), profile="")).never_placed == 3
+
+
+def test_denied_pods_are_counted_with_the_message() -> None:
+    header = "arrival,requests,annotations"
+
+    found = outcome(gpu_nodes(8), lines("0,nvidia.com/gpu=1,workload-type=trainning", "1,cpu=1,", header=header))
+
+    assert (found.denied, found.pods) == (1, 1)
+    assert "trainning" in found.denial
+
+
+def test_equal_seeds_have_equal_outcomes_in_any_process() -> None:
+    trace = lines(*(f"{number},30,nvidia.com/gpu={1 + number % 3}" for number in range(30)))
+    shared = experiment(gpu_nodes(4, 4, 4), trace, Load("random", 0.9, span_seconds=200))
+    runs = [Run(0, profile, seed) for profile in ("default", "binpack") for seed in (1, 2)]
+
+    found = dict(swept(shared, runs, 2))
+
+    assert found == {run: simulated(shared, run) for run in runs}
+    assert len({found[run].allocated for run in runs}) > 1
+
+
+def test_random_arrivals_use_the_load_on_average() -> None:
+    shared = experiment(gpu_nodes(8, 8, 8, 8), lines("0,,nvidia.com/gpu=1"), Load("random", 0.5, 40_000, 100))
+
+    assert simulated(shared, Run(0, "default", 1)).allocated == pytest.approx(50, abs=2)
+
+
+def test_a_fill_ends_when_the_cards_are_requested() -> None:
+    trace = lines(*(f"0,5,nvidia.com/gpu={1 + number % 2}" for number in range(30)))
+    shared = experiment(gpu_nodes(8, 8), trace, Load("fill"))
+
+    found = simulated(shared, Run(0, "binpack", 3))
+
+    assert found.last_allocated == 100
+    assert found.pods < 30

@@ -1,1 +1,0 @@
-"""`make test-ray`: a sweep on a local Ray of two workers."""

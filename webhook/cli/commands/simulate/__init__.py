@@ -1,5 +1,0 @@
-"""The command `simulate`: a trace of pods in virtual time, by policy and scheduler profile."""
-
-from webhook.cli.commands.simulate.simulate_command import simulate
-
-__all__ = ["simulate"]

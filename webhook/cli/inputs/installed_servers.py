@@ -1,0 +1,123 @@
+"""The workload of the servers of an installation: its flags, and what it mounts. Pure."""
+
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import PurePosixPath
+
+from webhook.documents.documents import JsonObject, field
+from webhook.documents.parts import listed, texts
+
+WORKLOADS = ("Deployment", "StatefulSet")
+VARIABLE_PREFIX = "PLACEMENT_WEBHOOK_"
+_OWN_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "server"}
+# Source: click/types.py, BoolParamType
+_TRUE = ("1", "true", "t", "yes", "y", "on")
+
+
+def servers_of(workloads: Iterable[JsonObject], service: JsonObject | None, namespace: str) -> JsonObject | None:
+    """Return the first of `workloads` in the namespace whose pods the Service selects; without one, one of our labels.
+
+    None if there is none.
+    """
+    wanted = texts(service or {}, "spec", "selector") or _OWN_LABELS
+    for each in workloads:
+        labels = texts(each, "spec", "template", "metadata", "labels")
+        if field(each, "metadata", "namespace") == namespace and wanted.items() <= labels.items():
+            return each
+    return None
+
+
+def ready_endpoints(slices: Iterable[JsonObject]) -> list[tuple[JsonObject, JsonObject]]:
+    """Return the ready endpoints, each with its EndpointSlice."""
+    pairs = ((each, some) for some in slices for each in listed(some, "endpoints"))
+    return [pair for pair in pairs if field(pair[0], "conditions", "ready") is not False]
+
+
+def containers_of(workload: JsonObject) -> list[JsonObject]:
+    """Return the containers of a workload's pods."""
+    return listed(workload, "spec", "template", "spec", "containers")
+
+
+def pod_selector(workload: JsonObject) -> str:
+    """Return the label selector of a workload's pods, as kubectl has it."""
+    labels = texts(workload, "spec", "template", "metadata", "labels")
+    return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
+def args_of(container: JsonObject, key: str = "args") -> list[str]:
+    """Return the arguments of a container."""
+    found = container.get(key)
+    return [str(each) for each in found] if isinstance(found, list) else []
+
+
+def options(container: JsonObject, name: str) -> list[str]:
+    """Return the values of an option in the order of the arguments; without any, that of its variable.
+
+    A value is in the argument of its option or in the next one.
+    """
+    values: list[str] = []
+    words = iter(args_of(container))
+    for word in words:
+        if word == name:
+            values += islice(words, 1)
+        elif word.startswith(f"{name}="):
+            values.append(word.removeprefix(f"{name}="))
+    variable = _variable(container, name)
+    return values or ([variable] if variable else [])
+
+
+def option(workload: JsonObject, name: str) -> str | None:
+    """Return the value of an option of the first container of a workload that has it, the last one if it has several.
+
+    None if it is not there.
+    """
+    return next((values[-1] for each in containers_of(workload) if (values := options(each, name))), None)
+
+
+def has_flag(workload: JsonObject, name: str) -> bool:
+    """Return whether a container of the workload has the flag `name`, among its arguments or by its variable."""
+    return any(_has_flag(each, name) for each in containers_of(workload))
+
+
+def follows_objects(workload: JsonObject) -> bool:
+    """Return whether a server follows the PlacementPolicy objects of the cluster."""
+    return option(workload, "--policy-source") == "crd"
+
+
+def admin_port(workload: JsonObject) -> str | None:
+    """Return the admin port of a server without a token, or None if it is not known or listens on loopback only."""
+    host, _, port = (option(workload, "--admin-listen") or "").rpartition(":")
+    is_open = host and host not in ("127.0.0.1", "localhost", "[::1]")
+    return port if is_open and port.isdigit() and option(workload, "--admin-token-file") is None else None
+
+
+def policy_place(workload: JsonObject) -> tuple[str, str] | None:
+    """Return the ConfigMap and key of the policy file of a workload's server, or None if it names none."""
+    for container in containers_of(workload):
+        for text in options(container, "--policy")[-1:]:
+            file = PurePosixPath(text)
+            name = mounted(workload, container, str(file.parent), "configMap", "name")
+            if name is not None:
+                return name, file.name
+    return None
+
+
+def mounted(workload: JsonObject, container: JsonObject, directory: str, *path: str) -> str | None:
+    """Return the text at `path` of the volume that `container` mounts at `directory`, such as the name of a Secret."""
+    mounts = listed(container, "volumeMounts")
+    volumes = [each.get("name") for each in mounts if str(each.get("mountPath")).rstrip("/") == directory.rstrip("/")]
+    for each in listed(workload, "spec", "template", "spec", "volumes"):
+        found = field(each, *path)
+        if each.get("name") in volumes and isinstance(found, str):
+            return found
+    return None
+
+
+def _has_flag(container: JsonObject, name: str) -> bool:
+    return name in args_of(container) or _variable(container, name).lower() in _TRUE
+
+
+def _variable(container: JsonObject, name: str) -> str:
+    """Return the value of the environment variable that `serve` reads for a flag, or "" if it is not set here."""
+    wanted = VARIABLE_PREFIX + name.removeprefix("--").replace("-", "_").upper()
+    return next((str(each.get("value") or "") for each in listed(container, "env") if each.get("name") == wanted), "")
