@@ -23,6 +23,7 @@ from webhook.cluster.pods.bound_pods import BoundPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput, invalid
 from webhook.kube.names import DEFAULT_SCHEDULER
+from webhook.placement.reasons.evictions import eviction_text
 from webhook.placement.waiting.assumed_pods import AssumedPods
 
 _MOST_CLOSE = 3
@@ -120,7 +121,9 @@ def _pod_to_json(each: DrainedPod) -> dict[str, Any]:
         "losesLocalData": each.pod.has_empty_dir,
         "losesWork": _loses_work(each.pod),
     }
-    return line | ({"preempts": list(each.preempted)} if each.preempted else {})
+    if each.preemption is None:
+        return line
+    return line | {"preempts": [*each.preemption.names()], "preemption": each.preemption.to_json()}
 
 
 def _loses_work(pod: BoundPod) -> bool:
@@ -199,6 +202,7 @@ def room_to_json(room: Room, budgets: Budgets | None) -> dict[str, Any]:
             "complete": tried.is_complete,
             "notMoved": dict(tried.unmovable),
         },
+        **({"preemption": room.preemption.to_json()} if room.preemption and room.preemption.evicts else {}),
     }
 
 
@@ -218,7 +222,9 @@ def _move_to_json(plan: Plan, move: Move, budgets: Budgets | None) -> dict[str, 
 
 
 def print_room(console: Console, room: Room, budgets: Budgets | None) -> None:
-    """Print the moves in their order and their commands; or what was tried."""
+    """Print what kube-scheduler does by itself, and the moves in their order and their commands, or what was tried."""
+    if room.preemption and room.preemption.evicts:
+        print_lines(console, [f"without moves, {eviction_text(room.preemption)}"])
     if room.plan is None:
         print_lines(console, _tried(room.tried) if room.tried else ())
         return

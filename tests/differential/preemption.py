@@ -105,7 +105,9 @@ class Preempting:
         if [*budgets] == self._budgets:
             return
         for each in self._budgets:
-            self._client.delete("PodDisruptionBudget", each["metadata"]["name"], namespace=NAMESPACE, api_version=_POLICY)
+            self._client.delete(
+                "PodDisruptionBudget", each["metadata"]["name"], namespace=NAMESPACE, api_version=_POLICY
+            )
         for each in budgets:
             self._client.create(each)
             name, status = each["metadata"]["name"], {"status": each["status"]}
@@ -122,9 +124,9 @@ class Preempting:
         key = stored["metadata"]["name"], stored["metadata"]["namespace"]
 
         def refused() -> tuple[str] | None:
-            if message := self._cluster.first_refusal_yet(stored):
-                return (message,)
-            return ("",) if self._client.get("Pod", *key)["spec"].get("nodeName") else None
+            is_bound = bool(self._client.get("Pod", *key)["spec"].get("nodeName"))
+            message = self._cluster.first_refusal_yet(stored)
+            return (message or "",) if message or is_bound else None
 
         (message,) = wait_for(refused, f"an answer for {key[0]}")
         node, victims = "", None
@@ -182,14 +184,13 @@ def _namespace() -> Object:
 def _node(dice: Dice, name: str) -> Object:
     cpu = dice.choice(("4", "5", "6"))
     amounts = {"cpu": cpu, "memory": "64Gi", "pods": dice.choice(("4", "5", "110"))}
-    node = {
+    return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": {HOSTNAME: name, ZONE: dice.choice("ab")}},
         "spec": {"unschedulable": True} if dice.chance(5) else {},
         "status": {"capacity": amounts, "allocatable": amounts},
     }
-    return node
 
 
 def _running(

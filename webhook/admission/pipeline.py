@@ -32,6 +32,7 @@ from webhook.placement.reasons.cluster_warnings import (
     missing_product,
     unknown_products,
 )
+from webhook.placement.reasons.evictions import eviction_warning
 from webhook.placement.reasons.gang_request import GangDemand, grouped, partial_start, pod_group_of
 from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.scheduler import Placement, PodSignature
@@ -248,6 +249,10 @@ def conclude(result: Mutated, placement: Placement, of_cluster: tuple[str, ...])
     if placement.verdict in ("Infeasible", "Waiting") or placement.deny_exemption:
         # Warnings are truncated to the length that clients receive, so the suggestion is a warning of its own.
         suggestions = [f"placement check: suggestion: {text}" for text in placement.suggestions[:1]]
+        if placement.preemption is not None and placement.preemption.evicts:
+            # It happens by itself, and the first suggestion is the same.
+            evicted = eviction_warning(placement.preemption, result.content.identity.namespace)
+            suggestions = [f"placement check: {evicted}"]
         is_exempt = placement.deny_exemption and injection.check_mode == "deny"
         exemptions = [f"placement check: not refused: {placement.deny_exemption}"] if is_exempt else []
         gang = placement.gang

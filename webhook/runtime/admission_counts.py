@@ -8,10 +8,15 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
 _MOST_COUNTS = 1024
+WAITS_FOR = ("room", "preemption")
 _FAMILIES = {
     "admission_requests": ("Admission requests answered, by outcome.", ("outcome", "workload_type")),
     "rule_edits": ("Edits made to pods, by rule.", ("rule",)),
     "placement_verdicts": ("Placement checks, by verdict.", ("verdict",)),
+    "waiting_verdicts": (
+        "Placement checks with the verdict Waiting, by what the pods wait for.",
+        ("waits_for",),
+    ),
     "object_admission_requests": (
         "Admission requests for objects other than pods answered, by kind and outcome.",
         ("kind", "outcome"),
@@ -37,6 +42,8 @@ class AdmissionCount(NamedTuple):
     kind: str = ""
     shadow: str = ""
     """The outcome of an answer that was not given, or empty if the answer was given."""
+    waits_for: str = ""
+    """`room` or `preemption` if the verdict is Waiting."""
 
 
 class AdmissionCounts(Collector):
@@ -65,7 +72,7 @@ class AdmissionCounts(Collector):
         self._series[family][labels] += 0
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        """Yield the five metrics."""
+        """Yield the metrics."""
         self._spread()
         for name, (text, labels) in _FAMILIES.items():
             family = CounterMetricFamily(f"placement_webhook_{name}", text, labels=labels)
@@ -85,4 +92,6 @@ class AdmissionCounts(Collector):
                 self._series["rule_edits"][(rule,)] += count * edits
             if counted.verdict is not None:
                 self._series["placement_verdicts"][(counted.verdict,)] += count
+            if counted.waits_for:
+                self._series["waiting_verdicts"][(counted.waits_for,)] += count
         self._counts.clear()

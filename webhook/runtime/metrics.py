@@ -19,7 +19,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from webhook.runtime.admission_counts import AdmissionCounts
+from webhook.runtime.admission_counts import WAITS_FOR, AdmissionCounts
 from webhook.runtime.byte_cache import ByteCache
 
 AUDIT_RESULTS = ("written", "failed", "omitted")
@@ -218,6 +218,8 @@ class Metrics:
             self.admissions.start_at_zero("shadowed_admissions", outcome)
         for verdict in verdicts:
             self.admissions.start_at_zero("placement_verdicts", verdict)
+        for waits_for in WAITS_FOR:
+            self.admissions.start_at_zero("waiting_verdicts", waits_for)
         for status in refusals:
             self.refused_requests.labels(str(status))
         for rule in rules:

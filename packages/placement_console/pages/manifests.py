@@ -101,6 +101,7 @@ def _placement(answer: Answer) -> dict[str, Any]:
         "scores": [{"node": node, **scores} for node, scores in ranked[:_MOST_SCORED]],
         "replicasText": answer.replicas_text,
         "gang": answer.gang_lines,
+        "evictions": list(answer.evictions),
         "reservedText": answer.reserved.text,
         "faults": [str(each) for each in answer.faults],
         "withoutPending": list(answer.without_pending),

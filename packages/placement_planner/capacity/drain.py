@@ -14,18 +14,18 @@ from placement_planner.capacity.moves import (
     with_pod,
     without_pods,
 )
-from placement_planner.capacity.preempted import preempted_for
 from webhook.cluster.disruption_budget import Budgets, budgets_of, eviction_refusal
 from webhook.cluster.objects.disruption_budget import DisruptionBudget
 from webhook.cluster.pods.bound_pods import BoundPod, BoundPods
 from webhook.cluster.snapshot import Snapshot
+from webhook.placement.framework.predicted_preemption import PredictedPreemption
+from webhook.placement.reasons.evictions import eviction_text
 from webhook.placement.replicas.replicas import needs_devices
 
 Outcome = Literal["Fits", "Returns", "Waiting", "Unknown", "Lost"]
 
-_MOST_NAMES = 3
 _DEVICES = "its devices are allocated by ResourceClaims, which a drain frees; this is not modelled"
-_PREEMPTS = "{} Waiting, unless it preempts {} on {}, of lower priority."
+_PREEMPTS = "{} Waiting; {}."
 _SPENT = "the PodDisruptionBudget {} allows {} of these evictions: the new pods find no node, so it allows no other"
 _RETURNS = "tolerates the taint of a cordoned node and is placed on one again"
 
@@ -35,8 +35,8 @@ class DrainedPod:
     """A pod that leaves its node, and the result for its replacement.
 
     Fits: `node` takes it. Returns: a drained node, `node`, takes it again, because it tolerates the cordon. Waiting:
-    no node takes it now, with `message` of kube-scheduler, unless it preempts the pods `preempted`. Lost: it has no
-    controller, so that no pod replaces it. `refusal` is why its eviction is refused by the PodDisruptionBudgets: now,
+    no node takes it now, with `message` of kube-scheduler, which may evict others for it (`preemption`). Lost: it has
+    no controller, so that no pod replaces it. `refusal` is why its eviction is refused by the PodDisruptionBudgets: now,
     or after those of others (`is_refused_later`).
     """
 
@@ -45,7 +45,7 @@ class DrainedPod:
     node: str | None = None
     message: str = ""
     refusal: str = ""
-    preempted: tuple[str, ...] = ()
+    preemption: PredictedPreemption | None = None
     is_refused_later: bool = False
 
 
@@ -150,17 +150,12 @@ def _placed(
     placement = replacement.answer(placer, snapshot)
     if placement.node is None:
         outcome: Outcome = "Unknown" if placement.verdict == "Unknown" else "Waiting"
-        preempted = preempted_for(replacement, snapshot, drained, placer) if outcome == "Waiting" else None
-        if preempted is None:
+        preemption = replacement.preemption(placer, snapshot) if outcome == "Waiting" else None
+        if preemption is None or not preemption.evicts:
             return DrainedPod(pod, outcome, message=placement.message, refusal=refusal), snapshot
-        message = _PREEMPTS.format(placement.message, _some(preempted.names), preempted.node)
-        return DrainedPod(pod, outcome, message=message, refusal=refusal, preempted=preempted.names), snapshot
+        message = _PREEMPTS.format(placement.message, eviction_text(preemption))
+        return DrainedPod(pod, outcome, message=message, refusal=refusal, preemption=preemption), snapshot
     after = with_pod(snapshot, replacement, placement.node)
     if placement.node in drained:
         return DrainedPod(pod, "Returns", placement.node, _RETURNS, refusal), after
     return DrainedPod(pod, "Fits", placement.node, refusal=refusal), after
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"{', '.join(names[:_MOST_NAMES])}{more}"

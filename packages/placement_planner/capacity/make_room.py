@@ -15,6 +15,7 @@ from webhook.cluster.disruption_budget import Budgets, budgets_of, eviction_refu
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.pods.bound_pods import BoundPod, BoundPods
 from webhook.cluster.snapshot import Snapshot
+from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.replicas.replicas import needs_devices
 
 # A trial runs the filters a few times, which takes milliseconds on thousands of nodes; a step takes a microsecond.
@@ -53,6 +54,8 @@ class Room:
     node: str | None = None
     plan: Plan | None = None
     tried: Tried | None = None
+    preemption: PredictedPreemption | None = None
+    """What kube-scheduler does by itself for a pod that does not fit."""
 
 
 class _Site(NamedTuple):
@@ -90,7 +93,8 @@ def make_room(
         return Room("Unknown", placement.message)
     search = _Search(snapshot, bound, budgets or {}, pending, placer, progress)
     plan = search.plan(with_jobs=False) or search.plan(with_jobs=True)
-    return Room("Moves" if plan else "None", placement.message, plan=plan, tried=search.tried())
+    preemption = pending.preemption(placer, snapshot)
+    return Room("Moves" if plan else "None", placement.message, None, plan, search.tried(), preemption)
 
 
 class _Search:

@@ -15,6 +15,7 @@ from webhook.cluster.update import updated
 from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import DeadlineNearError
 from webhook.kube.pod.taints import UNSCHEDULABLE, Taint
+from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.framework.result import Placement
 from webhook.placement.replicas.replicas import with_chosen_volumes
 from webhook.placement.scheduler import Scheduler
@@ -65,6 +66,14 @@ class PodToPlace(NamedTuple):
             if scheduler is not None:
                 return scheduler.feasible(self.signature, snapshot)
         return np.zeros(len(snapshot.nodes), dtype=np.bool_)
+
+    def preemption(self, placer: Placer, snapshot: Snapshot) -> PredictedPreemption | None:
+        """Return which pods are evicted for the pod, or None if its scheduler evicts none or that is not known."""
+        scheduler = placer.scheduler_of(self.content)
+        with suppress(DeadlineNearError):
+            if scheduler is not None:
+                return scheduler.preemption(self.signature, snapshot)
+        return None
 
     def fits(self, placer: Placer, snapshot: Snapshot, node: str) -> bool:
         """Return true if `node` passes every filter."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from placement_planner.capacity.drain import Drain
+from placement_planner.capacity.drain import Drain, DrainedPod
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.moves import Object, budget, cards, drained, running
 
@@ -113,6 +113,10 @@ def low(name: str, node: str, priority: int, gpus: int = 2) -> PodBuilder:
     return running(name, node, gpus).spec(priority=priority)
 
 
+def preempted(pod: DrainedPod) -> list[str]:
+    return [*pod.preemption.names()] if pod.preemption else []
+
+
 def test_pod_of_higher_priority_names_the_pods_that_it_preempts() -> None:
     """kube-scheduler keeps the highest priorities, and takes the node whose victims have the lowest ones."""
     objects = [cards("a", 4), cards("b", 4), cards("c", 4), running("high", "a", 2).spec(priority=9)]
@@ -120,8 +124,8 @@ def test_pod_of_higher_priority_names_the_pods_that_it_preempts() -> None:
 
     (high,) = drained(objects, "a").pods
 
-    assert (high.outcome, high.preempted) == ("Waiting", ("team-a/b-1",))
-    assert high.message.endswith("Waiting, unless it preempts team-a/b-1 on b, of lower priority.")
+    assert (high.outcome, preempted(high)) == ("Waiting", ["team-a/b-1"])
+    assert high.message.endswith("Waiting; kube-scheduler would evict 1 pod on b: team-a/b-1.")
 
 
 @pytest.mark.parametrize(
@@ -130,13 +134,13 @@ def test_pod_of_higher_priority_names_the_pods_that_it_preempts() -> None:
 def test_pod_that_cannot_preempt_waits(spec: Object) -> None:
     (pod,) = drained([cards("a", 2), cards("b", 2), running("p", "a", 2).spec(**spec), low("q", "b", 1)], "a").pods
 
-    assert (pod.outcome, pod.preempted) == ("Waiting", ())
+    assert (pod.outcome, preempted(pod)) == ("Waiting", [])
 
 
 def test_pods_of_drained_nodes_are_not_preempted() -> None:
     objects = [cards("a", 4), cards("b", 1), running("high", "a", 2).spec(priority=9), low("daemon", "a", 0)]
 
-    assert [each.preempted for each in drained(objects, "a").pods] == [(), ()]
+    assert [preempted(each) for each in drained(objects, "a").pods] == [[], []]
 
 
 def test_budget_that_lets_one_eviction_pass_and_then_none_is_reported() -> None:

@@ -27,7 +27,8 @@ class Answer:
     node that cannot take the pod. `without_pods` are the nodes that could take a waiting pod if no pod was running,
     `without_pending` those that could take it without the pending pods before it, which are `reserved`. `replaced` is
     the number of running pods of the object, which count as gone. `gang` are the pods that must run together. `first`
-    is the first pod as it was placed, `completed_by` the objects by which the API server adds to it.
+    is the first pod as it was placed, `evictions` are the lines on what kube-scheduler evicts for it, `completed_by`
+    the objects by which the API server adds to it.
     """
 
     workload: Workload
@@ -43,6 +44,7 @@ class Answer:
     replaced: int = 0
     gang: GangRequest | None = None
     first: JsonObject | None = None
+    evictions: tuple[str, ...] = ()
     completed_by: tuple[str, ...] = ()
 
     @property

@@ -1,5 +1,6 @@
 """Evaluate the pods of a file: the replicas of each template one after the other, beside pending pods."""
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -35,6 +36,7 @@ from webhook.placement.gang.gang import Gang, gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import Group, group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import explain_in_detail
+from webhook.placement.reasons.evictions import eviction_lines
 from webhook.placement.reasons.gang_request import group_named
 from webhook.placement.reasons.missing_kinds import missing_kinds
 from webhook.placement.reasons.pod_group_start import as_grouped
@@ -224,7 +226,8 @@ class Checks:
             fitting = tuple(base.nodes[row].node.name for row in scheduler.feasible_rows(signature, base))
             return replace(answer, without_pending=fitting), among.assumed
         without_pods = nodes_without_pods(scheduler, signature, then) if placement.verdict == "Waiting" else ()
-        return replace(answer, without_pods=without_pods), among.assumed
+        evictions = eviction_lines(placement.preemption, then, time.time()) if placement.preemption else ()
+        return replace(answer, without_pods=without_pods, evictions=tuple(evictions)), among.assumed
 
     def _pods(self, workload: Workload, pods: PodSet, snapshot: Snapshot) -> Iterator[JsonObject]:
         """Yield the pods of a template as they are created; at least one."""

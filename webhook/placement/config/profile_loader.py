@@ -112,8 +112,11 @@ def _profiles(configuration: KubeSchedulerConfiguration, errors: list[FieldError
         args = _plugin_args(profile, path, errors)
         args = replace(args, ignored_resources=args.ignored_resources | ignored)
         found[name] = _profile(name, profile, args, unmodelled_steps)
-    shared = {"scheduler_names": frozenset(found), "preempting_extenders": _preempting_extenders(configuration)}
-    return {name: replace(profile, **shared) for name, profile in found.items()}
+    names, preempting = frozenset(found), _preempting_extenders(configuration)
+    return {
+        name: replace(profile, scheduler_names=names, preempting_extenders=preempting)
+        for name, profile in found.items()
+    }
 
 
 def _profile(

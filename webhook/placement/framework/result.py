@@ -216,6 +216,13 @@ class Placement:
         )
 
     @property
+    def waits_for(self) -> Literal["", "room", "preemption"]:
+        """Return what a Waiting pod waits for: kube-scheduler evicts other pods for it, or they end by themselves."""
+        if self.verdict != "Waiting":
+            return ""
+        return "preemption" if self.preemption is not None and self.preemption.evicts else "room"
+
+    @property
     def full_message(self) -> str:
         """Return the message with what kube-scheduler's preemption adds to it, after its first sentence."""
         if self.preemption is None or not self.preemption.message:

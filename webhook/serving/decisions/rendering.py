@@ -236,4 +236,5 @@ def _counted(request: AdmissionRequest, verdict: Verdict | ObjectVerdict, policy
         (verdict.workload_type or "") if known else "",
         tuple((rule.name, len(rule.edits)) for rule in verdict.rules if rule.edits),
         placement.verdict if placement is not None else None,
+        waits_for=placement.waits_for if placement is not None else "",
     )

@@ -1,0 +1,133 @@
+"""What kube-scheduler's preemption does for a pod, in words."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.pod.gang_key import GangKey
+from webhook.placement.framework.predicted_preemption import PredictedPreemption
+from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS
+
+_CARDS = tuple(name for each in BUILT_IN_ACCELERATORS for name in each.resources)
+_MOST_NAMES = 5
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+
+
+def eviction_text(preemption: PredictedPreemption, described: Sequence[str] = ()) -> str:
+    """Return what is evicted, and where: `kube-scheduler would evict 2 pods on node-7: team-a/a, team-a/b`.
+
+    `described` are the victims in other words than their names.
+    """
+    count = f"{preemption.least}" if preemption.least == preemption.most else f"{preemption.least} to {preemption.most}"
+    pods = "pod" if preemption.most == 1 else "pods"
+    if not preemption.nodes:
+        return f"kube-scheduler would evict {count} {pods} on one of {preemption.candidates} nodes: {preemption.why}"
+    victims = [*(described or preemption.names())]
+    shown = ", ".join(victims[:_MOST_NAMES]) + (f" and {more} more" if (more := len(victims) - _MOST_NAMES) > 0 else "")
+    if len(preemption.nodes) > 1:
+        named = ", ".join(preemption.nodes[:_MOST_NAMES]) + (", …" if len(preemption.nodes) > _MOST_NAMES else "")
+        each = "victim" if preemption.most == 1 else "victims"
+        return f"kube-scheduler would evict pods on one of {named}; {count} {each} each, of: {shown}"
+    if not preemption.is_exact and len(victims) > preemption.most:
+        return f"kube-scheduler would evict {count} of these {len(victims)} pods on {preemption.nodes[0]}: {shown}"
+    return f"kube-scheduler would evict {count} {pods} on {preemption.nodes[0]}: {shown}"
+
+
+def eviction_warning(preemption: PredictedPreemption, namespace: str) -> str:
+    """Return the same for a user of `namespace`: counts, and the names of pods in that namespace only.
+
+    Source: https://github.com/kubernetes/kubernetes/issues/114923
+    """
+    own = [each.name for each in preemption.victims if each.namespace == namespace]
+    count = f"{preemption.least}" if preemption.least == preemption.most else f"{preemption.least} to {preemption.most}"
+    pods = "pod" if preemption.most == 1 else "pods"
+    where = preemption.nodes[0] if len(preemption.nodes) == 1 else "one node"
+    text = f"kube-scheduler would evict {count} {pods} of lower priority on {where}"
+    if not own:
+        return text
+    among = "may be" if not preemption.is_exact else "are" if len(own) > 1 else "is"
+    more = f" and {len(own) - _MOST_NAMES} more" if len(own) > _MOST_NAMES else ""
+    return f"{text}; of this namespace, {', '.join(own[:_MOST_NAMES])}{more} {among} among them"
+
+
+def eviction_lines(preemption: PredictedPreemption, snapshot: Snapshot, now_seconds: float) -> list[str]:
+    """Return the evictions in `snapshot` with what follows from them, a line each."""
+    if not preemption.evicts:
+        return []
+    described, last = [], ""
+    for each in preemption.victims:
+        details = ", ".join(_details(each, now_seconds))
+        described.append(f"{each.namespace}/{each.name}" + (f" ({details})" if details != last else ""))
+        last = details
+    lines = [eviction_text(preemption, described)]
+    lines += [f"violates PodDisruptionBudget {name}" for name in preemption.violates]
+    lines += _idle_gangs(preemption, snapshot)
+    lines += _controllers(preemption, snapshot)
+    if preemption.why and preemption.nodes:
+        lines.append(f"not certain: {preemption.why}" if not preemption.is_exact else f"note: {preemption.why}")
+    return lines
+
+
+def _details(pod: RunningPod, now_seconds: float) -> Iterator[str]:
+    yield f"priority {pod.priority}"
+    if cards := _cards(pod):
+        yield "1 card" if cards == 1 else f"{cards} cards"
+    if pod.is_terminating:
+        yield "is being deleted"
+    elif pod.started_seconds:
+        yield f"runs for {_time_text(now_seconds - pod.started_seconds)}"
+
+
+def _cards(pod: RunningPod) -> int:
+    return sum(pod.requests.get(name, 0) for name in _CARDS)
+
+
+def _time_text(seconds: float) -> str:
+    for unit, name in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
+        if seconds >= unit:
+            return f"{int(seconds // unit)} {name}"
+    return f"{max(int(seconds), 0)} s"
+
+
+def _idle_gangs(preemption: PredictedPreemption, snapshot: Snapshot) -> Iterator[str]:
+    """Yield what is left of the gangs whose pods are evicted: kube-scheduler does not know them."""
+    lost = Counter(gang for each in preemption.victims for gang in each.gangs)
+    if not lost or not preemption.is_exact:
+        return
+    members: dict[GangKey, list[RunningPod]] = {gang: [] for gang in lost}
+    for info in snapshot.nodes:
+        for gang in lost.keys() & {*info.gangs}:
+            members[gang] += [each for each in info.pods if gang in each.gangs]
+    for gang, pods in members.items():
+        evicted = [each.name for each in preemption.victims if gang in each.gangs]
+        idle = sum(map(_cards, pods)) - sum(_cards(each) for each in preemption.victims if gang in each.gangs)
+        verb = "is" if len(evicted) == 1 else "are"
+        named = ", ".join(evicted[:_MOST_NAMES]) + (", …" if len(evicted) > _MOST_NAMES else "")
+        left = f": {idle} more {'card' if idle == 1 else 'cards'} would idle" if idle > 0 else ""
+        yield f"{named} {verb} {len(evicted)} of {len(pods)} pods of gang {gang.name}{left}"
+
+
+def _controllers(preemption: PredictedPreemption, snapshot: Snapshot) -> Iterator[str]:
+    """Yield which controllers create the victims again, and whether amounts alone show that these would wait."""
+    if not preemption.is_exact:
+        return
+    for controller in dict.fromkeys(each.controller for each in preemption.victims):
+        pods = [each for each in preemption.victims if each.controller == controller]
+        if not controller:
+            names = ", ".join(each.name for each in pods[:_MOST_NAMES]) + (", …" if len(pods) > _MOST_NAMES else "")
+            yield f"no controller creates {names} again"
+            continue
+        waits = all(not _has_amounts(each, snapshot) for each in pods)
+        kind, name = controller.split("/", 1)
+        created = "it" if len(pods) == 1 else "them"
+        would = (": it would wait" if len(pods) == 1 else ": they would wait") if waits else ""
+        yield f"{kind} {name} creates {created} again{would}"
+
+
+def _has_amounts(pod: RunningPod, snapshot: Snapshot) -> bool:
+    """Return whether a node has what `pod` requests free, besides the node that it leaves to another."""
+    has = snapshot.load.pods < snapshot.allowed_pods
+    for resource, amount in pod.requests.items():
+        has = has & (snapshot.allocatable(resource) - snapshot.requested(resource) >= amount)
+    return bool(has.any())
