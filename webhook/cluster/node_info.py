@@ -102,24 +102,27 @@ class RunningPod(NamedTuple):
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> "RunningPod":
-        """Return the facts of the bound pod `pod`, a raw API object.
+        """Return the facts of the bound pod `pod`, a raw API object. Of one that is not bound, those of its load.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
         """
         reader = Reader(pod)
-        metadata, spec, status = reader.object("metadata"), reader.object("spec"), reader.object("status")
+        metadata, spec = reader.object("metadata"), reader.object("spec")
         namespace, name = metadata.text("namespace") or DEFAULT_NAMESPACE, metadata.text("name")
         labels = metadata.text_map("labels")
         node_name = spec.text("nodeName")
         resources = read_pod_resources(reader, running=True)
         host_ports = read_host_ports(spec)
         scheduler = intern(spec.text("schedulerName"))
+        is_terminating = metadata.raw.get("deletionTimestamp") is not None
+        # What is read for preemption concerns bound pods alone.
+        status = reader.object("status") if node_name and pod.get("status") else None
         found = cls(
             namespace=namespace,
             name=name,
             labels=labels,
-            is_terminating=metadata.raw.get("deletionTimestamp") is not None,
+            is_terminating=is_terminating,
             node_name=node_name,
             requests={each: amount for each, amount in resources.requests.items() if is_schedulable_resource(each)},
             non_zero_milli_cpu=resources.non_zero_requested.get(CPU, 0),
@@ -132,11 +135,11 @@ class RunningPod(NamedTuple):
             else NO_VOLUMES,
             scheduler="" if scheduler == DEFAULT_SCHEDULER else scheduler,
             gangs=gangs_of(namespace, metadata.raw),
-            started_seconds=_read_seconds(status, "startTime"),
-            deletion_seconds=_read_seconds(metadata, "deletionTimestamp"),
-            is_preempted=_is_preempted(metadata, status),
-            controller=_controller_name(metadata),
-            waiting_reason=_waiting_reason(status),
+            started_seconds=_read_seconds(status, "startTime") if status else 0,
+            deletion_seconds=_read_seconds(metadata, "deletionTimestamp") if is_terminating else 0,
+            is_preempted=is_terminating and status is not None and _is_preempted(status),
+            controller=_controller_name(metadata) if node_name and metadata.raw.get("ownerReferences") else "",
+            waiting_reason=_waiting_reason(status) if status else "",
         )
         reader.finish()
         return found
@@ -178,16 +181,15 @@ def _read_seconds(reader: Reader, key: str) -> int:
         return 0
 
 
-def _is_preempted(metadata: Reader, status: Reader) -> bool:
-    """Return whether kube-scheduler counts on the end of the pod.
+def _is_preempted(status: Reader) -> bool:
+    """Return whether kube-scheduler has preempted a pod that is being deleted.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption, PodTerminatingByPreemption
     """
     conditions = [
         (each.text("type"), each.text("status"), each.text("reason")) for each in status.objects("conditions")
     ]
-    found = next((each for each in conditions if each[0] == PREEMPTED[0]), None)
-    return found == PREEMPTED and metadata.raw.get("deletionTimestamp") is not None
+    return next((each for each in conditions if each[0] == PREEMPTED[0]), None) == PREEMPTED
 
 
 def _waiting_reason(status: Reader) -> str:

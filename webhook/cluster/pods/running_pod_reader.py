@@ -71,7 +71,7 @@ class RunningPodReader:
         """
         stored = StoredPod.of(pod)
         try:
-            found = None if stored is None else self._read(stored)
+            found = self._read(stored) if stored is not None and stored.node_name else None
         except (ValidationError, InvalidInput):
             found = None
         return RunningPod.of(pod) if found is None else found
