@@ -6,8 +6,6 @@ from operator import attrgetter
 from sys import intern
 from typing import Any, NamedTuple, TypeVar
 
-from msgspec import ValidationError, convert
-
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms, read_pod_terms
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.kube.pod.amounts import (
@@ -19,8 +17,8 @@ from webhook.kube.pod.amounts import (
     is_schedulable_resource,
     read_amounts,
 )
+from webhook.kube.pod.bound_status import controller_name, is_preempted, read_seconds, waiting_reason
 from webhook.kube.pod.gang_key import GangKey, gangs_of
-from webhook.kube.pod.pod_view import Time
 from webhook.kube.pod.ports import HostPort, read_host_ports
 from webhook.kube.pod.resources import read_pod_resources
 from webhook.kube.pod.taints import Taint
@@ -28,9 +26,6 @@ from webhook.kube.pod.volumes import NO_VOLUMES, PodReference, PodVolumes, read_
 from webhook.kube.reader import Reader
 
 V = TypeVar("V")
-
-PREEMPTED = ("DisruptionTarget", "True", "PreemptionByScheduler")
-"""Type, status and reason of the condition of a pod that kube-scheduler has preempted."""
 
 # The cache is cleared when it has this many values, or values of this size; existing objects keep theirs.
 _MOST = 20_000
@@ -102,24 +97,27 @@ class RunningPod(NamedTuple):
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> "RunningPod":
-        """Return the facts of the bound pod `pod`, a raw API object.
+        """Return the facts of the bound pod `pod`, a raw API object. Of one that is not bound, those of its load.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
         """
         reader = Reader(pod)
-        metadata, spec, status = reader.object("metadata"), reader.object("spec"), reader.object("status")
+        metadata, spec = reader.object("metadata"), reader.object("spec")
         namespace, name = metadata.text("namespace") or DEFAULT_NAMESPACE, metadata.text("name")
         labels = metadata.text_map("labels")
         node_name = spec.text("nodeName")
         resources = read_pod_resources(reader, running=True)
         host_ports = read_host_ports(spec)
         scheduler = intern(spec.text("schedulerName"))
+        is_terminating = metadata.raw.get("deletionTimestamp") is not None
+        # What is read for preemption concerns bound pods alone.
+        status = reader.object("status") if node_name and pod.get("status") else None
         found = cls(
             namespace=namespace,
             name=name,
             labels=labels,
-            is_terminating=metadata.raw.get("deletionTimestamp") is not None,
+            is_terminating=is_terminating,
             node_name=node_name,
             requests={each: amount for each, amount in resources.requests.items() if is_schedulable_resource(each)},
             non_zero_milli_cpu=resources.non_zero_requested.get(CPU, 0),
@@ -132,11 +130,11 @@ class RunningPod(NamedTuple):
             else NO_VOLUMES,
             scheduler="" if scheduler == DEFAULT_SCHEDULER else scheduler,
             gangs=gangs_of(namespace, metadata.raw),
-            started_seconds=_read_seconds(status, "startTime"),
-            deletion_seconds=_read_seconds(metadata, "deletionTimestamp"),
-            is_preempted=_is_preempted(metadata, status),
-            controller=_controller_name(metadata),
-            waiting_reason=_waiting_reason(status),
+            started_seconds=read_seconds(status, "startTime") if status else 0,
+            deletion_seconds=read_seconds(metadata, "deletionTimestamp") if is_terminating else 0,
+            is_preempted=is_terminating and status is not None and is_preempted(status),
+            controller=controller_name(metadata) if node_name and metadata.raw.get("ownerReferences") else "",
+            waiting_reason=waiting_reason(status) if status else "",
         )
         reader.finish()
         return found
@@ -157,43 +155,6 @@ _NOT_LOAD = (
     *("started_seconds", "deletion_seconds", "is_preempted", "controller", "waiting_reason"),
 )
 _LOAD_OF = attrgetter(*(name for name in RunningPod._fields if name not in _NOT_LOAD))
-
-
-def controller_of(metadata: Reader) -> Reader | None:
-    """Return the reference to the controller in the metadata of a pod, or None if there is none."""
-    return next((each for each in metadata.objects("ownerReferences") if each.boolean("controller")), None)
-
-
-def _controller_name(metadata: Reader) -> str:
-    owner = controller_of(metadata)
-    return "" if owner is None else intern(f"{owner.text('kind')}/{owner.text('name')}")
-
-
-def _read_seconds(reader: Reader, key: str) -> int:
-    text = reader.text(key)
-    try:
-        return int(convert(text, Time).timestamp()) if text else 0
-    except ValidationError:
-        reader.error(key, text, "must be a time such as 2026-01-31T12:00:00Z")
-        return 0
-
-
-def _is_preempted(metadata: Reader, status: Reader) -> bool:
-    """Return whether kube-scheduler counts on the end of the pod.
-
-    Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption, PodTerminatingByPreemption
-    """
-    conditions = [
-        (each.text("type"), each.text("status"), each.text("reason")) for each in status.objects("conditions")
-    ]
-    found = next((each for each in conditions if each[0] == PREEMPTED[0]), None)
-    return found == PREEMPTED and metadata.raw.get("deletionTimestamp") is not None
-
-
-def _waiting_reason(status: Reader) -> str:
-    statuses = (*status.objects("initContainerStatuses"), *status.objects("containerStatuses"))
-    reasons = [each.object("state").object("waiting").text("reason") for each in statuses]
-    return intern(next(filter(None, reasons), ""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,10 +67,9 @@ class ClusterCache:
         self._namespaces: dict[Key, Namespace] = {}
         self._pods_on: dict[str, dict[Key, RunningPod]] = {}
         self._pending = PendingTracker()
-        self._interner = Interner()
         self._running_pods, self._pending_pods = RunningPodReader(), PendingPodReader()
         self._kinds = {
-            "Node": _Kind(partial(Node.of, interner=self._interner), self._put_node, self._nodes.keys),
+            "Node": _Kind(partial(Node.of, interner=Interner()), self._put_node, self._nodes.keys),
             "Pod": _Kind(self._read_pod, self._put_pod, lambda: (*self._pods, *self._pending.keys())),
             "Namespace": _Kind(Namespace.of, self._put_namespace, self._namespaces.keys),
         }
@@ -85,8 +84,7 @@ class ClusterCache:
         self._namespaces_snapshot: Snapshot | None = None
         # The nodes that differ from the last snapshot; with the pods that were added if nothing else has changed.
         self._changed_nodes: dict[str, list[RunningPod] | None] = {}
-        self._node_set_changed = False
-        self._namespaces_changed = False
+        self._node_set_changed = self._namespaces_changed = False
         self._evidence: SchedulerEvidence | None = None
         self._release = ASSUMED
 
@@ -199,9 +197,8 @@ class ClusterCache:
     @property
     def _has_changed(self) -> bool:
         has_other = (self._evidence, self._release) != (self._snapshot.scheduler_evidence, self._snapshot.release)
-        if has_other or self._changed_nodes or self._node_set_changed or self._namespaces_changed:
-            return True
-        return self._optional.has_changed or self._pending.has_changed or self._left_out.has_changed
+        is_changed = has_other or self._changed_nodes or self._node_set_changed or self._namespaces_changed
+        return bool(is_changed or any(each.has_changed for each in (self._optional, self._pending, self._left_out)))
 
     def _keys(self, kind: str) -> set[Key]:
         return {*self._kinds[kind].keys(), *(key for of, key in self.invalid if of == kind)}
@@ -216,9 +213,8 @@ class ClusterCache:
 
     def _read_pod(self, pod: JsonObject) -> RunningPod | PendingPod | None:
         node, phase = node_and_phase(pod)
-        if phase in ENDED_PHASES:
-            return None
-        return self._running_pods.read(pod) if node else self._pending_pods.read(pod)
+        read = self._running_pods.read if node else self._pending_pods.read
+        return None if phase in ENDED_PHASES else read(pod)
 
     def _put_node(self, key: Key, node: Node | None) -> None:
         before = self._nodes.get(key)

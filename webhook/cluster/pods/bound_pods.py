@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from webhook.cluster.node_info import controller_of
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, MIRROR_POD_ANNOTATION
+from webhook.kube.pod.bound_status import controller_of
 from webhook.kube.reader import Reader, reading
 
 _PENDING = "Pending"

@@ -1,12 +1,11 @@
 """Read bound pods fast: tens of thousands of pods come from a few templates, and most events change no fact."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from sys import intern
 from typing import Any
 
 import orjson
-from msgspec import Struct, ValidationError
+from msgspec import ValidationError
 from msgspec.json import Decoder, decode, encode
 
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms
@@ -18,10 +17,11 @@ from webhook.cluster.left_out import (
     POD_REPULSION,
     POD_VOLUMES,
 )
-from webhook.cluster.node_info import PREEMPTED, Interner, RunningPod
+from webhook.cluster.node_info import Interner, RunningPod
 from webhook.documents.field import InvalidInput
+from webhook.kube.pod.bound_status import controller_in, is_preempted_in, reason_in
 from webhook.kube.pod.gang_key import GANG, GangKey, gangs_of
-from webhook.kube.pod.pod_view import NO_STATUS, PodStatus, Time, Volume
+from webhook.kube.pod.pod_view import NO_STATUS, Time, Volume
 from webhook.kube.pod.stored_pod import StoredPod
 from webhook.kube.pod.volumes import MIGRATIONS, NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.reader import Reader
@@ -34,23 +34,12 @@ _MOST_BYTES = 16 * 1024
 _MOST_ITEMS = 256
 _MOST_LABELS = 128
 _MOST_NAMESPACES = 16
-# The pods of an owner have equal references to it, and their events come together.
-_MOST_OWNERS, _MOST_OWNER_BYTES = 1024, 1024
 # Those of about two thousand usual templates.
 _BUDGET_BYTES = 16 * 1024 * 1024
 
 _LABELS = Decoder(dict[str, str] | None)
 # The JSON of an API server escapes no letter and no slash.
 _GANG = GANG.encode()
-
-
-class _Owner(Struct, frozen=True, gc=False):
-    kind: str = ""
-    name: str = ""
-    controller: bool | None = None
-
-
-_OWNERS = Decoder(list[_Owner] | None)
 
 
 class RunningPodReader:
@@ -71,7 +60,7 @@ class RunningPodReader:
         """
         stored = StoredPod.of(pod)
         try:
-            found = None if stored is None else self._read(stored)
+            found = self._read(stored) if stored is not None and stored.node_name else None
         except (ValidationError, InvalidInput):
             found = None
         return RunningPod.of(pod) if found is None else found
@@ -107,10 +96,6 @@ class RunningPodReader:
         is_terminating, deleted = view.is_terminating, 0
         if is_terminating:
             deleted = int(decode(metadata.deletion_timestamp, type=Time).timestamp())
-        controller, references = "", bytes(metadata.owner_references)
-        if references:
-            is_usual = len(references) <= _MOST_OWNER_BYTES
-            controller = (_controller_name if is_usual else _controller_name.__wrapped__)(references)
         return RunningPod(
             namespace=intern(namespace),
             name=name,
@@ -129,9 +114,9 @@ class RunningPodReader:
             left_out=left_out,
             started_seconds=int(status.start_time.timestamp()) if status.start_time else 0,
             deletion_seconds=deleted,
-            is_preempted=is_terminating and _is_preempted(status),
-            controller=controller,
-            waiting_reason=_waiting_reason(status),
+            is_preempted=is_terminating and is_preempted_in(status),
+            controller=controller_in(bytes(metadata.owner_references)),
+            waiting_reason=reason_in(status),
         )
 
     def _read_template(self, key: bytes) -> RunningPod:
@@ -142,25 +127,6 @@ class RunningPodReader:
             template = _without_large_parts(template, content["spec"].get("affinity"))
         self._templates.put(key, template, parsed_bytes(key))
         return template
-
-
-@lru_cache(_MOST_OWNERS)
-def _controller_name(references: bytes) -> str:
-    controller = next((each for each in _OWNERS.decode(references) or () if each.controller), None)
-    return "" if controller is None else intern(f"{controller.kind}/{controller.name}")
-
-
-def _is_preempted(status: PodStatus) -> bool:
-    found = next((each for each in status.conditions or () if each.type == PREEMPTED[0]), None)
-    return found is not None and (found.type, found.status, found.reason) == PREEMPTED
-
-
-def _waiting_reason(status: PodStatus) -> str:
-    for statuses in (status.init_container_statuses, status.container_statuses):
-        for each in statuses or ():
-            if each.state is not None and each.state.waiting is not None and each.state.waiting.reason:
-                return intern(each.state.waiting.reason)
-    return ""
 
 
 def _volumes(restricting: Sequence[Volume], namespace: str, pod: PodReference) -> PodVolumes:

@@ -1,0 +1,98 @@
+"""What is read of a bound pod beside its load: its times, its controller and why it waits or ends.
+
+Each fact is read from the raw object, with errors, and fast from the view of the pod.
+"""
+
+from functools import lru_cache
+from sys import intern
+
+from msgspec import Struct, ValidationError, convert
+from msgspec.json import Decoder
+
+from webhook.kube.pod.pod_view import PodStatus, Time
+from webhook.kube.reader import Reader
+
+# Type, status and reason of the condition of a pod that kube-scheduler has preempted.
+_PREEMPTED = ("DisruptionTarget", "True", "PreemptionByScheduler")
+# The pods of an owner have equal references to it, and their events come together.
+_MOST_OWNERS, _MOST_OWNER_BYTES = 1024, 1024
+
+
+class _Owner(Struct, frozen=True, gc=False):
+    kind: str = ""
+    name: str = ""
+    controller: bool | None = None
+
+
+_OWNERS = Decoder(list[_Owner] | None)
+
+
+def controller_of(metadata: Reader) -> Reader | None:
+    """Return the reference to the controller in the metadata of a pod, or None if there is none."""
+    return next((each for each in metadata.objects("ownerReferences") if each.boolean("controller")), None)
+
+
+def controller_name(metadata: Reader) -> str:
+    """Return kind and name of the controller in the metadata of a pod, as `Job/train-1`, or empty for none."""
+    owner = controller_of(metadata)
+    return "" if owner is None else intern(f"{owner.text('kind')}/{owner.text('name')}")
+
+
+def read_seconds(reader: Reader, key: str) -> int:
+    """Return the time in the field `key` in Unix seconds, or 0 if there is none."""
+    text = reader.text(key)
+    try:
+        return int(convert(text, Time).timestamp()) if text else 0
+    except ValidationError:
+        reader.error(key, text, "must be a time such as 2026-01-31T12:00:00Z")
+        return 0
+
+
+def is_preempted(status: Reader) -> bool:
+    """Return whether kube-scheduler has preempted a pod that is being deleted.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption, PodTerminatingByPreemption
+    """
+    conditions = [
+        (each.text("type"), each.text("status"), each.text("reason")) for each in status.objects("conditions")
+    ]
+    return next((each for each in conditions if each[0] == _PREEMPTED[0]), None) == _PREEMPTED
+
+
+def waiting_reason(status: Reader) -> str:
+    """Return why the first container that waits does, init containers first, or empty if none does."""
+    statuses = (*status.objects("initContainerStatuses"), *status.objects("containerStatuses"))
+    reasons = [each.object("state").object("waiting").text("reason") for each in statuses]
+    return intern(next(filter(None, reasons), ""))
+
+
+def controller_in(references: bytes) -> str:
+    """Return `controller_name` of the JSON of ownerReferences.
+
+    Raises:
+        ValidationError: they are malformed.
+    """
+    if not references:
+        return ""
+    return (_controller_in if len(references) <= _MOST_OWNER_BYTES else _controller_in.__wrapped__)(references)
+
+
+@lru_cache(_MOST_OWNERS)
+def _controller_in(references: bytes) -> str:
+    controller = next((each for each in _OWNERS.decode(references) or () if each.controller), None)
+    return "" if controller is None else intern(f"{controller.kind}/{controller.name}")
+
+
+def is_preempted_in(status: PodStatus) -> bool:
+    """Return `is_preempted` of the status in a view."""
+    found = next((each for each in status.conditions or () if each.type == _PREEMPTED[0]), None)
+    return found is not None and (found.type, found.status, found.reason) == _PREEMPTED
+
+
+def reason_in(status: PodStatus) -> str:
+    """Return `waiting_reason` of the status in a view."""
+    for statuses in (status.init_container_statuses, status.container_statuses):
+        for each in statuses or ():
+            if each.state is not None and each.state.waiting is not None and each.state.waiting.reason:
+                return intern(each.state.waiting.reason)
+    return ""
