@@ -14,9 +14,9 @@ from placement_doctor.questions import create_on_trial
 from placement_doctor.rights import access_review, rights_of
 from placement_doctor.sample_pods import NO_USER, User
 from placement_doctor.source import BEFORE, Source
-from placement_doctor.workloads import controller_namespace, controller_of
+from placement_doctor.workloads import controller_namespace, controller_of, pod_selector
 from webhook.cli.inputs.installed_policy import ask_replica, read_policy_objects, read_stored_policy
-from webhook.cli.inputs.installed_servers import WORKLOADS, follows_objects, pod_selector
+from webhook.cli.inputs.installed_servers import WORKLOADS, follows_objects
 from webhook.cluster.cache.resources import BATCH_RESOURCES
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.documents.documents import JsonObject, field
@@ -118,7 +118,6 @@ class _Reader:
         await asyncio.gather(*map(self._read_once, sorted(sources, key=lambda each: each.name)))
 
     def result(self) -> Cluster:
-        """Return what was read."""
         knows_signs = self._found.knows(Source.GROUPS) and self._found.knows(Source.LEASES)
         return replace(self._found, evidence=self._evidence() if knows_signs else None)
 

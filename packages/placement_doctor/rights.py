@@ -6,8 +6,8 @@ from functools import partial
 
 from certs.registration import Target
 from placement_doctor.cluster import Cluster, Right, Role
-from placement_doctor.workloads import controller_of, secret_of
-from webhook.cli.inputs.installed_servers import containers_of, follows_objects, has_flag, option, options
+from placement_doctor.workloads import controller_of, has_flag, secret_of
+from webhook.cli.inputs.installed_servers import containers_of, follows_objects, option, options
 from webhook.cluster.cache.resources import RESOURCES
 from webhook.documents.documents import JsonObject, field
 from webhook.kube.api.admission_policy import EXPORT_LEASE, EXPORT_OWNER, PLURALS

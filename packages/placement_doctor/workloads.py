@@ -6,11 +6,24 @@ from certs.registration import INJECTED_BY_CERT_MANAGER, Target
 from certs.secret import OWNER
 from placement_doctor.cluster import Cluster
 from placement_doctor.source import Source
-from webhook.cli.inputs.installed_servers import args_of, containers_of, mounted, option
+from webhook.cli.inputs.installed_servers import args_of, containers_of, mounted, option, variable_of
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.parts import listed, texts
 
 _CONTROLLER_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "certs"}
+# Source: click/types.py, BoolParamType
+_TRUE = ("1", "true", "t", "yes", "y", "on")
+
+
+def pod_selector(workload: JsonObject) -> str:
+    """Return the label selector of a workload's pods, as kubectl has it."""
+    labels = texts(workload, "spec", "template", "metadata", "labels")
+    return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
+def has_flag(workload: JsonObject, name: str) -> bool:
+    """Return whether a container of the workload has the flag `name`, among its arguments or by its variable."""
+    return any(_has_flag(each, name) for each in containers_of(workload))
 
 
 class Owner(Enum):
@@ -79,3 +92,7 @@ def _writer(configuration: JsonObject) -> str:
         if any(field(entry, "f:clientConfig", "f:caBundle") is not None for entry in entries):
             writers.append((str(each.get("time") or ""), str(each.get("manager") or "")))
     return max(writers)[1]
+
+
+def _has_flag(container: JsonObject, name: str) -> bool:
+    return name in args_of(container) or variable_of(container, name).lower() in _TRUE

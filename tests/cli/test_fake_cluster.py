@@ -127,7 +127,8 @@ def test_a_kind_that_is_served_and_empty_is_known_to_be_empty(
     signs_of_schedulers = {"/apis": {"groups": []}, "/apis/coordination.k8s.io/v1/leases": listing()}
     api.objects = {resource.path: listing() for resource in RESOURCES} | signs_of_schedulers | api.objects
     configurations = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
-    api.objects |= {path: listing() for path in (configurations, *(f"/apis/apps/v1/{kind}" for kind in WORKLOADS))}
+    servers = (f"/apis/apps/v1/namespaces/placement-webhook/{kind}" for kind in WORKLOADS)
+    api.objects |= {path: listing() for path in (configurations, *servers)}
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
     pod = make_pod("p").spec(volumes=[volume])
 

@@ -5,10 +5,11 @@ import pytest
 from placement_doctor.kept import kept
 from placement_doctor.rights import needed_rights
 from placement_doctor.source import Source
+from placement_doctor.workloads import has_flag
 from tests.doctor.healthy import deployment
 from tests.support.objects.manifests import DEPLOY, container_of, read
 from webhook.cli.inputs.installed_policy import StoredPolicy
-from webhook.cli.inputs.installed_servers import admin_port, follows_objects, has_flag, option, policy_place
+from webhook.cli.inputs.installed_servers import admin_port, follows_objects, option, policy_place
 
 
 def test_the_policy_of_deploy_is_found() -> None:

@@ -82,7 +82,6 @@ def _items(content: JsonObject, where: str) -> Iterator[Document]:
 
 
 def _each(items: Iterable[Any], listed: JsonObject, where: str) -> Iterator[Document]:
-    """Yield the objects in `items`, those of the list `listed`."""
     item_kind = listed["kind"].removesuffix("List")
     for index, item in enumerate(items):
         if not isinstance(item, dict):

@@ -12,8 +12,7 @@ from placement_doctor import commands
 from placement_doctor.check import Finding, Severity, check, error, named, warning
 from placement_doctor.cluster import Cluster, name_of
 from placement_doctor.source import Source
-from placement_doctor.workloads import Owner, controller_namespace, controller_of, owner_of
-from webhook.cli.inputs.installed_servers import pod_selector
+from placement_doctor.workloads import Owner, controller_namespace, controller_of, owner_of, pod_selector
 from webhook.cluster.objects.lease import time_of, writes_of
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.parts import listed

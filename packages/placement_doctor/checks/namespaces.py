@@ -12,7 +12,8 @@ from placement_doctor.cluster import Cluster, name_of
 from placement_doctor.matching import selects_pods_of
 from placement_doctor.sample_pods import judge, named_resource, sample_pod, types_of
 from placement_doctor.source import Source
-from webhook.cli.inputs.installed_servers import containers_of, has_flag
+from placement_doctor.workloads import has_flag
+from webhook.cli.inputs.installed_servers import containers_of
 from webhook.cluster.objects.resource_quota import CROSS_NAMESPACE_SCOPE
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.parts import listed, texts

@@ -10,8 +10,8 @@ from placement_doctor.check import Finding, check, error, info, named, warning
 from placement_doctor.cluster import Cluster, Trial, name_of
 from placement_doctor.matching import is_called_for_pods, selects_pods_of, timeout_seconds
 from placement_doctor.source import Source
-from placement_doctor.workloads import controller_of
-from webhook.cli.inputs.installed_servers import containers_of, has_flag, option
+from placement_doctor.workloads import controller_of, has_flag
+from webhook.cli.inputs.installed_servers import containers_of, option
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.parts import listed
 

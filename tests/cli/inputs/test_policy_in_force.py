@@ -37,6 +37,7 @@ SERVERS = {
     },
 }
 SERVICE = {"metadata": {"name": OWN}, "spec": {"selector": {"app": OWN}}}
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 CONFIG_MAP = f"/api/v1/namespaces/{OWN}/configmaps/own-policy"
 WORKLOADS = f"/apis/apps/v1/namespaces/{OWN}"
 DEPLOYMENTS = f"{WORKLOADS}/deployments"
@@ -72,7 +73,7 @@ def api() -> Iterator[FakeConfigurationApi]:
             "/api/v1/nodes": listing(make_node_object("t", labels=usage, capacity={"nvidia.com/gpu": 8})),
             "/api/v1/pods": listing(),
             "/version": {"major": "1", "minor": "37", "gitVersion": "v1.37.2"},
-            "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations": listing(),
+            CONFIGURATIONS: listing(),
             f"{WORKLOADS}/statefulsets": listing(),
             DEPLOYMENTS: listing(deepcopy(SERVERS)),
             f"/api/v1/namespaces/{OWN}/services/{OWN}": SERVICE,
@@ -136,6 +137,27 @@ def test_an_accepted_object_that_selects_the_namespace_comes_first(
     outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, stdin=as_list(TRAINER))
 
     assert f"  policy: {identity(of_team)} (PlacementPolicy, in force)" in outcome.output.splitlines()
+
+
+def test_the_webhook_configuration_names_namespace_and_service(
+    run: Run, api: FakeConfigurationApi, kubeconfig: Path
+) -> None:
+    """It is found in the list, which is all that the roles of `deploy/` allow."""
+    called = {"clientConfig": {"service": {"namespace": "other", "name": "svc"}}}
+    api.objects[CONFIGURATIONS] = listing({"metadata": {"name": "00-placement-webhook"}, "webhooks": [called]})
+    api.objects |= {
+        "/api/v1/namespaces/other/services/svc": SERVICE,
+        "/apis/apps/v1/namespaces/other/deployments": listing(
+            {**SERVERS, "metadata": {"name": OWN, "namespace": "other"}}
+        ),
+        "/apis/apps/v1/namespaces/other/statefulsets": listing(),
+        "/api/v1/namespaces/other/configmaps/own-policy": api.objects.pop(CONFIG_MAP),
+    }
+
+    outcome = run("mutate", "-f", "-", "--kubeconfig", kubeconfig, "-o", "json", stdin=as_list(TRAINER))
+
+    assert lines(outcome.output)[0]["spec"]["schedulerName"] == "own-scheduler"
+    assert "not known: the policy in force" not in outcome.errors
 
 
 def test_a_given_policy_replaces_the_one_in_force(run: Run, kubeconfig: Path, tmp_path: Path) -> None:

@@ -142,7 +142,6 @@ class LiveObjects:
         return [{"apiVersion": kind.api_version, "kind": kind.kind, **each} for each in items or ()]
 
     def _read(self, kind: Resource, namespace: str, name: str, query: Mapping[str, str]) -> JsonObject:
-        """Return an object or a list."""
 
         async def read(server: ApiServer) -> JsonObject:
             api = kind.api_version

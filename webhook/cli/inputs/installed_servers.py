@@ -10,8 +10,6 @@ from webhook.documents.parts import listed, texts
 WORKLOADS = ("Deployment", "StatefulSet")
 VARIABLE_PREFIX = "PLACEMENT_WEBHOOK_"
 _OWN_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "server"}
-# Source: click/types.py, BoolParamType
-_TRUE = ("1", "true", "t", "yes", "y", "on")
 
 
 def servers_of(workloads: Iterable[JsonObject], service: JsonObject | None, namespace: str) -> JsonObject | None:
@@ -38,12 +36,6 @@ def containers_of(workload: JsonObject) -> list[JsonObject]:
     return listed(workload, "spec", "template", "spec", "containers")
 
 
-def pod_selector(workload: JsonObject) -> str:
-    """Return the label selector of a workload's pods, as kubectl has it."""
-    labels = texts(workload, "spec", "template", "metadata", "labels")
-    return ",".join(f"{key}={value}" for key, value in labels.items())
-
-
 def args_of(container: JsonObject, key: str = "args") -> list[str]:
     """Return the arguments of a container."""
     found = container.get(key)
@@ -62,8 +54,8 @@ def options(container: JsonObject, name: str) -> list[str]:
             values += islice(words, 1)
         elif word.startswith(f"{name}="):
             values.append(word.removeprefix(f"{name}="))
-    variable = _variable(container, name)
-    return values or ([variable] if variable else [])
+    value = variable_of(container, name)
+    return values or ([value] if value else [])
 
 
 def option(workload: JsonObject, name: str) -> str | None:
@@ -72,11 +64,6 @@ def option(workload: JsonObject, name: str) -> str | None:
     None if it is not there.
     """
     return next((values[-1] for each in containers_of(workload) if (values := options(each, name))), None)
-
-
-def has_flag(workload: JsonObject, name: str) -> bool:
-    """Return whether a container of the workload has the flag `name`, among its arguments or by its variable."""
-    return any(_has_flag(each, name) for each in containers_of(workload))
 
 
 def follows_objects(workload: JsonObject) -> bool:
@@ -113,11 +100,7 @@ def mounted(workload: JsonObject, container: JsonObject, directory: str, *path: 
     return None
 
 
-def _has_flag(container: JsonObject, name: str) -> bool:
-    return name in args_of(container) or _variable(container, name).lower() in _TRUE
-
-
-def _variable(container: JsonObject, name: str) -> str:
+def variable_of(container: JsonObject, name: str) -> str:
     """Return the value of the environment variable that `serve` reads for a flag, or "" if it is not set here."""
     wanted = VARIABLE_PREFIX + name.removeprefix("--").replace("-", "_").upper()
     return next((str(each.get("value") or "") for each in listed(container, "env") if each.get("name") == wanted), "")

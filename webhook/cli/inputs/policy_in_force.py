@@ -23,7 +23,7 @@ from webhook.watch.api_errors import ApiServerError, UnreachableError
 from webhook.watch.api_server import ApiServer, ClientConfig
 
 _MOST_SECONDS = 30.0
-_CONFIGURATION = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{Target().configuration}"
+_CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 _UNAUTHORIZED = 401
 T = TypeVar("T")
 
@@ -79,8 +79,9 @@ class _Installation:
         return "built in, in force"
 
     async def _read_servers(self, server: ApiServer) -> None:
-        configuration = await self._read(server.find(_CONFIGURATION))
-        webhooks = listed(configuration or {}, "webhooks")
+        found = listed(await self._read(server.get(_CONFIGURATIONS, {})) or {}, "items")
+        own = (each for each in found if documents.field(each, "metadata", "name") == Target().configuration)
+        webhooks = listed(next(own, {}), "webhooks")
         called = next((documents.field(each, "clientConfig", "service") for each in webhooks), None) or {}
         self.namespace, name = called.get("namespace") or self.namespace, called.get("name") or self.service
         self.service = name

@@ -123,7 +123,6 @@ def _logs_of(server: ApiServer, selection: ReplicaSelection, pod: JsonObject) ->
 
 
 async def _read(log: _Log, path: Path, limit: asyncio.Semaphore) -> Download:
-    """Write the log to `path`."""
     problem, size_bytes = log.problem, 0
     async with limit:
         try:

@@ -104,7 +104,6 @@ def _is_exempt(exemption: Exemption) -> Cel:
 
 
 def _selects(requirements: LabelSelector, labels: Cel) -> Cel:
-    """Return whether `labels` meet all requirements."""
     return all_of(_requires(each.key, each.operator, each.values, labels) for each in requirements)
 
 

@@ -152,7 +152,6 @@ class Demand:
         return excess({resource: round(amount * left) for resource, amount in self.requests.items()}, most, used)
 
     def __str__(self) -> str:
-        """Return the pods in words."""
         if self.gang is None:
             return "this pod"
         name = cut(self.gang.request.name, _LONGEST_SHOWN)

@@ -188,7 +188,6 @@ class _KnownSteps(Steps):
         return self._of_policy.result
 
     def cluster_warnings(self, result: Mutated, policy: Policy, cluster: ClusterView | None) -> tuple[str, ...]:
-        """Return the warnings on the snapshot."""
         known = self.known
         if known is None or cluster is None or cluster.stale_reason:
             return ()
