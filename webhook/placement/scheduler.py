@@ -208,7 +208,7 @@ class Scheduler:
     ) -> tuple[Suggestion, ...]:
         """Return at most `most` suggestions that make the pod fit, the best first.
 
-        `verdict` and `preemption` are those of the unchanged pod.
+        `verdict` and `preemption`, if it is known already, are those of the unchanged pod.
 
         Raises:
             DeadlineNearError: `expired()` holds.
@@ -218,6 +218,7 @@ class Scheduler:
             return self._filter(scenario.pod, scenario.nodes, expired).feasible
 
         scenario = Scenario(signature.info.normalized_for(snapshot), snapshot)
+        preemption = preemption or self.preemption(signature, snapshot, expired)
         return suggest(
             self.profile, scenario, verdict, feasible_nodes, most, expired, self.temporary_taints, preemption
         )

@@ -115,7 +115,9 @@ def test_first_constraint_gives_the_reason(keys: tuple[str, ...], reason: str) -
 
 
 def test_pods_being_deleted_do_not_count() -> None:
-    leaving = PodBuilder({**_web().obj(), "metadata": {**_web().obj()["metadata"], "deletionTimestamp": "2026-01-01"}})
+    leaving = PodBuilder(
+        {**_web().obj(), "metadata": {**_web().obj()["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    )
     nodes = node("a", leaving, leaving, labels={_ZONE: "x"}), node("b", labels={_ZONE: "y"})
     assert rejections(PodTopologySpread(), _spread(_constraint()), *nodes) == {}
 

@@ -189,7 +189,7 @@ def test_a_pod_that_never_preempts_evicts_nobody() -> None:
 
 
 def test_a_pod_waits_for_the_victims_on_its_nominated_node() -> None:
-    ending = running("x", 1, 2).terminating()
+    ending = running("x", 1, 2).deletion("2026-01-01T00:00:00Z")
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
     info = node("a", ending.status(conditions=[condition]), capacity=ONE_CARD)
     found = preempting(make_pod().gpu(2).status(nominatedNodeName="a"), info)

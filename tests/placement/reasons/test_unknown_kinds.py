@@ -105,6 +105,8 @@ _ENTRIES = {
     "PriorityClass": Entry(make_pod().spec(priorityClassName="low"), ("DefaultPreemption",)),
     # No plugin reads quotas: without them, a warning is missing.
     "ResourceQuota": Entry(make_pod(), (), keeps_verdict=True),
+    # Only who makes room for a pod depends on them.
+    "PodDisruptionBudget": Entry(make_pod(), (), keeps_verdict=True),
     # No plugin of a scheduler reads them: a pod at admission has what they add (tests/admission/api_server).
     "RuntimeClass": Entry(make_pod(), (), keeps_verdict=True),
     "LimitRange": Entry(make_pod(), (), keeps_verdict=True),

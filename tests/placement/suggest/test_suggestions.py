@@ -181,8 +181,8 @@ _MIXED = [node("small"), *_TAINTED, node("control", taints=["node-role.kubernete
             make_pod().gpu(8).spec(priority=100),
             [gpus("a", 6, priority=10), gpus("b", 4, priority=1000), gpus("c", 5, priority=10)],
             [
-                "ask for 4 nvidia.com/gpu instead of 8: the largest free block is 4",
                 "c fits once 5 pods of lower priority are gone",
+                "ask for 4 nvidia.com/gpu instead of 8: the largest free block is 4",
             ],
             id="pods of lower priority",
         ),

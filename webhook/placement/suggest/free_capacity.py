@@ -42,11 +42,12 @@ class CapacityChange:
 
 
 def capacity_changes(
-    profile: Profile, group: NodeGroup, scenario: Scenario, running: Snapshot, expired: Expired
+    profile: Profile, group: NodeGroup, scenario: Scenario, running: Snapshot, expired: Expired, *, evicts: bool
 ) -> Iterator[CapacityChange]:
     """Yield changes that give the pod enough capacity on the best node of `group` for each.
 
-    `running` are the nodes without nominated pods, whose resources cannot be freed.
+    `running` are the nodes without nominated pods, whose resources cannot be freed. `evicts`: kube-scheduler evicts
+    pods for the unchanged pod.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -58,7 +59,10 @@ def capacity_changes(
     if not group.has_too_many_pods:
         yield from _reduce_requests(group, scenario)
         yield from _replace_requests(group, scenario)
-    change = _evict(profile, group, scenario, expired) or _free_on_best_node(group, scenario, running)
+    if group.changes or group.is_cordoned:
+        change = _evict(profile, group, scenario, expired) or _free_on_best_node(group, scenario, running)
+    else:
+        change = None if evicts else _free_on_best_node(group, scenario, running)
     if change is not None:
         yield change
 
@@ -158,9 +162,6 @@ def _can_be_freed(group: NodeGroup, scenario: Scenario, row: int) -> bool:
 
 def _evict(profile: Profile, group: NodeGroup, scenario: Scenario, expired: Expired) -> CapacityChange | None:
     """Evict what kube-scheduler would on the nodes of the group, once the other changes are made."""
-    if not (group.changes or group.is_cordoned):
-        # That kube-scheduler does so by itself is known already.
-        return None
     rows = group.rows[:_MOST_SEARCHED].tolist()
     nodes = scenario.nodes
     uncordoned = [change for row in rows for change in _uncordon(group, nodes, row)]

@@ -19,6 +19,7 @@ from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pod
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.framework.result import PlacementVerdict, Remedy
 from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.preemption.victims import key_of
 from webhook.placement.profiles.profile import Profile
 from webhook.placement.suggest.changes import Change, Evict, NodeChange, Scenario
 from webhook.placement.suggest.free_capacity import capacity_changes
@@ -94,12 +95,13 @@ def suggest(
         return tuple(waiting)
     with_nominated = nodes_with_nominated_pods(pod, nodes, profile.scheduler_names, expired)
     all_nominated = Scenario(pod, with_nominated.snapshot) if with_nominated else scenario
+    evicts = preemption is not None and preemption.evicts
     order = _WAITING_ORDER if verdict == "Waiting" else _INFEASIBLE_ORDER
     candidates = [
         _Candidate((*group.changes, *change.changes), change.row, group)
         for group in in_time(node_groups(profile, scenario, _MOST_GROUPS, expired, temporary_taints), expired)
         if group.obstacles <= _MOST_CHANGES
-        for change in capacity_changes(profile, group, all_nominated, nodes, expired)
+        for change in capacity_changes(profile, group, all_nominated, nodes, expired, evicts=evicts)
         # Obstacles that no change removes are in no group.
         if group.changes or change.changes
     ]
@@ -132,8 +134,9 @@ def _evicted(
     if preemption is None or not preemption.nodes:
         return
     node, row = preemption.nodes[0], scenario.nodes.rows[preemption.nodes[0]]
-    victims = [each for each in preemption.victims if each.node_name == node][: preemption.most]
-    changes = (Evict(node, tuple((each.namespace, each.name) for each in victims)),)
+    there = set(map(key_of, scenario.nodes.nodes[row].pods))
+    victims = [key for key in map(key_of, preemption.victims) if key in there][: preemption.most]
+    changes = (Evict(node, tuple(victims)),)
     if feasible_nodes(_changed(changes, *scenario))[row]:
         yield Suggestion(suggestion_text(changes, row, 1, np.array([row]), scenario), changes, 1, node)
 
