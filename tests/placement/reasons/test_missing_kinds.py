@@ -175,10 +175,10 @@ def test_running_pod_that_is_too_large_leaves_open_what_compares_pods(
     cache.replace("Node", [make_node_object("a")])
     for kind in OPTIONAL_KINDS:
         cache.replace(kind, [])
-    large = make_pod("large").affinity(_LARGE_TERMS).node_name("a")
+    large = make_pod("large").node_name("a")
     for number in range(300):
         large = large.label(f"key-{number}", "v").host_port(10_000 + number)
-    cache.replace("Pod", [large.obj()])
+    cache.replace("Pod", [large.affinity(_LARGE_TERMS).obj()])
     placement = Scheduler(BINPACK).place(pod.obj(), cache.snapshot())
     assert (placement.verdict, placement.unmodelled) == ("Unknown", plugins)
     cache.replace("Pod", [])
