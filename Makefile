@@ -29,17 +29,18 @@ venv: $(STAMP) ## make .venv with everything installed
 demo: $(STAMP) ## the main job end to end on an embedded sample cluster, over real TLS
 	@$(BIN)/placement-webhook demo
 
-# Each process has a control plane of its own. The tests of a file share a process.
+# Two processes have a control plane each. The tests of a file share a process; the longest files come first.
 TEST_PROCESSES ?= 3
+DISTRIBUTED    := -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder
 
 test: $(STAMP) ## all tests, including those on a real control plane
-	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --durations=10 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(DISTRIBUTED) --durations=10 $(PYTEST_ARGS)
 
 test-fast: $(STAMP) ## the tests in a minute: in parallel, without the control plane, the browser and the slow ones, fewer examples
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not browser and not control_plane and not slow" --hypothesis-profile=fast $(PYTEST_ARGS)
 
-test-long: $(STAMP) ## all tests, with six times the random examples, and 350 pods beside kube-scheduler
-	DIFFERENTIAL_PODS=$${DIFFERENTIAL_PODS:-350} $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --durations=10 --hypothesis-profile=long $(PYTEST_ARGS)
+test-long: $(STAMP) ## all tests, with ten times the random examples, and 350 pods beside kube-scheduler
+	DIFFERENTIAL_PODS=$${DIFFERENTIAL_PODS:-350} $(BIN)/python -m pytest $(DISTRIBUTED) --durations=10 --hypothesis-profile=long $(PYTEST_ARGS)
 
 examples: $(STAMP) ## rewrite what the webhook makes of the manifests in examples/
 	$(BIN)/python -m tests.examples

@@ -3,20 +3,23 @@
 import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.remote import Producer
 
 from tests.console.browser import MissingChromium, TestBrowser, find_chromium
-from tests.controlplane.binaries import REQUIRED, MissingPrograms, find_or_build
+from tests.controlplane.binaries import REQUIRED, MissingPrograms, are_there, find_or_build
 from tests.controlplane.build import pinned_minor
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.monitoring.programs import MissingPrometheus, find_or_download
+from tests.support.distribution import Distribution, distribute
 from tests.support.effort import register_profiles
 from tests.support.objects.workloads import serve_custom_kinds
-from tests.support.programs.prepared import Prepared, T
+from tests.support.programs.prepared import Prepared, prepare_in_background
 from tests.upstream.extraction import ExtractionFailed, extracted
 
 register_profiles()
@@ -30,48 +33,60 @@ _PROGRAMS = Prepared("control plane", find_or_build, MissingPrograms)
 _PROMETHEUS = Prepared("Prometheus", find_or_download, MissingPrometheus)
 _CHROMIUM = Prepared("chromium", find_chromium, MissingChromium)
 _TABLES = Prepared("tables of kube-scheduler", extracted, ExtractionFailed)
+# By the fixture with what is prepared; in the order in which it is.
+_PREPARED: dict[str, Prepared[Any]] = {
+    "browser": _CHROMIUM,
+    "control_plane_programs": _PROGRAMS,
+    "prometheus": _PROMETHEUS,
+    "upstream_tables": _TABLES,
+}
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that need programs of others, or what is extracted from their sources, before `-m` selects."""
     for item in items:
         if _needs(item, "browser"):
             item.add_marker(pytest.mark.browser)
-        if {"control_plane_programs", "upstream_tables", "prometheus"} & {*getattr(item, "fixturenames", ())}:
+        if _needs(item, "control_plane_programs", "upstream_tables", "prometheus"):
             item.add_marker(pytest.mark.control_plane)
+    if getattr(config.option, "loadgroup", False):
+        distribute(items, lambda item: _needs(item, "control_plane"), is_there=are_there())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Distribution | None:
+    """Let the tests of a file, or of a control plane, share a process."""
+    return Distribution(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Find or build the programs and extract the tables if a selected test needs them: longer than a test may take."""
+    """Begin to find or build what the selected tests need, while those run that need none of it."""
     if session.config.option.collectonly:
         return
     # The tests themselves are garbage at no time: a collection need not visit them again.
     gc.collect()
     gc.freeze()
-    _prepare(_CHROMIUM, [item for item in session.items if _needs(item, "browser")], session.config)
-    marked = [item for item in session.items if item.get_closest_marker("control_plane")]
-    if not marked:
-        return
-    # Prometheus is no part of the control plane, and some tests need it alone.
-    on_prometheus = [item for item in marked if _needs(item, "prometheus")]
-    on_programs = [item for item in marked if item not in on_prometheus or _needs(item, "control_plane_programs")]
-    on_tables = [item for item in marked if _needs(item, "upstream_tables")]
-    _prepare(_PROGRAMS, on_programs, session.config)
-    _prepare(_TABLES, on_tables, session.config)
-    _prepare(_PROMETHEUS, on_prometheus, session.config)
+    needed = {prepared: None for item in session.items for prepared in _needed(item)}
+    prepare_in_background(prepared for prepared in _PREPARED.values() if prepared in needed)
+
+
+@pytest.hookimpl(tryfirst=True, wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Wait for what the test needs before its time counts, and skip it where that is missing and need not be there."""
+    for prepared in _needed(item):
+        reason = prepared.failure(item.config)
+        if reason and os.environ.get(REQUIRED, "0") == "0":
+            item.add_marker(pytest.mark.skip(reason=reason))
+    return (yield)
 
 
 def _needs(item: pytest.Item, *fixtures: str) -> bool:
     return not {*fixtures}.isdisjoint(getattr(item, "fixturenames", ()))
 
 
-def _prepare(prepared: Prepared[T], items: list[pytest.Item], config: pytest.Config) -> None:
-    """Prepare what the items need, if there are any, and skip them where it is missing and need not be there."""
-    reason = prepared.failure(config) if items else ""
-    if reason and os.environ.get(REQUIRED, "0") == "0":
-        for item in items:
-            item.add_marker(pytest.mark.skip(reason=reason))
+def _needed(item: pytest.Item) -> list[Prepared[Any]]:
+    return [prepared for fixture, prepared in _PREPARED.items() if _needs(item, fixture)]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -35,10 +35,11 @@ from bench.running.real_cluster import control_plane_and_folder, create_until_bo
 from tests.controlplane.binaries import are_there
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
+from tests.controlplane.process import HeldPort
 from tests.support.objects.clusters import BURST, of_bursts, review, write_cluster
 from tests.support.on_cluster.webhooks import sees
 from tests.support.servers.kubeconfigs import write_kubeconfig
-from tests.support.servers.processes import TREE, certificate, cpu_seconds, ended, free_port, peak_mib, start_server
+from tests.support.servers.processes import TREE, certificate, cpu_seconds, ended, peak_mib, start_server
 from tests.support.servers.service import Backend
 
 # Not measured: caches fill, and the room of one namespace is used up.
@@ -136,7 +137,7 @@ class _Bench:
             if row.view == "file":
                 flag = f"--cluster={self._cluster_file(row.nodes)}"
             elif row.view == "recording":
-                recording, port = Recording(row.nodes, self.pods_per_node), free_port()
+                recording, port = Recording(row.nodes, self.pods_per_node), stack.enter_context(HeldPort()).number
                 await stack.enter_async_context(recording.served(port))
                 flag = f"--kubeconfig={write_kubeconfig(self.folder, f'http://127.0.0.1:{port}')}"
                 load = partial(load, per_second=self.pods_per_second, answered=partial(_store, recording))

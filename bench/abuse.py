@@ -34,10 +34,11 @@ from bench.attackers.abuse_target import HEAD, Seen, Target, post
 from tests.controlplane.binaries import find_or_build
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.process import HeldPort
 from tests.support.attacks import PARTIAL_RECORD, WORST, attack_review, distinct_spec, gzip_bomb, partial_handshakes
 from tests.support.mutations import harm, mutated
 from tests.support.objects.clusters import review
-from tests.support.servers.processes import await_port, certificate, free_port
+from tests.support.servers.processes import await_port, certificate
 
 _LIMIT_BYTES = 512 * 1024 * 1024
 _MIB = 1024 * 1024
@@ -273,16 +274,16 @@ def _healthz(port: int) -> str:
 @contextmanager
 def serving(folder: Path, nodes: int, pods_per_node: int) -> Iterator[Target]:
     """A server in a process of its own, under the manifest's memory limit where that can be set."""
-    port, admin_port = free_port(), free_port()
-    arguments = [str(folder), str(port), str(nodes), str(pods_per_node), str(admin_port)]
-    process = subprocess.Popen([sys.executable, "-m", "bench.running.servers", *arguments])
-    with _limited(process.pid):
-        try:
-            await_port(port, "the webhook")
-            yield Target(port, admin_port, process.pid, folder / "ca.crt")
-        finally:
-            process.kill()
-            process.wait()
+    with HeldPort() as port, HeldPort() as admin_port:
+        arguments = [str(folder), *map(str, (port.number, nodes, pods_per_node, admin_port.number))]
+        process = subprocess.Popen([sys.executable, "-m", "bench.running.servers", *arguments])
+        with _limited(process.pid):
+            try:
+                await_port(port.number, "the webhook")
+                yield Target(port.number, admin_port.number, process.pid, folder / "ca.crt")
+            finally:
+                process.kill()
+                process.wait()
 
 
 @contextmanager

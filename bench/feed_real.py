@@ -28,8 +28,9 @@ from bench.running.load import Load, drive, during
 from bench.running.real_cluster import control_plane_and_folder
 from bench.running.writers import NAMESPACE, Churn, churned, created, objects
 from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.process import HeldPort
 from tests.support.objects.clusters import review
-from tests.support.servers.processes import await_port, certificate, free_port
+from tests.support.servers.processes import await_port, certificate
 
 _POLL_SECONDS = 0.05
 _VIEW_SECONDS = 120.0
@@ -109,25 +110,25 @@ class Bench:
     @contextmanager
     def webhook(self) -> Iterator[Webhook]:
         """A webhook that follows the cluster, as users start it."""
-        port, admin_port = free_port(), free_port()
-        flags = {
-            "tls-dir": self.folder,
-            "kubeconfig": self.control_plane.kubeconfig,
-            "audit": self.folder / "audit.jsonl",
-            "listen": f"127.0.0.1:{port}",
-            "admin-listen": f"127.0.0.1:{admin_port}",
-            "log-level": "warning",
-        }
-        began = time.monotonic()
-        arguments = [f"--{flag}={value}" for flag, value in flags.items()]
-        process = subprocess.Popen([sys.executable, "-m", "webhook", "serve", *arguments])
-        try:
-            await_port(port, "the webhook")
-            await_port(admin_port, "the webhook's metrics")
-            yield Webhook(port, admin_port, began, self.trust, self.connections)
-        finally:
-            process.terminate()
-            process.wait()
+        with HeldPort() as port, HeldPort() as admin:
+            flags = {
+                "tls-dir": self.folder,
+                "kubeconfig": self.control_plane.kubeconfig,
+                "audit": self.folder / "audit.jsonl",
+                "listen": f"127.0.0.1:{port.number}",
+                "admin-listen": f"127.0.0.1:{admin.number}",
+                "log-level": "warning",
+            }
+            began = time.monotonic()
+            arguments = [f"--{flag}={value}" for flag, value in flags.items()]
+            process = subprocess.Popen([sys.executable, "-m", "webhook", "serve", *arguments])
+            try:
+                await_port(port.number, "the webhook")
+                await_port(admin.number, "the webhook's metrics")
+                yield Webhook(port.number, admin.number, began, self.trust, self.connections)
+            finally:
+                process.terminate()
+                process.wait()
 
     def quiet_view(self, size: Size) -> View:
         """Measure the first view of a webhook without requests."""

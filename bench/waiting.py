@@ -28,10 +28,11 @@ from rich.table import Table
 from bench.running.feed import Recording
 from bench.running.load import drive
 from tests.controlplane.polling import wait_for
+from tests.controlplane.process import HeldPort
 from tests.support.objects.clusters import review
 from tests.support.on_cluster.webhooks import gauges, sees
 from tests.support.servers.kubeconfigs import write_kubeconfig
-from tests.support.servers.processes import TREE, await_port, certificate, free_port
+from tests.support.servers.processes import TREE, await_port, certificate
 from webhook.admission.pipeline import admit
 from webhook.admission.verdict import Patched
 from webhook.kube.api.admission import parse_review
@@ -85,25 +86,25 @@ class _Bench(NamedTuple):
     @contextmanager
     def webhook(self, tree: Path) -> Iterator[tuple[int, int]]:
         """The webhook of a working tree, with the view; its port and that of its metrics."""
-        port, admin_port = free_port(), free_port()
-        flags = {
-            "tls-dir": self.folder,
-            "kubeconfig": self.folder / "kubeconfig",
-            "audit": self.folder / f"audit-{port}.jsonl",
-            "listen": f"127.0.0.1:{port}",
-            "admin-listen": f"127.0.0.1:{admin_port}",
-            "log-level": "error",
-        }
-        arguments = [f"--{flag}={value}" for flag, value in flags.items()]
-        command = [sys.executable, "-m", "webhook", "serve", "--no-events", *arguments]
-        process = subprocess.Popen(command, cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)})
-        try:
-            await_port(port, "the webhook")
-            wait_for(lambda: sees(admin_port, self.nodes), "the view", deadline_seconds=120)
-            yield port, admin_port
-        finally:
-            process.terminate()
-            process.wait()
+        with HeldPort() as port, HeldPort() as admin:
+            flags = {
+                "tls-dir": self.folder,
+                "kubeconfig": self.folder / "kubeconfig",
+                "audit": self.folder / f"audit-{port.number}.jsonl",
+                "listen": f"127.0.0.1:{port.number}",
+                "admin-listen": f"127.0.0.1:{admin.number}",
+                "log-level": "error",
+            }
+            arguments = [f"--{flag}={value}" for flag, value in flags.items()]
+            command = [sys.executable, "-m", "webhook", "serve", "--no-events", *arguments]
+            process = subprocess.Popen(command, cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)})
+            try:
+                await_port(port.number, "the webhook")
+                wait_for(lambda: sees(admin.number, self.nodes), "the view", deadline_seconds=120)
+                yield port.number, admin.number
+            finally:
+                process.terminate()
+                process.wait()
 
 
 @click.group(invoke_without_command=True)
@@ -152,15 +153,15 @@ def main(
 @contextmanager
 def _api_server(folder: Path, *sizes: int) -> Iterator[ssl.SSLContext]:
     """An API server of these sizes; its kubeconfig and a certificate for webhooks are in `folder`."""
-    port = free_port()
-    write_kubeconfig(folder, f"http://127.0.0.1:{port}")
-    process = subprocess.Popen([sys.executable, "-m", "bench.waiting", "api", *map(str, (port, *sizes))])
-    try:
-        await_port(port, "the API server")
-        yield certificate(folder)
-    finally:
-        process.terminate()
-        process.wait()
+    with HeldPort() as port:
+        write_kubeconfig(folder, f"http://127.0.0.1:{port.number}")
+        process = subprocess.Popen([sys.executable, "-m", "bench.waiting", "api", *map(str, (port.number, *sizes))])
+        try:
+            await_port(port.number, "the API server")
+            yield certificate(folder)
+        finally:
+            process.terminate()
+            process.wait()
 
 
 @main.command()

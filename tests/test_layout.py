@@ -11,6 +11,7 @@ EVERYTHING = sorted(path for folder in (*PACKAGES, "tests", "bench", "tools") fo
 LONGEST_MODULE_LINES = 300
 LONGEST_FUNCTION_LINES = 60
 MOST_ENTRIES = 20
+LARGEST_SHARE_WITHOUT_TESTS = 0.06
 
 
 def shown(path: Path) -> str:
@@ -102,3 +103,13 @@ def test_an_object_has_one_builder() -> None:
     found = [(name, path in shared) for path in EVERYTHING for name in builder.findall(path.read_text())]
 
     assert sorted(found) == sorted((name, True) for name in names)
+
+
+def test_tests_sit_at_the_path_of_their_module() -> None:
+    """`webhook/kube/quantity.py` has `tests/kube/test_quantity.py`, `certs/pki.py` has `tests/certs/test_pki.py`."""
+    modules = [path.relative_to(ROOT) for path in MODULES if path.name not in ("__init__.py", "__main__.py")]
+    own = [path for path in modules if path.parts[0] in ("webhook", "certs")]
+    folders = {path: path.parent.relative_to("webhook") if path.parts[0] == "webhook" else path.parent for path in own}
+    lacking = [str(path) for path in own if not (ROOT / "tests" / folders[path] / f"test_{path.name}").exists()]
+
+    assert len(lacking) <= LARGEST_SHARE_WITHOUT_TESTS * len(own), lacking

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import orjson
 
-from tests.support.servers.processes import await_port, certificate, free_port
+from tests.controlplane.process import HeldPort
+from tests.support.servers.processes import await_port, certificate
 
 _PODS = 200
 
@@ -55,8 +56,8 @@ def _measure(port: int, trust: ssl.SSLContext, nodes: int) -> None:
 
 def main(nodes: int = 5000, pods_per_node: int = 10) -> None:
     """Print the median and the p99 of each verb."""
-    with tempfile.TemporaryDirectory() as name:
-        folder, port = Path(name), free_port()
+    with tempfile.TemporaryDirectory() as name, HeldPort() as held:
+        folder, port = Path(name), held.number
         trust = certificate(folder)
         command = [sys.executable, "-m", "bench.running.servers", name, str(port), str(nodes), str(pods_per_node)]
         process = subprocess.Popen(command)

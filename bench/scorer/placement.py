@@ -18,7 +18,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from tests.placement.oracles import oracle
+from tests.oracles import oracle
 from tests.support.objects.clusters import cluster_documents
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.placement.scheduler import Scheduler

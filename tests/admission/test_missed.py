@@ -4,15 +4,13 @@ from typing import Any
 
 import pytest
 
-from certs.registration import Target, manifest
-from certs.webhook_rules import PODS
+from tests.admission.shipped_selection import selection_of
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, policy_with
 from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
-from webhook.admission.registered_selection import Selection, selection_of_configuration
+from webhook.admission.registered_selection import Selection
 from webhook.admission.verdict import Patched
 from webhook.documents.documents import field
-from webhook.documents.field import InvalidInput
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 
@@ -142,21 +140,6 @@ def test_the_remedy_is_that_of_the_owner(pod: PodBuilder, owner: str, remedy: st
     assert (str(missed.owner), missed.remedy) == (owner, remedy)
 
 
-def webhook_of_manifest(**fields: Any) -> dict[str, Any]:
-    """Return the webhook for pods of the shipped configuration, with other fields."""
-    webhooks: list[dict[str, Any]] = manifest(Target())["webhooks"]
-    return next(each for each in webhooks if each["name"] == PODS) | fields
-
-
-def selection_of(**fields: Any) -> Selection:
-    """Return the selection of the shipped webhook for pods, with other fields; its own conditions are known."""
-    return Selection.of(webhook_of_manifest(**fields))
-
-
-def test_the_selection_of_the_manifest_is_the_shipped_one() -> None:
-    assert selection_of() == SHIPPED
-
-
 def test_a_pod_of_a_namespace_that_is_not_selected_is_not_missed() -> None:
     opted_in = selection_of(namespaceSelector={"matchLabels": {"placement": "on"}})
 
@@ -185,23 +168,6 @@ def test_a_condition_that_cannot_be_evaluated_excludes_no_pod_and_is_named() -> 
 
     assert found(TRAINER, selection=selection) is not None
     assert selection.undecided(TRAINER.obj()) == ("not-of-bots",)
-
-
-def test_a_malformed_selector_is_an_error() -> None:
-    with pytest.raises(InvalidInput, match="namespaceSelector"):
-        selection_of(namespaceSelector=["placement"])
-
-
-def test_the_selection_of_a_configuration_is_that_of_its_webhook_for_pods() -> None:
-    assert selection_of_configuration(manifest(Target())) == SHIPPED
-    assert selection_of_configuration({"webhooks": [{"name": "another"}]}) is None
-
-
-def test_an_error_in_a_configuration_names_it() -> None:
-    webhook = webhook_of_manifest(objectSelector=["placement"])
-
-    with pytest.raises(InvalidInput, match="MutatingWebhookConfiguration own: objectSelector"):
-        selection_of_configuration({"metadata": {"name": "own"}, "webhooks": [webhook]})
 
 
 def test_the_products_of_the_pod_are_read() -> None:

@@ -3,13 +3,12 @@
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.policy.spec.cases_of_policy import policy_text
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, policy_with
 from tests.support.work import calls_of
 from webhook.admission.policy_cases import ABSENT, Difference, parse_tested_policy, run_cases
 from webhook.documents.field import InvalidInput
-from webhook.policy.loader import parse_policy
 
 TRAINING = {"annotations": {TYPE: "training", PRODUCT: "NVIDIA-H20"}, "requests": {"nvidia.com/gpu": 8}}
 PATCHED = {"outcome": "Patched"}
@@ -98,11 +97,6 @@ def test_an_item_that_a_list_lacks_is_shown_with_the_list() -> None:
     assert TOLERATION in found.got
 
 
-def policy_text(tests: list[dict[str, Any]]) -> str:
-    head = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}
-    return yaml.safe_dump({**head, "spec": {"tests": tests}}, sort_keys=False)
-
-
 def test_a_policy_with_a_case_that_fails_is_not_valid() -> None:
     text = policy_text([{"name": "good", **TRAINING, "expect": PATCHED}, {"name": "bad", "expect": PATCHED}])
     with pytest.raises(InvalidInput) as raised:
@@ -111,24 +105,6 @@ def test_a_policy_with_a_case_that_fails_is_not_valid() -> None:
     assert str(error) == (
         'policy.yaml:14: spec.tests[1].expect.outcome: Invalid value: "Patched"; "bad" gets Bypassed: no workload type'
     )
-
-
-@pytest.mark.parametrize(
-    ("tests", "error"),
-    [
-        pytest.param([{"name": str(n), "expect": PATCHED} for n in range(101)], "at most 100 entries", id="too many"),
-        pytest.param([{"name": "a", "expect": PATCHED}] * 2, "a name of its own", id="same name"),
-        pytest.param(
-            [{"name": "a", "pod": {"x": "y" * 65536}, "expect": PATCHED}], "at most 65536 bytes", id="too large"
-        ),
-        pytest.param([{"name": "a", **TRAINING, "pod": {}, "expect": PATCHED}], "not both", id="two pods"),
-        pytest.param([{"name": "a", "expect": {}}], "expect.outcome: Required value", id="no outcome"),
-        pytest.param([{"name": "a", "expect": {"outcome": "Shadowed"}}], "supported values", id="unknown outcome"),
-    ],
-)
-def test_cases_are_bounded_and_validated(tests: list[dict[str, Any]], error: str) -> None:
-    with pytest.raises(InvalidInput, match=error):
-        parse_policy(policy_text(tests), "policy.yaml")
 
 
 def test_lists_within_lists_are_compared_for_a_bounded_number_of_values() -> None:

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook.audit.field_changes import UNKNOWN, FieldChange, field_changes, field_path
-from webhook.audit.replaced_values import values_before
+from webhook.audit.field_changes import UNKNOWN, FieldChange, field_changes
 from webhook.kube.api.independent_patch import PatchError
 
 Operations = list[dict[str, Any]]
@@ -84,52 +83,3 @@ def test_a_replaced_value_that_the_record_does_not_hold_is_unknown() -> None:
 def test_a_record_that_was_altered_is_an_error(operations: Operations) -> None:
     with pytest.raises(PatchError, match="the patch cannot be applied"):
         changes(*operations)
-
-
-POD: dict[str, Any] = {
-    "metadata": {"labels": {"app": "x", "a/b": "c"}, "annotations": None},
-    "spec": {
-        "schedulerName": "default-scheduler",
-        "tolerations": [{"key": "mine"}],
-        "containers": [{"env": [{"name": "PASSWORD", "value": "secret"}]}],
-    },
-}
-
-
-@pytest.mark.parametrize(
-    ("operation", "before"),
-    [
-        ({"op": "replace", "path": "/spec/schedulerName"}, {"/spec/schedulerName": "default-scheduler"}),
-        ({"op": "add", "path": "/spec/schedulerName"}, {"/spec/schedulerName": "default-scheduler"}),
-        ({"op": "replace", "path": "/metadata/labels/a~1b"}, {"/metadata/labels/a~1b": "c"}),
-        ({"op": "remove", "path": "/spec/tolerations/0"}, {"/spec/tolerations/0": {"key": "mine"}}),
-        ({"op": "replace", "path": "/spec/tolerations/0/key"}, {"/spec/tolerations/0/key": "mine"}),
-        ({"op": "add", "path": "/spec/tolerations/-"}, {}),
-        ({"op": "add", "path": "/spec/tolerations/0"}, {}),
-        ({"op": "add", "path": "/spec/affinity"}, {}),
-        ({"op": "add", "path": "/spec/affinity/nodeAffinity"}, {}),
-        ({"op": "add", "path": "/metadata/annotations"}, {}),
-        ({"op": "replace", "path": "/spec/tolerations/1"}, {}),
-        ({"op": "replace", "path": "/spec/tolerations/7"}, {}),
-        ({"op": "replace", "path": "/spec/containers/0/env"}, {}),
-        ({"op": "replace", "path": "/spec/containers"}, {}),
-        ({"op": "replace", "path": ""}, {}),
-    ],
-    ids=lambda value: f"{value['op']} {value['path']}" if "op" in value else "",
-)
-def test_value_before_is_the_replaced_value(operation: dict[str, Any], before: dict[str, Any]) -> None:
-    assert values_before(POD, [operation]) == before
-
-
-@pytest.mark.parametrize(
-    ("pointer", "path"),
-    [
-        ("/spec/schedulerName", "spec.schedulerName"),
-        ("/metadata/labels/maip.mxsf.io~1a~0b", "metadata.labels[maip.mxsf.io/a~b]"),
-        ("/spec/tolerations/-", "spec.tolerations[+]"),
-        ("/spec/affinity/terms/2/matchExpressions/-", "spec.affinity.terms[2].matchExpressions[+]"),
-        ("", ""),
-    ],
-)
-def test_a_pointer_reads_like_a_field_path(pointer: str, path: str) -> None:
-    assert field_path(pointer) == path

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.programs.audit_records import chain_lines, encode, make_record, write_lines
-from webhook.audit.reading import Entry, InvalidLine, read, rotated_files
+from webhook.audit.reading import Entry, InvalidLine, read
 from webhook.audit.record import BEGINNING, FIRST
-from webhook.audit.selection import Selection, is_of_pod, parse_moment
+from webhook.audit.selection import parse_moment
 from webhook.audit.sources import Download, Sources
 from webhook.documents.field import InvalidInput
 
@@ -63,59 +63,6 @@ class TestReading:
         (entry,) = read("a", [line + b"\n"])
         assert isinstance(entry, Entry)
         assert entry.line == line
-
-
-def test_rotated_files_come_oldest_first(tmp_path: Path) -> None:
-    for name in ("audit.jsonl", "audit.jsonl.1", "audit.jsonl.2", "audit.jsonl.10", "audit.jsonl.new", "other.jsonl.3"):
-        (tmp_path / name).touch()
-    files = rotated_files(tmp_path / "audit.jsonl")
-    assert [Path(file).name for file in files] == ["audit.jsonl.10", "audit.jsonl.2", "audit.jsonl.1", "audit.jsonl"]
-
-
-def test_a_name_with_brackets_is_no_pattern(tmp_path: Path) -> None:
-    for name in ("audit[1].jsonl", "audit[1].jsonl.1", "audit1.jsonl.2"):
-        (tmp_path / name).touch()
-    files = rotated_files(tmp_path / "audit[1].jsonl")
-    assert [Path(file).name for file in files] == ["audit[1].jsonl.1", "audit[1].jsonl"]
-
-
-def test_rotated_files_of_none_are_none(tmp_path: Path) -> None:
-    assert rotated_files(tmp_path / "audit.jsonl") == []
-
-
-@pytest.mark.parametrize(
-    ("selection", "taken"),
-    [
-        (Selection(), True),
-        (Selection(users=("other", "system:serviceaccount:*")), True),
-        (Selection(users=("system",)), False),
-        (Selection(verdicts=("Feasible",)), True),
-        (Selection(verdicts=("Waiting", "Infeasible")), False),
-        (Selection(policies=("default",)), True),
-        (Selection(policies=("default@1a2b",)), True),
-        (Selection(policies=("default@2b",)), False),
-        (Selection(verdicts=("Feasible",), policies=("other",)), False),
-    ],
-)
-def test_a_selection_takes_what_meets_every_choice(selection: Selection, taken: bool) -> None:
-    assert selection.matches(make_record(0)) == taken
-
-
-@pytest.mark.parametrize(
-    ("pod", "name", "taken"),
-    [
-        ("team-a/worker-0", "worker-0", True),
-        ("team-a/worker", "worker-0", False),
-        ("team-b/worker-0", "worker-0", False),
-        ("team-a/worker-x7k2p", "worker-", True),
-        ("team-b/worker-x7k2p", "worker-", False),
-        ("team-a/worker-x7k2p-y", "worker-", False),
-        ("team-a/other-x7k2p", "worker-", False),
-        ("team-a/worker-0", "worker-", False),
-    ],
-)
-def test_a_record_is_of_a_pod_by_its_name_or_what_that_was_generated_from(pod: str, name: str, taken: bool) -> None:
-    assert is_of_pod(make_record(0, name=name), pod) == taken
 
 
 NOW = datetime(2026, 5, 2, 12, tzinfo=UTC)

@@ -1,4 +1,3 @@
-import hashlib
 import re
 from typing import Any
 
@@ -8,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.programs.audit_records import encode, make_record
-from webhook.audit.lines import digest, stated_hash
-from webhook.audit.record import FIRST, LARGEST_BYTES, GangEntry, PlacementEntry, ReservedEntry, parse_line
+from webhook.audit.record import FIRST, GangEntry, PlacementEntry, ReservedEntry, parse_line
 
 CONTRACT_KEYS = [
     "time", "decision", "uid", "dryRun", "operation", "namespace", "name", "owner", "user", "workloadType",
@@ -96,33 +94,6 @@ def test_a_line_that_is_no_record_is_refused_saying_why(old: bytes, new: bytes, 
     line = re.sub(old, lambda _: new, encode(make_record(), 1, FIRST), count=1)
     with pytest.raises(ValueError, match=re.escape(problem)):
         parse_line(line)
-
-
-def test_a_line_has_64_kib_at_most() -> None:
-    assert LARGEST_BYTES == 65_536
-
-
-def test_the_hash_is_of_the_line_without_the_hash() -> None:
-    line = encode(make_record(), 1, FIRST)
-    loaded = orjson.loads(line)
-    stated = loaded.pop("hash")
-    assert stated == hashlib.sha256(orjson.dumps(loaded)).hexdigest()
-    assert digest(line) == stated_hash(line) == stated
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"abc",
-        b"{}",
-        b'{"hash":"ab"}',
-        pytest.param(b'{"a":1,"hash":"' + b"0" * 64 + b'" ', id="another end"),
-        pytest.param(b'{"a":1,"hush":"' + b"0" * 64 + b'"}', id="another key"),
-    ],
-)
-def test_the_hash_of_a_line_that_states_none_is_of_all_of_it(line: bytes) -> None:
-    assert stated_hash(line) == ""
-    assert digest(line) == hashlib.sha256(line).hexdigest()
 
 
 def test_plugins_that_were_not_evaluated_are_recorded() -> None:

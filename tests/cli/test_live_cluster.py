@@ -84,25 +84,20 @@ class Served:
 @contextmanager
 def serving(folder: Path, kubeconfig: Path, policy: str = "", *flags: str, probe: str = "/readyz") -> Iterator[Served]:
     write_certificate(folder)
-    port, admin = HeldPort(), HeldPort()
-    numbers = port.number, admin.number
-    port.close()
-    admin.close()
     arguments = ["--tls-dir", str(folder), "--kubeconfig", str(kubeconfig), "--audit", str(folder / "audit.jsonl")]
-    arguments += [*flags, "--listen", f"127.0.0.1:{numbers[0]}", "--admin-listen", f"127.0.0.1:{numbers[1]}"]
     if policy:
         (folder / "policy.yaml").write_text(policy)
         arguments += ["--policy", str(folder / "policy.yaml")]
-    log = (folder / "log").open("wb")
-    process = subprocess.Popen([forked(), "serve", *arguments], cwd=ROOT, stderr=log)
-    served = Served(*numbers, folder / "ca.crt")
-    try:
-        wait_for(lambda: served.passes(probe), lambda: f"{probe}: {(folder / 'log').read_text()}")
-        yield served
-    finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0, (folder / "log").read_text()
-        log.close()
+    with HeldPort() as port, HeldPort() as admin, (folder / "log").open("wb") as log:
+        arguments += [*flags, f"--listen=127.0.0.1:{port.number}", f"--admin-listen=127.0.0.1:{admin.number}"]
+        process = subprocess.Popen([forked(), "serve", *arguments], cwd=ROOT, stderr=log)
+        served = Served(port.number, admin.number, folder / "ca.crt")
+        try:
+            wait_for(lambda: served.passes(probe), lambda: f"{probe}: {(folder / 'log').read_text()}")
+            yield served
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0, (folder / "log").read_text()
 
 
 def placement_of(response: dict[str, Any]) -> str | None:

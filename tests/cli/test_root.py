@@ -14,7 +14,6 @@ from packaging.requirements import Requirement
 
 from tests.support.programs.cluster_files import TRAINING, as_list
 from tests.support.programs.command import Run
-from webhook import __version__
 from webhook.cli.inputs import session
 from webhook.cli.root import COMMANDS, PACKAGES, LazyGroup, root
 
@@ -32,13 +31,6 @@ def test_a_command_is_a_module_or_package_and_a_row() -> None:
     }
 
     assert own == set(COMMANDS)
-
-
-@pytest.mark.parametrize("flag", ["--version", "-V"])
-def test_the_version_is_printed(run: Run, flag: str) -> None:
-    outcome = run(flag)
-
-    assert (outcome.code, outcome.output) == (0, f"placement-webhook {__version__}\n")
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])

@@ -1,21 +1,20 @@
 """What a snapshot holds of its nodes and their pods."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.cluster.waiting_nodes import info_of
+from tests.support.objects.builders import make_node_object, make_pod
 from webhook.cluster.dra.devices import NO_DEVICES
-from webhook.cluster.index.images import normalized_image_name
 from webhook.cluster.index.labels import LabelColumns
-from webhook.cluster.node_info import Node, NodeInfo, RunningPod
+from webhook.cluster.node_info import Node, RunningPod
 from webhook.cluster.objects.priority_class import PriorityClass
 from webhook.cluster.objects.workloads import SelectingObjects
-from webhook.cluster.pods.nominated_pods import NominatedPods, read_nominated_pod
+from webhook.cluster.pods.nominated_pods import NominatedPods
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Namespace, Snapshot
 from webhook.cluster.storage.csi import NO_CSI
 from webhook.cluster.storage.storage import NO_STORAGE
@@ -26,19 +25,15 @@ from webhook.kube.selectors import requirement_matches
 _MI = 1024 * 1024
 
 
-def _info(name: str, *pods: PodBuilder, **node: Any) -> NodeInfo:
-    return NodeInfo.of(Node.of(make_node_object(name, **node)), [RunningPod.of(pod.obj()) for pod in pods])
-
-
 def test_rows_are_in_the_order_of_names() -> None:
-    snapshot = Snapshot.of([_info("b"), _info("c"), _info("a")])
+    snapshot = Snapshot.of([info_of("b"), info_of("c"), info_of("a")])
     assert [info.node.name for info in snapshot.nodes] == ["a", "b", "c"]
     assert snapshot.rows == {"a": 0, "b": 1, "c": 2}
 
 
 def test_pods_are_summed_by_node() -> None:
     pod = make_pod().requests(cpu="1").gpu(2)
-    snapshot = Snapshot.of([_info("a", pod, pod), _info("b"), _info("c", pod)])
+    snapshot = Snapshot.of([info_of("a", pod, pod), info_of("b"), info_of("c", pod)])
     assert snapshot.requested("nvidia.com/gpu").tolist() == [4, 0, 2]
     assert snapshot.non_zero_requested("cpu").tolist() == [2000, 0, 1000]
     assert snapshot.non_zero_requested("memory").tolist() == [400 * _MI, 0, 200 * _MI]
@@ -47,23 +42,23 @@ def test_pods_are_summed_by_node() -> None:
 
 
 def test_resource_that_no_node_has_is_none_everywhere() -> None:
-    assert Snapshot.of([_info("a")]).allocatable("amd.com/gpu").tolist() == [0]
+    assert Snapshot.of([info_of("a")]).allocatable("amd.com/gpu").tolist() == [0]
 
 
 def test_equal_taints_are_one_class() -> None:
     taint = "use=training:NoSchedule"
-    taints = Snapshot.of([_info("a", taints=[taint]), _info("b"), _info("c", taints=[taint])]).taints
+    taints = Snapshot.of([info_of("a", taints=[taint]), info_of("b"), info_of("c", taints=[taint])]).taints
     assert taints.classes == ((Taint("use", "training", "NoSchedule"),), ())
     assert taints.class_of.tolist() == [0, 1, 0]
 
 
 def test_taken_ports_are_found_by_protocol_and_number() -> None:
-    snapshot = Snapshot.of([_info("a"), _info("b", make_pod().host_port(80, host_ip="10.0.0.1"))])
+    snapshot = Snapshot.of([info_of("a"), info_of("b", make_pod().host_port(80, host_ip="10.0.0.1"))])
     assert snapshot.load.host_ports == {("TCP", 80): ((HostPort("TCP", 80, "10.0.0.1"), 1),)}
 
 
 def test_emptied_snapshot_has_no_pods_and_the_same_nodes() -> None:
-    snapshot = Snapshot.of([_info("a", make_pod().requests(cpu="1").host_port(80))])
+    snapshot = Snapshot.of([info_of("a", make_pod().requests(cpu="1").host_port(80))])
     emptied = snapshot.without_pods()
     assert (
         emptied.requested("cpu").tolist()
@@ -81,7 +76,7 @@ _WAITING = RunningPod.of(make_pod("waits").node_name("a").obj())
 def test_other_nodes_are_those_of_the_same_cluster() -> None:
     snapshot = replace(
         Snapshot.of(
-            [_info("a", make_pod())],
+            [info_of("a", make_pod())],
             {"x": Namespace({}, {})},
             generation=7,
             workloads=SelectingObjects({}),
@@ -93,7 +88,7 @@ def test_other_nodes_are_those_of_the_same_cluster() -> None:
         ),
         nominated=NominatedPods.of([_WAITING]),
     )
-    changed = snapshot.with_nodes([_info("b")], 8)
+    changed = snapshot.with_nodes([info_of("b")], 8)
     assert [info.node.name for info in changed.nodes] == ["b"]
     assert changed.generation == 8
     for field in (
@@ -109,24 +104,8 @@ def test_other_nodes_are_those_of_the_same_cluster() -> None:
         assert getattr(changed, field) is getattr(snapshot, field), field
 
 
-def test_no_pod_is_nominated_to_nodes_that_could_be_or_are_emptied() -> None:
-    snapshot = replace(Snapshot.of([_info("a")]), nominated=NominatedPods.of([_WAITING]))
-    for changed in (snapshot.without_pods(), snapshot.with_other_nodes([_info("a")])):
-        assert not changed.nominated
-        assert changed.is_without_pods
-
-
-def test_a_nominated_pod_that_is_being_deleted_counts_as_staying() -> None:
-    leaving = make_pod("waits").status(nominatedNodeName="a").obj()
-    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert RunningPod.of(leaving).is_terminating
-    nominated = read_nominated_pod(leaving)
-    assert nominated is not None
-    assert not nominated.is_terminating
-
-
 def test_columns_cannot_be_written() -> None:
-    snapshot = Snapshot.of([_info("a")])
+    snapshot = Snapshot.of([info_of("a")])
     for column in (
         snapshot.allocatable("cpu"),
         snapshot.requested("cpu"),
@@ -138,7 +117,7 @@ def test_columns_cannot_be_written() -> None:
 
 
 def test_huge_amounts_are_cut_so_that_scores_stay_in_an_int64() -> None:
-    snapshot = Snapshot.of([_info("a", capacity={"memory": "8Ei"})])
+    snapshot = Snapshot.of([info_of("a", capacity={"memory": "8Ei"})])
     assert snapshot.allocatable("memory").tolist() == [LARGEST_AMOUNT]
     assert np.iinfo(np.int64).max >= LARGEST_AMOUNT * 100
 
@@ -153,19 +132,6 @@ def test_capacity_replaces_a_missing_allocatable_but_not_an_empty_one() -> None:
 
 def test_namespace_without_metadata_has_nothing() -> None:
     assert Namespace.of({}) == Namespace({}, {})
-
-
-@pytest.mark.parametrize(
-    ("name", "normalized"),
-    [
-        ("nginx", "nginx:latest"),
-        ("nginx:1.27", "nginx:1.27"),
-        ("registry:5000/nginx", "registry:5000/nginx:latest"),
-        ("registry:5000/nginx:1", "registry:5000/nginx:1"),
-    ],
-)
-def test_image_names_have_a_tag(name: str, normalized: str) -> None:
-    assert normalized_image_name(name) == normalized
 
 
 _values = st.sampled_from(("a", "b", "3", "07", ""))

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Self
 
 from tests.controlplane.polling import wait_for
 
@@ -29,15 +30,23 @@ class StartFailed(Exception):  # noqa: N818 - says what happened
 class HeldPort:
     """A free port on loopback that is reserved until it is closed.
 
-    The program listens on it beside us (SO_REUSEPORT), so no other process can take it before the program listens or
-    while it restarts. Nothing is ever delivered to a socket that does not listen.
+    A program that sets SO_REUSEPORT or SO_REUSEADDR, as servers do, can listen on it while it is held. So no other
+    process can take it before the program listens or while it restarts. Nothing is ever delivered to a socket that does
+    not listen.
     """
 
     def __init__(self) -> None:
         self._socket = socket.socket()
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+            self._socket.setsockopt(socket.SOL_SOCKET, option, 1)
         self._socket.bind(("127.0.0.1", 0))
         self.number: int = self._socket.getsockname()[1]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Give the port back."""

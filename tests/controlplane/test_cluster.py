@@ -1,6 +1,7 @@
 """The control plane itself does what other tests take for granted."""
 
 import json
+import socket
 
 import pytest
 
@@ -8,7 +9,7 @@ from tests.controlplane.build import pinned_minor
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
-from tests.controlplane.process import StartFailed
+from tests.controlplane.process import HeldPort, StartFailed
 from tests.support.objects.builders import make_node_object, make_pod, match_expressions
 from tests.support.objects.devices import exactly, make_resource_claim
 
@@ -213,3 +214,19 @@ def test_what_is_made_while_a_test_is_cleaned_up_is_not_left_for_the_next(cluste
     cluster.create(make_resource_claim("late", exactly()))
     cleanup.remove_namespaces()
     assert cluster.client.list("ResourceClaim", api_version="resource.k8s.io/v1") == []
+
+
+@pytest.mark.parametrize("reuse_port", [False, True])
+def test_a_server_listens_on_a_port_that_is_held(reuse_port: bool) -> None:
+    with (
+        HeldPort() as port,
+        socket.create_server(("127.0.0.1", port.number), reuse_port=reuse_port) as server,
+        socket.create_connection(("127.0.0.1", port.number)) as client,
+        server.accept()[0] as accepted,
+    ):
+        assert accepted.getpeername() == client.getsockname()
+
+
+def test_a_held_port_is_given_to_no_other_socket() -> None:
+    with HeldPort() as port, socket.socket() as other, pytest.raises(OSError, match="Address already in use"):
+        other.bind(("127.0.0.1", port.number))

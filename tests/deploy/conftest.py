@@ -1,6 +1,6 @@
 """Helm, built before the first test that needs it, and kinds of operators that the manifests use."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,11 +14,12 @@ from tests.support.programs.prepared import Prepared
 _HELM = Prepared("helm", build, BuildFailed, OSError)
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Find or build Helm if a selected test needs it: longer than a test may take."""
-    needed = any("helm" in getattr(item, "fixturenames", ()) for item in session.items)
-    if needed and not session.config.option.collectonly:
-        _HELM.failure(session.config)
+@pytest.hookimpl(tryfirst=True, wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Find or build Helm before the time of the first test that needs it counts: longer than a test may take."""
+    if "helm" in getattr(item, "fixturenames", ()):
+        _HELM.failure(item.config)
+    return (yield)
 
 
 @pytest.fixture(scope="session")

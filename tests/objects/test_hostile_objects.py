@@ -21,6 +21,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import BudgetSpentError, Expired, never
+from webhook.objects import advice
 from webhook.objects.admission import admit_request
 from webhook.objects.workload import MOST_TEMPLATES
 from webhook.placement.replicas.replicas import MOST_REPLICAS
@@ -64,20 +65,25 @@ def work(content: Object, cluster: ClusterView) -> int:
     return calls_of(lambda: admitted(content, cluster))
 
 
-@pytest.mark.slow
-def test_a_million_replicas_cost_as_much_as_the_most_that_are_placed() -> None:
-    few, many = (DEPLOYMENT.object(template(), replicas=number) for number in (MOST_REPLICAS, 1_000_000))
+@pytest.fixture
+def most_replicas(monkeypatch: pytest.MonkeyPatch) -> int:
+    """A tenth of the replicas that are placed at most, which cost a tenth."""
+    monkeypatch.setattr(advice, "MOST_REPLICAS", MOST_REPLICAS // 10)
+    return MOST_REPLICAS // 10
+
+
+def test_a_million_replicas_cost_as_much_as_the_most_that_are_placed(most_replicas: int) -> None:
+    few, many = (DEPLOYMENT.object(template(), replicas=number) for number in (most_replicas, 1_000_000))
     verdicts: list[Verdict | ObjectVerdict] = []
     calls = calls_of(lambda: verdicts.append(admitted(many, LARGE)))
 
     assert verdicts[0].warnings == (
-        "placement check: at least 1000 of 1000000 replicas fit now; the others were not checked",
+        f"placement check: at least {most_replicas} of 1000000 replicas fit now; the others were not checked",
     )
-    assert calls < 1.01 * work(few, LARGE)
+    assert calls < 1.1 * work(few, LARGE)
 
 
-@pytest.mark.slow
-def test_counts_of_roles_are_the_least_once_one_role_is_not_checked_to_its_end() -> None:
+def test_counts_of_roles_are_the_least_once_one_role_is_not_checked_to_its_end(most_replicas: int) -> None:
     spec = RAY.spec(template(), 1_000_000)
     spec["headGroupSpec"]["template"] = template()
     spec["workerGroupSpecs"][0].pop("maxReplicas")
@@ -85,7 +91,7 @@ def test_counts_of_roles_are_the_least_once_one_role_is_not_checked_to_its_end()
 
     (warning,) = verdict.warnings
     assert warning == (
-        f"placement check: at least head 1 of 1, gpu {MOST_REPLICAS - 1} of 1000000 replicas fit now; "
+        f"placement check: at least head 1 of 1, gpu {most_replicas - 1} of 1000000 replicas fit now; "
         "the others were not checked"
     )
 

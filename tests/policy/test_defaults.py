@@ -12,13 +12,10 @@ from webhook.admission.verdict import Patched
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import parse
 from webhook.mutation.rules import RULES
-from webhook.policy.keys import ANNOTATIONS, Keys
+from webhook.policy.keys import ANNOTATIONS
 from webhook.policy.loader import built_in_policy, parse_policy
-from webhook.policy.policy import allows_namespace
-from webhook.policy.products import namespaces_of_product
 
 HEAD = "apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\n"
-
 NVIDIA = {
     "name": "nvidia",
     "resources": ["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-*"],
@@ -199,109 +196,5 @@ def without(value: Any, keys: tuple[str, ...]) -> Any:
     return [without(each, keys) for each in value] if isinstance(value, list) else value
 
 
-def test_the_keys_are_those_that_users_write() -> None:
-    policy = built_in_policy()
-
-    assert list(policy.keys) == [
-        f"maip.mxsf.io/{name}"
-        for name in (
-            "workload-type",
-            "gpu-product",
-            "gpu-memory",
-            "gpu-count",
-            "gpu-driver",
-            "bin-packing",
-            "spread",
-            "scheduler",
-            "queue",
-            "gang",
-            "gang-size",
-            "gpu-fraction",
-            "preemptible",
-            "placement-check",
-            "inject",
-        )
-    ]
-    assert policy.node_usage_key == "maip.mxsf.io/node.usage"
-    assert policy.policy_annotation == "maip.mxsf.io/placement-policy"
-    assert policy.rules_annotation == "maip.mxsf.io/placement-rules"
-
-
-def test_another_key_domain_moves_every_key() -> None:
-    policy = parse_policy(HEAD + "spec: {keyDomain: example.com}\n", "policy.yaml")
-
-    keys = [*policy.keys, policy.node_usage_key, policy.policy_annotation, policy.rules_annotation]
-    assert [key for key in keys if not key.startswith("example.com/")] == []
-
-
-@pytest.mark.parametrize(
-    ("resources", "wanted"),
-    [
-        ([], []),
-        (["cpu", "memory"], []),
-        (["nvidia.com/gpu"], ["nvidia"]),
-        (["nvidia.com/gpu.shared"], ["nvidia"]),
-        (["nvidia.com/mig-1g.5gb"], ["nvidia"]),
-        (["nvidia.com/gpumem"], ["nvidia"]),
-        (["volcano.sh/vgpu-number"], ["nvidia"]),
-        (["huawei.com/Ascend910"], ["huawei"]),
-        (["huawei.com/ascend910"], []),
-        (["cambricon.com/mlu370", "cpu"], ["cambricon"]),
-        (["hygon.com/dcu"], ["hygon"]),
-        (["amd.com/gpu", "nvidia.com/gpu"], ["nvidia", "amd"]),
-        (["example.com/gpu"], []),
-    ],
-    ids=lambda value: ",".join(value) or "none",
-)
-def test_resource_determines_the_accelerator(resources: list[str], wanted: list[str]) -> None:
-    """Several come in the policy's order."""
-    assert [accelerator.name for accelerator in built_in_policy().accelerators_of(resources)] == wanted
-
-
-@pytest.mark.parametrize(
-    ("patterns", "namespace", "wanted"),
-    [
-        (["*"], "default", True),
-        ([], "default", False),
-        (["team-a"], "team-a", True),
-        (["team-a"], "team-ab", False),
-        (["team-*"], "team-", True),
-        (["team-*"], "team-b", True),
-        (["team-*"], "ateam-b", False),
-        (["*-gpu", "ml"], "ml", True),
-        (["*-gpu", "ml"], "a-gpu", True),
-        (["a.b"], "axb", False),
-    ],
-)
-def test_a_type_is_for_the_namespaces_of_its_patterns(patterns: list[str], namespace: str, wanted: bool) -> None:
-    usage = "{nodeUsage: {allow: [a]}, allowedNamespaces: [" + ", ".join(f'"{each}"' for each in patterns) + "]}"
-    policy = parse_policy(HEAD + f"spec: {{workloadTypes: {{t: {usage}}}}}\n", "policy.yaml")
-
-    assert allows_namespace(policy.spec.workload_types["t"], namespace) is wanted
-
-
-@pytest.mark.parametrize(
-    ("product", "allowed"),
-    [
-        ("NVIDIA-L4", None),
-        ("NVIDIA-H20", ("team-a", "lab-*")),
-        ("NVIDIA-H200", ("lab-*", "team-b")),
-        ("NVIDIA-A100-SXM4-80GB", ()),
-        ("nvidia-h20", None),
-    ],
-)
-def test_a_product_is_for_the_namespaces_of_every_pattern_that_it_matches(
-    product: str, allowed: tuple[str, ...] | None
-) -> None:
-    allowed_products = "{NVIDIA-H20: [team-a, lab-*], NVIDIA-H200: [lab-*], 'NVIDIA-H200*': [team-b], NVIDIA-A*: []}"
-    policy = parse_policy(HEAD + f"spec: {{allowedProducts: {allowed_products}}}\n", "policy.yaml")
-
-    assert namespaces_of_product(policy.spec, product) == allowed
-
-
 def test_rule_of_an_annotation_is_registered() -> None:
     assert {row.rule for row in ANNOTATIONS if row.rule} <= RULES.keys()
-
-
-def test_every_annotation_is_a_key_under_the_domain() -> None:
-    assert list(Keys("example.com")) == [f"example.com/{row.attribute.replace('_', '-')}" for row in ANNOTATIONS]

@@ -4,15 +4,14 @@ from typing import Any
 
 import pytest
 
-from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
+from tests.policy.several import named, with_unknown
+from tests.support.admission import DOMAIN, TYPE, make_request
 from tests.support.objects.builders import make_pod
 from tests.support.servers.server import World, make_work_budget, review_bytes
 from webhook.admission.cluster_view import ClusterView
-from webhook.admission.pipeline import policy_for
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
-from webhook.objects.admission import admit_request
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
@@ -22,15 +21,6 @@ from webhook.serving.work_budget import WorkBudget
 
 SELECTOR = {"matchLabels": {"team": "a"}}
 EVERY: dict[str, Any] = {}
-
-
-def named(name: str, selector: dict[str, Any] | None = None, priority: int = 0) -> Policy:
-    spec = {"priority": priority} | ({} if selector is None else {"namespaceSelector": selector})
-    return Policy(policy_with(**spec).document.model_copy(update={"metadata": _metadata(name)}))
-
-
-def _metadata(name: str) -> Any:
-    return type(policy_with().document.metadata)(name=name)
 
 
 @pytest.mark.parametrize(
@@ -96,13 +86,6 @@ def test_the_selection_does_not_change_the_revision() -> None:
     assert named("a", SELECTOR, 5).revision == named("a").revision
 
 
-def test_a_namespace_is_judged_by_its_own_labels() -> None:
-    policies = PolicySet.of(named("default"), [named("a", SELECTOR)])
-    content = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new", "labels": {"team": "a"}}}
-    request = make_request(content, namespace="new", name="new", kind="Namespace", resource="namespaces")
-    assert policy_for(request, policies, None).name == "a"
-
-
 def test_a_pod_is_judged_by_the_policy_of_its_namespace() -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a", "labels": {"team": "a"}}}
     view = ClusterView(snapshot_from_documents([Document("cluster", namespace)]), None)
@@ -142,26 +125,6 @@ def test_an_invalid_selection_is_rejected(field: str, error: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_policy(f"{head}\nspec:\n  {field}\n", "policy.yaml")
     assert error in str(caught.value)
-
-
-def with_unknown(handling: str, selector: dict[str, Any]) -> PolicySet:
-    return PolicySet.of(policy_with(unknownNamespace=handling), [named("a", selector)])
-
-
-@pytest.mark.parametrize(("handling", "outcome"), [("default", "Patched"), ("leave", "Bypassed"), ("deny", "Denied")])
-def test_setting_decides_on_pods_of_a_namespace_whose_labels_are_not_known(handling: str, outcome: str) -> None:
-    policies = with_unknown(handling, SELECTOR)
-    request = make_request(make_pod("trainer").annotate(TYPE, "training").obj(), namespace="new")
-    verdict = admit_request(request, policy_for(request, policies, None), None)
-    assert verdict.outcome == outcome
-    known = policies.of_namespace("new", {})
-    assert admit_request(request, known, None).outcome == "Patched"
-
-
-def test_pod_that_no_policy_reads_is_not_denied_for_an_unknown_namespace() -> None:
-    pod = make_pod("agent").owner("DaemonSet", "agent").annotate(TYPE, "training").obj()
-    request = make_request(pod, namespace="new")
-    assert admit_request(request, policy_for(request, with_unknown("deny", SELECTOR), None), None).outcome == "Bypassed"
 
 
 def test_setting_has_no_effect_where_labels_choose_no_policy() -> None:

@@ -132,7 +132,7 @@ def _products(number: int) -> PodBuilder:
 def test_a_cache_takes_no_more_memory_than_estimated(make: Any) -> None:
     """Pods of about 12 KB, each another: what is kept of them is measured, and held against what the caches count."""
     decisions = DecisionCache()
-    bodies = [orjson.dumps(make(number).annotate(TYPE, "training").obj()) for number in range(20)]
+    bodies = [orjson.dumps(make(number).annotate(TYPE, "training").obj()) for number in range(8)]
     tracemalloc.start()
     try:
         for body in bodies:

@@ -8,7 +8,7 @@ from typing import Self
 from tests.controlplane.client import Client, Object, Objects
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
-from tests.controlplane.process import HeldPort, Process
+from tests.controlplane.process import Process
 from tests.support.servers.server import write_certificate
 
 KUBE_SCHEDULER_ALONE = {
@@ -76,13 +76,6 @@ def pod_group_of(client: Client, pod: Object, annotation: str, groups: Callable[
         return next((each for each in groups() if each["metadata"]["name"] == name), None)
 
     return wait_for(named, f"a PodGroup of {pod['metadata']['name']}")
-
-
-def free_port() -> int:
-    """Return a free port of the loopback address."""
-    port = HeldPort()
-    port.close()
-    return port.number
 
 
 def serving_certificate(folder: Path) -> Path:

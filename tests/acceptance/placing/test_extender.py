@@ -6,13 +6,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
+from tests.controlplane.process import HeldPort
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.objects.manifests import read_one
 from tests.support.on_cluster.webhooks import sees
 from tests.support.programs.programs import forked
-from tests.support.servers.processes import await_port, certificate, free_port
+from tests.support.servers.processes import await_port, certificate
 
 _GPU = "nvidia.com/gpu"
 
@@ -30,29 +33,36 @@ def configuration(port: int, folder: Path) -> dict[str, Any]:
     return example
 
 
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port for the extender."""
+    with HeldPort() as held:
+        yield held.number
+
+
 @contextmanager
 def extending(cluster: Cluster, folder: Path, port: int, nodes: int) -> Iterator[int]:
     """Run the webhook with the extender, which sees so many nodes; yield its admin port."""
     certificate(folder)
-    admin_port = free_port()
-    flags = {
-        "tls-dir": folder,
-        "kubeconfig": cluster.control_plane.kubeconfig,
-        "audit": folder / "audit.jsonl",
-        "listen": f"127.0.0.1:{port}",
-        "admin-listen": f"127.0.0.1:{admin_port}",
-        "log-level": "warning",
-        "extender-profile": "pack-gpus",
-    }
-    arguments = [f"--{flag}={value}" for flag, value in flags.items()]
-    process = subprocess.Popen([forked(), "serve", "--no-events", "--extender-insecure", *arguments])
-    try:
-        await_port(admin_port, "the webhook")
-        wait_for(lambda: sees(admin_port, nodes), f"{nodes} nodes in the view")
-        yield admin_port
-    finally:
-        process.terminate()
-        process.wait()
+    with HeldPort() as admin:
+        flags = {
+            "tls-dir": folder,
+            "kubeconfig": cluster.control_plane.kubeconfig,
+            "audit": folder / "audit.jsonl",
+            "listen": f"127.0.0.1:{port}",
+            "admin-listen": f"127.0.0.1:{admin.number}",
+            "log-level": "warning",
+            "extender-profile": "pack-gpus",
+        }
+        arguments = [f"--{flag}={value}" for flag, value in flags.items()]
+        process = subprocess.Popen([forked(), "serve", "--no-events", "--extender-insecure", *arguments])
+        try:
+            await_port(admin.number, "the webhook")
+            wait_for(lambda: sees(admin.number, nodes), f"{nodes} nodes in the view")
+            yield admin.number
+        finally:
+            process.terminate()
+            process.wait()
 
 
 def gpu_nodes(cluster: Cluster, *names: str) -> None:
@@ -69,9 +79,8 @@ def burst(cluster: Cluster) -> list[str]:
     return [cluster.wait_bound(each) for each in made]
 
 
-def test_extender_packs_pods_that_the_stock_scheduler_spreads(cluster: Cluster, tmp_path: Path) -> None:
+def test_extender_packs_pods_that_the_stock_scheduler_spreads(cluster: Cluster, tmp_path: Path, port: int) -> None:
     gpu_nodes(cluster, "gpu-1", "gpu-2")
-    port = free_port()
     with extending(cluster, tmp_path, port, nodes=2):
         cluster.control_plane.start_scheduler(configuration(port, tmp_path))
 
@@ -79,10 +88,9 @@ def test_extender_packs_pods_that_the_stock_scheduler_spreads(cluster: Cluster, 
         assert cluster.wait_bound(cluster.create(pod("whole", 8)).object)
 
 
-def test_nodes_made_again_have_all_of_their_cards(cluster: Cluster, tmp_path: Path) -> None:
+def test_nodes_made_again_have_all_of_their_cards(cluster: Cluster, tmp_path: Path, port: int) -> None:
     """The last pod, on a node of the same name, is gone: it attracts no pod to the new one."""
     gpu_nodes(cluster, "gpu-1", "gpu-2")
-    port = free_port()
     with extending(cluster, tmp_path, port, nodes=2) as admin_port:
         cluster.control_plane.start_scheduler(configuration(port, tmp_path))
         last = cluster.create(pod("last", 2).node_selector("kubernetes.io/hostname", "gpu-2")).object
@@ -104,18 +112,17 @@ def test_stock_scheduler_leaves_no_room_for_a_whole_node(cluster: Cluster) -> No
     assert "2 Insufficient nvidia.com/gpu" in cluster.wait_unschedulable(cluster.create(pod("whole", 8)).object)
 
 
-def test_pods_are_bound_while_the_webhook_is_stopped(cluster: Cluster, tmp_path: Path) -> None:
+def test_pods_are_bound_while_the_webhook_is_stopped(cluster: Cluster, tmp_path: Path, port: int) -> None:
     gpu_nodes(cluster, "gpu-1", "gpu-2")
     certificate(tmp_path)
-    cluster.control_plane.start_scheduler(configuration(free_port(), tmp_path))
+    cluster.control_plane.start_scheduler(configuration(port, tmp_path))
 
     assert {*burst(cluster)} == {"gpu-1", "gpu-2"}
 
 
-def test_pod_waits_for_no_more_than_a_pod_that_ends(cluster: Cluster, tmp_path: Path) -> None:
+def test_pod_waits_for_no_more_than_a_pod_that_ends(cluster: Cluster, tmp_path: Path, port: int) -> None:
     """The filter does not reject a node whose pod has just ended, though the view may still show it."""
     gpu_nodes(cluster, "gpu-1")
-    port = free_port()
     with extending(cluster, tmp_path, port, nodes=1):
         cluster.control_plane.start_scheduler(configuration(port, tmp_path))
         first = cluster.create(pod("first", 8)).object
@@ -130,13 +137,12 @@ def test_pod_waits_for_no_more_than_a_pod_that_ends(cluster: Cluster, tmp_path: 
             first = waiting
 
 
-def test_nodes_that_only_the_profile_rejects_are_filtered(cluster: Cluster, tmp_path: Path) -> None:
+def test_nodes_that_only_the_profile_rejects_are_filtered(cluster: Cluster, tmp_path: Path, port: int) -> None:
     """kube-scheduler itself runs without the filter of taints; it sends names, then whole nodes."""
     cluster.make_nodes(
         make_node_object("tainted", capacity={_GPU: 8}, taints=["a=b:NoSchedule"]),
         make_node_object("free", capacity={_GPU: 8}),
     )
-    port = free_port()
     chosen = configuration(port, tmp_path)
     chosen["profiles"][0]["plugins"] = {"filter": {"disabled": [{"name": "TaintToleration"}]}}
     with extending(cluster, tmp_path, port, nodes=2):

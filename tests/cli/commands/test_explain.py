@@ -1,63 +1,18 @@
 """`explain`: what was injected into a pod that exists, and where it is or why it waits."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 
-from tests.support.admission import TYPE, USAGE
-from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.cli.inputs.explained import EVENT, JOB, NODES, REPORT, TAINT, stored, trainer, write
+from tests.support.objects.builders import make_pod
 from tests.support.programs.audit_records import chain_lines, make_record, write_lines
 from tests.support.programs.cluster_files import as_list, lines
-from tests.support.programs.command import Run, run_here
-from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
+from tests.support.programs.command import Run
 from webhook.policy.loader import built_in_policy
 
-TAINT = f"{USAGE}=training:NoSchedule"
-NODES = [
-    make_node_object("plain", capacity={"nvidia.com/gpu": 8}),
-    make_node_object("train", labels={USAGE: "training"}, taints=[TAINT], capacity={"nvidia.com/gpu": 8}),
-]
-LOAD = make_pod("load").node_name("train").gpu(6)
-REPORT = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
-
-
-def stored(pod: PodBuilder, uid: str = "u1", owner: str = "", **status: Any) -> dict[str, Any]:
-    """Return `pod` as the webhook has admitted it and the API server has stored it."""
-    (made,) = lines(run_here("mutate", "-f", "-", "-o", "json", stdin=as_list(pod.namespace("team-a"))).output)
-    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": REPORT}
-    made["metadata"] |= {"uid": uid, "creationTimestamp": "2026-05-01T08:00:00Z"}
-    if owner:
-        made["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "job", "uid": owner, "controller": True}]
-    made["status"] = {"phase": "Pending", "conditions": [condition]} | status
-    content: dict[str, Any] = made
-    return content
-
-
-def trainer(name: str, cards: int) -> PodBuilder:
-    return make_pod(name).annotate(TYPE, "training").annotate("maip.mxsf.io/scheduler", "default-scheduler").gpu(cards)
-
-
 WAITS = stored(trainer("worker-0", 4))
-EVENT = {
-    "apiVersion": "v1",
-    "kind": "Event",
-    "metadata": {"name": "e", "namespace": "team-a"},
-    "involvedObject": {"kind": "Pod", "name": "worker-0", "uid": "u1"},
-    "type": "Warning",
-    "reason": "FailedScheduling",
-    "message": REPORT,
-    "count": 3,
-    "lastTimestamp": "2026-05-01T08:01:00Z",
-}
-
-
-def write(folder: Path, *objects: dict[str, Any] | PodBuilder) -> Path:
-    file = folder / "cluster.json"
-    file.write_text(as_list(*NODES, LOAD, *objects))
-    return file
 
 
 def test_a_pod_that_waits_has_rules_nodes_suggestion_and_events(run: Run, tmp_path: Path) -> None:
@@ -144,14 +99,6 @@ def test_a_policy_that_has_changed_since_is_named(run: Run, tmp_path: Path) -> N
     assert outcome.output.splitlines()[1] == wanted
 
 
-JOB: dict[str, Any] = {
-    "apiVersion": "batch/v1",
-    "kind": "Job",
-    "metadata": {"name": "train", "namespace": "team-a", "uid": "j1"},
-    "spec": {"parallelism": 5, "template": trainer("x", 4).template()},
-}
-
-
 @pytest.mark.parametrize("name", ["job/train", "jobs/train", "Job/train", "jobs.batch/train"])
 def test_of_an_object_the_pods_that_wait_come_first(run: Run, tmp_path: Path, name: str) -> None:
     pods = [stored(trainer(f"train-{n}", 4), uid=f"p{n}", owner="j1") for n in range(5)]
@@ -164,36 +111,6 @@ def test_of_an_object_the_pods_that_wait_come_first(run: Run, tmp_path: Path, na
         *(f"team-a/train-{n}: {state}" for n in (1, 2, 3) for state in ("Pending", "Waiting")),
         "and 2 more pods, 1 of them wait",
     ]
-
-
-def test_pods_are_found_through_the_objects_between(run: Run, tmp_path: Path) -> None:
-    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": JOB["metadata"] | {"uid": "d1"}}
-    deployment |= {"spec": {"replicas": 1, "template": JOB["spec"]["template"]}}
-    owned: dict[str, Any] = {"ownerReferences": [{"kind": "Deployment", "name": "train", "uid": "d1"}]}
-    own = {"name": "r", "namespace": "team-a", "uid": "r1"} | owned
-    between = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": own}
-    pod = stored(trainer("train-a", 4), owner="r1")
-
-    outcome = run("explain", "deploy/train", "-n", "team-a", "--cluster", write(tmp_path, deployment, between, pod))
-
-    assert outcome.output.startswith("team-a/train-a: Pending\n")
-
-
-@pytest.mark.parametrize("references", [5, [1.5], [{"uid": ["job"]}]])
-def test_a_pod_with_malformed_owners_is_no_pod_of_an_object(run: Run, tmp_path: Path, references: Any) -> None:
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "job", "namespace": "team-a", "uid": "job"},
-        "spec": {"template": trainer("x", 1).obj()},
-    }
-    other = make_pod("other").namespace("team-a").obj()
-    other["metadata"]["ownerReferences"] = references
-    other["status"] = {"phase": "Running"}
-
-    outcome = run("explain", "job/job", "-n", "team-a", "--cluster", write(tmp_path, job, other), "-o", "json")
-
-    assert (outcome.code, "Traceback" in outcome.errors) == (0, False)
 
 
 def test_an_object_without_pods_is_explained_as_it_would_be_created(run: Run, tmp_path: Path) -> None:
@@ -214,45 +131,6 @@ def test_json_of_an_object_says_whether_the_pod_exists(
 
     (found,) = lines(outcome.output)
     assert (found["object"], found["exists"], found["phase"]) == ("Job team-a/train", *state)
-
-
-@pytest.mark.parametrize(
-    ("target", "error"),
-    [
-        ("pod/worker-1", 'Invalid value: "pod/worker-1"; namespace team-a has no such object; did you mean worker-0?'),
-        ("pot/worker-0", 'Unsupported value: "pot"; supported values: "clustertrainingruntime"'),
-    ],
-)
-def test_what_does_not_exist_is_code_2(run: Run, tmp_path: Path, target: str, error: str) -> None:
-    outcome = run("explain", target, "-n", "team-a", "--cluster", write(tmp_path, WAITS))
-
-    assert (outcome.code, outcome.output) == (2, "")
-    assert f"Error: TYPE/NAME: {error}" in outcome.errors
-
-
-@pytest.fixture
-def api() -> Iterator[FakeConfigurationApi]:
-    namespaced = "/api/v1/namespaces/team-a"
-    with fake_api() as api:
-        api.objects = {
-            "/api/v1/namespaces": {"metadata": {}, "items": []},
-            "/api/v1/nodes": {"metadata": {}, "items": NODES},
-            "/api/v1/pods": {"metadata": {}, "items": [LOAD.obj(), WAITS]},
-            f"{namespaced}/pods/worker-0": WAITS,
-            f"{namespaced}/events": {"metadata": {}, "items": [EVENT]},
-        }
-        yield api
-
-
-def test_a_live_pod_is_read_from_the_api_server(run: Run, api: FakeConfigurationApi, tmp_path: Path) -> None:
-    arguments = ("explain", "pod/worker-0", "-n", "team-a", "--kubeconfig", api.kubeconfig(tmp_path), "-o", "json")
-
-    outcome = run(*arguments)
-
-    (found,) = lines(outcome.output)
-    assert (outcome.code, found["check"]["verdict"], found["events"][0]["count"]) == (0, "Waiting", 3)
-    assert any(line.startswith("not known: the audit record: ") for line in outcome.errors.splitlines())
-    assert "the audit record" not in run(*arguments, "--no-audit").errors
 
 
 def test_check_of_a_running_pod_does_not_count_it_as_its_own_obstacle(run: Run, tmp_path: Path) -> None:

@@ -9,71 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests.cli.inputs.commands_on_files import pods_of
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.programs.cluster_files import as_list, lines
-from tests.support.programs.command import Outcome, Run
-from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
+from tests.support.programs.command import Run
 from tests.support.servers.threads import LocalServer, served_in_thread
 from webhook.cli.inputs import manifests
 from webhook.documents.field import InvalidInput
-
-COMMANDS = {
-    "check": ("check", "-o", "json"),
-    "capacity": ("capacity", "--until", "1", "-o", "json"),
-    "mutate": ("mutate", "-o", "json"),
-}
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Path:
-    file = tmp_path / "cluster.json"
-    file.write_text(as_list(make_node_object("n", capacity={"nvidia.com/gpu": 8})))
-    return file
-
-
-def pods_of(outcome: Outcome) -> list[str]:
-    """Return NAMESPACE/NAME of the pods in the JSON output of a command."""
-    found = []
-    for line in lines(outcome.output):
-        metadata = line.get("metadata", {})
-        found.append(line.get("pod") or f"{metadata.get('namespace', 'default')}/{metadata['name']}")
-    return found
-
-
-@pytest.fixture(params=[*COMMANDS.values()], ids=[*COMMANDS])
-def command(request: pytest.FixtureRequest, cluster: Path) -> tuple[Any, ...]:
-    return (*request.param, "--cluster", cluster)
-
-
-def test_objects_without_a_namespace_are_in_that_of_the_option(run: Run, command: tuple[Any, ...]) -> None:
-    pods = as_list(make_pod("own").namespace("team-b"), make_pod("none"))
-
-    outcome = run(*command, "-f", "-", "-n", "team-a", stdin=pods)
-
-    assert pods_of(outcome) == ["team-b/own", "team-a/none"]
-
-
-@pytest.fixture
-def api() -> Iterator[FakeConfigurationApi]:
-    with fake_api() as api:
-        items = {"namespaces": [], "pods": [], "nodes": [make_node_object("n", capacity={"nvidia.com/gpu": 8})]}
-        api.objects = {f"/api/v1/{kind}": {"metadata": {}, "items": each} for kind, each in items.items()}
-        yield api
-
-
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-@pytest.mark.parametrize(("option", "namespace"), [((), "of-context"), (("-n", "team-a"), "team-a")])
-def test_on_a_live_cluster_the_namespace_is_that_of_the_context(
-    run: Run, api: FakeConfigurationApi, tmp_path: Path, command: tuple[str, ...], option: Any, namespace: str
-) -> None:
-    kubeconfig = api.kubeconfig(tmp_path)
-    content = json.loads(kubeconfig.read_text())
-    content["contexts"][0]["context"]["namespace"] = "of-context"
-    kubeconfig.write_text(json.dumps(content))
-
-    outcome = run(*command, "-f", "-", "--kubeconfig", kubeconfig, *option, stdin=as_list(make_pod("p")))
-
-    assert pods_of(outcome) == [f"{namespace}/p"]
 
 
 def write_folder(folder: Path) -> Path:
@@ -94,10 +36,10 @@ def test_the_manifests_of_a_folder_are_read_by_name(
     assert pods_of(outcome) == names
 
 
-def test_a_folder_without_manifests_is_an_error(run: Run, cluster: Path, tmp_path: Path) -> None:
+def test_a_folder_without_manifests_is_an_error(run: Run, cluster_file: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
 
-    outcome = run("check", "-f", tmp_path / "empty", "--cluster", cluster)
+    outcome = run("check", "-f", tmp_path / "empty", "--cluster", cluster_file)
 
     assert outcome.code == 2
     assert "holds no .json, .yaml, .yml file; -R also reads its folders" in outcome.errors
@@ -129,8 +71,8 @@ def test_a_url_of_up_to_64_mib_is_downloaded(url: str) -> None:
         manifests._download(f"{url}/{64 * 1024 * 1024 + 1}")
 
 
-def test_a_url_that_cannot_be_read_is_an_error(run: Run, cluster: Path, url: str) -> None:
-    outcome = run("check", "-f", f"{url}/other.json", "--cluster", cluster)
+def test_a_url_that_cannot_be_read_is_an_error(run: Run, cluster_file: Path, url: str) -> None:
+    outcome = run("check", "-f", f"{url}/other.json", "--cluster", cluster_file)
 
     assert outcome.code == 2
     assert f'Error: --filename: Invalid value: "{url}/other.json"; cannot be read: HTTP Error 404' in outcome.errors
@@ -157,32 +99,18 @@ def test_a_kustomization_is_built_by_the_program_that_is_there(
     assert pods_of(run(*command, "-k", tmp_path)) == [f"default/{subcommand}"]
 
 
-def test_a_kustomization_needs_a_program(run: Run, cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kustomization_needs_a_program(run: Run, cluster_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
 
-    outcome = run("check", "-k", ".", "--cluster", cluster)
+    outcome = run("check", "-k", ".", "--cluster", cluster_file)
 
     assert outcome.code == 2
     assert "needs kubectl or kustomize in $PATH" in outcome.errors
 
 
-def test_an_empty_name_is_not_the_current_folder(run: Run, command: tuple[Any, ...]) -> None:
-    outcome = run(*command, "-f", "")
-
-    assert (outcome.code, outcome.output) == (2, "")
-    assert "Error: --filename: Required value" in outcome.errors
-
-
-def test_a_namespace_with_an_invalid_name_is_an_error(run: Run, command: tuple[Any, ...]) -> None:
-    outcome = run(*command, "-f", "-", "-n", "Bad_NS", stdin=as_list(make_pod("p")))
-
-    assert (outcome.code, outcome.output) == (2, "")
-    assert 'Error: --namespace: Invalid value: "Bad_NS"; must be a DNS label' in outcome.errors
-
-
-def test_a_server_that_does_not_answer_is_named_by_its_reason(run: Run, cluster: Path) -> None:
+def test_a_server_that_does_not_answer_is_named_by_its_reason(run: Run, cluster_file: Path) -> None:
     # Port 1 is reserved, and nothing listens there.
-    outcome = run("check", "-f", "http://127.0.0.1:1/pod.yaml", "--cluster", cluster)
+    outcome = run("check", "-f", "http://127.0.0.1:1/pod.yaml", "--cluster", cluster_file)
 
     assert (outcome.code, outcome.errors) == (
         2,
@@ -190,14 +118,14 @@ def test_a_server_that_does_not_answer_is_named_by_its_reason(run: Run, cluster:
     )
 
 
-def test_a_url_of_another_scheme_is_an_error(run: Run, cluster: Path) -> None:
-    outcome = run("check", "-f", "ftp://example.com/pod.yaml", "--cluster", cluster)
+def test_a_url_of_another_scheme_is_an_error(run: Run, cluster_file: Path) -> None:
+    outcome = run("check", "-f", "ftp://example.com/pod.yaml", "--cluster", cluster_file)
 
     assert (outcome.code, "http or https" in outcome.errors) == (2, True)
 
 
 def test_the_error_of_kubectl_has_no_head_of_a_log_line(
-    run: Run, cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, cluster_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "kubectl"
     line = 'E1123 19:28:22.167574   28982 run.go:72] "command failed" err="no such folder"'
@@ -205,7 +133,7 @@ def test_the_error_of_kubectl_has_no_head_of_a_log_line(
     file.chmod(file.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    outcome = run("check", "-k", "base", "--cluster", cluster)
+    outcome = run("check", "-k", "base", "--cluster", cluster_file)
 
     assert (outcome.code, outcome.errors) == (2, 'Error: --kustomize: Invalid value: "base"; no such folder\n')
 

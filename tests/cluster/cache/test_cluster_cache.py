@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cluster.cache.caches import Object, cache_of, namespace, pod, whole_cache
 from tests.support.effort import examples
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.optional_objects import optional_objects
@@ -17,23 +18,6 @@ from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import Key
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Snapshot
-
-Object = dict[str, Any]
-
-
-def pod(name: str = "p", node_name: str = "a", cpu: str = "1") -> Object:
-    return make_pod(name).namespace("x").node_name(node_name).requests(cpu=cpu).obj()
-
-
-def namespace(name: str, **annotations: str) -> Object:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": annotations}}
-
-
-def cache_of(*objects: Object) -> ClusterCache:
-    cache = ClusterCache()
-    for kind in ("Pod", "Node", "Namespace"):
-        assert cache.replace(kind, [each for each in objects if each["kind"] == kind]) == []
-    return cache
 
 
 def requested(snapshot: Snapshot) -> list[int]:
@@ -77,29 +61,6 @@ def test_each_change_makes_a_new_generation_and_keeps_the_old_one() -> None:
     after = cache.snapshot()
     assert after.generation > before.generation
     assert (requested(before), requested(after)) == ([1000, 0], [1000, 2000])
-
-
-def test_a_pod_event_leaves_the_facts_of_nodes_shared() -> None:
-    cache = cache_of(make_node_object("a", taints=["k:NoSchedule"]), make_node_object("b"))
-    before = cache.snapshot()
-    cache.apply("Pod", "ADDED", pod())
-    after = cache.snapshot()
-    assert after.labels is before.labels
-    assert after.taints is before.taints
-    assert after.images is before.images
-    assert after.rows is before.rows
-    assert after.allocatable("cpu") is before.allocatable("cpu")
-    assert after.nodes[1] is before.nodes[1]
-
-
-def test_an_event_about_a_label_leaves_taints_and_other_labels_shared() -> None:
-    cache = cache_of(make_node_object("a", taints=["k:NoSchedule"]), make_node_object("b"))
-    before = cache.snapshot()
-    cache.apply("Node", "MODIFIED", make_node_object("b", labels={"zone": "z"}))
-    after = cache.snapshot()
-    assert after.labels.matches("zone", "In", ["z"]).tolist() == [False, True]
-    assert after.taints is before.taints
-    assert after.pods is before.pods
 
 
 def test_pods_may_arrive_before_their_node() -> None:
@@ -319,26 +280,6 @@ def test_any_events_come_to_the_same_as_a_snapshot_made_anew(steps: list[tuple[s
 def test_all_fields_of_a_snapshot_are_compared() -> None:
     """All but the log, which identifies a state, and what has changed since an earlier one."""
     assert {each.name for each in fields(Snapshot)} == {*SAID, "_log", "_origin", "_rows_since_origin"}
-
-
-def whole_cache() -> ClusterCache:
-    cache = cache_of(make_node_object("a"), namespace("x", a="1"), pod())
-    for content in optional_objects("x"):
-        cache.replace(content["kind"], [content])
-    return cache
-
-
-_NOT_OF_NODES = ("namespaces", "workloads", "storage", "csi", "devices", "priority_classes", "full_quotas")
-
-
-def test_changed_nodes_keep_the_fields_that_do_not_depend_on_nodes() -> None:
-    cache = whole_cache()
-    before = cache.snapshot()
-    cache.apply("Node", "ADDED", make_node_object("b"))
-    after = cache.snapshot()
-    assert list(after.rows) == ["a", "b"]
-    assert all(getattr(after, name) is getattr(before, name) for name in _NOT_OF_NODES)
-    assert [name for name in _NOT_OF_NODES if said(after)[name] == said(ClusterCache().snapshot())[name]] == []
 
 
 @pytest.mark.parametrize("content", optional_objects("x"), ids=lambda content: content["kind"])

@@ -1,33 +1,17 @@
 """Selectors of devices, evaluated."""
 
 import tracemalloc
-from typing import Any
 
 import pytest
 
+from tests.kube.cel.device_selectors import DEVICE, holds
 from tests.support.work import calls_of
-from webhook.kube.cel import expression, functions
+from webhook.kube.cel import expression
 from webhook.kube.cel.expression import Expression, compiled
 from webhook.kube.cel.syntax import MOST_TOKENS
-from webhook.kube.cel.values import Defaulting, Quantity, parse_semver
 
-_DEVICE: dict[str, Any] = {
-    "driver": "gpu.example.com",
-    "allowMultipleAllocations": False,
-    "attributes": Defaulting(
-        {
-            "gpu.example.com": {"model": "NVIDIA A100", "numa": 3, "fast": True, "driver": parse_semver("1.10.0")},
-            "other.example.com": {"rack": "r1"},
-        }
-    ),
-    "capacity": Defaulting({"gpu.example.com": {"memory": Quantity(80 * 2**30 * 1000)}}),
-}
 _OWN = 'device.attributes["gpu.example.com"]'
 _MEMORY = 'device.capacity["gpu.example.com"].memory'
-
-
-def _holds(expression: str) -> bool | None:
-    return compiled(expression).holds({"device": _DEVICE})
 
 
 @pytest.mark.parametrize(
@@ -69,8 +53,8 @@ def _holds(expression: str) -> bool | None:
     ],
 )
 def test_selector_that_takes_the_device(expression: str) -> None:
-    assert _holds(expression) is True
-    assert _holds(f"!({expression.partition(' // ')[0]})") is False
+    assert holds(expression) is True
+    assert holds(f"!({expression.partition(' // ')[0]})") is False
 
 
 @pytest.mark.parametrize(
@@ -103,7 +87,7 @@ def test_selector_that_takes_the_device(expression: str) -> None:
     ],
 )
 def test_selector_without_an_answer(expression: str) -> None:
-    assert _holds(expression) is None
+    assert holds(expression) is None
 
 
 @pytest.mark.parametrize(
@@ -124,41 +108,8 @@ def test_selector_without_an_answer(expression: str) -> None:
 )
 def test_hostile_selector_takes_few_steps(expression: str) -> None:
     """At most a hundred calls for each character that an expression may have."""
-    _holds("true")  # loads the parser
-    assert calls_of(lambda: Expression(expression).holds({"device": _DEVICE})) < 100 * 10 * 1024
-
-
-def test_parentheses_do_not_count_as_depth() -> None:
-    assert _holds("(" * 400 + "true" + ")" * 400) is True
-
-
-@pytest.mark.parametrize(("depth", "expected"), [(60, True), (61, None), (62, None)])
-def test_expression_nested_more_than_sixty_deep_is_not_known(depth: int, expected: bool | None) -> None:
-    assert _holds("!" * depth + "true") is expected
-
-
-def test_caches_are_bounded_by_the_length_of_user_input() -> None:
-    caches = (expression._short, expression._long, functions._compiled)
-
-    def misses() -> list[int]:
-        return [cache.cache_info().misses for cache in caches]
-
-    before = misses()
-    assert _holds("true " + " " * 20_000) is None
-    assert misses() == before
-    assert _holds(f'"{"a" * 64}".matches("{"a" * 1000}")') is False
-    assert misses() == [before[0], before[1] + 1, before[2] + 1]
-    assert _holds('"a".matches("^a[b]*$")') is True
-    assert misses() == [before[0] + 1, before[1] + 1, before[2] + 2]
-
-
-@pytest.mark.parametrize("text", ["true" + " && true" * 1_000, "!" * 10_000 + "true", "[" + "1," * 5_000 + "1] == []"])
-def test_expression_of_too_many_tokens_is_not_known_and_costs_no_more_than_one_of_the_most(text: str) -> None:
-    """A parse cannot be interrupted."""
-    _holds("true")  # loads the parser
-    longest = calls_of(lambda: Expression("[" + "1," * (MOST_TOKENS // 2 - 2) + "1]"))
-    assert calls_of(lambda: Expression(text)) < longest
-    assert _holds(text) is None
+    holds("true")  # loads the parser
+    assert calls_of(lambda: Expression(expression).holds({"device": DEVICE})) < 100 * 10 * 1024
 
 
 @pytest.mark.slow

@@ -4,29 +4,12 @@ from typing import Any
 
 import pytest
 
+from tests.kube.pod.read_requests import read, resources_of
 from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.documents.field import InvalidInput
-from webhook.kube.pod.amounts import is_extended_resource, is_scalar_resource, is_schedulable_resource
-from webhook.kube.pod.resources import (
-    PodResources,
-    read_pod_resources,
-    requested_extended_resources,
-)
-from webhook.kube.reader import Reader
 
 _MI = 1024 * 1024
 _GI = 1024 * _MI
-
-
-def _resources(pod: PodBuilder, *, running: bool = False) -> PodResources:
-    return _read(pod.obj(), running=running)
-
-
-def _read(pod: dict[str, Any], *, running: bool = False) -> PodResources:
-    reader = Reader(pod)
-    resources = read_pod_resources(reader, running=running)
-    reader.finish()
-    return resources
 
 
 @pytest.mark.parametrize(
@@ -102,7 +85,7 @@ def _read(pod: dict[str, Any], *, running: bool = False) -> PodResources:
     ],
 )
 def test_requests(pod: PodBuilder, expected: dict[str, int]) -> None:
-    assert _resources(pod).requests == expected
+    assert resources_of(pod).requests == expected
 
 
 @pytest.mark.parametrize(
@@ -116,87 +99,16 @@ def test_requests(pod: PodBuilder, expected: dict[str, int]) -> None:
     ],
 )
 def test_missing_requests_count_for_scores(pod: PodBuilder, expected: tuple[int, int]) -> None:
-    resources = _resources(pod)
+    resources = resources_of(pod)
     assert (resources.non_zero_requested["cpu"], resources.non_zero_requested["memory"]) == expected
     assert resources.scoring_requests == resources.non_zero_requested
 
 
 def test_pod_level_requests_count_on_the_node_but_not_in_the_pods_own_score() -> None:
-    resources = _resources(make_pod().container("b").pod_resources(cpu="4"))
+    resources = resources_of(make_pod().container("b").pod_resources(cpu="4"))
     assert resources.requests == {"cpu": 4000}
     assert resources.non_zero_requested == {"cpu": 4000, "memory": 400 * _MI}
     assert resources.scoring_requests == {"cpu": 200, "memory": 400 * _MI}
-
-
-@pytest.mark.parametrize(
-    ("reason", "expected"),
-    [
-        pytest.param("Deferred", 4000, id="a resize under way counts the most of asked, given and promised"),
-        pytest.param("Infeasible", 3000, id="a resize that cannot be counts what is given or promised"),
-    ],
-)
-def test_resize_in_place(reason: str, expected: int) -> None:
-    pod = (
-        make_pod()
-        .requests(cpu="4")
-        .status(
-            containerStatuses=[
-                {"name": "main", "resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "3"}}
-            ],
-            conditions=[{"type": "PodResizePending", "reason": reason}],
-        )
-    )
-    assert _resources(pod, running=True).requests == {"cpu": expected}
-    assert _resources(pod).requests == {"cpu": 4000}
-
-
-def test_resizes_of_containers_that_cancel_out_count_once() -> None:
-    """What is asked, given and promised is compared for the whole pod, not container by container."""
-    statuses = [
-        {"name": "main", "resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "3"}},
-        {"name": "side", "resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "1"}},
-    ]
-    pod = make_pod().requests(cpu="1").container("side", cpu="3").status(containerStatuses=statuses)
-    assert _resources(pod, running=True).requests == {"cpu": 4000}
-
-
-def test_pod_level_report_replaces_those_of_the_containers() -> None:
-    pod = (
-        make_pod()
-        .requests(cpu="1")
-        .status(
-            resources={"requests": {"cpu": "2"}},
-            allocatedResources={"cpu": "3"},
-            containerStatuses=[{"name": "main", "resources": {"requests": {"cpu": "9"}}}],
-        )
-    )
-    assert _resources(pod, running=True).requests == {"cpu": 3000}
-
-
-def test_extended_resources_are_named_where_some_are_requested() -> None:
-    pod = make_pod().requests(cpu="1", **{"hugepages-2Mi": "4Mi"}).gpu(8).gpu(1, "amd.com/gpu").gpu(0, "x.io/y").obj()
-    assert requested_extended_resources(pod) == ("amd.com/gpu", "nvidia.com/gpu")
-
-
-@pytest.mark.parametrize(
-    ("name", "extended", "scalar", "schedulable"),
-    [
-        ("cpu", False, False, True),
-        ("memory", False, False, True),
-        ("ephemeral-storage", False, False, True),
-        ("nvidia.com/gpu", True, True, True),
-        ("hugepages-1Gi", False, True, True),
-        ("attachable-volumes-aws-ebs", False, True, True),
-        ("node.kubernetes.io/x", False, True, True),
-        ("requests.example.com/x", False, False, False),
-        ("storage", False, False, False),
-        ("pods", False, False, False),
-    ],
-)
-def test_kinds_of_resources(name: str, extended: bool, scalar: bool, schedulable: bool) -> None:
-    assert is_extended_resource(name) is extended
-    assert is_scalar_resource(name) is scalar
-    assert is_schedulable_resource(name) is schedulable
 
 
 @pytest.mark.parametrize(
@@ -221,5 +133,5 @@ def test_kinds_of_resources(name: str, extended: bool, scalar: bool, schedulable
 )
 def test_malformed_resources_are_reported_with_their_fields(spec: dict[str, Any], paths: list[str]) -> None:
     with pytest.raises(InvalidInput) as caught:
-        _read({"spec": spec})
+        read({"spec": spec})
     assert [error.path for error in caught.value.errors] == paths

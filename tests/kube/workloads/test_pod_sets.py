@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.kube.workloads.reading import sets_of
 from tests.support.objects.builders import make_pod
 from tests.support.objects.workload_objects import (
     SPEC,
@@ -27,12 +28,6 @@ from webhook.kube.workloads.pod_set import PodSet, pod_name
 from webhook.kube.workloads.pod_sets import pod_sets
 from webhook.kube.workloads.pod_template_path import Count, PodTemplatePath, WorkloadKind
 from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS, kinds_by_name
-
-KINDS = kinds_by_name()
-
-
-def sets_of(content: Any) -> tuple[PodSet, ...]:
-    return pod_sets(content, KINDS)
 
 
 def described(content: Any) -> list[tuple[str, str, int | None, list[str]]]:
@@ -246,41 +241,12 @@ def test_a_pod_has_the_spec_and_the_metadata_of_its_template(content: dict[str, 
     assert repr(content) == before
 
 
-@pytest.mark.parametrize("ignored", [{}, {"rayClusterSpec": ray_cluster_spec()}], ids=["alone", "with a spec"])
-def test_a_ray_job_on_a_ray_cluster_that_exists_makes_only_its_submitter(ignored: dict[str, Any]) -> None:
-    spec = {"clusterSelector": {"ray.io/cluster": "shared"}, **ignored}
-    (found,) = sets_of(workload("ray.io/v1", "RayJob", spec))
-
-    assert (found.role, found.replicas) == ("submitter", 1)
-    assert found.locate("metadata.annotations") == "spec.submitterPodTemplate.metadata.annotations"
-    (container,) = found.pod["spec"]["containers"]
-    assert container["resources"]["requests"] == {"cpu": "500m", "memory": "200Mi"}
-
-
 def test_each_built_in_kind_with_templates_has_a_case() -> None:
     covered = {(content["apiVersion"].rpartition("/")[0], content["kind"]) for content, _ in CASES.values()}
     others = {"XGBoostJob", "PaddleJob", "JAXJob", "TrainingRuntime", "ClusterTrainingRuntime"}
     others |= {"WorkflowTemplate", "ClusterWorkflowTemplate", "CronWorkflow"}  # like those of their group
 
     assert {(kind.group, kind.kind) for kind in BUILT_IN_KINDS if kind.templates and kind.kind not in others} == covered
-
-
-@pytest.mark.parametrize(
-    ("content", "owner"),
-    [
-        (apps("Deployment"), ("ReplicaSet", "web")),
-        (apps("StatefulSet"), ("StatefulSet", "web")),
-        (apps("DaemonSet"), ("DaemonSet", "web")),
-        (workload("batch/v1", "CronJob", {"jobTemplate": {"spec": {"template": TEMPLATE}}}), ("Job", "web")),
-        (kubeflow("MPIJob", "mpiReplicaSpecs", Launcher=1), ("Job", "web-launcher")),
-        (jobset(), ("Job", "web-node-0")),
-    ],
-    ids=lambda value: value["kind"] if isinstance(value, dict) else "",
-)
-def test_a_pod_names_its_controller(content: dict[str, Any], owner: tuple[str, str]) -> None:
-    (reference,) = sets_of(content)[0].pod["metadata"]["ownerReferences"]
-
-    assert (reference["kind"], reference["name"]) == owner
 
 
 @pytest.mark.parametrize(
@@ -322,220 +288,11 @@ def test_a_deployment_of_another_group_is_another_kind() -> None:
     assert sets_of(workload("example.com/v1", "Deployment", {"template": TEMPLATE})) == ()
 
 
-def test_a_train_job_holds_no_template() -> None:
-    assert sets_of(workload("trainer.kubeflow.org/v1alpha1", "TrainJob", {"runtimeRef": {"name": "torch"}})) == ()
-
-
-def test_an_object_without_a_name_gives_its_pods_generated_ones() -> None:
-    (generated,) = sets_of({**apps("StatefulSet"), "metadata": {"generateName": "run-"}})
-    (nameless,) = sets_of({**apps("StatefulSet"), "metadata": None})
-
-    assert pod_name(generated.pod) == "default/run-"
-    assert pod_name(nameless.pod) == "default/statefulset-"
-
-
-def test_name_and_namespace_are_those_of_the_owner_not_of_the_template() -> None:
-    """Source: k8s.io/kubernetes/pkg/controller/controller_utils.go, GetPodFromTemplate copies neither."""
-    template = {"metadata": {"name": "mine", "namespace": "elsewhere"}, "spec": {}}
-    (found,) = sets_of(apps("Deployment", template=template))
-
-    assert pod_name(found.pod) == "team-a/web-"
-
-
-def test_a_million_million_replicas_cost_nothing() -> None:
-    content = leader_worker_set()
-    content["spec"]["replicas"] = content["spec"]["leaderWorkerTemplate"]["size"] = 2**31 - 1
-    worker = sets_of(content)[1]
-
-    assert worker.replicas == (2**31 - 1) * (2**31 - 2)
-    assert pod_name(worker.pod_at(worker.replicas - 1)) == "team-a/web-2147483646-2147483646"
-
-
-def test_the_scheduler_of_a_volcano_job_is_that_of_its_pods() -> None:
-    own = {"spec": {**SPEC, "schedulerName": "mine"}}
-    named = volcano({"template": TEMPLATE}, {"template": own}, schedulerName="kai-scheduler")
-
-    assert [each.pod["spec"]["schedulerName"] for each in sets_of(named)] == ["kai-scheduler", "mine"]
-    assert sets_of(volcano({"template": TEMPLATE}))[0].pod["spec"]["schedulerName"] == "volcano"
-
-
-def test_the_priority_class_of_a_volcano_job_is_that_of_its_pods() -> None:
-    own = {"spec": {**SPEC, "priorityClassName": "low"}}
-    content = volcano({"template": TEMPLATE}, {"template": own}, priorityClassName="high")
-
-    assert [each.pod["spec"]["priorityClassName"] for each in sets_of(content)] == ["high", "low"]
-
-
-@pytest.mark.parametrize(
-    ("content", "annotation"),
-    [
-        (jobset(), "alpha.jobset.sigs.k8s.io/exclusive-topology"),
-        (leader_worker_set(), "leaderworkerset.sigs.k8s.io/exclusive-topology"),
-        (leader_worker_set(), "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"),
-    ],
-    ids=["a JobSet", "a LeaderWorkerSet", "subgroups of a LeaderWorkerSet"],
-)
-def test_an_exclusive_topology_leaves_the_placement_unknown(content: dict[str, Any], annotation: str) -> None:
-    content["metadata"]["annotations"] = {annotation: "rack"}
-
-    assert all("adds affinities" in each.caveat for each in sets_of(content))
-
-
-def test_an_exclusive_topology_of_one_job_leaves_only_its_placement_unknown() -> None:
-    content = jobset()
-    first = content["spec"]["replicatedJobs"][0]
-    metadata = {"annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}}
-    content["spec"]["replicatedJobs"].append({"name": "b", "template": {**first["template"], "metadata": metadata}})
-
-    assert ["adds affinities" in each.caveat for each in sets_of(content)] == [False, True]
-
-
-def test_a_network_topology_of_volcano_leaves_the_placement_unknown() -> None:
-    (found,) = sets_of(volcano({"template": TEMPLATE}, networkTopology={"mode": "hard", "highestTierAllowed": 1}))
-
-    assert found.caveat == "Volcano keeps its pods within a domain of its network topology"
-
-
-def test_a_notebook_and_an_inference_service_give_their_pods_their_annotations() -> None:
-    for content, path in (
-        (workload("kubeflow.org/v1", "Notebook", {"template": {"spec": SPEC}}), "metadata.annotations"),
-        (inference_service(containers=SPEC["containers"], annotations={"b": "own"}), "spec.predictor.annotations"),
-    ):
-        content["metadata"]["annotations"] = {"a": "outer", "b": "outer", "kubectl.kubernetes.io/last": "x"}
-        (found,) = sets_of(content)
-
-        assert found.annotations_path == path
-        assert found.pod["metadata"]["annotations"] == {
-            "a": "outer",
-            "b": "own" if "Inference" in content["kind"] else "outer",
-        }
-
-
 def test_a_deployment_does_not_give_its_pods_its_annotations() -> None:
     content = apps("Deployment")
     content["metadata"]["annotations"] = {"a": "b"}
 
     assert sets_of(content)[0].pod["metadata"]["annotations"] == {"team": "a"}
-
-
-def test_a_model_of_an_inference_service_is_a_pod_of_which_the_object_says_only_a_part() -> None:
-    resources = {"limits": {"nvidia.com/gpu": "1"}}
-    content = inference_service(
-        model={"modelFormat": {"name": "huggingface"}, "resources": resources}, nodeSelector={"pool": "a"}
-    )
-    (found,) = sets_of(content)
-
-    assert found.pod["spec"] == {
-        "nodeSelector": {"pool": "a"},
-        "containers": [{"name": "kserve-container", "resources": resources}],
-    }
-    assert "serving runtime" in found.caveat
-
-
-@pytest.mark.parametrize(
-    ("template", "word"),
-    [
-        ({"container": {}, "podSpecPatch": "x"}, "podSpecPatch"),
-        (
-            {"container": {"resources": {"limits": {"nvidia.com/gpu": "{{inputs.parameters.gpus}}"}}}},
-            "inputs.parameters.gpus",
-        ),
-        ({"container": {"args": ["{{inputs.parameters.x}}"]}}, ""),
-    ],
-    ids=["a patch", "a parameter", "a parameter of no consequence"],
-)
-def test_a_workflow_that_computes_its_pods_is_known_in_part(template: dict[str, Any], word: str) -> None:
-    (found,) = sets_of(workload("argoproj.io/v1alpha1", "Workflow", {"templates": [template]}))
-
-    assert bool(found.caveat) is bool(word)
-    assert word in found.caveat
-
-
-def workflow(*templates: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    return workload("argoproj.io/v1alpha1", "Workflow", {"templates": list(templates), **spec})
-
-
-@pytest.mark.parametrize(("fields", "name"), [({}, "web"), ({"retryStrategy": {"limit": 2}}, "web-train-")])
-def test_the_pod_of_a_workflow_that_is_one_step_has_its_name(fields: dict[str, Any], name: str) -> None:
-    """Source: github.com/argoproj/argo-workflows, workflow/util/pod_name.go, GeneratePodName."""
-    train = {"name": "train", "container": {}, **fields}
-    first, second = sets_of(workflow(train, train | {"name": "other"}, entrypoint="train"))
-
-    assert [pod_name(each.pod) for each in (first, second)] == [f"team-a/{name}", "team-a/web-other-"]
-    assert first.pod["metadata"]["labels"] == {"workflows.argoproj.io/workflow": "web"}
-
-
-def test_a_pod_of_a_workflow_has_the_volumes_that_it_mounts() -> None:
-    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("data", "unused")]
-    (found,) = sets_of(workflow({"container": {"volumeMounts": [{"name": "data"}]}}, volumes=volumes))
-
-    assert found.pod["spec"]["volumes"] == volumes[:1]
-
-
-def test_a_workflow_gives_its_templates_defaults() -> None:
-    defaults = {
-        "nodeSelector": {"pool": "a"},
-        "metadata": {"annotations": {"a": "default", "b": "default"}},
-        "container": {"resources": {"limits": {"nvidia.com/gpu": 1}}},
-    }
-    train = {"container": {"image": "train"}, "metadata": {"annotations": {"b": "own"}}}
-    (found,) = sets_of(workflow(train, templateDefaults=defaults))
-
-    assert found.pod["metadata"]["annotations"] == {"a": "default", "b": "own"}
-    assert found.pod["spec"]["nodeSelector"] == {"pool": "a"}
-    (container,) = found.pod["spec"]["containers"]
-    assert container == {"image": "train", "resources": {"limits": {"nvidia.com/gpu": 1}}}
-
-
-@pytest.mark.parametrize(
-    ("spec", "word"),
-    [
-        ({"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}, "volumeClaimTemplates"),
-        ({"volumeClaimTemplates": [{"metadata": {"name": "other"}}]}, ""),
-        ({"caller": {"name": "all", "steps": [[]], "nodeSelector": {"pool": "a"}}}, "nodeSelector"),
-        ({"caller": {"name": "all", "steps": [[]]}}, ""),
-    ],
-    ids=["a claim of the workflow", "a claim of another template", "constraints of a caller", "a caller"],
-)
-def test_a_workflow_that_adds_to_the_pod_of_a_template_leaves_its_placement_unknown(
-    spec: dict[str, Any], word: str
-) -> None:
-    callers = [spec["caller"]] if "caller" in spec else []
-    (found,) = sets_of(workflow(*callers, {"container": {"volumeMounts": [{"name": "data"}]}}, **spec))
-
-    assert bool(found.caveat) is bool(word)
-    assert word in found.caveat
-
-
-def test_fields_of_the_pod_are_located_in_the_object() -> None:
-    (found,) = sets_of(apps("Deployment"))
-
-    assert found.locate("metadata.annotations[a/b]") == "spec.template.metadata.annotations[a/b]"
-    assert found.locate("spec.tolerations[0].key") == "spec.template.spec.tolerations[0].key"
-    assert found.locate("spec") == "spec.template.spec"
-    assert found.locate("metadata.labels") == "spec.template.metadata.labels"
-    assert found.locate("") == "spec.template"
-
-
-def test_claims_of_a_stateful_set_are_volumes_of_its_pods() -> None:
-    """Source: k8s.io/kubernetes/pkg/controller/statefulset/stateful_set_utils.go, updateStorage."""
-    claim = {"metadata": {"name": "data", "labels": {"a": "b"}}, "spec": {"storageClassName": "local"}}
-    spec = {**SPEC, "volumes": [{"name": "data", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}]}
-    content = apps("StatefulSet", replicas=2, template={"spec": spec}, volumeClaimTemplates=[claim])
-    (found,) = sets_of(content)
-
-    assert found.pod_at(1)["spec"]["volumes"] == [
-        {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-1"}},
-        {"name": "tmp", "emptyDir": {}},
-    ]
-    assert found.claims_at(1) == (
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "data-web-1", "namespace": "team-a", "labels": {"a": "b"}},
-            "spec": {"storageClassName": "local"},
-        },
-    )
 
 
 def test_a_configured_kind() -> None:
@@ -662,19 +419,3 @@ def test_an_object_that_creates_no_pods_now_says_so_and_counts_those_that_it_wil
 @pytest.mark.parametrize("value", [False, None])
 def test_an_object_that_is_not_suspended_creates_its_pods(value: bool | None) -> None:
     assert [each.suspended for each in sets_of(job(suspend=value))] == [""]
-
-
-def test_a_suspended_group_of_a_ray_cluster_has_no_pods() -> None:
-    spec = ray_cluster_spec()
-    spec["workerGroupSpecs"].append(spec["workerGroupSpecs"][0] | {"groupName": "idle", "suspend": True})
-
-    head, busy, idle = sets_of(workload("ray.io/v1", "RayCluster", spec))
-
-    assert [(each.role, each.replicas) for each in (head, busy, idle)] == [("head", 1), ("gpu", 4), ("idle", 0)]
-
-
-def test_a_topology_that_kai_requires_of_the_owner_leaves_the_placement_unknown() -> None:
-    content = jobset()
-    content["metadata"]["annotations"] = {"kai.scheduler/topology-required-placement": "rack"}
-
-    assert all(each.caveat.startswith("KAI keeps its pods within a domain") for each in sets_of(content))

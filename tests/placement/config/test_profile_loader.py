@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.placement.config.loaded import document, names_of, profile_of, weights_of
 from tests.support.objects.builders import make_pod
 from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
@@ -20,32 +20,14 @@ from webhook.placement.scheduler import Scheduler
 _DEPLOYED = Path(__file__).parents[3] / "deploy/scheduler/kube-scheduler-configuration.yaml"
 
 
-def _document(**fields: Any) -> str:
-    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    return yaml.safe_dump(head | fields)
-
-
-def _profile(**fields: Any) -> Profile:
-    (profile,) = parse_profiles(_document(profiles=[fields]), "s.yaml").values()
-    return profile
-
-
 def _args(plugin: str, **args: Any) -> Profile:
-    return _profile(pluginConfig=[{"name": plugin, "args": args}])
+    return profile_of(pluginConfig=[{"name": plugin, "args": args}])
 
 
 def _errors(text: str) -> list[str]:
     with pytest.raises(InvalidInput) as raised:
         parse_profiles(text, "s.yaml")
     return [str(error) for error in raised.value.errors]
-
-
-def _names(profile: Profile) -> list[str]:
-    return [plugin.name for plugin in profile.filters]
-
-
-def _weights(profile: Profile) -> dict[str, int]:
-    return {plugin.name: weight for plugin, weight in profile.scores}
 
 
 def test_deployed_file_has_the_default_profile_and_binpack() -> None:
@@ -57,87 +39,19 @@ def test_deployed_file_has_the_default_profile_and_binpack() -> None:
             built_in.enabled,
             built_in.unmodelled_steps,
         )
-        assert (_names(read), _weights(read)) == (_names(built_in), _weights(built_in))
+        assert (names_of(read), weights_of(read)) == (names_of(built_in), weights_of(built_in))
 
 
 @pytest.mark.parametrize("fields", [{}, {"profiles": None}, {"profiles": []}, {"profiles": [{"plugins": None}]}])
 def test_file_without_profiles_is_the_default_one(fields: dict[str, Any]) -> None:
-    profiles = parse_profiles(_document(**fields), "s.yaml")
+    profiles = parse_profiles(document(**fields), "s.yaml")
     assert list(profiles) == ["default-scheduler"]
     assert profiles["default-scheduler"].args == PluginArgs()
     assert profiles["default-scheduler"].enabled is None
 
 
-@pytest.mark.parametrize(
-    ("plugins", "filters", "weights"),
-    [
-        pytest.param(
-            {"filter": {"disabled": [{"name": "NodePorts"}]}, "score": {"disabled": [{"name": "*"}]}},
-            {"NodePorts": False, "NodeName": True},
-            {},
-            id="off at a point",
-        ),
-        pytest.param(
-            {"multiPoint": {"disabled": [{"name": "TaintToleration"}]}},
-            {"TaintToleration": False},
-            {"TaintToleration": None, "NodeAffinity": 2},
-            id="off everywhere",
-        ),
-        pytest.param(
-            {"score": {"enabled": [{"name": "NodeResourcesFit", "weight": 7}]}},
-            {"NodeResourcesFit": True},
-            {"NodeResourcesFit": 7, "NodeAffinity": 2},
-            id="another weight",
-        ),
-        pytest.param(
-            {"multiPoint": {"enabled": [{"name": "NodeResourcesFit", "weight": 5}]}},
-            {"NodeResourcesFit": True},
-            {"NodeResourcesFit": 5},
-            id="another weight for all points",
-        ),
-        pytest.param(
-            {
-                "multiPoint": {"enabled": [{"name": "NodeAffinity", "weight": 5}]},
-                "score": {"enabled": [{"name": "NodeAffinity", "weight": 9}]},
-            },
-            {},
-            {"NodeAffinity": 9},
-            id="the point's weight goes first",
-        ),
-        pytest.param(
-            {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "ImageLocality"}]}},
-            {},
-            {"ImageLocality": 1, "NodeAffinity": None},
-            id="one alone, and no weight is 1",
-        ),
-        pytest.param(
-            {
-                "multiPoint": {
-                    "disabled": [{"name": "*"}],
-                    "enabled": [{"name": "PrioritySort"}, {"name": "DefaultBinder"}, {"name": "NodeName"}],
-                }
-            },
-            {"NodeName": True, "NodeResourcesFit": False},
-            {"NodeResourcesFit": None},
-            id="all off but a few",
-        ),
-    ],
-)
-def test_plugins_are_switched(
-    plugins: dict[str, Any], filters: dict[str, bool], weights: dict[str, int | None]
-) -> None:
-    profile = _profile(plugins=plugins)
-    assert {name: name in _names(profile) for name in filters} == filters
-    assert {name: _weights(profile).get(name) for name in weights} == weights
-
-
-def test_plugins_that_a_point_names_go_first() -> None:
-    plugins = {"filter": {"enabled": [{"name": "NodePorts"}, {"name": "NodeAffinity"}]}}
-    assert _names(_profile(plugins=plugins))[:3] == ["NodePorts", "NodeAffinity", "NodeUnschedulable"]
-
-
 def test_gated_pod_is_kept_back_by_every_profile() -> None:
-    profile = _profile(plugins={"multiPoint": {"disabled": [{"name": "SchedulingGates"}]}})
+    profile = profile_of(plugins={"multiPoint": {"disabled": [{"name": "SchedulingGates"}]}})
     gated = make_pod().spec(schedulingGates=[{"name": "quota"}]).obj()
     assert Scheduler(profile).place(gated, Snapshot.of([node("a")])).verdict == "Waiting"
 
@@ -181,7 +95,7 @@ def test_extender_is_named_for_the_pods_that_it_is_asked_about() -> None:
         "filterVerb": "filter",
         "managedResources": [{"name": "example.com/gpu", "ignoredByScheduler": True}],
     }
-    (profile,) = parse_profiles(_document(extenders=[extender]), "s.yaml").values()
+    (profile,) = parse_profiles(document(extenders=[extender]), "s.yaml").values()
     framework, snapshot = Scheduler(profile), Snapshot.of([node("a")])
     asked = framework.place(make_pod().gpu(1, "example.com/gpu").obj(), snapshot)
     assert (asked.verdict, asked.unmodelled) == ("Unknown", ("extender http://gpu",))
@@ -277,7 +191,7 @@ def _broken_line(*points: tuple[int, int]) -> dict[str, Any]:
     ],
 )
 def test_error_names_the_field(profile: dict[str, Any], error: str) -> None:
-    found = _errors(_document(profiles=[profile]))
+    found = _errors(document(profiles=[profile]))
     assert len(found) == 1
     assert found[0].startswith(f"s.yaml: {error}")
 
@@ -288,7 +202,7 @@ def test_every_error_is_reported_at_once() -> None:
         {"schedulerName": "a"},
         {"pluginConfig": [{"name": "Z"}]},
     ]
-    assert [error.split(": ")[1] for error in _errors(_document(profiles=profiles))] == [
+    assert [error.split(": ")[1] for error in _errors(document(profiles=profiles))] == [
         "profiles[0].plugins.filter.enabled[0].name",
         "profiles[1].schedulerName",
         "profiles[2].schedulerName",
@@ -299,8 +213,8 @@ def test_every_error_is_reported_at_once() -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        (_document(apiVersion="kubescheduler.config.k8s.io/v1beta3"), "s.yaml: apiVersion: Unsupported value"),
-        (_document(kind="Pod"), "s.yaml: kind: Unsupported value"),
+        (document(apiVersion="kubescheduler.config.k8s.io/v1beta3"), "s.yaml: apiVersion: Unsupported value"),
+        (document(kind="Pod"), "s.yaml: kind: Unsupported value"),
         ("", "s.yaml: Invalid value"),
     ],
 )

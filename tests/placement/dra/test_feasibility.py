@@ -1,5 +1,6 @@
 """DeviceClasses and ResourceClaims of a cluster file change a pod's verdict."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.update import updated
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
+from webhook.placement.dra import feasibility
+from webhook.placement.dra.step_budget import StepBudget
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.node_resources_fit import ScoringStrategy
 from webhook.placement.profiles.node_templates import template_nodes
@@ -251,7 +254,8 @@ def test_odd_device_that_is_not_asked_for_is_of_no_matter() -> None:
     assert (placement.verdict, placement.node) == ("Feasible", "a")
 
 
-def test_search_that_takes_too_long_is_given_up() -> None:
+def test_search_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feasibility, "StepBudget", partial(StepBudget, steps=2_000))
     cards = [make_device(f"c{number}", x=number, y=number % 3) for number in range(24)]
     requests = [exactly(f"r{number}", 5, device_class="any") for number in range(4)]
     claim = make_resource_claim("own", *requests, exactly("last", 1, "false", device_class="any"))

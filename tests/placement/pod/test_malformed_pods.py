@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.placement.oracles.strategies import pending_pods
+from tests.oracles.strategies import pending_pods
 from tests.support.effort import examples
 from tests.support.plugins import node
 from webhook.cluster.file import snapshot_from_documents

@@ -17,10 +17,10 @@ _MODELLED = {row.name: row for row in PLUGINS if row.factory is not None}
 _MODULES = sorted(module.name for module in pkgutil.iter_modules(plugins.__path__))
 _TESTED_THROUGH_THE_SCHEDULER = {
     "dynamic_resources": "dra/test_feasibility.py",
-    "node_volume_limits": "plugins/test_volume_plugins_alone.py",
-    "volume_binding": "plugins/test_volume_plugins_alone.py",
-    "volume_restrictions": "plugins/test_volumes.py",
-    "volume_zone": "plugins/test_volume_plugins_alone.py",
+    "node_volume_limits": "plugins/test_node_volume_limits.py",
+    "volume_binding": "plugins/test_volume_zone.py",
+    "volume_restrictions": "framework/test_volume_claims.py",
+    "volume_zone": "plugins/test_volume_zone.py",
 }
 """The tests of plugins that need objects of a whole cluster; they name the plugin and run the scheduler."""
 

@@ -1,11 +1,11 @@
 """What kube-scheduler says and scores since 1.37, and in the release before."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.placement.profiles.release_clusters import Object, placed
+from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.devices import (
     DRIVER,
     allocated,
@@ -22,30 +22,16 @@ from tests.support.objects.devices import (
     make_slice,
 )
 from tests.support.objects.storage import (
-    available,
-    make_capacity,
     make_csi_driver,
     make_csi_node,
     make_pv,
     make_pvc,
-    make_storage_class,
     uses,
 )
-from webhook.cluster.file import snapshot_from_documents
-from webhook.documents.documents import Document
-from webhook.kube.release import Release
-from webhook.placement.scheduler import Placement, Scheduler
-
-Object = dict[str, Any]
 
 _MIB = 1024 * 1024
 _ZONE = "topology.kubernetes.io/zone"
 _NODES = [make_node_object(name, labels={_ZONE: name}) for name in "ab"]
-
-
-def _placed(release: int, pod: PodBuilder, *objects: Object) -> Placement:
-    snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
-    return Scheduler().place(pod.obj(), replace(snapshot, release=Release(release)))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +44,7 @@ def _placed(release: int, pod: PodBuilder, *objects: Object) -> Placement:
 def test_a_pod_with_a_node_name_is_evaluated_there_alone(release: int, reasons: str) -> None:
     nodes = [make_node_object("a", unschedulable=True), make_node_object("b", unschedulable=True)]
 
-    placement = _placed(release, make_pod().node_name("a"), *nodes, make_node_object("c"))
+    placement = placed(release, make_pod().node_name("a"), *nodes, make_node_object("c"))
 
     assert placement.message == f"0/3 nodes are available: {reasons}."
 
@@ -70,53 +56,9 @@ def test_an_image_volume_raises_the_sizes_that_count_as_many(release: int, expec
     volumes = [{"name": "v", "image": {"reference": "big"}}]
     pod = make_pod().spec(containers=[{"name": "c", "image": "none"}], volumes=volumes)
 
-    placement = _placed(release, pod, with_image, make_node_object("b"))
+    placement = placed(release, pod, with_image, make_node_object("b"))
 
     assert {node: scores["ImageLocality"] for node, scores in placement.scores.items()} == expected
-
-
-def _storage_scores(release: int, *objects: Object) -> list[float]:
-    pod = make_pod().spec(volumes=uses("c"))
-    classes = (make_storage_class("late"), make_csi_node("a"))
-    placement = _placed(release, pod, *_NODES, make_pvc("c", "late"), *classes, *objects)
-    assert placement.feasible == len(_NODES)
-    return [placement.scores[name].get("VolumeBinding", -1) for name in "ab"]
-
-
-_FREE = [make_capacity(name, "late", size, on={_ZONE: name}) for name, size in (("a", "4Gi"), ("b", "2Gi"))]
-_VOLUMES = [
-    available(make_pv(name, "late", on={_ZONE: [name]}, storage=size)) for name, size in (("a", "4Gi"), ("b", "1Gi"))
-]
-
-
-@pytest.mark.parametrize(("release", "expected"), [(36, [-1, -1]), (37, [75, 50])])
-def test_a_node_with_more_free_storage_scores_higher(release: int, expected: list[int]) -> None:
-    assert _storage_scores(release, make_csi_driver(tracks_capacity=True), *_FREE) == expected
-
-
-@pytest.mark.parametrize(("release", "expected"), [(36, [-1, -1]), (37, [75, 0])])
-def test_a_node_whose_volume_is_hardly_used_scores_higher(release: int, expected: list[int]) -> None:
-    assert _storage_scores(release, make_csi_driver(), *_VOLUMES) == expected
-
-
-def test_storage_that_nothing_is_known_of_scores_nothing() -> None:
-    assert _storage_scores(37, make_csi_driver(), make_pv("other")) == [0, 0]
-
-
-def test_several_capacities_of_a_node_leave_the_score_open() -> None:
-    """kube-scheduler takes the first large enough one, in the random order of a Go map."""
-    pod = make_pod().spec(volumes=uses("c"))
-    objects = (make_pvc("c", "late"), make_storage_class("late"), make_csi_driver(tracks_capacity=True), make_pv("v"))
-    csi_nodes = [make_csi_node(name) for name in "ab"]
-
-    def unmodelled(*capacities: Object) -> tuple[str, ...]:
-        placement = _placed(37, pod, *_NODES, *objects, *csi_nodes, *capacities)
-        assert placement.verdict == "Feasible"
-        return placement.unmodelled
-
-    assert unmodelled(*_FREE) == ()
-    assert unmodelled(*_FREE, make_capacity("more", "late", "9Gi", on={_ZONE: "a"})) == ("VolumeBinding",)
-    assert unmodelled(*_FREE, make_capacity("wide", "late", largest="9Gi", on={})) == ("VolumeBinding",)
 
 
 @pytest.mark.parametrize(
@@ -132,9 +74,9 @@ def test_a_driver_can_require_to_be_installed(release: int, message: str) -> Non
     objects = (make_pvc("c", volume="v"), make_pv("v"), driver)
     pod = make_pod().spec(volumes=uses("c"))
 
-    assert _placed(release, pod, _NODES[0], *objects, make_csi_node("a", other=1)).message == message
-    assert _placed(release, pod, _NODES[0], *objects, make_csi_node("a", disk=1)).feasible == 1
-    without_csi_nodes = _placed(release, pod, _NODES[0], *objects)
+    assert placed(release, pod, _NODES[0], *objects, make_csi_node("a", other=1)).message == message
+    assert placed(release, pod, _NODES[0], *objects, make_csi_node("a", disk=1)).feasible == 1
+    without_csi_nodes = placed(release, pod, _NODES[0], *objects)
     assert without_csi_nodes.verdict == ("Unknown" if release >= 37 else "Feasible")
 
 
@@ -143,7 +85,7 @@ _ELSEWHERE = allocated(make_resource_claim("elsewhere", exactly()), "z", "card-0
 
 def _verdict(release: int, claim: Object, *objects: Object) -> str:
     pod = make_pod().spec(resourceClaims=claiming(claim["metadata"]["name"]))
-    return _placed(release, pod, make_node_object("a"), make_device_class(), claim, _ELSEWHERE, *objects).verdict
+    return placed(release, pod, make_node_object("a"), make_device_class(), claim, _ELSEWHERE, *objects).verdict
 
 
 def _rule(**selected: str) -> Object:

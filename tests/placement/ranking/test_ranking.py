@@ -6,7 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.placement.oracles import strategies, strategies_pods
+from tests.oracles import strategies, strategies_pods
+from tests.placement.ranking.facts import facts
 from tests.support.effort import examples
 from tests.support.objects.builders import make_pod
 from tests.support.plugins import node
@@ -18,7 +19,6 @@ from webhook.documents.documents import Document
 from webhook.kube.deadline import Expired
 from webhook.placement.batch_profiles.kai import KAI
 from webhook.placement.batch_profiles.volcano import VOLCANO
-from webhook.placement.framework.result import Placement
 from webhook.placement.profiles.profile import BINPACK, DEFAULT, PACK_GPUS, Profile
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
@@ -26,15 +26,8 @@ from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 
 Object = dict[str, Any]
 Cluster = tuple[list[Object], list[Object], list[Object]]
-
 _BASIC = strategies.clusters().map(lambda found: (*found, list[Object]()))
 _STEPS = st.lists(st.tuples(st.sampled_from(("assume", "forget", "bind", "delete")), st.integers(0, 7)), max_size=8)
-
-
-def _facts(placement: Placement) -> tuple[Any, ...]:
-    best = None if placement.best_rows is None else placement.best_rows.tolist()
-    feasible = None if placement.feasible_mask is None else placement.feasible_mask.tolist()
-    return placement, best, feasible
 
 
 def _with(snapshot: Snapshot, pod: RunningPod) -> Snapshot:
@@ -83,7 +76,7 @@ def test_each_change_gives_what_a_new_scheduler_finds(
             before = assumed.before_pod(each.info.preemption)
             anew = assumed.copy().before_pod(each.info.preemption)
             fresh = Scheduler(profile, keeps_scores=False)
-            assert _facts(scheduler.answer(each, before)) == _facts(fresh.answer(each, anew))
+            assert facts(scheduler.answer(each, before)) == facts(fresh.answer(each, anew))
 
 
 def _expired_after(checks: int) -> Expired:
@@ -113,7 +106,7 @@ def test_an_answer_that_the_deadline_ends_leaves_no_half_of_it(
             before = assumed.before_pod(each.info.preemption)
             scheduler.answer(each, before, _expired_after(checks))
             anew = assumed.copy().before_pod(each.info.preemption)
-            assert _facts(scheduler.answer(each, before)) == _facts(Scheduler(keeps_scores=False).answer(each, anew))
+            assert facts(scheduler.answer(each, before)) == facts(Scheduler(keeps_scores=False).answer(each, anew))
 
 
 @pytest.mark.parametrize("checks", range(40))
@@ -130,32 +123,7 @@ def test_a_deadline_after_the_best_node_is_full_leaves_no_half_of_it(checks: int
     scheduler.answer(asked, assumed.before(0), _expired_after(checks))
 
     anew = Scheduler(keeps_scores=False).answer(asked, assumed.copy().before(0))
-    assert _facts(scheduler.answer(asked, assumed.before(0))) == _facts(anew)
-
-
-def test_scores_are_normalized_anew_once_the_node_with_the_largest_is_full() -> None:
-    """The label `good` then counts for more than the taint of the node."""
-    preferred = [
-        {"weight": weight, "preference": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}
-        for key, weight in (("best", 40), ("good", 10))
-    ]
-    taints = ["a:PreferNoSchedule", "b:PreferNoSchedule"]
-    capacity = {"nvidia.com/gpu": "1"}
-    # The first node by name also has the best score for taints, so that only the scores for labels change.
-    nodes = [
-        node("any", capacity=capacity),
-        node("best", capacity=capacity, labels={"best": "yes"}),
-        node("good", capacity=capacity, labels={"good": "yes"}, taints=taints[:1]),
-        node("tainted", capacity=capacity, taints=taints),
-    ]
-    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
-    asked = PodSignature.of(make_pod().gpu(1).affinity(affinity).obj())
-    scheduler, assumed = Scheduler(keeps_scores=False), AssumedPods[int](Snapshot.of(nodes))
-    assert scheduler.answer(asked, assumed.before(0)).node == "best"
-
-    assumed.assume(0, AssumedPod(RunningPod.of(make_pod().gpu(1).obj()).assumed_on("best", 0), 0))
-
-    assert scheduler.answer(asked, assumed.before(0)).node == "good"
+    assert facts(scheduler.answer(asked, assumed.before(0))) == facts(anew)
 
 
 def test_a_burst_is_placed_by_the_rows_that_changed() -> None:
@@ -169,34 +137,3 @@ def test_a_burst_is_placed_by_the_rows_that_changed() -> None:
         if placement.node is not None:
             assumed.assume(number, AssumedPod(running.assumed_on(placement.node, 0), 0))
     assert nodes == ["n0", "n0", "n1", "n1", "n2", "n2", "n3", "n3", None]
-
-
-def test_scores_of_nodes_that_get_free_after_all_were_full_keep_their_fractions() -> None:
-    capacity = {"nvidia.com/gpu": "1", "cpu": "64", "memory": "256Gi"}
-    running = [make_pod(f"runs-{at}").requests(cpu=f"{3000 + 300 * at}m", memory="7Gi") for at in range(4)]
-    base = Snapshot.of(node(f"n{at}", pod, capacity=capacity) for at, pod in enumerate(running))
-    asked = PodSignature.of(make_pod().gpu(1).requests(cpu="1", memory="3Gi").obj())
-    scheduler, assumed = Scheduler(VOLCANO, keeps_scores=False), AssumedPods[int](base)
-    holder = RunningPod.of(make_pod().gpu(1).obj())
-    for at in range(4):
-        assumed.assume(at, AssumedPod(holder.assumed_on(f"n{at}", 0), 0))
-    assert scheduler.answer(asked, assumed.before(0)).verdict == "Waiting"
-
-    assumed.forget(range(4))
-
-    anew = Scheduler(VOLCANO, keeps_scores=False).answer(asked, assumed.copy().before(0))
-    assert _facts(scheduler.answer(asked, assumed.before(0))) == _facts(anew)
-
-
-def test_a_ranking_whose_changes_have_been_dropped_is_made_anew() -> None:
-    snapshot = Snapshot.of(node(f"n{number}", capacity={"nvidia.com/gpu": "8"}) for number in range(3))
-    pod, scheduler, assumed = make_pod().gpu(4), Scheduler(BINPACK), AssumedPods[int](snapshot)
-    signature, running = PodSignature.of(pod.obj()), RunningPod.of(pod.obj())
-    log = assumed.before(0).log
-    scheduler.answer(signature, assumed.before(0))
-    for number in range(3000):
-        assumed.forget((number - 1,))
-        assumed.assume(number, AssumedPod(running.assumed_on("n2", 0), 0))
-
-    assert (assumed.before(0).log is log, log.since(0)) == (True, None)
-    assert scheduler.answer(signature, assumed.before(0)).node == "n2"

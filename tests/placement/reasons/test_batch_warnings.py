@@ -1,10 +1,8 @@
 """Warnings about the queue and the group of a pod, which batch schedulers report late, elsewhere or not at all."""
 
-from collections.abc import Iterable
-from typing import Any
-
 import pytest
 
+from tests.placement.reasons.batch_pods import Object, warnings_of
 from tests.support.admission import policy_with
 from tests.support.objects.batch_objects import (
     cluster_queue,
@@ -16,34 +14,21 @@ from tests.support.objects.batch_objects import (
     volcano_group,
     volcano_queue,
 )
-from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.views import made_anew
 from tests.support.work import calls_of
 from webhook.backends.backend import BatchNames
-from webhook.backends.references import GangRequest
 from webhook.backends.registry import backend_of, batch_names_of
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.reasons.batch_warnings import queue_warnings
-from webhook.placement.reasons.gang_request import GangDemand, grouped
 from webhook.placement.scorer import PodSignature
 
-Object = dict[str, Any]
 GPU = "nvidia.com/gpu"
 SILENTLY = "the pod waits without a condition or an Event until it does"
-
 _VOLCANO = make_pod().namespace("default").scheduler("volcano").requests(cpu="1").gpu(2)
 _KAI = make_pod().namespace("default").scheduler("kai-scheduler").requests(cpu="1").gpu(2)
 _KUEUE = make_pod().namespace("default").label("kueue.x-k8s.io/queue-name", "q").requests(cpu="1").gpu(2)
-
-
-def warnings_of(pod: PodBuilder, objects: Iterable[Object], gang: GangRequest | None = None) -> list[str]:
-    settings = {each: {"backend": each} for each in ("coscheduling", "native")}
-    content, spec = pod.obj(), policy_with(schedulers=settings).spec
-    names = batch_names_of(content, backend_of(spec, content["spec"].get("schedulerName", "default-scheduler")))
-    info, snapshot = PodSignature.of(content).info, made_anew([make_node_object("a"), *objects])
-    found = gang and grouped(gang, names, "default", snapshot)
-    return [*queue_warnings(names, info, snapshot, GangDemand.of_pod(found, info) if found else None)]
 
 
 def no_group(prefix: str) -> str:
@@ -284,22 +269,6 @@ def test_flavor_whose_labels_no_node_has(selected: str, nodes: tuple[str, ...], 
     ]
 
 
-@pytest.mark.parametrize(("topologies", "looks"), [(("rack", "rack"), True), (("rack", ""), False), (("", ""), False)])
-def test_kueue_looks_at_nodes_if_all_flavors_of_the_queue_have_a_topology(
-    topologies: tuple[str, str], looks: bool
-) -> None:
-    flavors = [resource_flavor(name) for name in ("spot", "demand")]
-    for flavor, topology in zip(flavors, topologies, strict=True):
-        flavor["spec"]["topologyName"] = topology
-    snapshot = made_anew([local_queue("q"), cluster_queue("cards", {"spot": _CARDS, "demand": _CARDS}), *flavors])
-    names = [BatchNames("kueue", "q", "", has_owner=False, starts_whole=True)]
-
-    found = grouped(GangRequest("train", 4, "s", starts_whole=False), names, "default", snapshot)
-
-    assert found is not None
-    assert (found.least == 4) is looks
-
-
 def test_kueue_that_is_not_installed_is_named() -> None:
     names = (BatchNames("kueue", "q", "", has_owner=False),)
     info = PodSignature.of(_KUEUE.obj()).info
@@ -321,14 +290,6 @@ def _with(evidence: SchedulerEvidence) -> Snapshot:
 def test_pod_without_a_batch_scheduler_names_nothing() -> None:
     content = make_pod().annotate("scheduling.k8s.io/group-name", "g").label("kai.scheduler/queue", "q").obj()
     assert batch_names_of(content, backend_of(policy_with().spec, "default-scheduler")) == ()
-
-
-@pytest.mark.parametrize("controls", [True, False])
-def test_kai_knows_the_gang_of_a_job_that_controls_the_pod(controls: bool) -> None:
-    content = _KAI.owner("PyTorchJob", "train", api_version="kubeflow.org/v1").obj()
-    content["metadata"]["ownerReferences"][0]["controller"] = controls
-    (names,) = batch_names_of(content, backend_of(policy_with().spec, "kai-scheduler"))
-    assert names.starts_whole is controls
 
 
 def test_work_is_bounded_whatever_the_pod_requests_and_selects() -> None:
@@ -367,105 +328,3 @@ def test_missing_group_of_kube_scheduler(backend: str) -> None:
     assert warnings_of(pod, [pod_group("other", group=other_group)]) == []
     assert warnings_of(pod.scheduler("default-scheduler"), [pod_group("other", group=api_group)]) == []
     assert warnings_of(make_pod().scheduler(backend), [pod_group("other", group=api_group)]) == []
-
-
-_GANG = make_pod().namespace("default").annotate("maip.mxsf.io/gang", "train").gpu(2)
-_OF_VOLCANO = _GANG.scheduler("volcano").annotate("scheduling.k8s.io/group-name", "g")
-_OF_KAI = _GANG.scheduler("kai-scheduler").annotate("pod-group-name", "g")
-_OF_KUEUE = (
-    _GANG.label("kueue.x-k8s.io/queue-name", "q")
-    .label("kueue.x-k8s.io/pod-group-name", "train")
-    .annotate("kueue.x-k8s.io/pod-group-total-count", "4")
-)
-_VOLCANO_EXCESS = "Volcano: with the 4 pods of gang train, queue default exceeds its capability"
-
-
-@pytest.mark.parametrize(
-    ("pod", "objects", "warnings"),
-    [
-        pytest.param(
-            _OF_VOLCANO,
-            [volcano_group("g", members=4), volcano_queue(capability={GPU: "8"})],
-            [],
-            id="Volcano, room for all",
-        ),
-        pytest.param(
-            _OF_VOLCANO,
-            [volcano_group("g", members=4), volcano_queue(capability={GPU: "7"})],
-            [f"{_VOLCANO_EXCESS}: {GPU} 8 of 7"],
-            id="Volcano, too small",
-        ),
-        pytest.param(
-            _OF_VOLCANO,
-            [volcano_group("g", members=4), volcano_queue(capability={GPU: "9"}, allocated={GPU: "2"})],
-            [f"{_VOLCANO_EXCESS}: {GPU} 2 + 8 of 9"],
-            id="Volcano, others use it",
-        ),
-        pytest.param(
-            _OF_VOLCANO,
-            [
-                volcano_group("g", members=4),
-                volcano_queue(capability={GPU: "9"}, allocated={GPU: "2"}),
-                _OF_VOLCANO.node_name("a").obj(),
-            ],
-            [],
-            id="Volcano, members use it",
-        ),
-        pytest.param(
-            _OF_VOLCANO,
-            [volcano_group("g", members=2), volcano_queue(capability={GPU: "4"})],
-            [],
-            id="Volcano, room for as many as start",
-        ),
-        pytest.param(
-            _OF_KAI,
-            [kai_group("g", members=4), kai_queue("team", limits={"gpu": 4})],
-            [f"KAI: OverLimit: with the 4 pods of gang train, queue team exceeds its limit: {GPU} 8 of 4"],
-            id="KAI",
-        ),
-        pytest.param(
-            _OF_KUEUE,
-            [local_queue("q"), cluster_queue("cards", {"spot": {GPU: "6"}})],
-            [f"Kueue: the quota of ClusterQueue cards can never hold the 4 pods of gang train: {GPU} 8 of 6"],
-            id="Kueue",
-        ),
-        pytest.param(
-            _OF_KUEUE,
-            [local_queue("q"), cluster_queue("cards", {"spot": {GPU: "6"}}, cohort="all", borrowing={GPU: "2"})],
-            [],
-            id="Kueue, with what can be borrowed",
-        ),
-        pytest.param(
-            _GANG.scheduler("volcano"), [volcano_queue(capability={GPU: "2"})], [], id="Volcano does not know the gang"
-        ),
-    ],
-)
-def test_limit_of_a_queue_is_for_the_pods_that_start_together(
-    pod: PodBuilder, objects: list[Object], warnings: list[str]
-) -> None:
-    assert warnings_of(pod, objects, GangRequest("train", 4, "s", starts_whole=True)) == warnings
-
-
-@pytest.mark.parametrize(
-    ("pod", "group", "holder"),
-    [
-        pytest.param(_OF_VOLCANO, volcano_group("g", members=6), "Volcano", id="volcano"),
-        pytest.param(_OF_KAI, kai_group("g", members=6), "KAI", id="kai"),
-        pytest.param(
-            _GANG.scheduler("coscheduling").label("scheduling.x-k8s.io/pod-group", "g"),
-            pod_group("g", group="scheduling.x-k8s.io", members=6),
-            "Coscheduling",
-            id="coscheduling",
-        ),
-        pytest.param(
-            _GANG.scheduler("native").spec(schedulingGroup={"podGroupName": "g"}),
-            pod_group("g", group="scheduling.k8s.io", members=6),
-            "kube-scheduler",
-            id="native",
-        ),
-    ],
-)
-def test_group_that_needs_more_pods_than_the_gang_has_never_starts(pod: PodBuilder, group: Object, holder: str) -> None:
-    found = warnings_of(pod, [group], GangRequest("train", 4, "s", starts_whole=True))
-
-    assert found == [f"{holder}: PodGroup g needs 6 pods, and the gang has 4: it never starts"]

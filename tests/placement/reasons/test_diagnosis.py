@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
-from tests.placement.oracles.strategies import clusters, pending_pods
+from tests.oracles.strategies import clusters, pending_pods
 from tests.support.effort import examples
 from tests.support.objects.builders import make_pod, match_expressions
 from tests.support.plugins import node

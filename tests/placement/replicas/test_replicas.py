@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.placement.oracles.strategies import clusters
-from tests.placement.oracles.strategies_pods import pod_affinities, spread_constraints
+from tests.oracles.strategies import clusters
+from tests.oracles.strategies_pods import pod_affinities, spread_constraints
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.plugins import node
 from tests.support.views import said

@@ -2,18 +2,14 @@
 
 import pytest
 
-from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.placement.suggest.suggested import suggestions
+from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.devices import make_cards, make_device_class, make_slice
 from tests.support.plugins import node
 from tests.support.views import made_anew
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.scheduler import Scheduler
 
 CARD = "example.com/gpu"
-
-
-def suggestions(pod: PodBuilder, snapshot: Snapshot) -> tuple[str, ...]:
-    return Scheduler(suggestions=3).place(pod.obj(), snapshot).suggestions
 
 
 @pytest.mark.parametrize(
@@ -99,22 +95,3 @@ def test_cards_that_devices_back_are_counted(asked: int, found: int) -> None:
     assert suggestions(make_pod().gpu(asked, CARD), made_anew(objects)) == (
         f"ask for {found} {CARD} instead of {asked}: the largest free block is {found}",
     )
-
-
-def victim(name: str, *, is_ending: bool) -> PodBuilder:
-    pod = make_pod(name).requests(cpu="4")
-    return pod.deletion("2026-01-01T00:00:00Z") if is_ending else pod
-
-
-def test_pod_that_has_preempted_hears_where_it_is_nominated_and_what_it_waits_for() -> None:
-    nodes = [
-        node("n0", victim("a", is_ending=False), capacity={"cpu": "4"}),
-        node("n1", victim("b", is_ending=True), capacity={"cpu": "4"}),
-    ]
-    pod = make_pod("hi").requests(cpu="4").spec(priority=10).status(nominatedNodeName="n1")
-    lower = make_pod("hi").requests(cpu="4").status(nominatedNodeName="n0")
-
-    assert suggestions(pod, Snapshot.of(nodes)) == (
-        "n1 can take it once default/b is gone: the pod is nominated to n1",
-    )
-    assert suggestions(lower, Snapshot.of(nodes)) == ("n0 fits once 4 cpu are freed",)

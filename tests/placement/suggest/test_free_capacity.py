@@ -8,22 +8,10 @@ from tests.support.plugins import node, pod_info
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.suggest.changes import Scenario
-from webhook.placement.suggest.free_capacity import _can_be_freed, _taken_ports
+from webhook.placement.suggest.free_capacity import _can_be_freed
 from webhook.placement.suggest.node_groups import NodeGroup
 
 _ROOM = {"cpu": "8", "nvidia.com/gpu": "8", "pods": "10"}
-
-
-def test_ports_that_are_taken_are_those_of_one_protocol_number_and_address() -> None:
-    pods = (
-        make_pod("a").host_port(80),
-        make_pod("b").host_port(81, protocol="UDP"),
-        make_pod("c").host_port(82, host_ip="10.0.0.1"),
-        make_pod("d").host_port(83, host_ip="10.0.0.1"),
-    )
-    wanted = make_pod().host_port(80).host_port(81).host_port(82, host_ip="10.0.0.2").host_port(83).host_port(80)
-    situation = Scenario(pod_info(wanted), Snapshot.of([node("n", *pods)]))
-    assert [port.port for port in _taken_ports(situation, 0)] == [80, 83]
 
 
 @pytest.mark.parametrize(("reserved", "is_freed"), [(0, True), (1, True), (2, False)])

@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from tests.placement.applying import World, applied
-from tests.placement.oracles import oracle, strategies, strategies_pods
-from tests.placement.oracles.strategies_nominated import nominations
+from tests.oracles import oracle, strategies, strategies_pods
+from tests.oracles.strategies_nominated import nominations
+from tests.placement.suggest.applying import World, applied
 from tests.support.effort import examples
 from tests.support.objects.builders import make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.controlplane.cluster import Cluster
-from tests.placement.applying import World, applied
+from tests.placement.suggest.applying import World, applied
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document

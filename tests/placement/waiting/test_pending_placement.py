@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from tests.placement.oracles import strategies, strategies_pods
+from tests.oracles import strategies, strategies_pods
 from tests.support.effort import examples
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from placement_planner.capacity.counting import Count, Range, count_each, count_together
 from placement_planner.capacity.simulation import FurtherPods
-from tests.placement.oracles import strategies_pods
-from tests.placement.oracles.strategies import clusters, pending_pods
-from tests.placement.oracles.strategies_nominated import nominations
+from tests.oracles import strategies_pods
+from tests.oracles.strategies import clusters, pending_pods
+from tests.oracles.strategies_nominated import nominations
 from tests.support.effort import examples
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.objects.storage import make_pv, make_pvc, make_storage_class, uses

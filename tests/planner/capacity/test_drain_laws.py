@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.placement.oracles import oracle
+from tests.oracles import oracle
 from tests.support.objects.moves import drained
 from tests.support.random.crowded import crowded
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from placement_planner.capacity.make_room import Room, make_room
 from placement_planner.capacity.proof import Plan
-from tests.placement.oracles import oracle
+from tests.oracles import oracle
 from tests.support.objects.moves import read, schedulers
 from tests.support.random.crowded import Crowded, crowded, full_name_of
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from tests.controlplane.client import Client, NotFound, Object, Objects
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
+from tests.controlplane.process import HeldPort
 from tests.schedulers.build import Built
 from tests.schedulers.running import (
     Programs,
     apply_definitions,
-    free_port,
     pod_group_of,
     remove_all,
     serving_certificate,
@@ -90,20 +90,19 @@ def admission_running(cluster: Cluster, built: Built, folder: Path) -> Iterator[
     serving = folder / "kai" / "k8s-webhook-server" / "serving-certs"
     serving.parent.mkdir(parents=True)
     certificates = serving_certificate(serving)
-    port = free_port()
     ca_bundle = base64.b64encode((certificates / "ca.crt").read_bytes()).decode()
-    with Programs(folder) as programs:
+    with HeldPort() as port, Programs(folder) as programs:
         programs.start(
             built.program("admission"),
             *_SILENT,
-            f"--webhook-addr={port}",
+            f"--webhook-addr={port.number}",
             "--gpu-sharing-enabled=true",
             "--gpu-pod-runtime-class-name=",
             ready="Serving webhook server",
             environment={"KUBECONFIG": str(cluster.control_plane.kubeconfig), "TMPDIR": str(folder / "kai")},
         )
         yield {
-            "clientConfig": {"url": f"https://127.0.0.1:{port}/mutate--v1-pod", "caBundle": ca_bundle},
+            "clientConfig": {"url": f"https://127.0.0.1:{port.number}/mutate--v1-pod", "caBundle": ca_bundle},
             "matchConditions": [{"name": "scheduler", "expression": _OWN_PODS}],
         }
 

@@ -14,8 +14,9 @@ import yaml
 from tests.controlplane.client import Client, Object, Objects
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
+from tests.controlplane.process import HeldPort
 from tests.schedulers.build import Built
-from tests.schedulers.running import Programs, apply_definitions, free_port, remove_all, serving_certificate
+from tests.schedulers.running import Programs, apply_definitions, remove_all, serving_certificate
 from tests.support.admission import policy_with
 
 # The version that it stores: once it has stopped, no other can be read.
@@ -130,36 +131,38 @@ def running(cluster: Cluster, built: Built, folder: Path, **settings: Any) -> It
     `settings` are fields of its configuration, which is where an installation has it.
     """
     certificates = serving_certificate(folder / "kueue")
-    port = free_port()
     ca_bundle = base64.b64encode((certificates / "ca.crt").read_bytes()).decode()
-    address = {"url": f"https://127.0.0.1:{port}", "caBundle": ca_bundle}
-    apply_definitions(cluster.control_plane, _definitions(built, folder / "kueue", address))
-    cluster.make_namespace("kueue-system")
-    configuration = folder / "kueue" / "configuration.json"
-    content = json.dumps({**_configuration(port, certificates), **settings})
-    configuration.write_text(content)
-    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kueue-manager-config"}}
-    cluster.client.create({**config_map, "data": {"controller_manager_config.yaml": content}}, namespace="kueue-system")
-    program = ("sh", "-c", _IN_AN_ETC_OF_ITS_OWN, "sh", str(certificates), str(built.program("kueue")))
-    with Programs(folder) as programs:
-        programs.start(
-            Path(shutil.which("unshare") or "unshare"),
-            *("--user", "--map-root-user", "--mount", *program),
-            *(f"--config={configuration}", "--feature-gates=VisibilityOnDemand=false"),
-            ready="Serving webhook server",
-            environment={"KUBECONFIG": str(cluster.control_plane.kubeconfig)},
+    with HeldPort() as port:
+        address = {"url": f"https://127.0.0.1:{port.number}", "caBundle": ca_bundle}
+        apply_definitions(cluster.control_plane, _definitions(built, folder / "kueue", address))
+        cluster.make_namespace("kueue-system")
+        configuration = folder / "kueue" / "configuration.json"
+        content = json.dumps({**_configuration(port.number, certificates), **settings})
+        configuration.write_text(content)
+        config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kueue-manager-config"}}
+        cluster.client.create(
+            {**config_map, "data": {"controller_manager_config.yaml": content}}, namespace="kueue-system"
         )
-        for webhooks in _webhook_configurations(built, address):
-            cluster.client.create(webhooks)
-        cluster.settle_webhooks()
-        try:
-            yield Kueue(cluster)
-        finally:
-            # Without its controllers nothing is made again, and without its webhooks nothing asks for them.
-            cluster.remove_registrations()
-            programs.stop()
-            for kind in ("Workload", "LocalQueue", "ClusterQueue", "ResourceFlavor"):
-                remove_all(cluster.client, KUEUE, kind)
+        program = ("sh", "-c", _IN_AN_ETC_OF_ITS_OWN, "sh", str(certificates), str(built.program("kueue")))
+        with Programs(folder) as programs:
+            programs.start(
+                Path(shutil.which("unshare") or "unshare"),
+                *("--user", "--map-root-user", "--mount", *program),
+                *(f"--config={configuration}", "--feature-gates=VisibilityOnDemand=false"),
+                ready="Serving webhook server",
+                environment={"KUBECONFIG": str(cluster.control_plane.kubeconfig)},
+            )
+            for webhooks in _webhook_configurations(built, address):
+                cluster.client.create(webhooks)
+            cluster.settle_webhooks()
+            try:
+                yield Kueue(cluster)
+            finally:
+                # Without its controllers nothing is made again, and without its webhooks nothing asks for them.
+                cluster.remove_registrations()
+                programs.stop()
+                for kind in ("Workload", "LocalQueue", "ClusterQueue", "ResourceFlavor"):
+                    remove_all(cluster.client, KUEUE, kind)
 
 
 def _definitions(built: Built, folder: Path, address: Object) -> Path:

@@ -10,14 +10,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.golden.case import cluster_of
+from tests.serving.decisions.decided import POLICY, VIEW, decided, evaluated, view_of
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE, make_request, policy_with
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.random.random_pods import pods
 from tests.support.servers.server import make_work_budget, review_bytes
-from tests.support.work import calls_of
 from webhook.admission.cluster_view import ClusterView
-from webhook.admission.evaluation import PolicyResult, evaluate
-from webhook.admission.injection import Bypassed, Injection, apply_rules
+from webhook.admission.evaluation import evaluate
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pipeline import admit
 from webhook.admission.pod_content import PodContent
@@ -28,40 +27,11 @@ from webhook.kube.api.admission import parse_review
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.assumed_pods import AssumedPods
-from webhook.policy.policy import Policy
 from webhook.serving.decisions.decision_cache import DecisionCache
-from webhook.serving.decisions.rendering import Rendered, render
+from webhook.serving.decisions.rendering import render
 
 Object = dict[str, Any]
-
-POLICY = policy_with()
 TRAINING = make_pod("a").annotate(TYPE, "training")
-
-
-def view_of(defaults: dict[str, str] | None = None) -> ClusterView:
-    """Return the view of a server: a node of 8 GPUs, where no pod waits, and the annotations of the namespace."""
-    node = make_node_object("node-1", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": 8})
-    metadata = {"name": "default", "annotations": defaults or {}}
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-    snapshot = snapshot_from_documents(Document("cluster", each) for each in (node, namespace))
-    return ClusterView(snapshot, Scheduler(), assumed=AssumedPods(snapshot))
-
-
-VIEW = view_of()
-
-
-def decided(
-    decisions: DecisionCache,
-    pod: PodBuilder,
-    policy: Policy = POLICY,
-    cluster: ClusterView | None = VIEW,
-    **fields: Any,
-) -> Rendered:
-    return decisions.decide(make_request(pod.obj(), **fields), policy, cluster, make_work_budget())
-
-
-def evaluated(pod: PodBuilder) -> PolicyResult:
-    return evaluate(PodContent(make_request(pod.obj()), {}), POLICY)
 
 
 def same_as_alone(decisions: DecisionCache, pod: Object, cluster: ClusterView | None = None) -> None:
@@ -254,16 +224,6 @@ def test_a_status_that_the_api_server_will_not_store_is_not_asked_about() -> Non
     assert len({each.signature for each in asked if isinstance(each, Mutated)}) == 1
 
 
-@pytest.mark.parametrize("extra", [{}, {"tolerations": [{"operator": "Exists"}], "schedulerName": "mine"}])
-def test_the_rules_read_nothing_of_containers_and_volumes(extra: dict[str, Any]) -> None:
-    pod = TRAINING.annotate(PRODUCT, "NVIDIA-H20").spec(**extra).obj()
-    content = PodContent(make_request(pod), {})
-    without = PodContent(make_request({**pod, "spec": {**pod["spec"], "containers": None}}), {})
-
-    assert isinstance(apply_rules(content, ("nvidia.com/gpu",), POLICY), Injection)
-    assert apply_rules(content, ("nvidia.com/gpu",), POLICY) == apply_rules(without, ("nvidia.com/gpu",), POLICY)
-
-
 @given(pods(), pods())
 def test_a_decision_behind_a_pod_that_differs_in_containers_is_that_without_memory(
     first: Object, second: Object
@@ -312,20 +272,6 @@ def test_a_malformed_amount_of_cards_is_no_request(amount: object) -> None:
     assert decided(DecisionCache(), pod, cluster=view_of({TYPE: "inference"})).outcome == "Bypassed"
 
 
-def test_each_operation_counts_for_a_kibibyte_of_memory() -> None:
-    used_bytes, operations = [], []
-    for pod in (TRAINING.spec(schedulerName="volcano"), TRAINING):
-        decisions = DecisionCache()
-        operations.append(len(decided(decisions, pod, cluster=None).answer.operations()))
-        used_bytes.append(decisions.caches["decisions"][1].used_bytes)
-        result = evaluated(pod)
-        assert isinstance(result, Mutated)
-        assert not result.injection.warnings
-
-    assert operations[0] < operations[1]
-    assert used_bytes[1] - used_bytes[0] == 1024 * (operations[1] - operations[0])
-
-
 def test_each_product_counts_with_its_name() -> None:
     used_bytes = []
     for product in ("NVIDIA-H20", "NVIDIA-H20-of-a-long-name"):
@@ -334,20 +280,6 @@ def test_each_product_counts_with_its_name() -> None:
         used_bytes.append(decisions.caches["decisions"][1].used_bytes)
 
     assert used_bytes[1] - used_bytes[0] == len("-of-a-long-name")
-
-
-def test_each_character_of_a_warning_counts_four_bytes() -> None:
-    used_bytes, characters = [], []
-    for key in ("x", "x" * 40):
-        decisions, pod = DecisionCache(), TRAINING.annotate(f"{DOMAIN}/{key}", "y")
-        result = evaluated(pod)
-        assert isinstance(result, Mutated)
-        characters.append(sum(map(len, result.injection.warnings)))
-        decided(decisions, pod, cluster=None)
-        used_bytes.append(decisions.caches["decisions"][1].used_bytes)
-
-    assert characters[0] < characters[1]
-    assert used_bytes[1] - used_bytes[0] == 4 * (characters[1] - characters[0])
 
 
 @pytest.mark.parametrize("field", ["name", "generateName"])
@@ -359,56 +291,6 @@ def test_a_name_of_the_wrong_type_is_rejected_behind_an_equal_pod_too(field: str
     assert decided(decisions, TRAINING).outcome == "Patched"
     with pytest.raises(InvalidInput, match=rf"metadata\.{field}"):
         decisions.decide(make_request(wrong), POLICY, VIEW, make_work_budget())
-
-
-def requesting(pod: Object, amounts: int) -> PodContent:
-    """Return the content of `pod` with 100 containers that request this many resources each."""
-    requests = {f"example.com/{number}": "1" for number in range(amounts)}
-    container = {"name": "c", "image": "i", "resources": {"requests": requests}}
-    content = PodContent(make_request(pod | {"spec": pod["spec"] | {"containers": [container] * 100}}), {})
-    assert content.pod["spec"]["containers"]
-    return content
-
-
-@pytest.mark.parametrize("reason", ["no workload type", "pod of a DaemonSet", "spec.nodeName is set"])
-def test_the_resources_of_a_bypassed_pod_are_not_read(reason: str) -> None:
-    pod = make_pod("a").obj() if reason == "no workload type" else TRAINING.obj()
-    if reason == "pod of a DaemonSet":
-        pod["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": "agent", "controller": True}]
-    elif reason == "spec.nodeName is set":
-        pod["spec"]["nodeName"] = "a"
-    few, many = (requesting(pod, amounts) for amounts in (0, 100))
-
-    assert evaluate(many, POLICY) == evaluate(few, POLICY) == Bypassed(reason)
-    assert calls_of(lambda: evaluate(many, POLICY)) == calls_of(lambda: evaluate(few, POLICY))
-
-
-@pytest.mark.parametrize("field", ["annotations", "ownerReferences"])
-def test_the_resources_of_a_pod_with_malformed_metadata_are_not_read(field: str) -> None:
-    pod = TRAINING.obj()
-    pod["metadata"][field] = "x"
-    few, many = (requesting(pod, amounts) for amounts in (0, 100))
-
-    def reject(content: PodContent) -> None:
-        with pytest.raises(InvalidInput) as caught:
-            evaluate(content, POLICY)
-        assert [each.path for each in caught.value.errors] == [f"metadata.{field}"]
-
-    reject(many)
-    reject(few)
-    assert calls_of(lambda: reject(many)) == calls_of(lambda: reject(few))
-
-
-def test_what_is_read_of_a_pod_counts_once_it_is_read() -> None:
-    result = evaluated(TRAINING)
-    assert isinstance(result, Mutated)
-    sizes = [result.size_bytes]
-    assert isinstance(signature := result.signature, PodSignature)
-    sizes.append(result.size_bytes)
-    assert result.waiting is not None
-    sizes.append(result.size_bytes)
-
-    assert sizes == [0, signature.size_bytes, 3 * signature.size_bytes]
 
 
 def test_a_limit_of_cards_holds_behind_a_pod_that_differs_in_amounts_alone() -> None:

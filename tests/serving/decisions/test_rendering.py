@@ -1,37 +1,21 @@
 """A decision rendered for one pod is the same for equal pods."""
 
-from dataclasses import replace
 from typing import Any
 
 import orjson
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden.case import cluster_of
+from tests.serving.decisions.rendered import answers_and_records, body_of
 from tests.support.admission import TYPE, policy_with
-from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.random.random_pods import pods
-from tests.support.servers.server import World, review
-from webhook.audit.record import AuditRecord
+from tests.support.servers.server import World
 
 NOW = "2026-01-31T12:00:00.000000Z"
 NODE = make_node_object("node-1", labels={"kubernetes.io/hostname": "node-1"})
 TRAINING = make_pod("a").annotate(TYPE, "training")
-
-
-def body_of(pod: dict[str, Any], number: int) -> bytes:
-    return orjson.dumps(review(pod, uid=f"uid-{number}", userInfo={"username": f"user-{number}"}))
-
-
-def answers_and_records(world: World, bodies: list[bytes]) -> list[tuple[Any, AuditRecord]]:
-    """Return answer and record of each body, from the same admissions, without the decision ID."""
-    admissions, found = world.admissions(), []
-    for body in bodies:
-        answer = orjson.loads(admissions.answer(body, 1000.0, None).body)
-        answer["response"]["auditAnnotations"].pop("decision")
-        found.append((answer, replace(world.records[-1], decision="")))
-    return found
 
 
 @given(st.lists(pods(), min_size=1, max_size=3), st.booleans())
@@ -43,23 +27,6 @@ def test_answers_and_records_of_equal_pods_are_equal(kinds: list[dict[str, Any]]
     together = answers_and_records(World(cluster=cluster, now=lambda: NOW), bodies)
 
     assert together == [answers_and_records(World(cluster=cluster, now=lambda: NOW), [body])[0] for body in bodies]
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        pytest.param(TRAINING, make_pod("b"), id="type"),
-        pytest.param(TRAINING.owner("Job", "x"), TRAINING.owner("Job", "y"), id="owner"),
-        pytest.param(make_pod("a").owner("Job", "x"), make_pod("a").owner("Job", "y"), id="owner, left alone"),
-        pytest.param(TRAINING, TRAINING.scheduler("mine"), id="what stood there before"),
-    ],
-)
-def test_pods_with_different_renderings_have_different_keys(first: PodBuilder, second: PodBuilder) -> None:
-    bodies = [body_of(pod.obj(), number) for number, pod in enumerate([first, second, first])]
-
-    assert answers_and_records(World(now=lambda: NOW), bodies) == [
-        answers_and_records(World(now=lambda: NOW), [body])[0] for body in bodies
-    ]
 
 
 def test_another_policy_is_named_immediately() -> None:

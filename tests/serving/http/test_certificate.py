@@ -27,7 +27,7 @@ from tests.support.servers.server import (
     write_pair,
 )
 from tests.support.tls.certificates import encrypted
-from tests.support.tls.pairs import MadePair, pairs
+from tests.support.tls.pairs import pairs
 from webhook.documents.field import InvalidInput
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Address
@@ -431,22 +431,3 @@ def test_certificate_that_no_api_server_trusts_makes_the_server_unready(tmp_path
     (pair,) = [each for each in pairs("untrusted") if each.name == name]
     certificate = Certificate(pair.write(tmp_path), Metrics(), utc_now)
     assert certificate.invalid_reason() == f"no API server trusts the certificate: {reason}"
-
-
-@pytest.mark.parametrize(
-    ("name", "remedy"),
-    [
-        ("sha-1", "the certificate is signed with SHA-1 or MD5, which API servers reject; sign it with SHA-256"),
-        ("intermediate-first", "the server certificate must be the first in tls.crt"),
-    ],
-)
-def test_pair_that_cannot_be_served_names_the_remedy(tmp_path: Path, name: str, remedy: str) -> None:
-    (pair,) = [each for each in pairs("not served") if each.name == name]
-    with pytest.raises(InvalidInput, match=remedy):
-        Certificate(pair.write(tmp_path), Metrics(), utc_now)
-
-
-@pytest.mark.parametrize("pair", pairs("trusted"), ids=lambda pair: pair.name)
-def test_pair_of_other_tools_is_served(tmp_path: Path, pair: MadePair) -> None:
-    certificate = Certificate(pair.write(tmp_path), Metrics(), utc_now)
-    assert certificate.invalid_reason() == ""

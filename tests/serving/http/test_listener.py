@@ -5,9 +5,7 @@ import errno
 import os
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,45 +13,17 @@ import pytest
 import structlog
 from aiohttp import web
 
-from tests.support.admission import TYPE
-from tests.support.objects.builders import make_pod
+from tests.serving.http.streams import HEAD, REVIEW, Stream, answered, connect, drop, until_closed, with_server
 from tests.support.servers.loopback import server_context
-from tests.support.servers.server import LOOPBACK, Running, World, review_bytes, running
+from tests.support.servers.server import LOOPBACK, Running, World
 from tests.support.tls.certificates import FRESH, server_of
 from webhook.documents.field import InvalidInput
 from webhook.runtime.settings import Address
-from webhook.serving.connection import Stage
 from webhook.serving.http.arrivals import Limits
 from webhook.serving.http.listener import Listener
-from webhook.serving.http.protocol import HttpProtocol
 
-REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
-HEAD = (
-    f"POST /mutate HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: {len(REVIEW)}\r\n\r\n"
-).encode()
 LIMITS = Limits(most=8, most_per_address=8, head_seconds=60.0, keepalive_seconds=60.0)
 PARTIAL_RECORD = b"\x16\x03\x01\x40\x00\x01" + bytes(64)
-Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-Story = Callable[[Running, World], Awaitable[None]]
-
-
-async def answered(_: web.BaseRequest) -> web.StreamResponse:
-    return web.Response()
-
-
-def with_server(story: Story, folder: Path, **settings: object) -> World:
-    world = World()
-
-    async def run() -> None:
-        async with running(world, folder, **settings) as server, asyncio.timeout(60):
-            await story(server, world)
-
-    asyncio.run(run())
-    return world
-
-
-async def connect(server: Running, tls: ssl.SSLContext | None = None) -> Stream:
-    return await asyncio.open_connection(server.address.host, server.address.port, ssl=tls or server.tls)
 
 
 async def connect_without_tls(server: Running) -> Stream:
@@ -68,29 +38,6 @@ async def status_on(stream: Stream) -> bytes:
     length = next(line for line in head.split(b"\r\n") if line.startswith(b"Content-Length: "))
     await reader.readexactly(int(length.removeprefix(b"Content-Length: ")))
     return head[9:12]
-
-
-def held_by(listener: Listener, address: str, stage: Stage) -> HttpProtocol:
-    """A connection of `address` that `listener` has accepted."""
-    listener._server, before = web.Server(answered), set(listener._open)
-    with socket.socket() as accepted:
-        listener._admit(accepted, address)
-    (held,) = listener._open - before
-    held.connection.stage = stage
-    return held
-
-
-async def until_closed(stream: Stream) -> None:
-    reader, writer = stream
-    with suppress(ConnectionError):
-        while await reader.read(65536):
-            pass
-    writer.transport.abort()
-
-
-def drop(*streams: Stream) -> None:
-    for _, writer in streams:
-        writer.transport.abort()
 
 
 def test_a_new_connection_evicts_the_longest_idle_one(tmp_path: Path) -> None:
@@ -159,59 +106,6 @@ def test_one_address_has_its_own_limit(tmp_path: Path) -> None:
         drop(newcomer, streams[1])
 
     with_server(story, tmp_path, max_connections=100, max_connections_per_address=2)
-
-
-def test_a_connection_whose_request_is_processed_is_not_evicted(tmp_path: Path) -> None:
-    async def story(server: Running, world: World) -> None:
-        world.gate, decided = asyncio.Event(), asyncio.Event()
-        world.audit = lambda _: decided.set()
-        busy = await connect(server)
-        busy[1].write(HEAD + REVIEW)
-        await decided.wait()
-
-        with suppress(OSError):
-            await until_closed(await connect(server))
-        assert world.count("connections_closed_total", port="webhook", result="refused") == 1
-
-        world.gate.set()
-        assert (await busy[0].readline()).startswith(b"HTTP/1.1 200")
-        drop(busy)
-
-    with_server(story, tmp_path, max_connections=1)
-
-
-def test_a_connection_whose_request_waits_for_its_turn_is_evicted_after_all_others() -> None:
-    async def story() -> None:
-        listener = Listener(answered, replace(LIMITS, most=3))
-        queued, processing, _idle = [
-            held_by(listener, f"10.0.0.{stage.value}", stage) for stage in (Stage.QUEUED, Stage.PROCESSING, Stage.IDLE)
-        ]
-
-        assert listener._ensure_capacity("10.0.0.9")
-        assert listener._open == {queued, processing}
-
-        held_by(listener, "10.0.0.9", Stage.PROCESSING)
-        assert listener._ensure_capacity("10.0.0.8")
-        assert queued not in listener._open
-
-        held_by(listener, "10.0.0.8", Stage.PROCESSING)
-        assert not listener._ensure_capacity("10.0.0.7")
-
-    asyncio.run(story())
-
-
-def test_at_the_limit_the_address_with_the_most_connections_loses_one() -> None:
-    async def story() -> None:
-        listener = Listener(answered, replace(LIMITS, most=5))
-        few = [held_by(listener, "10.0.0.1", Stage.OPENING) for _ in range(2)]
-        many = [held_by(listener, "10.0.0.2", Stage.QUEUED) for _ in range(3)]
-
-        assert listener._ensure_capacity("10.0.0.3")
-
-        assert few[0] in listener._open
-        assert many[0] not in listener._open
-
-    asyncio.run(story())
 
 
 @pytest.mark.parametrize(

@@ -4,95 +4,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden.case import cluster_of
+from tests.serving.shadowed import answers, response_to
 from tests.support.admission import PRODUCT, TYPE, policy_with
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.random.random_pods import pods
-from tests.support.servers.server import Answering, World, review_bytes
+from tests.support.servers.server import World, review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for
-from webhook.audit.record import AuditRecord
 from webhook.serving.decisions.deciders import Decider, WorkerDecider
 from webhook.serving.decisions.decision_cache import DecisionCache
 
 TRAINING = make_pod("trainer").annotate(TYPE, "training").annotate(PRODUCT, "NVIDIA-H20").gpu(1).obj()
-MISSPELT = make_pod("trainer").annotate(TYPE, "trainig").obj()
-UNTYPED = make_pod("web").annotate(PRODUCT, "NVIDIA-H20").obj()
-DEPLOYMENT = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"name": "d"},
-    "spec": {"replicas": 1, "template": {"metadata": TRAINING["metadata"], "spec": TRAINING["spec"]}},
-}
-NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a", "annotations": {TYPE: "no"}}}
 SHADOW = {"mode": "shadow"}
-
-
-def response_to(answering: Answering, content: Any, **request: Any) -> dict[str, Any]:
-    answer = answering.answer(review_bytes(content, **request), 1000.0, None)
-    assert answer.status == 200, answer.body
-    response: dict[str, Any] = orjson.loads(answer.body)["response"]
-    return response
-
-
-def answers(content: Any, spec: dict[str, Any], **request: Any) -> tuple[dict[str, Any], AuditRecord, World]:
-    world = World(policy=policy_with(**spec))
-    response = response_to(world.admissions(), content, **request)
-    return response, world.records[-1], world
-
-
-def kind(group: str, name: str, resource: str) -> dict[str, Any]:
-    return {
-        "kind": {"group": group, "version": "v1", "kind": name},
-        "resource": {"group": group, "version": "v1", "resource": resource},
-    }
-
-
-CONTENTS = [
-    pytest.param(TRAINING, {}, id="a pod that is patched"),
-    pytest.param(MISSPELT, {}, id="a pod that is denied"),
-    pytest.param(UNTYPED, {}, id="a pod that is warned of"),
-    pytest.param(DEPLOYMENT, kind("apps", "Deployment", "deployments"), id="an object whose templates are patched"),
-    pytest.param(NAMESPACE, kind("", "Namespace", "namespaces"), id="a Namespace that is denied"),
-]
-OBJECTS = {"workloadObjects": {"mutateTemplates": True, "report": "always"}}
-
-
-@pytest.mark.parametrize(("content", "request_"), CONTENTS)
-@pytest.mark.parametrize("spec", [SHADOW, {"canaryPercent": 0}])
-def test_the_record_has_the_answer_that_was_not_given(
-    content: dict[str, Any], request_: dict[str, Any], spec: dict[str, Any]
-) -> None:
-    response, given_record, _ = answers(content, OBJECTS, **request_)
-    shadowed, record, world = answers(content, {**OBJECTS, **spec}, **request_)
-
-    assert any(key in response for key in ("patch", "warnings", "status"))
-    assert shadowed.keys() == {"uid", "allowed", "auditAnnotations"}
-    assert shadowed["allowed"]
-    assert shadowed["auditAnnotations"]["outcome"] == record.outcome == "Bypassed"
-    assert (record.patch, record.warnings, record.rules, record.placement) == ((), (), (), None)
-    assert record.workload_type == given_record.workload_type
-    assert record.shadow is not None
-    assert record.shadow.outcome == given_record.outcome == shadowed["auditAnnotations"]["shadow"]
-    assert (record.shadow.rules, record.shadow.warnings) == (given_record.rules, given_record.warnings)
-    assert [each["path"] for each in record.shadow.patch] == [each["path"] for each in given_record.patch]
-    assert record.shadow.placement == given_record.placement
-    assert record.shadow.message == given_record.error
-    assert world.count("shadowed_admissions_total", outcome=given_record.outcome) == 1
-    assert world.count("rule_edits_total", rule="NodeUsageAffinity") == 0
-
-
-def test_a_pod_that_the_policy_does_not_concern_is_on_record_as_ever() -> None:
-    pod = make_pod("web").obj()
-    _, before, _ = answers(pod, {})
-    _, record, world = answers(pod, SHADOW)
-    assert record.shadow is None
-    assert record.error == before.error == "no workload type"
-    assert world.count("shadowed_admissions_total", outcome="Bypassed") == 0
 
 
 @given(pod=pods(), spec=st.sampled_from([SHADOW, {"canaryPercent": 0}, {**SHADOW, "placementCheck": {"mode": "deny"}}]))

@@ -1,135 +1,29 @@
 """Normal pods are answered at once while large ones wait, and a large one is dropped when its client disconnects."""
 
 import asyncio
-import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
 
 import orjson
 import pytest
-from structlog.testing import capture_logs
 
+from tests.serving.scheduling.site import NO_TIMEOUT, NOW, POLICY, Site, large, response, run
 from tests.support.admission import TYPE, USAGE, policy_with
 from tests.support.attacks import WORST, attack_review
 from tests.support.objects.builders import make_node_object, make_pod
-from tests.support.objects.clusters import cluster_documents
-from tests.support.scorers import ScorerOfNoNodes
-from tests.support.servers.server import Clock, World, review_bytes
+from tests.support.servers.server import review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.audit.record import ReservedEntry
-from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.scheduler import Placement, PodSignature
-from webhook.placement.scorer import Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 from webhook.serving.connection import Connection, Stage
-from webhook.serving.decisions.admissions import Answer
 from webhook.serving.decisions.deciders import WorkerDecider
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Dispatcher
-from webhook.serving.scheduling.work import OverdueError, QueueFullError, Timeouts
-from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
+from webhook.serving.scheduling.work import QueueFullError, Timeouts
+from webhook.serving.work_budget import WorkBudget
 
-POLICY = policy_with()
-SNAPSHOT = snapshot_from_documents(cluster_documents(30, 2))
-NOW = "2026-01-31T12:00:00.000000Z"
 SMALL = review_bytes(make_pod("small").annotate(TYPE, "training").obj())
-NO_TIMEOUT = Timeouts(0.0, None, float("inf"))
-
-
-def large(number: int = 0, user: str = "mallory") -> bytes:
-    """A review of more than SMALL_BYTES; pods of one number are replicas of one template."""
-    pod = make_pod(f"large-{number}").annotate(TYPE, "training").toleration(operator="Exists")
-    resources = {"requests": {"cpu": f"{number + 1}m"}}
-    containers = [{"name": "main", "image": "x" * SMALL_BYTES, "resources": resources}]
-    return review_bytes(pod.spec(containers=containers).obj(), userInfo={"username": user})
-
-
-@dataclass
-class Gate(ScorerOfNoNodes):
-    """A scorer that waits until it is open, then calls the real scorer."""
-
-    framework: Scorer = field(default_factory=lambda: scheduler_for(POLICY))
-    open: threading.Event = field(default_factory=threading.Event)
-    asked: int = 0
-    stopped: int = 0
-    entered: Callable[[], None] = lambda: None
-
-    def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
-        self.asked += 1
-        self.entered()
-        self.open.wait(60)
-        try:
-            return self.framework.answer(asked, snapshot, expired)
-        except TimeSliceEndedError:
-            self.stopped += 1
-            raise
-
-
-@dataclass
-class Site:
-    """A running dispatcher whose worker thread scores through the gate."""
-
-    world: World
-    gate: Gate
-    dispatcher: Dispatcher
-    working: asyncio.Event
-
-    def post(
-        self, body: bytes, timeouts: Timeouts = NO_TIMEOUT, connection: Connection | None = None
-    ) -> "asyncio.Task[Answer]":
-        return asyncio.create_task(self.dispatcher.answer(body, timeouts, NOW, connection or Connection()))
-
-    async def post_and_wait_for_scorer(self, body: bytes) -> "asyncio.Task[Answer]":
-        """Post `body` and return once the worker calls the scorer for it."""
-        self.working.clear()
-        task = self.post(body)
-        await self.working.wait()
-        return task
-
-
-def run(
-    story: Callable[[Site], Awaitable[None]],
-    policy: Mapping[str, Any] | None = None,
-    clock: Callable[[], float] | None = None,
-) -> World:
-    chosen = policy_with(**(policy or {}))
-    view = ClusterView(SNAPSHOT, scheduler_for(chosen))
-    world = World(policy=chosen, cluster=view, clock=clock or Clock())
-    # A decision is reused for ten times its duration: here, each takes a second, and no time passes between requests.
-    decisions = Clock()
-
-    async def begin() -> None:
-        loop, working, gate = asyncio.get_running_loop(), asyncio.Event(), Gate(scheduler_for(chosen))
-
-        def entered() -> None:
-            decisions.seconds += 1
-            loop.call_soon_threadsafe(working.set)
-
-        gate.entered = entered
-        decider = WorkerDecider(lambda _: gate, monotonic_seconds=decisions)
-        admissions = world.admissions().admissions
-        dispatcher = Dispatcher(
-            admissions, lambda: world.policy, lambda: world.cluster, DecisionCache(), decider, world.clock
-        )
-        try:
-            async with asyncio.timeout(60):
-                await story(Site(world, gate, dispatcher, working))
-        finally:
-            gate.open.set()
-            dispatcher.close()
-
-    asyncio.run(begin())
-    return world
-
-
-def response(answer: Answer) -> dict[str, Any]:
-    assert answer.status == 200
-    found: dict[str, Any] = orjson.loads(answer.body)["response"]
-    return found
 
 
 def test_a_small_pod_is_answered_while_a_large_one_is_processed() -> None:
@@ -255,42 +149,6 @@ def test_work_stops_when_the_client_disconnects() -> None:
     assert [record.name for record in world.records] == ["large-1"]
 
 
-def test_an_overdue_request_is_not_processed() -> None:
-    async def story(site: Site) -> None:
-        slow = await site.post_and_wait_for_scorer(large())
-        overdue = site.post(large(1), Timeouts(1000.0, 1004.5, 1005.0))
-        await asyncio.sleep(0)
-        site.world.clock.seconds += 5  # type: ignore[attr-defined] # a Clock
-        site.gate.open.set()
-        await slow
-        with pytest.raises(OverdueError):
-            await overdue
-        with pytest.raises(OverdueError):
-            await small_and_overdue(site)
-        assert site.gate.asked == 1
-
-    async def small_and_overdue(site: Site) -> Answer:
-        return await site.dispatcher.answer(SMALL, Timeouts(1000.0, 1004.5, 1005.0), NOW, Connection())
-
-    run(story)
-
-
-def test_after_the_deadline_the_patch_is_returned_without_the_check() -> None:
-    async def story(site: Site) -> None:
-        slow = await site.post_and_wait_for_scorer(large())
-        late = site.post(large(1), Timeouts(1000.0, 1004.5, 1005.0))
-        await asyncio.sleep(0)
-        site.world.clock.seconds += 4.6  # type: ignore[attr-defined]
-        site.gate.open.set()
-        await slow
-        assert "patch" in response(await late)
-
-    world = run(story)
-    placement = world.records[-1].placement
-    assert placement is not None
-    assert (placement.verdict, placement.message) == ("Unknown", "the deadline was near: not every plugin was asked")
-
-
 def test_a_stopping_server_answers_waiting_reviews_without_the_check() -> None:
     async def story(site: Site) -> None:
         slow = await site.post_and_wait_for_scorer(large())
@@ -379,23 +237,6 @@ def test_an_address_that_exceeds_its_share_while_many_wait_keeps_nobody_waiting(
     run(story)
 
 
-def test_the_worker_gives_way_while_small_reviews_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    rested: list[float] = []
-    monkeypatch.setattr(time, "sleep", rested.append)
-
-    async def story(site: Site) -> None:
-        of_worker, of_loop = (site.dispatcher._work_budget(NO_TIMEOUT, seconds) for seconds in (None, 0.01))
-        of_worker()
-        assert rested == []
-        site.dispatcher._is_busy = True
-        of_loop()
-        assert rested == []
-        of_worker()
-        assert rested == [0.001]
-
-    run(story)
-
-
 def test_a_review_whose_slice_has_ended_gets_no_other_one() -> None:
     """It is not answered at once, and the handler asks for it again."""
     body, connection = attack_review(1, {}, user="mallory"), Connection()
@@ -468,33 +309,6 @@ def test_a_body_of_600000_values_is_read(values: int, status: int) -> None:
     run(story)
 
 
-def test_an_exception_in_the_worker_is_an_error_of_the_admission() -> None:
-    @dataclass
-    class Broken(ScorerOfNoNodes):
-        def answer(self, *_: object) -> Placement:
-            raise ZeroDivisionError("out of order")
-
-    async def story(site: Site) -> None:
-        dispatcher = Dispatcher(
-            site.world.admissions().admissions,
-            lambda: site.world.policy,
-            lambda: site.world.cluster,
-            DecisionCache(),
-            WorkerDecider(lambda _: Broken()),
-            site.world.clock,
-        )
-        for _time in range(2):
-            answer = await dispatcher.answer(large(), NO_TIMEOUT, NOW, Connection())
-            assert answer.status == 500
-        dispatcher.close()
-
-    # A traceback with the variables of each frame takes seconds to print.
-    with capture_logs() as logs:
-        world = run(story)
-    assert [record.outcome for record in world.records] == ["Error", "Error"]
-    assert len([each for each in logs if each.get("exc_info")]) == 2
-
-
 def test_only_the_creation_of_a_large_pod_is_cached() -> None:
     """An UPDATE of the same pod is bypassed, which must not become the answer to its CREATE."""
 
@@ -538,27 +352,6 @@ def test_an_exception_before_or_after_the_work_is_raised_and_blocks_no_other_rev
         await site.post(large(2))
         assert "patch" in response(await dispatcher.answer(large(3), NO_TIMEOUT, NOW, Connection()))
         dispatcher.close()
-
-    run(story)
-
-
-def test_a_client_that_disconnects_when_overdue_blocks_no_other_review() -> None:
-    """Both happen at the timeout of the API server: the cancelled task has not run when its review is next."""
-
-    async def story(site: Site) -> None:
-        slow = await site.post_and_wait_for_scorer(large())
-        leaving = site.post(large(1), Timeouts(1000.0, None, 1001.0))
-        await asyncio.sleep(0)
-        staying = site.post(large(2))
-        await asyncio.sleep(0)
-        site.world.clock.seconds += 2  # type: ignore[attr-defined]
-        leaving.cancel()
-        # The loop does this when the worker is done, before the cancelled task runs.
-        site.gate.open.set()
-        site.dispatcher._running = None
-        site.dispatcher._start_next()
-        assert "patch" in response(await staying)
-        await asyncio.wait([slow])
 
     run(story)
 

@@ -14,8 +14,9 @@ import orjson
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
+from tests.controlplane.process import HeldPort
 from tests.support.programs.programs import forked
-from tests.support.servers.processes import await_port, certificate, free_port
+from tests.support.servers.processes import await_port, certificate
 from webhook.policy.loader import built_in_policy
 from webhook.policy.spec.document import API_VERSION, KIND
 
@@ -54,9 +55,10 @@ def serving(
     """
     certificate(folder)
     (folder / "policy.yaml").write_bytes(orjson.dumps(_policy(scheduler, placement_check)))
-    ports, admin_ports = [free_port() for _ in range(replicas)], [free_port() for _ in range(replicas)]
     folders = [folder / f"replica-{number}" for number in range(replicas)]
     with ExitStack() as stack:
+        ports = [stack.enter_context(HeldPort()).number for _ in folders]
+        admin_ports = [stack.enter_context(HeldPort()).number for _ in folders]
         for port, admin_port, own in zip(ports, admin_ports, folders, strict=True):
             own.mkdir()
             flags = {
@@ -74,7 +76,7 @@ def serving(
             stack.enter_context(_process("webhook", str(own / "best.json"), "serve", *arguments))
         port = ports[0]
         if replicas > 1:
-            port = free_port()
+            port = stack.enter_context(HeldPort()).number
             stack.enter_context(_process("proxy", str(port), *map(str, ports)))
         for each in (*ports, *admin_ports, port):
             await_port(each, "the webhook")

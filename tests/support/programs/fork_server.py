@@ -7,6 +7,7 @@ exits with its code. What depends on how the interpreter starts needs a process 
 import atexit
 import contextlib
 import functools
+import gc
 import importlib
 import json
 import os
@@ -68,6 +69,8 @@ def _serve(path: str) -> NoReturn:
     commands = importlib.import_module("webhook.cli.commands")
     for module in pkgutil.walk_packages(commands.__path__, f"{commands.__name__}."):
         importlib.import_module(module.name)
+    gc.collect()
+    gc.freeze()  # so that a collection in a fork copies no page of the modules
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no fork of this process is waited for
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)

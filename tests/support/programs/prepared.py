@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pytest
 
@@ -14,7 +15,7 @@ T = TypeVar("T")
 
 
 class Prepared(Generic[T]):
-    """The result of `prepare`, or the reason why it failed with one of `failures`; both are kept for the run."""
+    """The result of `prepare`, or the reason why it failed with one of `failures`; both are kept for the process."""
 
     def __init__(
         self,
@@ -23,28 +24,46 @@ class Prepared(Generic[T]):
         *failures: type[Exception],
     ) -> None:
         self._title, self._prepare, self._failures = title, prepare, failures
-        self._kept = pytest.StashKey[T | str]()
+        self._lock = threading.Lock()
+        self._results: list[T] = []
+        self._reason = ""
+        self._lines: list[str] = []
+
+    def prepare(self) -> None:
+        """Prepare it, unless that is done; wait where another thread does it."""
+        with self._lock:
+            if self._results or self._reason:
+                return
+            try:
+                self._results.append(self._prepare(os.environ, self._lines.append))
+            except self._failures as failure:
+                self._reason = f"no {self._title}: {failure}"
 
     def failure(self, config: pytest.Config) -> str:
         """Prepare it, unless that is done; return the reason why it is missing, empty if it is there."""
-        if self._kept not in config.stash:
-            try:
-                config.stash[self._kept] = self._prepare(os.environ, lambda line: self._print(config, line))
-            except self._failures as failure:
-                config.stash[self._kept] = f"no {self._title}: {failure}"
-        kept = config.stash[self._kept]
-        return kept if isinstance(kept, str) else ""
+        self.prepare()
+        while self._lines:
+            self._print(config, self._lines.pop(0))
+        return self._reason
 
     def of(self, config: pytest.Config) -> T:
         """Return it; where it is missing, the test fails."""
-        self.failure(config)
-        kept = config.stash[self._kept]
-        if isinstance(kept, str):
-            pytest.fail(kept, pytrace=False)
-        return kept
+        if reason := self.failure(config):
+            pytest.fail(reason, pytrace=False)
+        return self._results[0]
 
     def _print(self, config: pytest.Config, line: str) -> None:
         """Write to the terminal, which pytest keeps for itself while it captures."""
         capture = config.pluginmanager.getplugin("capturemanager")
         with capture.global_and_fixture_disabled() if capture else nullcontext():
             print(f"{self._title}: {line}", file=sys.stderr, flush=True)
+
+
+def prepare_in_background(each: Iterable[Prepared[Any]]) -> None:
+    """Prepare them one after the other in a thread, while tests run that need none of them."""
+
+    def run() -> None:
+        for prepared in each:
+            prepared.prepare()
+
+    threading.Thread(target=run, name="prepare programs", daemon=True).start()

@@ -1,7 +1,6 @@
 """A TLS server on loopback that does nothing but shake hands."""
 
 import contextlib
-import socket
 import ssl
 import tempfile
 from collections.abc import Iterator
@@ -9,6 +8,7 @@ from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 
 from certs.pki import KeyPair
+from tests.controlplane.process import HeldPort
 from tests.support.servers.threads import served_in_thread
 
 
@@ -23,17 +23,13 @@ def server_context(pair: KeyPair) -> ssl.SSLContext:
 
 
 # Until the process ends.
-_HELD: list[socket.socket] = []
+_HELD: list[HeldPort] = []
 
 
 def closed_port() -> int:
     """Return a port on 127.0.0.1 without a listener, which no other process gets; `tls_server` can listen there."""
-    held = socket.socket()
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    held.bind(("127.0.0.1", 0))
-    _HELD.append(held)
-    port: int = held.getsockname()[1]
-    return port
+    _HELD.append(HeldPort())
+    return _HELD[-1].number
 
 
 class LoopbackServer(ThreadingTCPServer):

@@ -42,14 +42,6 @@ def certificate(folder: Path) -> ssl.SSLContext:
     return ssl.create_default_context(cadata=ca.certificate.decode())
 
 
-def free_port() -> int:
-    """Return a port without a listener."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
-
-
 def await_port(port: int, label: str) -> None:
     """Return once somebody listens there."""
 

@@ -1,1 +1,0 @@
-"""Audit logs of several replicas."""

@@ -1,0 +1,41 @@
+"""The records that options select."""
+
+import pytest
+
+from tests.support.programs.audit_records import make_record
+from webhook.audit.selection import Selection, is_of_pod
+
+
+@pytest.mark.parametrize(
+    ("selection", "taken"),
+    [
+        (Selection(), True),
+        (Selection(users=("other", "system:serviceaccount:*")), True),
+        (Selection(users=("system",)), False),
+        (Selection(verdicts=("Feasible",)), True),
+        (Selection(verdicts=("Waiting", "Infeasible")), False),
+        (Selection(policies=("default",)), True),
+        (Selection(policies=("default@1a2b",)), True),
+        (Selection(policies=("default@2b",)), False),
+        (Selection(verdicts=("Feasible",), policies=("other",)), False),
+    ],
+)
+def test_a_selection_takes_what_meets_every_choice(selection: Selection, taken: bool) -> None:
+    assert selection.matches(make_record(0)) == taken
+
+
+@pytest.mark.parametrize(
+    ("pod", "name", "taken"),
+    [
+        ("team-a/worker-0", "worker-0", True),
+        ("team-a/worker", "worker-0", False),
+        ("team-b/worker-0", "worker-0", False),
+        ("team-a/worker-x7k2p", "worker-", True),
+        ("team-b/worker-x7k2p", "worker-", False),
+        ("team-a/worker-x7k2p-y", "worker-", False),
+        ("team-a/other-x7k2p", "worker-", False),
+        ("team-a/worker-0", "worker-", False),
+    ],
+)
+def test_a_record_is_of_a_pod_by_its_name_or_what_that_was_generated_from(pod: str, name: str, taken: bool) -> None:
+    assert is_of_pod(make_record(0, name=name), pod) == taken

@@ -1,0 +1,1 @@
+"""Tests of the backends: the fields of pods that schedulers read."""

@@ -1,0 +1,101 @@
+"""The options of the `certs` commands."""
+
+from pathlib import Path
+
+import pytest
+
+from certs import directory as store
+from certs.inspection import inspect
+from tests.support.programs.command import Run
+from tests.support.servers.server import utc_now
+
+
+def names_in(directory: Path) -> str:
+    return str(inspect(store.read(directory), utc_now()).names)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "--dns a --dns b --dns c",
+        "--dns a b c",
+        "--dns a,b,c",
+        "--dns a b --dns c",
+        "--dns=a,b --dns c",
+    ],
+)
+def test_several_names_can_be_given_in_any_way(certs: Run, tmp_path: Path, flags: str) -> None:
+    assert certs("issue", *flags.split(), "--dir", tmp_path).code == 0
+    assert names_in(tmp_path) == "a, b, c"
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--dns a_b", '--dns: Invalid value: "a_b"'),
+        ("--dns 10.0.0.1", "is an IP address"),
+        ("--dns a --ip x", '--ip: Invalid value: "x"'),
+        ("", "--dns: Required value"),
+        ("a", "unexpected extra argument"),
+    ],
+)
+def test_bad_names_are_bad_usage(certs: Run, tmp_path: Path, flags: str, message: str) -> None:
+    refused = certs("issue", *flags.split(), "--dir", tmp_path)
+    assert (refused.code, refused.output) == (2, "")
+    assert message in refused.errors
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("flags", [("--kubeconfig", "absent"), ("--in-cluster",)])
+def test_missing_cluster_is_bad_input(certs: Run, flags: tuple[str, ...]) -> None:
+    refused = certs("register", *flags)
+    assert refused.code == 2
+    assert "no cluster can be read from it" in refused.errors
+
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: x
+contexts: [{name: x, context: {cluster: x, user: x}}]
+clusters: [{name: x, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: x, user: {token: x}}]
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("clusters: [", id="no YAML"),
+        pytest.param("\0", id="a character that YAML has not"),
+        pytest.param("[" * 3000, id="nested too deep"),
+        pytest.param(KUBECONFIG.replace('"https://127.0.0.1:1"', "1"), id="a server that is no text"),
+    ],
+)
+def test_kubeconfig_that_is_none_is_bad_input(certs: Run, tmp_path: Path, text: str) -> None:
+    (tmp_path / "config").write_text(text)
+    refused = certs("register", "--kubeconfig", tmp_path / "config")
+    assert refused.code == 2
+    assert "no cluster can be read from it" in refused.errors
+
+
+def test_api_server_that_does_not_answer_is_a_fault(certs: Run, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(KUBECONFIG)
+    failed = certs("register", "--kubeconfig", tmp_path / "config")
+    assert failed.code == 1
+    assert "Error: https://127.0.0.1:1: the API server does not answer" in failed.errors
+    assert "Traceback" not in failed.errors
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--dir", ".", "--dns", "a"), "leave --dns and --ip out"),
+        (("--skip-probe", "--require-probe"), "mutually exclusive"),
+        (("--dry-run", "client"), "is not one of 'none', 'server'"),
+    ],
+)
+def test_flags_of_register_that_contradict_are_bad_usage(certs: Run, flags: tuple[str, ...], message: str) -> None:
+    refused = certs("register", *flags)
+    assert refused.code == 2
+    assert message in refused.errors

@@ -1,0 +1,161 @@
+"""The options of `serve`, and the settings that they make."""
+
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from tests.support.programs.command import Run
+from webhook.cli.commands.serve import serve_command as serve
+from webhook.cli.commands.serve import serve_outputs
+from webhook.runtime.settings import Address, Settings
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "expected"),
+    [
+        pytest.param(
+            ("--cluster", "absent"), {"NO_CLUSTER": "true"}, "--cluster: Invalid value", id="a file, not none"
+        ),
+        pytest.param(
+            ("--cluster", "absent"), {"IN_CLUSTER": "true", "CONTEXT": "c"}, "--cluster: Invalid", id="a file, not live"
+        ),
+        pytest.param(("--in-cluster",), {"KUBECONFIG": "absent"}, "--in-cluster: Invalid", id="this one, not another"),
+        pytest.param(
+            ("--kubeconfig", "absent"), {"KUBECONFIG": "other"}, '--kubeconfig: Invalid value: "absent"', id="its own"
+        ),
+        pytest.param(("--context", "c"), {"KUBECONFIG": "other"}, 'Invalid value: "other"', id="a context of the file"),
+    ],
+)
+def test_a_flag_for_the_view_wins_over_the_environment(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], environment: dict[str, str], expected: str
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(f"PLACEMENT_WEBHOOK_{name}", value)
+
+    outcome = run("serve", "--tls-dir", "t", *arguments)
+
+    assert outcome.code == 2
+    assert expected in outcome.errors.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "range_"),
+    [
+        ("--audit-max-total-bytes", "0", "x>=1"),
+        ("--max-connections-per-address", "0", "x>=1"),
+        ("--shutdown-delay-seconds", "-0.5", "x>=0"),
+    ],
+)
+def test_a_number_outside_its_range_is_rejected(run: Run, flag: str, value: str, range_: str) -> None:
+    outcome = run("serve", "--tls-dir", "t", flag, value)
+
+    assert (outcome.code, outcome.output) == (2, "")
+    assert outcome.errors.splitlines()[-1] == (
+        f"Error: Invalid value for '{flag}': {value} is not in the range {range_}."
+    )
+
+
+@dataclass
+class Started:
+    """The settings that `serve` starts its server with, and the options of its audit log."""
+
+    settings: Settings | None = None
+    audit: dict[str, Any] = field(default_factory=dict)
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Started:
+    found = Started()
+
+    class Writer:
+        def __init__(self, path: str, **options: Any) -> None:
+            found.audit = {"path": path} | {
+                key: each for key, each in options.items() if not key.startswith(("on_", "now"))
+            }
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+    def build(settings: Settings, *_: object) -> None:
+        found.settings = settings
+
+    monkeypatch.setattr(serve_outputs, "AuditWriter", Writer)
+    monkeypatch.setattr(serve, "build_server", build)
+    monkeypatch.setattr(serve, "serve_until_signalled", lambda *_: None)
+    monkeypatch.setattr(serve, "configure_logs", lambda *_: None)
+    return found
+
+
+def test_defaults_are_those_of_the_documents(run: Run, started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/operations.md names them."""
+    monkeypatch.setenv("POD_NAME", "r")
+    assert run("serve", "--tls-dir", "t").code == 0
+
+    assert started.settings == Settings(Path("t"), replica="r")
+    assert started.audit == {
+        "path": "-",
+        "max_bytes": 104_857_600,
+        "backups": 10,
+        "max_total_bytes": 4_294_967_296,
+        "replica": "r",
+    }
+
+
+def test_each_flag_sets_its_own_setting(run: Run, started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POD_NAME", "r")
+    settings = {
+        "listen": "127.0.0.1:1",
+        "admin-listen": "127.0.0.1:2",
+        "max-connections-per-address": 1,
+        "server-name": "webhook.example.com",
+        "shutdown-delay-seconds": 4,
+    }
+    audit = {"": "a.jsonl", "-max-total-bytes": 400}
+    flags = {f"--{name}": value for name, value in settings.items()} | {
+        f"--audit{name}": value for name, value in audit.items()
+    }
+    arguments = [each for flag in flags.items() for each in flag]
+
+    assert run("serve", "--tls-dir", "t", *arguments).code == 0
+
+    assert started.settings == Settings(
+        tls_dir=Path("t"),
+        listen=Address("127.0.0.1", 1),
+        admin_listen=Address("127.0.0.1", 2),
+        max_connections_per_address=1,
+        server_name="webhook.example.com",
+        shutdown_delay_seconds=4,
+        replica="r",
+    )
+    assert started.audit == {
+        "path": "a.jsonl",
+        "max_bytes": 50,
+        "backups": 4,
+        "max_total_bytes": 400,
+        "replica": "r",
+    }
+
+
+@pytest.mark.parametrize(
+    ("pod_name", "replica"),
+    [pytest.param("pod", "pod", id="the pod"), pytest.param("", "host", id="else the host")],
+)
+def test_the_replica_is_named_after(
+    run: Run,
+    started: Started,
+    monkeypatch: pytest.MonkeyPatch,
+    pod_name: str,
+    replica: str,
+) -> None:
+    monkeypatch.setenv("POD_NAME", pod_name)
+    monkeypatch.setattr(socket, "gethostname", lambda: "host")
+
+    assert run("serve", "--tls-dir", "t").code == 0
+
+    assert started.settings == Settings(Path("t"), replica=replica)

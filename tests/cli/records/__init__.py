@@ -1,0 +1,1 @@
+"""Tests of the sources and the output of the command `audit`."""

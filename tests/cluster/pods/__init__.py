@@ -1,0 +1,1 @@
+"""Tests of pods of a cluster by what they do."""

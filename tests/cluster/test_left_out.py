@@ -1,0 +1,40 @@
+"""Objects that a view leaves out, although it knows their kind."""
+
+import pytest
+
+from tests.cluster.cache.replica_sets import cache_of, replica_set
+from webhook.cluster.cache.optional_objects import MOST_OBJECT_BYTES
+from webhook.cluster.objects.workloads import Owner
+
+
+def test_object_that_is_too_large_is_left_out_and_reported() -> None:
+    cache = cache_of()
+    problem = cache.apply("ReplicaSet", "ADDED", replica_set("large", values=2_000))
+    assert problem is not None
+    assert str(MOST_OBJECT_BYTES) in problem.message
+    snapshot = cache.snapshot()
+    assert snapshot.left_out.has("ReplicaSet", "x", "large")
+    assert snapshot.left_out.count == 1
+    assert snapshot.workloads.lacks("x", Owner("apps/v1", "ReplicaSet", "large"))
+
+
+@pytest.mark.parametrize("event", ["MODIFIED", "DELETED"])
+def test_object_that_becomes_smaller_or_goes_is_not_left_out_any_more(event: str) -> None:
+    cache = cache_of(replica_set("large", values=2_000))
+    before = cache.snapshot()
+    cache.apply("ReplicaSet", event, replica_set("large"))
+    assert (before.left_out.count, cache.snapshot().left_out.count) == (1, 0)
+    assert bool(cache.snapshot().workloads) is (event == "MODIFIED")
+    assert not cache.invalid
+
+
+def test_object_that_is_left_out_and_in_no_list_any_more_is_gone() -> None:
+    cache = cache_of(replica_set("large", values=2_000), replica_set("small"))
+    cache.replace("ReplicaSet", [replica_set("small")])
+    assert cache.snapshot().left_out.count == 0
+    assert not cache.invalid
+
+
+def test_malformed_service_is_left_out() -> None:
+    cache = cache_of({"metadata": {"name": "s", "namespace": "x"}, "spec": {"selector": {"app": 1}}}, kind="Service")
+    assert cache.snapshot().left_out.names == {("Service", "x"): {"s"}}

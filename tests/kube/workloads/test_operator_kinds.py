@@ -1,0 +1,71 @@
+"""The pods of objects of batch schedulers and operators."""
+
+from typing import Any
+
+import pytest
+
+from tests.kube.workloads.reading import sets_of
+from tests.support.objects.workload_objects import (
+    SPEC,
+    TEMPLATE,
+    jobset,
+    leader_worker_set,
+    volcano,
+    workload,
+)
+
+
+def test_a_train_job_holds_no_template() -> None:
+    assert sets_of(workload("trainer.kubeflow.org/v1alpha1", "TrainJob", {"runtimeRef": {"name": "torch"}})) == ()
+
+
+def test_the_scheduler_of_a_volcano_job_is_that_of_its_pods() -> None:
+    own = {"spec": {**SPEC, "schedulerName": "mine"}}
+    named = volcano({"template": TEMPLATE}, {"template": own}, schedulerName="kai-scheduler")
+
+    assert [each.pod["spec"]["schedulerName"] for each in sets_of(named)] == ["kai-scheduler", "mine"]
+    assert sets_of(volcano({"template": TEMPLATE}))[0].pod["spec"]["schedulerName"] == "volcano"
+
+
+def test_the_priority_class_of_a_volcano_job_is_that_of_its_pods() -> None:
+    own = {"spec": {**SPEC, "priorityClassName": "low"}}
+    content = volcano({"template": TEMPLATE}, {"template": own}, priorityClassName="high")
+
+    assert [each.pod["spec"]["priorityClassName"] for each in sets_of(content)] == ["high", "low"]
+
+
+@pytest.mark.parametrize(
+    ("content", "annotation"),
+    [
+        (jobset(), "alpha.jobset.sigs.k8s.io/exclusive-topology"),
+        (leader_worker_set(), "leaderworkerset.sigs.k8s.io/exclusive-topology"),
+        (leader_worker_set(), "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"),
+    ],
+    ids=["a JobSet", "a LeaderWorkerSet", "subgroups of a LeaderWorkerSet"],
+)
+def test_an_exclusive_topology_leaves_the_placement_unknown(content: dict[str, Any], annotation: str) -> None:
+    content["metadata"]["annotations"] = {annotation: "rack"}
+
+    assert all("adds affinities" in each.caveat for each in sets_of(content))
+
+
+def test_an_exclusive_topology_of_one_job_leaves_only_its_placement_unknown() -> None:
+    content = jobset()
+    first = content["spec"]["replicatedJobs"][0]
+    metadata = {"annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}}
+    content["spec"]["replicatedJobs"].append({"name": "b", "template": {**first["template"], "metadata": metadata}})
+
+    assert ["adds affinities" in each.caveat for each in sets_of(content)] == [False, True]
+
+
+def test_a_network_topology_of_volcano_leaves_the_placement_unknown() -> None:
+    (found,) = sets_of(volcano({"template": TEMPLATE}, networkTopology={"mode": "hard", "highestTierAllowed": 1}))
+
+    assert found.caveat == "Volcano keeps its pods within a domain of its network topology"
+
+
+def test_a_topology_that_kai_requires_of_the_owner_leaves_the_placement_unknown() -> None:
+    content = jobset()
+    content["metadata"]["annotations"] = {"kai.scheduler/topology-required-placement": "rack"}
+
+    assert all(each.caveat.startswith("KAI keeps its pods within a domain") for each in sets_of(content))

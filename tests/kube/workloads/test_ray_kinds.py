@@ -1,0 +1,31 @@
+"""The pods of objects of KubeRay."""
+
+from typing import Any
+
+import pytest
+
+from tests.kube.workloads.reading import sets_of
+from tests.support.objects.workload_objects import (
+    ray_cluster_spec,
+    workload,
+)
+
+
+@pytest.mark.parametrize("ignored", [{}, {"rayClusterSpec": ray_cluster_spec()}], ids=["alone", "with a spec"])
+def test_a_ray_job_on_a_ray_cluster_that_exists_makes_only_its_submitter(ignored: dict[str, Any]) -> None:
+    spec = {"clusterSelector": {"ray.io/cluster": "shared"}, **ignored}
+    (found,) = sets_of(workload("ray.io/v1", "RayJob", spec))
+
+    assert (found.role, found.replicas) == ("submitter", 1)
+    assert found.locate("metadata.annotations") == "spec.submitterPodTemplate.metadata.annotations"
+    (container,) = found.pod["spec"]["containers"]
+    assert container["resources"]["requests"] == {"cpu": "500m", "memory": "200Mi"}
+
+
+def test_a_suspended_group_of_a_ray_cluster_has_no_pods() -> None:
+    spec = ray_cluster_spec()
+    spec["workerGroupSpecs"].append(spec["workerGroupSpecs"][0] | {"groupName": "idle", "suspend": True})
+
+    head, busy, idle = sets_of(workload("ray.io/v1", "RayCluster", spec))
+
+    assert [(each.role, each.replicas) for each in (head, busy, idle)] == [("head", 1), ("gpu", 4), ("idle", 0)]

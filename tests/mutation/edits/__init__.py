@@ -1,0 +1,1 @@
+"""Tests of edits of a pod."""

@@ -1,0 +1,103 @@
+"""Edits of queues, priority, amounts and spreading."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.objects.frozen import frozen
+from webhook.backends.backend import annotation
+from webhook.mutation.edits.editor import PodEditor
+from webhook.mutation.edits.edits import Effect, PreferPodAffinity
+from webhook.mutation.edits.scheduling_edits import (
+    SetAmount,
+    SetField,
+    SetPriorityClass,
+    SpreadByAntiAffinity,
+    SpreadByConstraint,
+)
+from webhook.mutation.replica_group import ReplicaGroup
+
+Pod = dict[str, Any]
+QUEUE = SetField(annotation("queue", "team-a"))
+PRIORITY = SetPriorityClass("high", default_class="standard")
+HINT = PreferPodAffinity(100, "jobtype", "binpacked", "host")
+GROUP = ReplicaGroup("app", "web", is_added=False)
+CONSTRAINT = SpreadByConstraint("zone", GROUP, HINT, True, 1, "ScheduleAnyway")
+
+
+def applied(edit: Any, pod: Pod) -> tuple[PodEditor, Effect]:
+    editor = PodEditor(frozen(pod))
+    return editor, edit.apply(editor)
+
+
+def test_a_field_is_set_where_it_is_missing() -> None:
+    editor, effect = applied(QUEUE, {"metadata": {}})
+
+    assert effect.changed
+    assert editor.pod == {"metadata": {"annotations": {"queue": "team-a"}}}
+    assert not applied(QUEUE, editor.pod)[1].changed
+
+
+def test_another_value_of_the_user_wins_with_a_warning() -> None:
+    editor, effect = applied(QUEUE, {"metadata": {"annotations": {"queue": "mine"}}})
+
+    assert (effect.changed, editor.operations) == (False, [])
+    assert "of the pod wins over team-a" in effect.warnings[0]
+
+
+@pytest.mark.parametrize("spec", [{}, {"priorityClassName": "standard", "priority": 5, "preemptionPolicy": "Never"}])
+def test_a_class_replaces_the_default_with_its_values(spec: Pod) -> None:
+    editor, effect = applied(PRIORITY, {"spec": spec})
+
+    assert (effect.changed, editor.pod) == (True, {"spec": {"priorityClassName": "high"}})
+
+
+@pytest.mark.parametrize(
+    ("spec", "kept"),
+    [
+        ({"priorityClassName": "low"}, "priorityClassName low"),
+        ({"priority": 7}, "priority 7"),
+        ({"preemptionPolicy": "Never"}, "preemptionPolicy Never"),
+    ],
+)
+def test_a_class_or_a_value_of_the_user_is_kept(spec: Pod, kept: str) -> None:
+    editor, effect = applied(PRIORITY, {"spec": spec})
+
+    assert (effect.changed, effect.kept_value, editor.operations) == (False, kept, [])
+
+
+def test_an_amount_is_set_where_there_is_none() -> None:
+    edit = SetAmount(("spec", "containers", 0, "resources", "limits", "cpu"), "2")
+    editor, effect = applied(edit, {"spec": {"containers": [{}]}})
+
+    assert (str(edit), effect.changed) == ("set spec.containers[0].resources.limits.cpu=2", True)
+    assert editor.pod == {"spec": {"containers": [{"resources": {"limits": {"cpu": "2"}}}]}}
+    assert not applied(edit, editor.pod)[1].changed
+
+
+def test_a_constraint_is_added_once() -> None:
+    editor, effect = applied(CONSTRAINT, {"metadata": {"labels": {"app": "web"}}, "spec": {}})
+
+    (constraint,) = editor.pod["spec"]["topologySpreadConstraints"]
+    assert (effect.changed, constraint["topologyKey"], constraint["maxSkew"]) == (True, "zone", 1)
+    assert constraint["labelSelector"] == {"matchLabels": {"app": "web"}}
+    assert not applied(CONSTRAINT, editor.pod)[1].changed
+
+
+@pytest.mark.parametrize("weight", [None, 50])
+def test_anti_affinity_is_added_once_required_or_preferred(weight: int | None) -> None:
+    edit = SpreadByAntiAffinity("host", GROUP, HINT, False, weight)
+    editor, effect = applied(edit, {"metadata": {"labels": {"app": "web"}}, "spec": {}})
+
+    (kind,) = editor.pod["spec"]["affinity"]["podAntiAffinity"]
+    assert (effect.changed, kind.startswith("required")) == (True, weight is None)
+    assert not applied(edit, editor.pod)[1].changed
+
+
+def test_a_constraint_of_the_user_over_the_same_key_wins() -> None:
+    pod = {"metadata": {}, "spec": {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 3}]}}
+    editor, effect = applied(CONSTRAINT, pod)
+
+    assert (effect.changed, editor.operations) == (False, [])
+    assert effect.kept_value == "topologySpreadConstraints over zone"
+    assert "wins over its annotation spread" in effect.warnings[0]

@@ -1,0 +1,1 @@
+"""Tests of what the annotations of a pod request."""

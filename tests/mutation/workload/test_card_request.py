@@ -1,0 +1,50 @@
+"""Pods that request a card without a workload type."""
+
+from tests.support.admission import DOMAIN, TYPE, admit_pod, policy_with
+from tests.support.objects.builders import make_pod
+from webhook.admission.injection import Bypassed, Denied
+from webhook.admission.verdict import Patched
+from webhook.mutation.workload.workload import read_workload
+
+MISSING_TYPE = (
+    f"metadata.annotations[{TYPE}]: Required value: the pod requests an accelerator, and the policy requires a "
+    "workload type of such pods: training, inference"
+)
+
+
+def test_a_pod_with_a_card_and_without_a_type_can_be_warned_denied_or_given_a_type() -> None:
+    pod = make_pod().gpu(1).obj()
+
+    warned, denied, typed = (admit_pod(pod, policy_with(requireType=each)) for each in ("warn", "deny", "inference"))
+
+    assert warned == Bypassed("no workload type", (MISSING_TYPE,))
+    assert isinstance(denied, Denied)
+    assert (denied.denial.code, denied.denial.message) == (422, MISSING_TYPE)
+    assert isinstance(typed, Patched)
+    assert typed.workload_type == "inference"
+    assert admit_pod(pod, policy_with()) == Bypassed("no workload type")
+    assert admit_pod(pod, policy_with(requireType="deny", invalidAnnotations="warn")).warnings == (MISSING_TYPE,)
+
+
+def test_the_required_type_is_for_pods_with_a_card_and_without_a_type_alone() -> None:
+    policy = policy_with(requireType="inference")
+
+    own = admit_pod(make_pod().gpu(1).annotate(TYPE, "training").obj(), policy)
+
+    assert isinstance(own, Patched)
+    assert own.workload_type == "training"
+    assert admit_pod(make_pod().requests(cpu=1).obj(), policy) == Bypassed("no workload type")
+    assert admit_pod(make_pod().requests(cpu=1).obj(), policy_with(requireType="deny")) == Bypassed("no workload type")
+
+
+def test_a_warning_names_three_resources_at_most() -> None:
+    pod = make_pod().annotate(TYPE, "training").annotate(f"{DOMAIN}/gpu-count", "1")
+    pod = pod.limits(**{f"example.com/gpu-{number}": 1 for number in range(4)})
+
+    (warning,) = read_workload(pod.obj(), "default", {}, policy_with()).warnings
+
+    assert warning.startswith(
+        "the pod requests no accelerator of the policy, only example.com/gpu-0, example.com/gpu-1, example.com/gpu-2, "
+        "…: request one, such as nvidia.com/gpu, or list it under accelerators of the policy, or remove "
+        "maip.mxsf.io/gpu-count"
+    )

@@ -1,0 +1,193 @@
+"""The advice on the placement of all replicas of an object."""
+
+import pytest
+
+from tests.objects.advised import (
+    DEPLOYMENT,
+    JOB_SET,
+    RAY,
+    STATEFUL_SET,
+    TWO_NODES,
+    admitted,
+    gpu_node,
+    template,
+    view,
+    waiting,
+    warnings_of,
+)
+from tests.support.admission import PRODUCT, USAGE
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.storage import available, make_pv, make_storage_class
+from tests.support.objects.workloads import Object, Sample
+from webhook.kube.names import HOSTNAME_LABEL
+
+CARD = "nvidia.com/gpu.product"
+
+
+def test_pods_that_wait_take_their_places_first() -> None:
+    verdict = admitted(DEPLOYMENT.object(template(4), 4), waiting(make_pod("waits").gpu(8)))
+
+    assert warnings_of(verdict)[0] == (
+        "placement check: Waiting: 2 of 4 replicas fit now; the next: 0/2 nodes are unavailable: "
+        "2 Insufficient nvidia.com/gpu. It would fit, but 1 pod that waits before it needs the room."
+    )
+    assert warnings_of(admitted(DEPLOYMENT.object(template(4), 4), TWO_NODES)) == ()
+
+
+def test_roles_are_placed_together() -> None:
+    spec = RAY.spec(template(8), 2)
+    spec["headGroupSpec"]["template"] = template(8)
+
+    first, *_ = warnings_of(admitted(RAY.object(template()) | {"spec": spec}, TWO_NODES))
+
+    assert first == (
+        "placement check: Waiting: head 1 of 1, gpu 1 of 2 replicas fit now; "
+        "the next gpu: 0/2 nodes are unavailable: 2 Insufficient nvidia.com/gpu."
+    )
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_of_several_roles_that_do_not_fit_one_that_never_fits_is_reported(is_first: bool) -> None:
+    job = JOB_SET.object(template(8))
+    (role,) = job["spec"]["replicatedJobs"]
+    waits = [role | {"name": f"waits-{number}"} for number in range(3)]
+    (never,) = JOB_SET.object(template(64))["spec"]["replicatedJobs"]
+    job["spec"]["replicatedJobs"] = [never, *waits] if is_first else [*waits, never]
+
+    first, *_ = warnings_of(admitted(job, TWO_NODES))
+
+    assert first.startswith("placement check: Infeasible: ")
+
+
+def test_many_roles_are_summed_up() -> None:
+    job = JOB_SET.object(template(8))
+    (role,) = job["spec"]["replicatedJobs"]
+    job["spec"]["replicatedJobs"] = [role | {"name": f"role-{number}"} for number in range(6)]
+
+    first, *_ = warnings_of(admitted(job, TWO_NODES))
+
+    assert first.startswith("placement check: Waiting: 2 of 6 replicas of 6 roles fit now; the first role-2: 0/2 nodes")
+
+
+def stateful_set(replicas: int) -> Object:
+    made = STATEFUL_SET.object(template(1), replicas=replicas)
+    made["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": {"storageClassName": "local"}}]
+    return made
+
+
+def test_claims_of_a_stateful_set_are_created_with_its_pods() -> None:
+    hosts = [{HOSTNAME_LABEL: [name]} for name in ("n1", "n2")]
+    storage = [
+        make_storage_class("local", provisioner="kubernetes.io/no-provisioner"),
+        *(available(make_pv(f"disk-{index}", "local", on=host)) for index, host in enumerate(hosts)),
+    ]
+    cluster = view(gpu_node("n1"), gpu_node("n2"), storage)
+
+    assert warnings_of(admitted(stateful_set(2), cluster)) == ()
+    first, *_ = warnings_of(admitted(stateful_set(3), cluster))
+    assert first == (
+        "placement check: Waiting: 2 of 3 replicas fit now; "
+        "the next: 0/2 nodes are unavailable: 2 node(s) didn't find available persistent volumes to bind."
+    )
+
+
+def test_without_a_view_of_claims_only_other_shortages_are_certain() -> None:
+    scarce = STATEFUL_SET.object(template(16), replicas=2)
+    scarce["spec"]["volumeClaimTemplates"] = stateful_set(1)["spec"]["volumeClaimTemplates"]
+
+    assert warnings_of(admitted(stateful_set(2), TWO_NODES)) == ()
+    assert "Insufficient nvidia.com/gpu" in warnings_of(admitted(scarce, TWO_NODES))[0]
+
+
+def h20_node(name: str, *running: PodBuilder) -> list[Object]:
+    node = make_node_object(
+        name,
+        labels={USAGE: "training", CARD: "NVIDIA-H20", HOSTNAME_LABEL: name},
+        taints=[f"{USAGE}=training:NoSchedule", f"{CARD}=NVIDIA-H20:NoSchedule"],
+        capacity={"nvidia.com/gpu": 8},
+    )
+    return [node, *(pod.node_name(name).obj() for pod in running)]
+
+
+def suggestions_for(content: Object, *nodes: list[Object]) -> list[str]:
+    prefix = "placement check: suggestion: "
+    return [text.removeprefix(prefix) for text in warnings_of(admitted(content, view(*nodes))) if prefix in text]
+
+
+SET_H20 = f"set {PRODUCT}: NVIDIA-H20 instead of NVIDIA-H2O: 2 nodes would fit"
+ASK_FOR_6 = "ask for 6 nvidia.com/gpu instead of 8: 2 pods would fit"
+
+
+@pytest.mark.parametrize(
+    ("second", "suggestions"),
+    [
+        pytest.param(h20_node("n2"), [SET_H20], id="room for both replicas"),
+        pytest.param(h20_node("n2", make_pod("other").gpu(1)), [], id="room for one of two"),
+    ],
+)
+def test_a_suggested_annotation_makes_all_replicas_fit(second: list[Object], suggestions: list[str]) -> None:
+    content = DEPLOYMENT.object(template(8, gpu_product="NVIDIA-H2O"), 2)
+
+    assert suggestions_for(content, h20_node("n1"), second) == suggestions
+
+
+@pytest.mark.parametrize(("taken", "suggestions"), [(2, [ASK_FOR_6]), (3, [])])
+def test_a_smaller_request_is_suggested_only_if_all_replicas_fit_with_it(taken: int, suggestions: list[str]) -> None:
+    nodes = [gpu_node("n1", make_pod("a").gpu(2)), gpu_node("n2", make_pod("b").gpu(taken))]
+
+    assert suggestions_for(DEPLOYMENT.object(template(8), 2), *nodes) == suggestions
+
+
+NONE_LEFT, ONE_LEFT = make_pod("full").gpu(8), make_pod("mostly-full").gpu(7)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "replicas", "suggestions"),
+    [
+        pytest.param((NONE_LEFT, ONE_LEFT), 2, ["n1 fits once 1 nvidia.com/gpu is freed"], id="the last replica"),
+        pytest.param((NONE_LEFT, ONE_LEFT), 3, [], id="two replicas are left"),
+        pytest.param((ONE_LEFT, NONE_LEFT), 2, ["n1 fits once 1 nvidia.com/gpu is freed"], id="beside another replica"),
+        pytest.param(
+            (make_pod("tiny").requests(cpu=1), NONE_LEFT),
+            9,
+            ["n2 fits once 1 nvidia.com/gpu is freed"],
+            id="other pods",
+        ),
+        pytest.param((make_pod("tiny").requests(cpu=1),), 9, [], id="held by the other replicas"),
+    ],
+)
+def test_room_is_to_be_freed_only_for_the_last_replica_and_never_that_of_another(
+    nodes: tuple[PodBuilder, ...], replicas: int, suggestions: list[str]
+) -> None:
+    cluster = [gpu_node(f"n{number}", running) for number, running in enumerate(nodes, 1)]
+
+    assert suggestions_for(DEPLOYMENT.object(template(1), replicas), *cluster) == suggestions
+
+
+@pytest.mark.parametrize(("cards", "is_suggested"), [(4, True), (5, False)])
+def test_a_suggestion_for_one_role_leaves_room_for_the_roles_after_it(cards: int, *, is_suggested: bool) -> None:
+    content = RAY.object(template(4, gpu_product="NVIDIA-H2O"), 1)
+    groups = content["spec"]["workerGroupSpecs"]
+    groups.append({**groups[0], "groupName": "more", "template": template(cards)})
+
+    assert (SET_H20.replace("2 nodes", "1 node") in suggestions_for(content, h20_node("n1"))) is is_suggested
+
+
+def test_long_names_of_roles_leave_room_for_the_reason() -> None:
+    spec = RAY.spec(template(8), 3)
+    spec["workerGroupSpecs"][0]["groupName"] = "g" * 200
+
+    first, *_ = warnings_of(admitted(RAY.object(template()) | {"spec": spec}, TWO_NODES))
+
+    assert len(first) < 256
+    assert first.endswith("0/2 nodes are unavailable: 2 Insufficient nvidia.com/gpu.")
+
+
+@pytest.mark.parametrize("sample", [DEPLOYMENT, STATEFUL_SET, JOB_SET], ids=lambda each: each.kind)
+def test_the_cause_stands_before_the_verdict_and_this_before_the_suggestion(sample: Sample) -> None:
+    content = sample.object(template(4, gpu_product="NVIDIA-H2O", gpu_cuont="4"), 1)
+
+    found = [text.partition(": ")[0] for text in warnings_of(admitted(content, view(h20_node("n1"))))]
+
+    assert [each for each in found if not each.startswith("annotation ")] == ["gpu-product"] + 2 * ["placement check"]
+    assert found[0].startswith("annotation ")

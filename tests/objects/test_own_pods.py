@@ -1,0 +1,148 @@
+"""An update of an object replaces its running pods, or starts beside them."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.objects.advised import (
+    DEPLOYMENT,
+    RAY,
+    admitted,
+    gpu_node,
+    running,
+    template,
+    view,
+    waiting,
+    warnings_of,
+)
+from tests.support.objects.builders import make_pod
+from tests.support.objects.workloads import APP, Object
+
+
+def test_pods_of_an_object_do_not_wait_before_the_pods_of_its_update() -> None:
+    old, new = DEPLOYMENT.object(template(4), 4), DEPLOYMENT.object(template(5), 4)
+    own = make_pod("own").gpu(8).label("app", APP["app"])
+
+    beside_others = warnings_of(admitted(new, waiting(make_pod("waits").gpu(8)), old=old))
+    beside_its_own = warnings_of(admitted(new, waiting(own), old=old))
+
+    assert "1 pod that waits before it needs the room" in beside_others[0]
+    assert "2 of 4 replicas fit now" in beside_its_own[0]
+    assert "that waits before it" not in beside_its_own[0]
+
+
+FULL = view(gpu_node("n1", running(1), running(2)), gpu_node("n2", running(3), running(4)))
+
+
+def test_an_update_replaces_the_pods_of_the_object() -> None:
+    old, new = DEPLOYMENT.object(template(4), 4), DEPLOYMENT.object(template(4, bin_packing="false"), 4)
+
+    assert warnings_of(admitted(new, FULL, old=old)) == ()
+    assert warnings_of(admitted(new, FULL))[0].startswith(
+        "placement check: Waiting: 0 of 4 replicas fit now; the first"
+    )
+
+
+def test_an_update_that_does_not_fit_says_what_is_assumed() -> None:
+    old, new = DEPLOYMENT.object(template(4), 4), DEPLOYMENT.object(template(8), 4)
+
+    warnings = warnings_of(admitted(new, FULL, old=old))
+
+    assert warnings[0].startswith("placement check: Waiting: 2 of 4 replicas fit now; the next: 0/2 nodes")
+    assert warnings[-1] == "placement check: the 4 running pods of the object count as gone, as after a rolling update"
+
+
+def rolling(content: Object, **fields: Any) -> Object:
+    return content | {"spec": content["spec"] | {"strategy": {"type": "RollingUpdate", "rollingUpdate": fields}}}
+
+
+AVAILABLE = {"maxUnavailable": 0, "maxSurge": 1}
+KEEPING = [
+    pytest.param(3, {"maxUnavailable": "25%", "maxSurge": "25%"}, id="the default for up to three replicas"),
+    pytest.param(4, AVAILABLE, id="none may be unavailable"),
+    pytest.param(3, {}, id="fields that are not set"),
+]
+REPLACING = [
+    pytest.param(4, {"maxUnavailable": "25%", "maxSurge": "25%"}, id="the default for four replicas"),
+    pytest.param(3, {"maxUnavailable": 1, "maxSurge": 0}, id="one may be unavailable"),
+    pytest.param(3, {"maxUnavailable": "1٠%", "maxSurge": "50%"}, id="a number that the API server rejects"),
+    pytest.param(3, {"maxUnavailable": "0%", "maxSurge": "0%"}, id="neither: one is unavailable"),
+]
+CANNOT_START = (
+    "placement check: Waiting: the rolling update cannot start beside the running pods: "
+    "0/2 nodes are unavailable: 2 Insufficient nvidia.com/gpu."
+)
+KEEPS_ALL = (
+    "placement check: maxUnavailable is 0: a new pod starts before an old one ends; "
+    "with spec.strategy.rollingUpdate.maxUnavailable: 1 an old one ends first"
+)
+
+
+@pytest.mark.parametrize(("replicas", "fields"), KEEPING)
+def test_a_rolling_update_that_keeps_all_pods_needs_room_beside_them(replicas: int, fields: Object) -> None:
+    old, new = DEPLOYMENT.object(template(4), replicas), DEPLOYMENT.object(template(4, bin_packing="false"), replicas)
+
+    assert warnings_of(admitted(rolling(new, **fields), FULL, old=old)) == (CANNOT_START, KEEPS_ALL)
+    half_full = view(gpu_node("n1", running(1), running(2)), gpu_node("n2", running(3)))
+    assert warnings_of(admitted(rolling(new, **fields), half_full, old=old)) == ()
+
+
+def test_a_rolling_update_that_keeps_all_pods_needs_room_beside_those_that_wait() -> None:
+    old, new = DEPLOYMENT.object(template(8), 2), DEPLOYMENT.object(template(8, bin_packing="false"), 2)
+    own = [make_pod(f"own-{number}").gpu(4).label("app", APP["app"]) for number in range(2)]
+    n2_full = view(gpu_node("n1"), gpu_node("n2", running(1), running(2)))
+    assumed = waiting(*own).assumed
+    assert assumed is not None
+    beside = replace(n2_full, assumed=assumed.on(n2_full.snapshot))
+
+    first, *_, last = warnings_of(admitted(rolling(new, **AVAILABLE), beside, old=old))
+
+    assert first == f"{CANNOT_START} It would fit, but 2 pods that wait before it need the room."
+    assert last == KEEPS_ALL
+
+
+def test_a_rolling_update_of_pods_that_all_wait_needs_room_beside_them() -> None:
+    old, new = DEPLOYMENT.object(template(8), 1), DEPLOYMENT.object(template(8, bin_packing="false"), 1)
+    n2_full = view(gpu_node("n1"), gpu_node("n2", make_pod("other").namespace("team-b").gpu(8)))
+    assumed = waiting(make_pod("own").gpu(4).label("app", APP["app"])).assumed
+    assert assumed is not None
+    beside = replace(n2_full, assumed=assumed.on(n2_full.snapshot))
+
+    first, *_, last = warnings_of(admitted(rolling(new, **AVAILABLE), beside, old=old))
+
+    assert first.startswith(CANNOT_START)
+    assert last == KEEPS_ALL
+
+
+@pytest.mark.parametrize(("replicas", "fields"), REPLACING)
+def test_a_rolling_update_that_may_remove_a_pod_first_can_start(replicas: int, fields: Object) -> None:
+    old, new = DEPLOYMENT.object(template(4), replicas), DEPLOYMENT.object(template(4, bin_packing="false"), replicas)
+
+    assert warnings_of(admitted(rolling(new, **fields), FULL, old=old)) == ()
+
+
+def test_an_update_that_creates_the_pods_again_can_start() -> None:
+    old, new = DEPLOYMENT.object(template(4), 1), DEPLOYMENT.object(template(4, bin_packing="false"), 1)
+    recreated = new | {"spec": new["spec"] | {"strategy": {"type": "Recreate"}}}
+
+    assert warnings_of(admitted(recreated, FULL, old=old)) == ()
+
+
+def test_an_update_that_never_fits_names_both_reasons() -> None:
+    old, new = DEPLOYMENT.object(template(4), 4), DEPLOYMENT.object(template(8), 4)
+
+    first, *_, last = warnings_of(admitted(rolling(new, **AVAILABLE), FULL, old=old))
+
+    assert first.startswith("placement check: Waiting: 2 of 4 replicas fit now; the next: ")
+    assert last == KEEPS_ALL
+
+
+def test_pods_of_an_operator_are_found_by_the_label_with_the_name_of_the_object() -> None:
+    head = make_pod("head").namespace("team-a").gpu(8).label("ray.io/cluster", "web")
+    others = make_pod("other").namespace("team-a").gpu(8).label("ray.io/cluster", "other")
+    new = RAY.object(template(8))
+
+    old = RAY.object(template(4))
+    assert warnings_of(admitted(new, view(gpu_node("n1", head)), old=old)) == ()
+    assert "Insufficient nvidia.com/gpu" in warnings_of(admitted(new, view(gpu_node("n1", others)), old=old))[0]

@@ -1,0 +1,69 @@
+"""Devices that consume counters of their pool: as many as the counters are enough for."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.devices import (
+    allocated,
+    claiming,
+    exactly,
+    make_cards,
+    make_counters,
+    make_device_class,
+    make_part,
+    make_resource_claim,
+    make_slice,
+)
+from webhook.cluster.file import snapshot_from_documents
+from webhook.documents.documents import Document
+from webhook.placement.scheduler import Scheduler
+
+Object = dict[str, Any]
+_ELSEWHERE = allocated(make_resource_claim("elsewhere", exactly()), "z", "card-0")
+
+
+def verdict(claim: Object, *objects: Object) -> str:
+    """The verdict on a pod with the claim on one node."""
+    pod = make_pod().spec(resourceClaims=claiming(claim["metadata"]["name"])).obj()
+    everything = (make_node_object("a"), make_device_class(), claim, _ELSEWHERE, *objects)
+    return Scheduler().place(pod, snapshot_from_documents(Document("c", each) for each in everything)).verdict
+
+
+def part(name: str, amount: int, **fields: Any) -> Object:
+    return make_part(name, {"memory": str(amount)}, **fields)
+
+
+@pytest.mark.parametrize(("count", "expected"), [(1, "Feasible"), (2, "Feasible"), (3, "Infeasible")])
+def test_devices_are_found_while_their_counters_are_enough(count: int, expected: str) -> None:
+    parts = make_slice("a", part("x", 3), part("y", 3), part("z", 1), count=2)
+    claim = make_resource_claim("own", exactly("parts", count))
+    assert verdict(claim, parts, make_counters("a", {"memory": "4"}, count=2)) == expected
+
+
+@pytest.mark.parametrize(
+    ("taken", "count", "expected"), [("z", 1, "Feasible"), ("z", 2, "Waiting"), ("x", 1, "Feasible")]
+)
+def test_counters_that_devices_of_claims_consume_are_gone(taken: str, count: int, expected: str) -> None:
+    parts = make_slice("a", part("x", 3), part("y", 3), part("z", 1), count=2)
+    other = allocated(make_resource_claim("other", exactly()), "a", taken)
+    claim = make_resource_claim("own", exactly("parts", count))
+    assert verdict(claim, other, parts, make_counters("a", {"memory": "4"}, count=2)) == expected
+
+
+def test_devices_of_a_slice_with_counters_are_not_offered() -> None:
+    own = make_resource_claim("own", exactly("cards", 1))
+    counters = [{"name": "card", "counters": {"memory": {"value": "1"}}}]
+    assert verdict(own, make_slice("a", *make_cards(2))) == "Feasible"
+    assert verdict(own, make_slice("a", *make_cards(2), sharedCounters=counters)) == "Infeasible"
+
+
+@pytest.mark.parametrize(("count", "expected"), [(2, "Feasible"), (3, "Infeasible")])
+def test_slices_of_an_older_generation_are_outdated(count: int, expected: str) -> None:
+    """A driver replaces its slices one after the other, so those of both generations are there for a while."""
+    parts = make_slice("a", part("x", 3), part("y", 3), part("z", 1), generation=2, count=2)
+    counters = make_counters("a", {"memory": "4"}, generation=2, count=2)
+    older = make_counters("a", {"memory": "9"}, generation=1, count=2) | {"metadata": {"name": "older"}}
+    claim = make_resource_claim("own", exactly("parts", count))
+    assert verdict(claim, parts, counters, older) == expected

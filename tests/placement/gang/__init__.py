@@ -1,0 +1,1 @@
+"""Tests of pods that start together or not at all."""

@@ -1,0 +1,46 @@
+"""The profiles, and the weights of their plugins."""
+
+from webhook.placement.profiles.plugin_registry import PLUGIN_BY_NAME, PluginArgs, modelled_plugins
+from webhook.placement.profiles.profile import BINPACK, DEFAULT, PACK_GPUS, PROFILES
+
+_MADE = modelled_plugins(PluginArgs())
+
+
+def test_preferred_pool_outweighs_all_other_scores_of_the_binpack_profile() -> None:
+    """A score is at most 100, so NodeAffinity decides if it weighs more than all others together."""
+    assert BINPACK.enabled is not None
+    weights = dict(BINPACK.enabled.score)
+    node_affinity = weights.pop("NodeAffinity")
+    assert node_affinity == sum(weights.values()) + 1
+
+
+def test_own_plugins_run_only_in_the_profile_of_this_project() -> None:
+    """A kube-scheduler does not know them, so no profile that predicts one may run them."""
+    own = {_MADE[-1].name}
+
+    assert own & PLUGIN_BY_NAME.keys() == set()
+    for profile in PROFILES.values():
+        assert (own <= {plugin.name for plugin, _ in profile.scores}) is (profile is PACK_GPUS)
+
+
+def test_pack_gpus_profile_decides_by_taints_and_affinity_then_cards_then_the_rest() -> None:
+    """One point of a plugin outweighs 100 points of the plugins after it together."""
+    assert PACK_GPUS.enabled is not None
+    weights = dict(PACK_GPUS.enabled.score)
+    first = {weights.pop("TaintToleration"), weights.pop("NodeAffinity")}
+    cards = weights.pop("PackGpus")
+
+    assert weights == {
+        "VolumeBinding": 1,
+        "PodTopologySpread": 2,
+        "InterPodAffinity": 2,
+        "DynamicResources": 2,
+        "ImageLocality": 1,
+    }
+    assert cards == 100 * sum(weights.values()) + 1
+    assert first == {cards + sum(weights.values()) + 1}
+    assert [each.name for each in PACK_GPUS.filters] == [each.name for each in DEFAULT.filters]
+
+
+def test_profiles_are_found_by_name() -> None:
+    assert PROFILES == {"default": DEFAULT, "binpack": BINPACK, "pack-gpus": PACK_GPUS}

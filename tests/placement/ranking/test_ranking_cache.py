@@ -1,0 +1,39 @@
+"""Answers that a scheduler keeps."""
+
+from tests.support.objects.builders import make_pod
+from tests.support.plugins import node
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.scheduler import Scheduler
+
+_SMALL = {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "8", "pods": "3"}
+
+
+def test_remembered_answer_needs_no_time() -> None:
+    framework, snapshot = Scheduler(), Snapshot.of([node("a")])
+    first = framework.place(make_pod().obj(), snapshot)
+    assert framework.place(make_pod().obj(), snapshot, lambda: True) is first
+
+
+def test_another_snapshot_is_another_question() -> None:
+    framework, pod = Scheduler(), make_pod().gpu(1).obj()
+    assert framework.place(pod, Snapshot.of([node("a")])).verdict == "Infeasible"
+    assert framework.place(pod, Snapshot.of([node("a", capacity=_SMALL)])).verdict == "Feasible"
+
+
+def test_answers_are_forgotten_the_oldest_first_once_they_take_more_than_the_budget() -> None:
+    measuring, snapshot = Scheduler(), Snapshot.of([node("a")])
+    ask = [make_pod().requests(cpu=count).obj() for count in range(10, 50)]
+    measuring.place(ask[0], snapshot)
+    framework = Scheduler(cache_bytes=30 * measuring.caches[1].used_bytes)
+    first, second, *_ = [framework.place(pod, snapshot) for pod in ask[:10]]
+    assert framework.place(ask[0], snapshot) is first
+
+    for pod in ask[10:]:
+        framework.place(pod, snapshot)
+        assert framework.place(ask[0], snapshot) is first
+
+    assert framework.place(ask[1], snapshot) is not second
+    assert all(
+        cache.used_bytes <= max(cache.budget_bytes, 8 * cache.used_bytes // len(cache))
+        for cache in framework.caches[:4]
+    )

@@ -1,0 +1,21 @@
+"""The nodes that could take a pod if no pod was running."""
+
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.storage import make_storage_class
+from tests.support.views import made_anew
+from webhook.placement.replicas.emptied_nodes import nodes_without_pods
+from webhook.placement.scheduler import PodSignature, Scheduler
+
+
+def test_nodes_that_running_pods_take_are_named_unless_something_else_is_missing() -> None:
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "missing"}}]
+    objects = [make_node_object("a", capacity={"nvidia.com/gpu": 8}), make_storage_class("fast")]
+    snapshot = made_anew([*objects, make_pod("running").node_name("a").gpu(8).obj()])
+
+    def nodes(pod: PodBuilder) -> tuple[str, tuple[str, ...]]:
+        signature = PodSignature.of(pod.obj())
+        return Scheduler().answer(signature, snapshot).verdict, nodes_without_pods(Scheduler(), signature, snapshot)
+
+    assert nodes(make_pod().gpu(1)) == ("Waiting", ("a",))
+    assert nodes(make_pod().gpu(1).spec(volumes=volumes)) == ("Waiting", ())
+    assert nodes(make_pod().gpu(9)) == ("Infeasible", ())

@@ -1,0 +1,74 @@
+"""What a policy says of resources, and of types and products by namespace."""
+
+import pytest
+
+from webhook.policy.loader import built_in_policy, parse_policy
+from webhook.policy.policy import allows_namespace
+from webhook.policy.products import namespaces_of_product
+
+HEAD = "apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\n"
+
+
+@pytest.mark.parametrize(
+    ("resources", "wanted"),
+    [
+        ([], []),
+        (["cpu", "memory"], []),
+        (["nvidia.com/gpu"], ["nvidia"]),
+        (["nvidia.com/gpu.shared"], ["nvidia"]),
+        (["nvidia.com/mig-1g.5gb"], ["nvidia"]),
+        (["nvidia.com/gpumem"], ["nvidia"]),
+        (["volcano.sh/vgpu-number"], ["nvidia"]),
+        (["huawei.com/Ascend910"], ["huawei"]),
+        (["huawei.com/ascend910"], []),
+        (["cambricon.com/mlu370", "cpu"], ["cambricon"]),
+        (["hygon.com/dcu"], ["hygon"]),
+        (["amd.com/gpu", "nvidia.com/gpu"], ["nvidia", "amd"]),
+        (["example.com/gpu"], []),
+    ],
+    ids=lambda value: ",".join(value) or "none",
+)
+def test_resource_determines_the_accelerator(resources: list[str], wanted: list[str]) -> None:
+    """Several come in the policy's order."""
+    assert [accelerator.name for accelerator in built_in_policy().accelerators_of(resources)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("patterns", "namespace", "wanted"),
+    [
+        (["*"], "default", True),
+        ([], "default", False),
+        (["team-a"], "team-a", True),
+        (["team-a"], "team-ab", False),
+        (["team-*"], "team-", True),
+        (["team-*"], "team-b", True),
+        (["team-*"], "ateam-b", False),
+        (["*-gpu", "ml"], "ml", True),
+        (["*-gpu", "ml"], "a-gpu", True),
+        (["a.b"], "axb", False),
+    ],
+)
+def test_a_type_is_for_the_namespaces_of_its_patterns(patterns: list[str], namespace: str, wanted: bool) -> None:
+    usage = "{nodeUsage: {allow: [a]}, allowedNamespaces: [" + ", ".join(f'"{each}"' for each in patterns) + "]}"
+    policy = parse_policy(HEAD + f"spec: {{workloadTypes: {{t: {usage}}}}}\n", "policy.yaml")
+
+    assert allows_namespace(policy.spec.workload_types["t"], namespace) is wanted
+
+
+@pytest.mark.parametrize(
+    ("product", "allowed"),
+    [
+        ("NVIDIA-L4", None),
+        ("NVIDIA-H20", ("team-a", "lab-*")),
+        ("NVIDIA-H200", ("lab-*", "team-b")),
+        ("NVIDIA-A100-SXM4-80GB", ()),
+        ("nvidia-h20", None),
+    ],
+)
+def test_a_product_is_for_the_namespaces_of_every_pattern_that_it_matches(
+    product: str, allowed: tuple[str, ...] | None
+) -> None:
+    allowed_products = "{NVIDIA-H20: [team-a, lab-*], NVIDIA-H200: [lab-*], 'NVIDIA-H200*': [team-b], NVIDIA-A*: []}"
+    policy = parse_policy(HEAD + f"spec: {{allowedProducts: {allowed_products}}}\n", "policy.yaml")
+
+    assert namespaces_of_product(policy.spec, product) == allowed

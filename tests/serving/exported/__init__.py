@@ -1,0 +1,1 @@
+"""Tests of the policy that the API server itself applies."""

@@ -1,0 +1,201 @@
+"""The endpoint for reviews over TLS: what it accepts, and what it rejects unread."""
+
+import asyncio
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.serving.story import HEAD, REVIEW, head, with_server
+from tests.support.servers.server import Running, World
+from webhook.serving.http.request_head import time_limits
+
+JSON = {"Content-Type": "application/json"}
+
+
+def test_a_content_type_with_parameters_is_json(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        headers = {"Content-Type": "application/json; charset=utf-8"}
+        async with client.post(server.url + "?timeout=5s", data=REVIEW, headers=headers) as response:
+            assert response.status == 200
+
+    with_server(story, tmp_path)
+
+
+def test_a_client_that_expects_100_continue_gets_it(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        async with client.post(server.url, data=REVIEW, headers=JSON, expect100=True) as response:
+            assert response.status == 200
+            assert (await response.json())["response"]["allowed"] is True
+
+    with_server(story, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "body", "status"),
+    [
+        pytest.param("POST", "/mutate", {"Content-Type": ""}, REVIEW, 415, id="no content type"),
+        pytest.param("HEAD", "/mutate", {}, None, 405, id="the head alone"),
+        pytest.param("POST", "/mutate", {"Content-Type": "text/plain"}, REVIEW, 415, id="another content type"),
+        pytest.param("POST", "/mutate", JSON, b"{}", 400, id="no review"),
+        pytest.param("GET", "/mutate", {}, None, 405, id="another method"),
+        pytest.param("PUT", "/mutate", JSON, REVIEW, 405, id="yet another method"),
+        pytest.param("POST", "/", JSON, REVIEW, 404, id="another path"),
+        pytest.param("POST", "/mutate/x", JSON, REVIEW, 404, id="a longer path"),
+        pytest.param("GET", "/metrics", {}, None, 404, id="the admin port's path"),
+        pytest.param("POST", "/mutate", JSON, b" " * 5000, 413, id="a body over the limit"),
+    ],
+)
+def test_a_request_that_is_no_admission_is_rejected_and_counted(
+    tmp_path: Path, method: str, path: str, headers: dict[str, str], body: bytes | None, status: int
+) -> None:
+    world = World()
+
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        url = f"https://{server.address}{path}"
+        async with client.request(method, url, data=body, headers=headers) as response:
+            assert response.status == status
+            assert await response.text() or method == "HEAD"
+
+    with_server(story, tmp_path, world, max_body_bytes=4096)
+    assert world.count("http_refused_requests_total", code=str(status)) == 1
+
+
+def test_a_chunked_body_over_the_limit_is_rejected(tmp_path: Path) -> None:
+    async def endless() -> object:
+        for _ in range(100):
+            yield b" " * 1024
+
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        async with client.post(server.url, data=endless(), headers=JSON) as response:
+            assert response.status == 413
+
+    with_server(story, tmp_path, max_body_bytes=4096)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "identity, gzip"])
+def test_a_compressed_body_is_rejected_unread(tmp_path: Path, encoding: str) -> None:
+    """The decompressed size would be unbounded; API servers do not compress."""
+    world = World()
+
+    async def story(server: Running, _: aiohttp.ClientSession) -> None:
+        reader, writer = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)
+        writer.write(head(1_000_000, f"Content-Encoding: {encoding}"))
+        assert await reader.readline() == b"HTTP/1.1 415 Unsupported Media Type\r\n"
+        writer.transport.abort()
+
+    with_server(story, tmp_path, world)
+    assert world.count("http_refused_requests_total", code="415") == 1
+
+
+def test_a_body_whose_encoding_is_identity_is_read(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        headers = JSON | {"Content-Encoding": "identity"}
+        async with client.post(server.url, data=REVIEW, headers=headers) as response:
+            assert response.status == 200
+
+    with_server(story, tmp_path)
+
+
+def test_a_path_that_is_not_a_url_is_not_found(tmp_path: Path) -> None:
+    async def story(server: Running, _: aiohttp.ClientSession) -> None:
+        reader, writer = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)
+        writer.write(HEAD.replace(b"/mutate", b"//[x/mutate") + REVIEW)
+        assert await reader.readline() == b"HTTP/1.1 404 Not Found\r\n"
+        writer.close()
+        await writer.wait_closed()
+
+    with_server(story, tmp_path)
+
+
+async def in_flight(server: Running, client: aiohttp.ClientSession, requests: int) -> None:
+    """Return when so many requests are being answered."""
+    text = ""
+    async with asyncio.timeout(20):
+        while f"admissions_in_flight {requests}.0" not in text:
+            async with client.get(server.admin_url + "/metrics") as response:
+                text = await response.text()
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(head(60_000) + b" " * 40_000, id="announced"),
+        pytest.param(head(None) + b"9c40\r\n" + b" " * 40_000 + b"\r\n", id="in chunks, as large as may be"),
+    ],
+)
+def test_large_bodies_wait_for_memory_and_small_ones_do_not(tmp_path: Path, first: bytes) -> None:
+    world = World()
+
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        _, slow = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)
+        slow.write(first)
+        await in_flight(server, client, 1)
+        async with client.post(server.url + "?timeout=200ms", data=large, headers=JSON) as response:
+            assert response.status == 503
+            assert "are in flight" in await response.text()
+        async with client.post(server.url, data=REVIEW, headers=JSON) as response:
+            assert response.status == 200
+
+        waiting = asyncio.ensure_future(client.post(server.url, data=large, headers=JSON))
+        await in_flight(server, client, 2)
+        slow.transport.abort()
+        async with await waiting as response:
+            assert response.status == 200
+
+    large = REVIEW + b" " * 50_000
+    with_server(story, tmp_path, world, max_body_bytes=60_000, max_bytes_in_flight=100_000)
+    assert world.count("http_refused_requests_total", code="503") == 1
+
+
+def test_large_bodies_release_their_memory_once_answered(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        for _ in range(2):
+            async with client.post(server.url, data=large, headers=JSON) as response:
+                assert response.status == 200
+
+    large = REVIEW + b" " * 50_000
+    with_server(story, tmp_path, max_body_bytes=60_000, max_bytes_in_flight=60_000)
+
+
+@pytest.mark.parametrize(
+    ("target", "whole_seconds", "scorer_seconds"),
+    [
+        pytest.param("/mutate?timeout=10s", 10.0, 9.5, id="half a second is kept for the way back"),
+        pytest.param("/mutate?timeout=1s", 1.0, 0.8, id="of a short time a fifth"),
+        pytest.param("/mutate?timeout=1m", 30.0, 29.5, id="longer than the registered timeout"),
+        pytest.param("/mutate", 30.0, None, id="no time given"),
+        pytest.param("/mutate?timeout=soon", 30.0, None, id="no duration"),
+    ],
+)
+def test_the_scorer_gets_the_timeout_minus_a_margin(
+    target: str, whole_seconds: float, scorer_seconds: float | None
+) -> None:
+    timeouts = time_limits(target, 30.0).timeouts(1000.0)
+
+    assert timeouts.arrived_seconds == 1000.0
+    assert timeouts.overdue_seconds == 1000.0 + whole_seconds
+    assert timeouts.deadline_seconds == (None if scorer_seconds is None else pytest.approx(1000.0 + scorer_seconds))
+
+
+def test_a_single_body_fits_any_limit(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        async with client.post(server.url, data=REVIEW, headers=JSON) as response:
+            assert response.status == 200
+
+    with_server(story, tmp_path, max_bytes_in_flight=1)
+
+
+def test_an_announced_body_that_does_not_arrive_reserves_no_memory(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        slow = [await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls) for _ in "abc"]
+        for _, writer in slow:
+            writer.write(head(60_000) + b"{")
+        await in_flight(server, client, 3)
+        for length in (0, 50_000):
+            async with client.post(server.url, data=REVIEW + b" " * length, headers=JSON) as response:
+                assert response.status == 200
+        for _, writer in slow:
+            writer.transport.abort()
+
+    with_server(story, tmp_path, max_body_bytes=60_000, max_bytes_in_flight=60_000)

@@ -1,0 +1,50 @@
+"""The TLS of the server, and the pairs of files that it takes."""
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.serving.story import with_server
+from tests.support.servers.server import (
+    Running,
+    utc_now,
+)
+from tests.support.tls.pairs import MadePair, pairs
+from webhook.documents.field import InvalidInput
+from webhook.runtime.metrics import Metrics
+from webhook.serving.http.certificate import Certificate
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1], ids=lambda version: version.name)
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+def test_tls_before_1_2_is_rejected(tmp_path: Path, version: ssl.TLSVersion) -> None:
+    async def story(server: Running, _: aiohttp.ClientSession) -> None:
+        old = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+        old.set_ciphers("ALL:@SECLEVEL=0")
+        old.minimum_version = old.maximum_version = version
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await asyncio.open_connection(server.address.host, server.address.port, ssl=old)
+
+    with_server(story, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("sha-1", "the certificate is signed with SHA-1 or MD5, which API servers reject; sign it with SHA-256"),
+        ("intermediate-first", "the server certificate must be the first in tls.crt"),
+    ],
+)
+def test_pair_that_cannot_be_served_names_the_remedy(tmp_path: Path, name: str, remedy: str) -> None:
+    (pair,) = [each for each in pairs("not served") if each.name == name]
+    with pytest.raises(InvalidInput, match=remedy):
+        Certificate(pair.write(tmp_path), Metrics(), utc_now)
+
+
+@pytest.mark.parametrize("pair", pairs("trusted"), ids=lambda pair: pair.name)
+def test_pair_of_other_tools_is_served(tmp_path: Path, pair: MadePair) -> None:
+    certificate = Certificate(pair.write(tmp_path), Metrics(), utc_now)
+    assert certificate.invalid_reason() == ""

@@ -1,0 +1,59 @@
+"""The files of a run in several processes: a control plane in two of them at most."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from xdist.remote import Producer
+
+from tests.support.distribution import MOST_CONTROL_PLANES, Distribution
+
+PLAIN = [f"tests/test_plain_{number}.py::test_a" for number in range(3)]
+ON_CONTROL_PLANE = [f"tests/test_served_{number}.py::test_a[x]@control-plane" for number in range(4)]
+
+
+class Process:
+    """A worker that notes the tests it is given."""
+
+    def __init__(self) -> None:
+        self.given: list[int] = []
+        self.shutting_down = False
+        self.gateway = SimpleNamespace(id="gw")
+
+    def send_runtest_some(self, indices: list[int]) -> None:
+        self.given += indices
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+def run(tests: list[str], processes: int) -> list[list[str]]:
+    """Return the tests of each process; the processes end their tests by turns."""
+    options = SimpleNamespace(loadscopereorder=False)
+    config: Any = SimpleNamespace(getvalue=lambda _: [f"{processes}*popen"], option=options)
+    scheduling = Distribution(config, Producer("test", enabled=False))
+    workers = [Process() for _ in range(processes)]
+    for worker in workers:
+        scheduling.add_node(worker)
+        scheduling.add_node_collection(worker, tests)
+    scheduling.schedule()
+    done = [0] * processes
+    while not scheduling.tests_finished or any(len(each.given) > at for each, at in zip(workers, done, strict=True)):
+        for number, worker in enumerate(workers):
+            if len(worker.given) > done[number]:
+                scheduling.mark_test_complete(worker, worker.given[done[number]])
+                done[number] += 1
+    return [[tests[index] for index in worker.given] for worker in workers]
+
+
+def test_each_test_runs_once_and_two_processes_have_a_control_plane() -> None:
+    given = run([*ON_CONTROL_PLANE, *PLAIN], processes=3)
+
+    assert sorted(name for each in given for name in each) == sorted([*ON_CONTROL_PLANE, *PLAIN])
+    assert sum(not {*ON_CONTROL_PLANE}.isdisjoint(each) for each in given) == MOST_CONTROL_PLANES
+
+
+def test_the_tests_of_a_file_share_a_process() -> None:
+    tests = [f"tests/test_{file}.py::test_{number}" for file in "abc" for number in range(5)]
+    given = run(tests, processes=2)
+
+    assert all(len({name.partition("::")[0] for name in each}) * 5 == len(each) for each in given)
