@@ -12,7 +12,7 @@ from rich.table import Table
 from tests.support.admission import USAGE
 from tests.support.objects.clusters import cluster_documents
 from webhook.cluster.cache.cluster_cache import ClusterCache
-from webhook.placement.capacity.free_cards import FreeCardsByProduct
+from webhook.placement.packing.free_cards import FreeCardsByProduct
 from webhook.placement.packing.typical_pods import ExpectedMixes
 from webhook.placement.profiles.policy_profiles import card_mixes
 from webhook.policy.loader import built_in_policy

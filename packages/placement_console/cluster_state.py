@@ -11,8 +11,8 @@ from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import json_bytes
 from webhook.kube.pod.amounts import CPU, MEMORY
-from webhook.placement.capacity.free_cards import NONE, accelerator_of
 from webhook.placement.framework.node_states import UnhealthyDevices, is_ready, state_of, unhealthy_devices
+from webhook.placement.packing.free_cards import NONE, accelerator_of
 from webhook.policy.policy import Policy
 
 _MOST_TAINTS = 16

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from webhook.placement.capacity.free_cards import FreeCards, FreeCardsByProduct
+from webhook.placement.packing.free_cards import FreeCards, FreeCardsByProduct
 from webhook.placement.packing.typical_pods import ExpectedMixes
 from webhook.placement.profiles.policy_profiles import card_mixes
 from webhook.policy.policy import Policy

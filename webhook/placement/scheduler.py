@@ -1,8 +1,7 @@
 """Predict the node of a pod: kube-scheduler's scheduling cycle over a snapshot."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,8 +11,6 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.pod.taints import TEMPORARY_TAINTS
-from webhook.placement.framework.filtering import named_nodes, pre_filter_rejection, run_filters, run_pre_filters
-from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.framework.result import (
     GATED,
@@ -31,9 +28,10 @@ from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.preemption.default_preemption import predict_preemption
 from webhook.placement.profiles.node_templates import TemplateNode
 from webhook.placement.profiles.profile import DEFAULT, Profile
+from webhook.placement.ranking.nodes_that_fit import find_nodes_that_fit
 from webhook.placement.ranking.ranking_cache import KeptAnswer, RankingCache
 from webhook.placement.reasons.deny_exemption import SHARED, UNLISTED, deny_exemption
-from webhook.placement.reasons.diagnosis import NodeToStatus, explain, rejecting_plugins
+from webhook.placement.reasons.diagnosis import NodeToStatus, explain
 from webhook.placement.scorer import ANSWER_CACHE_BYTES, PodSignature
 from webhook.placement.suggest.changes import Scenario
 from webhook.placement.suggest.suggestions import Suggestion, suggest
@@ -43,18 +41,6 @@ __all__ = ["NOT_MODELLED", "Placement", "PodSignature", "Scheduler", "never"]
 
 NOT_MODELLED = "which is not modelled"
 """The end of the message of a verdict that depends on plugins that were not evaluated."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Filtered:
-    """The nodes that pass every filter, and the number of nodes rejected for each reason.
-
-    `pre_filter_msg` is the reason of a pre-filter that rejects all nodes, or empty if there is none.
-    """
-
-    feasible: Mask
-    reasons: Mapping[str, int]
-    pre_filter_msg: str = ""
 
 
 class Scheduler:
@@ -82,6 +68,7 @@ class Scheduler:
         self._suggestions = suggestions
         self._keeps_scores = keeps_scores
         self._kept = RankingCache(profile, cache_bytes)
+        self._filter = partial(find_nodes_that_fit, profile)
 
     @property
     def caches(self) -> tuple[ByteCache[Any, Any], ...]:
@@ -282,40 +269,6 @@ class Scheduler:
             return answer("Unknown", deny_exemption=SHARED if info.shares else UNLISTED)
         doubt = deny_exemption(info, snapshot, self.temporary_taints, lambda *changed: passing(*changed).feasible)
         return answer("Infeasible", deny_exemption=doubt)
-
-    def _filter(
-        self, info: PodInfo, snapshot: Snapshot, expired: Expired, *, ignore_transient: bool = False
-    ) -> _Filtered:
-        """Return the nodes that pass every filter; a node counts for the first filter that rejects it.
-
-        `ignore_transient`: ignore transient rejections of pre-filters. The nominated node is evaluated first. If it
-        passes, no other node is evaluated; if not, its filter results count even if a pre-filter excludes it.
-
-        Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, findNodesThatFitPod and evaluateNominatedNode
-        """
-        reasons: Counter[str] = Counter()
-        feasible = np.ones(len(snapshot.nodes), dtype=np.bool_)
-        pre_filtered = run_pre_filters(self.profile.pre_filters, info, snapshot, ignore_transient=ignore_transient)
-        if pre_filtered.reason:
-            return _Filtered(np.zeros_like(feasible), {}, pre_filtered.reason)
-        nominated = snapshot.rows.get(info.nomination.node_name) if info.nomination.node_name else None
-        if pre_filtered.node_names is not None:
-            feasible = named_nodes(pre_filtered.node_names, snapshot)
-            left_out, plugins = ~feasible, frozenset(pre_filtered.plugins)
-            if nominated is not None:
-                left_out[nominated] = False
-                plugins |= rejecting_plugins(self.profile, info, snapshot, nominated, expired)
-            reasons[pre_filter_rejection(plugins, is_disjoint=False)] = int(np.count_nonzero(left_out))
-        with_nominated = nodes_with_nominated_pods(info, snapshot, self.profile.scheduler_names, expired)
-        profile = self.profile
-        run = partial(run_filters, profile.filters, profile.carry_on, info, snapshot, with_nominated, expired)
-        if nominated is not None:
-            own = named_nodes(frozenset((info.nomination.node_name,)), snapshot)
-            if (alone := run(own, reasons)).any():
-                return _Filtered(alone, {})
-            feasible = feasible & ~own
-        feasible = run(feasible, reasons)
-        return _Filtered(feasible, {reason: count for reason, count in reasons.items() if count})
 
     def _score(self, info: PodInfo, snapshot: Snapshot, feasible: Mask, expired: Expired) -> ScoreTable:
         """Return the scores of the feasible nodes; a single node is not scored."""

@@ -16,8 +16,8 @@ from webhook.events.recorder import EventRecorder
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.mutation.rules import RULES
 from webhook.objects.gangs import gang_of_pod
-from webhook.placement.capacity.free_cards import FreeCardsByProduct
 from webhook.placement.framework.result import PlacementVerdict
+from webhook.placement.packing.free_cards import FreeCardsByProduct
 from webhook.placement.packing.typical_pods import ExpectedMixes
 from webhook.placement.profiles.policy_profiles import card_mixes, profiles_for
 from webhook.placement.profiles.profile import Profile

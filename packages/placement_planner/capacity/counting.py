@@ -7,8 +7,8 @@ from placement_planner.capacity.moves import silent
 from placement_planner.capacity.simulation import FurtherPods, OnPlaced, RandomRun, Simulation, random_run, simulate
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError
-from webhook.placement.capacity.independent_nodes import MOST_ON_A_NODE, are_nodes_independent, fill
 from webhook.placement.framework.result import Placement
+from webhook.placement.replicas.independent_nodes import MOST_ON_A_NODE, are_nodes_independent, fill
 
 # The random runs of one count, and those after which equal results end them.
 _MOST_RUNS = 200

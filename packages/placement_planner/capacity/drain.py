@@ -36,8 +36,8 @@ class DrainedPod:
 
     Fits: `node` takes it. Returns: a drained node, `node`, takes it again, because it tolerates the cordon. Waiting:
     no node takes it now, with `message` of kube-scheduler, which may evict others for it (`preemption`). Lost: it has
-    no controller, so that no pod replaces it. `refusal` is why its eviction is refused by the PodDisruptionBudgets: now,
-    or after those of others (`is_refused_later`).
+    no controller, so that no pod replaces it. `refusal` is why its eviction is refused by the PodDisruptionBudgets:
+    now, or after those of others (`is_refused_later`).
     """
 
     pod: BoundPod

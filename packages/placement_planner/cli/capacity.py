@@ -20,7 +20,7 @@ from webhook.cli.output.screen import Column, Row, marked, print_lines, print_ta
 from webhook.cli.output.terminal import Progress, echo_json, plural, some
 from webhook.cli.predictions.admission import Admissions
 from webhook.documents.documents import field
-from webhook.placement.capacity.free_cards import FreeBlock, largest_free_blocks
+from webhook.placement.packing.free_cards import FreeBlock, largest_free_blocks
 
 _FITS_NOWHERE, _REFUSED = 3, 5
 

@@ -16,8 +16,8 @@ from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.output.screen import Column, Row, print_lines, print_table, text_console
 from webhook.cli.output.terminal import echo_json, plural
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.capacity.free_cards import NONE, FreeCards, accelerator_of
 from webhook.placement.framework.node_states import UnhealthyDevices, is_ready, state_of, unhealthy_devices
+from webhook.placement.packing.free_cards import NONE, FreeCards, accelerator_of
 from webhook.policy.policy import Policy
 
 _MOST_LINES = 20

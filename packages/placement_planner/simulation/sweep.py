@@ -16,8 +16,8 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput, invalid
-from webhook.placement.capacity.free_cards import accelerator_of
 from webhook.placement.config.profile_loader import parse_profiles
+from webhook.placement.packing.free_cards import accelerator_of
 from webhook.placement.profiles.profile import Profile
 from webhook.policy.policy_set import PolicySet
 

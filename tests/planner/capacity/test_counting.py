@@ -21,7 +21,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
-from webhook.placement.capacity.independent_nodes import MOST_ON_A_NODE, are_nodes_independent
+from webhook.placement.replicas.independent_nodes import MOST_ON_A_NODE, are_nodes_independent
 from webhook.placement.replicas.replicas import place_replicas
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature

@@ -7,7 +7,7 @@ import weakref
 
 from tests.support.servers.server import Clock
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.capacity.free_cards import FreeCards
+from webhook.placement.packing.free_cards import FreeCards
 from webhook.runtime.metrics import Metrics
 from webhook.serving.observed.free_card_gauges import FreeCardGauges
 

@@ -15,13 +15,13 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.pod.gang_key import GANG, GangKey
-from webhook.placement.capacity.free_cards import free_amounts
-from webhook.placement.capacity.independent_nodes import are_nodes_independent, fill
 from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.framework.result import GangFit, Placement, with_templates
 from webhook.placement.gang.empty_cluster import most_possible, restored_for
+from webhook.placement.packing.free_cards import free_amounts
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.node_templates import TemplateNode
+from webhook.placement.replicas.independent_nodes import are_nodes_independent, fill
 from webhook.placement.replicas.replicas import FillingCluster
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPods, isolated

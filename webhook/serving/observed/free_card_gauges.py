@@ -8,7 +8,7 @@ import structlog
 from prometheus_client import Gauge
 
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.capacity.free_cards import FreeCards
+from webhook.placement.packing.free_cards import FreeCards
 from webhook.runtime.metrics import Metrics
 
 # Anyone who reaches the admin port can ask for metrics. A count takes tens of milliseconds in a large cluster.

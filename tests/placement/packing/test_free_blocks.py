@@ -7,7 +7,7 @@ from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.capacity.free_cards import FreeBlock, largest_free_blocks
+from webhook.placement.packing.free_cards import FreeBlock, largest_free_blocks
 from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS
 
 GPU, PRODUCT = "nvidia.com/gpu", "nvidia.com/gpu.product"

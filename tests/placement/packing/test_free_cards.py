@@ -11,7 +11,7 @@ from tests.support.objects.builders import make_pod
 from tests.support.plugins import node
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.capacity.free_cards import FreeCards, FreeCardsByProduct
+from webhook.placement.packing.free_cards import FreeCards, FreeCardsByProduct
 from webhook.placement.packing.typical_pods import CardMixes, ExpectedMixes, TypicalPod
 from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS
 

@@ -1,1 +1,0 @@
-"""Capacity: the free cards of each pool and product, and nodes that take pods independently of each other."""
