@@ -135,13 +135,8 @@ def _waits_for_victims(pod: PodInfo, snapshot: Snapshot, potential: Mask) -> boo
     row = snapshot.rows.get(pod.nomination.node_name) if pod.nomination.node_name else None
     if row is None or not potential[row]:
         return False
-    lower = _lower(pod, snapshot.nodes[row].pods)
-    return any(each.is_preempted for each in lower)
-
-
-def _lower(pod: PodInfo, running: Iterable[RunningPod]) -> list[RunningPod]:
     priority = pod.preemption.priority or 0
-    return [each for each in running if each.priority < priority]
+    return any(each.is_preempted and each.priority < priority for each in snapshot.nodes[row].pods)
 
 
 def _candidates(
@@ -157,15 +152,14 @@ def _candidates(
     budgets = snapshot.disruption_budgets or ()
     found = []
     for row in in_time(rows, expired):
-        lower = _lower(pod, snapshot.nodes[row].pods)
-        if not lower:
+        on_node = room.on(row)
+        if not on_node.lower:
             reasons[_NO_VICTIMS] += 1
             continue
-        on_node = room.on(row, lower)
         if rejected := on_node.rejections():
             reasons.update(rejected)
             continue
-        found.append(candidates_on(snapshot.nodes[row].node.name, on_node, lower, budgets, expired))
+        found.append(candidates_on(snapshot.nodes[row].node.name, on_node, budgets, expired))
     return found
 
 

@@ -5,6 +5,7 @@ one node at a time: kube-scheduler removes the pods of no other node.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import ge, sub
 
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
@@ -47,9 +48,9 @@ class Room:
             return plugin.is_relevant(self.pod, self.snapshot, self.expired)
         return concerns(plugin, self.pod, self.snapshot)
 
-    def on(self, row: int, lower: Sequence[RunningPod]) -> "NodeRoom":
-        """Return the room on the node in `row` without its pods `lower`."""
-        return NodeRoom(self, row, lower)
+    def on(self, row: int) -> "NodeRoom":
+        """Return the room on the node in `row` without its pods of lower priority."""
+        return NodeRoom(self, row)
 
     def of_facts(self, plugin: FilterPlugin, row: int) -> list[str]:
         """Return why `plugin`, which does not read running pods, rejects the node in `row`.
@@ -68,10 +69,13 @@ class NodeRoom:
     The nominated pods that have precedence count, too. Only resources that are short with all pods are counted.
     """
 
-    def __init__(self, room: Room, row: int, lower: Sequence[RunningPod]) -> None:
+    def __init__(self, room: Room, row: int) -> None:
         self._room, self._row = room, row
         info = self._info = room.snapshot.nodes[row]
-        self._gone = {(each.namespace, each.name) for each in lower}
+        priority = room.pod.preemption.priority or 0
+        lower = self.lower = [each for each in info.pods if each.priority < priority]
+        higher = [each for each in info.pods if each.priority >= priority] if len(lower) < len(info.pods) else []
+        self._gone = {(each.namespace, each.name) for each in lower} if room.reading_pods else set()
         self._nominated = room.nominated.get(row, ())
         self._free: dict[str, int] = {}
         self._wanted: list[tuple[str, int]] = []
@@ -82,9 +86,10 @@ class NodeRoom:
             reserved = sum(each.requests.get(resource, 0) for each in self._nominated)
             free = offered - info.requested.get(resource, 0) - reserved
             if free < amount and (offered or not (has_devices and devices.back(resource))):
-                self._free[resource] = free + sum(each.requests.get(resource, 0) for each in lower)
+                used = sum([each.requests.get(resource, 0) for each in higher])
+                self._free[resource] = offered - used - reserved
                 self._wanted.append((resource, amount))
-        self._places = info.node.allowed_pods - (len(info.pods) - len(lower)) - len(self._nominated)
+        self._places = info.node.allowed_pods - len(higher) - len(self._nominated)
         # As in kube-scheduler, a port is free once one of the pods that use it is gone.
         self._taken: set[HostPort] = set()
         if room.host_ports:
@@ -113,29 +118,47 @@ class NodeRoom:
                 return reasons
         return self._of_pods(room.reading_pods, ()) if self._nominated else []
 
-    def take_back(self, pod: RunningPod) -> bool:
-        """Take `pod` back if the pending pod fits beside it; return whether it was taken.
+    def staying(self, ordered: Sequence[RunningPod]) -> list[bool]:
+        """Return which of `ordered`, taken back one after the other, fit beside the pending pod.
 
         Raises:
             DeadlineNearError: `expired()` holds.
         """
-        requests = pod.requests
-        for resource, amount in self._wanted:
-            if self._free[resource] - requests.get(resource, 0) < amount:
-                return False
-        if self._room.counts_places and self._places < 2:
-            return False
-        if any(map(self._conflicts, pod.host_ports)):
+        if not (self._room.reading_pods or self._room.host_ports):
+            return self._counted(ordered)
+        flags = [self._take_back(each) for each in ordered]
+        for each, stays in zip(ordered, flags, strict=True):
+            if stays:
+                self._move(each, 1)
+        return flags
+
+    def _counted(self, ordered: Sequence[RunningPod]) -> list[bool]:
+        """Return the same if only amounts count: a cluster has thousands of pods to try."""
+        places = self._places - 1 if self._room.counts_places else len(ordered)
+        left = [self._free[resource] - amount for resource, amount in self._wanted]
+        resources = [resource for resource, _ in self._wanted]
+        # The pods of a template share their requests.
+        known: dict[int, list[int]] = {}
+        flags = [False] * len(ordered)
+        for at, each in enumerate(ordered):
+            amounts = known.get(id(each.requests))
+            if amounts is None:
+                amounts = known[id(each.requests)] = [each.requests.get(resource, 0) for resource in resources]
+            if places > 0 and all(map(ge, left, amounts)):
+                left = list(map(sub, left, amounts))
+                places -= 1
+                flags[at] = True
+        return flags
+
+    def _take_back(self, pod: RunningPod) -> bool:
+        """Take `pod` back if the pending pod fits beside it; return whether it was taken."""
+        if not self._counted((pod,))[0] or any(map(self._conflicts, pod.host_ports)):
             return False
         self._move(pod, -1)
         if self._room.reading_pods and self._is_rejected():
             self._move(pod, 1)
             return False
         return True
-
-    def take_out(self, pod: RunningPod) -> None:
-        """Remove `pod` again."""
-        self._move(pod, 1)
 
     def _move(self, pod: RunningPod, sign: int) -> None:
         for resource, _ in self._wanted:

@@ -5,9 +5,10 @@ framework/preemption/preemption.go, pickOneNodeForPreemption; framework/preempti
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice, permutations, product
+from itertools import islice, permutations, product
 from operator import attrgetter
 
 from webhook.cluster.node_info import RunningPod
@@ -22,8 +23,6 @@ _ABOVE_ALL_PRIORITIES = 2**31
 _MOST_ORDERS = 24
 
 Cost = tuple[int, int, int, int, float]
-
-_priority = attrgetter("priority")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +50,15 @@ def start_of(pod: RunningPod) -> float:
     return pod.started_seconds or math.inf
 
 
-def candidates_on(
-    node: str, room: NodeRoom, lower: Sequence[RunningPod], budgets: Sequence[DisruptionBudget], expired: Expired
-) -> list[Candidate]:
-    """Return what kube-scheduler may evict on `node`, whose pods of lower priority are `lower` and not in `room`.
+def candidates_on(node: str, room: NodeRoom, budgets: Sequence[DisruptionBudget], expired: Expired) -> list[Candidate]:
+    """Return what kube-scheduler may evict on `node`, in which the pods of lower priority leave `room`.
 
     There is one outcome, unless equally important pods of different requests decide, whose order is not known.
 
     Raises:
         DeadlineNearError: `expired()` holds.
     """
-    ordered = sorted(lower, key=start_of)
-    ordered.sort(key=_priority, reverse=True)
+    ordered = _by_importance(room.lower)
     first, mixed = _select(node, room, ordered, budgets)
     if not mixed:
         return [first]
@@ -73,33 +69,53 @@ def candidates_on(
     return [*found.values()]
 
 
+def _by_importance(pods: Iterable[RunningPod]) -> list[RunningPod]:
+    """Return `pods` by priority, then by start; those that have not started come last.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/util.go, MoreImportantVictim
+    """
+    ordered = sorted(pods, key=attrgetter("started_seconds"))
+    waiting = bisect_right(ordered, 0, key=attrgetter("started_seconds"))
+    ordered = ordered[waiting:] + ordered[:waiting]
+    ordered.sort(key=attrgetter("priority"), reverse=True)
+    return ordered
+
+
 def _select(
     node: str, room: NodeRoom, ordered: Sequence[RunningPod], budgets: Sequence[DisruptionBudget]
 ) -> tuple[Candidate, list[list[RunningPod]]]:
     """Return the victims among `ordered`, and the groups of equally important, different pods that decide on them."""
     violating = _violating(ordered, budgets)
-    victims: list[RunningPod] = []
-    staying: list[RunningPod] = []
-    for each in sorted(ordered, key=lambda pod: key_of(pod) not in violating) if violating else ordered:
-        (staying if room.take_back(each) else victims).append(each)
-    for each in staying:
-        room.take_out(each)
+    tried = sorted(ordered, key=lambda pod: key_of(pod) not in violating) if violating else ordered
+    flags = room.staying(tried)
+    victims = [each for each, stays in zip(tried, flags, strict=True) if not stays]
     if violating:
-        victims.sort(key=start_of)
-        victims.sort(key=_priority, reverse=True)
-    stays = set(map(key_of, staying))
+        victims = _by_importance(victims)
+        staying = {key_of(each) for each, stays in zip(tried, flags, strict=True) if stays}
+        flags = [key_of(each) in staying for each in ordered]
     tied: set[tuple[str, str]] = set()
     mixed = []
-    for _, pods in groupby(ordered, key=lambda pod: (pod.priority, start_of(pod))):
-        group = [*pods]
-        if 0 < sum(key_of(each) in stays for each in group) < len(group):
-            if all(each.is_same_load(group[0]) for each in group):
-                tied.update(map(key_of, group))
-            else:
-                mixed.append(group)
+    for group in _undecided(ordered, flags):
+        if all(each.is_same_load(group[0]) for each in group):
+            tied.update(map(key_of, group))
+        else:
+            mixed.append(group)
     broken = {name for each in victims for name in violating.get(key_of(each), ())}
-    violations = sum(key_of(each) in violating for each in victims)
+    violations = sum(key_of(each) in violating for each in victims) if violating else 0
     return Candidate(node, tuple(victims), tuple(sorted(broken)), _cost(victims, violations), frozenset(tied)), mixed
+
+
+def _undecided(ordered: Sequence[RunningPod], flags: Sequence[bool]) -> Iterator[list[RunningPod]]:
+    """Yield the equally important pods of which some stay and some do not: another order has other victims."""
+    start = 0
+    for at in range(1, len(ordered) + 1):
+        if at < len(ordered):
+            one, other = ordered[at - 1], ordered[at]
+            if one.started_seconds == other.started_seconds and one.priority == other.priority:
+                continue
+        if at - start > 1 and 0 < sum(flags[start:at]) < at - start:
+            yield [*ordered[start:at]]
+        start = at
 
 
 def _cost(victims: Sequence[RunningPod], violations: int) -> Cost:
