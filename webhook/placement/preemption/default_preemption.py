@@ -230,7 +230,7 @@ def _tie(nodes: Sequence[str], counts: Sequence[int], possible: int) -> str:
     number = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
     if len(nodes) > 1:
         named = ", ".join(nodes[:_MOST_NAMES]) + (", …" if len(nodes) > _MOST_NAMES else "")
-        return f"one of {named}; {number} victims each"
+        return f"one of {named}; {number} {'victim' if max(counts) == 1 else 'victims'} each"
     return f"{number} of these {possible}: they are equal to kube-scheduler"
 
 

@@ -8,7 +8,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, permutations, product
+from itertools import islice, pairwise, permutations, product
 from operator import attrgetter
 
 from webhook.cluster.node_info import RunningPod
@@ -107,15 +107,20 @@ def _select(
 
 def _undecided(ordered: Sequence[RunningPod], flags: Sequence[bool]) -> Iterator[list[RunningPod]]:
     """Yield the equally important pods of which some stay and some do not: another order has other victims."""
-    start = 0
-    for at in range(1, len(ordered) + 1):
-        if at < len(ordered):
-            one, other = ordered[at - 1], ordered[at]
-            if one.started_seconds == other.started_seconds and one.priority == other.priority:
-                continue
-        if at - start > 1 and 0 < sum(flags[start:at]) < at - start:
-            yield [*ordered[start:at]]
-        start = at
+    end = 0
+    for at, (stays, next_stays) in enumerate(pairwise(flags)):
+        if stays == next_stays or at < end - 1 or not _are_equal(ordered[at], ordered[at + 1]):
+            continue
+        start, end = at, at + 2
+        while start > 0 and _are_equal(ordered[start - 1], ordered[at]):
+            start -= 1
+        while end < len(ordered) and _are_equal(ordered[end], ordered[at]):
+            end += 1
+        yield [*ordered[start:end]]
+
+
+def _are_equal(one: RunningPod, other: RunningPod) -> bool:
+    return one.started_seconds == other.started_seconds and one.priority == other.priority
 
 
 def _cost(victims: Sequence[RunningPod], violations: int) -> Cost:

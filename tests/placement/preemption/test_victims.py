@@ -1,0 +1,70 @@
+"""The order of the pods of a node, and of the nodes."""
+
+import pytest
+
+from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.plugins import node
+from tests.support.preemption import ROOM, TWO_CARDS, budget, preempting, running, victims
+
+
+def test_the_pod_that_started_last_is_evicted_of_equal_ones() -> None:
+    old, new = running("a", started="2026-01-01T00:00:00Z"), running("b", started="2026-01-02T00:00:00Z")
+    of_none = running("c")
+    one_place = ROOM | {"pods": "2"}
+    assert victims(make_pod(), node("n", old, new, capacity=one_place)) == ["b"]
+    assert victims(make_pod(), node("n", of_none, new, capacity=one_place)) == ["c"]
+
+
+def test_of_equal_pods_only_the_number_is_known() -> None:
+    found = preempting(make_pod().gpu(4), node("n", *(running(f"p{at}", 1, 2) for at in range(4)), capacity=ROOM))
+    assert (found.nodes, found.least, found.most, len(found.victims)) == (("n",), 2, 2, 4)
+    assert not found.is_exact
+    assert found.why == "2 of these 4: they are equal to kube-scheduler"
+    assert found.message == "preemption: found a potential placement for pod on node n, preempting 2 victims"
+
+
+def test_equal_pods_of_different_sizes_are_tried_in_every_order() -> None:
+    pods = running("one", 1, 1), running("three", 1, 3), running("four", 1, 4)
+    found = preempting(make_pod().gpu(4), node("n", *pods, capacity=ROOM))
+    assert (found.least, found.most, found.is_exact) == (1, 2, False)
+    assert {each.name for each in found.victims} == {"one", "three", "four"}
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "chosen"),
+    [
+        pytest.param([running("x", 9, 2)], [running("y", 8, 2)], "b", id="the lower of the highest priorities"),
+        pytest.param([running("x", 5, 1), running("y", 1, 1)], [running("z", 5, 2)], "b", id="fewer pods"),
+        pytest.param(
+            [running("x", 5, 1), running("y", 4, 1)], [running("z", 5, 1), running("w", 1, 1)], "b", id="the sum"
+        ),
+        pytest.param([running("x", -5, 2)], [running("y", -9, 1), running("z", -9, 1)], "b", id="negative priorities"),
+        pytest.param(
+            [running("x", 1, 2, "2026-01-01T00:00:00Z")],
+            [running("y", 1, 2, "2026-01-02T00:00:00Z")],
+            "b",
+            id="the later",
+        ),
+        pytest.param([running("x", 1, 2, "2026-01-01T00:00:00Z")], [running("y", 1, 2)], "b", id="not started"),
+    ],
+)
+def test_the_node_is_chosen_by_its_victims(of_a: list[PodBuilder], of_b: list[PodBuilder], chosen: str) -> None:
+    found = preempting(make_pod().gpu(2), node("a", *of_a, capacity=TWO_CARDS), node("b", *of_b, capacity=TWO_CARDS))
+    assert (found.nodes, found.is_exact) == ((chosen,), True)
+
+
+def test_a_node_without_violations_of_budgets_is_chosen() -> None:
+    guarded, free = running("guarded", 1, 2).label("app", "web"), running("free", 9, 2)
+    nodes = node("a", guarded, capacity=TWO_CARDS), node("b", free, capacity=TWO_CARDS)
+    assert victims(make_pod().gpu(2), *nodes, budgets=(budget(0),)) == ["free"]
+    assert victims(make_pod().gpu(2), *nodes, budgets=(budget(1),)) == ["guarded"]
+    assert victims(make_pod().gpu(2), *nodes, budgets=(budget(0, disrupted=frozenset(("guarded",))),)) == ["guarded"]
+
+
+def test_a_pod_of_a_spent_budget_stays_before_more_important_ones() -> None:
+    guarded, free = running("guarded", 1, 1).label("app", "web"), running("free", 9, 1)
+    found = preempting(make_pod().gpu(1), node("a", guarded, free, capacity=TWO_CARDS), budgets=(budget(0),))
+    assert [each.name for each in found.victims] == ["free"]
+    assert found.violates == ()
+    both = preempting(make_pod().gpu(2), node("a", guarded, free, capacity=TWO_CARDS), budgets=(budget(0),))
+    assert (both.violates, both.to_json()["victims"]) == (("default/web",), ["default/free", "default/guarded"])

@@ -1,0 +1,64 @@
+"""What kube-scheduler's preemption does, in words."""
+
+from tests.support.objects.builders import make_pod
+from tests.support.plugins import node
+from tests.support.preemption import ROOM, TWO_CARDS, budget, preempting, running
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.reasons.evictions import eviction_lines, eviction_text, eviction_warning
+
+_NOW = 1_767_236_400.0  # 2026-01-01T03:00:00Z
+
+
+def test_a_victim_is_described_by_priority_cards_and_time() -> None:
+    info = node("a", running("train-3", 7, 8, "2026-01-01T00:00:00Z"), capacity=ROOM)
+    (line, alone) = eviction_lines(preempting(make_pod().gpu(8), info), Snapshot.of([info]), _NOW)
+    assert line == "kube-scheduler would evict 1 pod on a: default/train-3 (priority 7, 8 cards, runs for 3 h)"
+    assert alone == "no controller creates train-3 again"
+
+
+def test_equal_descriptions_are_not_repeated() -> None:
+    pods = (running(f"p-{at}", 7, 4, "2026-01-01T00:00:00Z") for at in range(2))
+    info = node("a", *pods, capacity=ROOM)
+    (line, *_) = eviction_lines(preempting(make_pod().gpu(8), info), Snapshot.of([info]), _NOW)
+    assert line.endswith("2 pods on a: default/p-0 (priority 7, 4 cards, runs for 3 h), default/p-1")
+
+
+def test_the_rest_of_a_gang_idles() -> None:
+    def member(at: int) -> object:
+        return running(f"bert-{at}", 1, 2, "2026-01-01T00:00:00Z").annotate("maip.mxsf.io/gang", "bert")
+
+    nodes = [node(name, member(at), capacity=TWO_CARDS) for at, name in enumerate("abcd")]
+    nodes.append(node("e", running("solo", 0, 2, "2026-01-01T00:00:00Z"), capacity=TWO_CARDS))
+    of_solo = eviction_lines(preempting(make_pod().gpu(2), *nodes), Snapshot.of(nodes), _NOW)
+    assert not any("gang" in line for line in of_solo)
+    of_gang = eviction_lines(preempting(make_pod().gpu(2), nodes[0]), Snapshot.of(nodes), _NOW)
+    assert "bert-0 is 1 of 4 pods of gang bert: 6 more cards would idle" in of_gang
+
+
+def test_what_creates_a_victim_again_is_named() -> None:
+    owned = running("web-0", 1, 2, "2026-01-01T00:00:00Z").owner("Job", "web").label("app", "web")
+    full, free = node("a", owned, capacity=TWO_CARDS), node("b", capacity=TWO_CARDS)
+    found = preempting(make_pod().gpu(2), full, budgets=(budget(0),))
+    lines = eviction_lines(found, Snapshot.of([full]), _NOW)
+    assert lines[1:] == ["violates PodDisruptionBudget default/web", "Job web creates it again: it would wait"]
+    assert eviction_lines(found, Snapshot.of([full, free]), _NOW)[2] == "Job web creates it again"
+
+
+def test_ties_are_stated_as_ties() -> None:
+    info = node("a", *(running(f"p{at}", 1, 2) for at in range(4)), capacity=ROOM)
+    text = "kube-scheduler would evict 2 of these 4 pods on a: default/p0, default/p1, default/p2, default/p3"
+    assert sorted(eviction_text(preempting(make_pod().gpu(4), info))) == sorted(text)
+    nodes = [node(name, running(f"p-{name}", 1, 2), capacity=TWO_CARDS) for name in "ab"]
+    assert eviction_text(preempting(make_pod().gpu(2), *nodes)) == (
+        "kube-scheduler would evict pods on one of a, b; 1 victim each, of: default/p-a, default/p-b"
+    )
+
+
+def test_a_warning_names_only_pods_of_the_own_namespace() -> None:
+    info = node(
+        "a", running("ours", 1, 1).namespace("team"), running("theirs", 2, 1).namespace("b"), capacity=TWO_CARDS
+    )
+    found = preempting(make_pod().gpu(2), info)
+    own = eviction_warning(found, "team")
+    assert own == "kube-scheduler would evict 2 pods of lower priority on a; of this namespace, ours is among them"
+    assert eviction_warning(found, "other") == "kube-scheduler would evict 2 pods of lower priority on a"
