@@ -1,6 +1,6 @@
 """What kube-scheduler's preemption does, in words."""
 
-from tests.support.objects.builders import make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from tests.support.preemption import ROOM, TWO_CARDS, budget, preempting, running
 from webhook.cluster.snapshot import Snapshot
@@ -24,7 +24,7 @@ def test_equal_descriptions_are_not_repeated() -> None:
 
 
 def test_the_rest_of_a_gang_idles() -> None:
-    def member(at: int) -> object:
+    def member(at: int) -> PodBuilder:
         return running(f"bert-{at}", 1, 2, "2026-01-01T00:00:00Z").annotate("maip.mxsf.io/gang", "bert")
 
     nodes = [node(name, member(at), capacity=TWO_CARDS) for at, name in enumerate("abcd")]
