@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 from webhook.cluster.row_log import RowLog
 from webhook.cluster.snapshot import Snapshot
@@ -30,7 +31,7 @@ _LEAST = 8
 _ALONE = InterPodInfo("")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class KeptAnswer:
     """The cached parts of a pod that was placed: its normalized info and its last answer.
 
@@ -110,9 +111,9 @@ class RankingCache:
 
     def __init__(self, profile: Profile, cache_bytes: int) -> None:
         self._plugins = RankingPlugins(profile)
-        # By the signature, and by what of it matters on the snapshot.
-        self._last: ByteCache[PodSignature, KeptAnswer] = ByteCache(cache_bytes // 4, _LEAST)
-        self._by_content: ByteCache[tuple[RowLog, PodInfo], KeptAnswer] = ByteCache(cache_bytes * 3 // 8, _LEAST)
+        # By the signature, and by the part of it that matters on the snapshot.
+        self._last: ByteCache[PodSignature, KeptAnswer] = ByteCache(cache_bytes * 5 // 8, _LEAST)
+        self._by_content: WeakValueDictionary[tuple[RowLog, PodInfo], KeptAnswer] = WeakValueDictionary()
         self._nodes: ByteCache[tuple[RowLog, PodInfo], NodeRanking] = ByteCache(cache_bytes // 8, _LEAST)
         self._facts: ByteCache[tuple[RowLog, object], FactRanking] = ByteCache(cache_bytes // 8, _LEAST)
         self._counts: ByteCache[tuple[RowLog, AffinityKey], AffinityCounts] = ByteCache(cache_bytes // 8, _LEAST)
@@ -120,7 +121,7 @@ class RankingCache:
     @property
     def caches(self) -> tuple[ByteCache[Any, Any], ...]:
         """Return the caches, for metrics."""
-        return (self._last, self._by_content, self._nodes, self._facts, self._counts)
+        return (self._last, self._nodes, self._facts, self._counts)
 
     def of(self, signature: PodSignature, snapshot: Snapshot) -> KeptAnswer:
         """Return what is kept of a pod with `signature`, which is new if nothing is."""
@@ -150,7 +151,7 @@ class RankingCache:
         if answer is not None:
             size_bytes += len(answer.message) + (0 if answer.best_rows is None else answer.best_rows.nbytes)
         self._last.put(signature, kept, size_bytes + signature.size_bytes)
-        self._by_content.put((kept.log, kept.info), kept, size_bytes + signature.size_bytes)
+        self._by_content[kept.log, kept.info] = kept
 
     def ranking(self, kept: KeptAnswer, snapshot: Snapshot) -> Ranking:
         """Return the ranking of the nodes of `snapshot` for a pod; the pods of one template share the largest part."""
@@ -166,7 +167,7 @@ class RankingCache:
         return kept.ranking
 
     def _is_large(self, signature: PodSignature) -> bool:
-        return signature.size_bytes * 4 > self._by_content.budget_bytes
+        return signature.size_bytes * 4 > self._last.budget_bytes
 
     def _facts_for(self, info: PodInfo, snapshot: Snapshot) -> FactRanking:
         """Return what depends on no pod, which pods share that differ in amounts."""
