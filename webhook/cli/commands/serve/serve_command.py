@@ -44,7 +44,7 @@ from webhook.serving.policies.policy_status import Reported
 from webhook.serving.server import serve_until_signalled
 from webhook.serving.view.live_view import live_view
 from webhook.serving.view.views import FixedView
-from webhook.serving.waiting.admitted_pods import UNSEEN_SECONDS
+from webhook.serving.waiting.pod_table import UNSEEN_SECONDS
 from webhook.watch.api_server import ClientConfig, Connect
 
 _LABELS = (

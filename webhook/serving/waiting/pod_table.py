@@ -1,0 +1,241 @@
+"""The table of the pods that wait, which is bounded and shared fairly by namespaces.
+
+At admission a pod has no UID, and often no name because the API server generates it later. The volume of its service
+account token has a random name, which identifies it. Without that, pods of one controller are matched in their order.
+
+A client that is no API server can make reviews of pods up, and no certificate shows it unless one is required. So the
+pods that are not seen have little time, and leave places to those that are.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Hashable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from webhook.cluster.pods.pending_pods import PendingPod, PodKey, content_digest
+from webhook.kube.pod.gang_key import GangKey
+from webhook.kube.pod.pod_identity import PodIdentity
+from webhook.placement.waiting.pending_placement import WaitingPod
+
+H = TypeVar("H", bound=Hashable)
+
+# The number of pods that can have room. Each takes a few KiB and a millisecond to place.
+MOST_WAITING = 5_000
+# The memory of the pods that are not seen, 3,072 at most. A pod is seen within milliseconds, so there are few of them
+# unless none is ever created.
+BUDGET_BYTES = 24 * 1024 * 1024
+# With a live view, a pod that is not seen after this time was refused after the webhook, or was made up. The watch
+# shows a pod within milliseconds.
+UNSEEN_SECONDS = 5.0
+# A second's pods of a fast client. More of a namespace are seen late, never created, or refused by a quota: a namespace
+# must not take the room of others with pods that do not exist.
+MOST_OF_A_NAMESPACE = 250
+
+# It sorts after every creationTimestamp.
+_NOT_CREATED_YET = "~"
+
+
+PodKind = tuple[str, int, bytes]
+"""All that the placement of a pod depends on, but for its name: the namespace, the priority, and the digest."""
+
+
+class QueueOrder(NamedTuple):
+    """The place of a pod in kube-scheduler's queue: the highest priority first, then the earliest.
+
+    `created` is a creationTimestamp, which has whole seconds; `number` counts the pods in the order of their arrival.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/queuesort/priority_sort.go
+    """
+
+    minus_priority: int
+    created: str
+    number: int
+
+
+@dataclass(slots=True)
+class TableEntry:
+    """A pod that waits: known only from its admission (`pod`), or seen in the cluster (`pending`).
+
+    Until it is seen, it is found by `key`, is given up at `until_seconds` and takes `size_bytes`. `is_too_expensive`:
+    the scorer did not place it in time. `gang` is set if its scheduler starts `least` pods of the gang together.
+    """
+
+    namespace: str
+    order: QueueOrder
+    digest: bytes
+    pod: WaitingPod | None = None
+    pending: PendingPod | None = None
+    key: Hashable = None
+    until_seconds: float = 0.0
+    size_bytes: int = 0
+    is_too_expensive: bool = False
+    gang: GangKey | None = None
+    least: int = 1
+
+    @property
+    def kind(self) -> PodKind:
+        """Return what is equal for pods that get the same answer on the same nodes."""
+        return self.namespace, self.order.minus_priority, self.digest
+
+
+class PodTable:
+    """The pods that wait, by number. Not thread-safe.
+
+    `is_incomplete`: pods in the cluster were left out because the table was full. `held` are the gangs that do not
+    start, so that none of their pods has room.
+    """
+
+    def __init__(self, most: int = MOST_WAITING, budget_bytes: int = BUDGET_BYTES) -> None:
+        self.is_incomplete = False
+        self.held: set[GangKey] = set()
+        self._most, self._budget_bytes = most, budget_bytes
+        self._last = self._unseen_bytes = 0
+        self._entries: dict[int, TableEntry] = {}
+        self._numbers_of: dict[str, dict[int, None]] = {}
+        self._members: dict[GangKey, dict[int, None]] = {}
+        self._seen: dict[PodKey, int] = {}
+        # In the order in which they are given up.
+        self._unseen: dict[int, TableEntry] = {}
+        self._unseen_by_key: dict[Hashable, list[int]] = {}
+        self._unseen_of: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._entries
+
+    def __getitem__(self, number: int) -> TableEntry:
+        return self._entries[number]
+
+    @property
+    def is_half_empty(self) -> bool:
+        """Return whether there is much room for pods that were left out."""
+        return 2 * len(self._entries) < self._most
+
+    def has_place(self, namespace: str) -> bool:
+        """Return whether another pod of `namespace` may be admitted before it is seen."""
+        return self._unseen_of[namespace] < MOST_OF_A_NAMESPACE
+
+    def admit(
+        self,
+        identity: PodIdentity,
+        priority: int,
+        digest: bytes,
+        pod: WaitingPod,
+        until_seconds: float,
+        size_bytes: int,
+    ) -> int:
+        """Add `pod`, which is known only from its admission; return its number. `until_seconds` never decreases."""
+        namespace, key = identity.namespace, identity.keys[0]
+        order = QueueOrder(-priority, _NOT_CREATED_YET, self._last + 1)
+        entry = TableEntry(namespace, order, digest, pod, None, key, until_seconds, size_bytes)
+        number = self._add(entry)
+        self._unseen[number] = entry
+        self._unseen_by_key.setdefault(key, []).append(number)
+        self._unseen_of[namespace] += 1
+        self._unseen_bytes += size_bytes
+        return number
+
+    def see(self, number: int | None, pending: PendingPod) -> tuple[int, bool]:
+        """Take over the state in the cluster of the pod `number`, or of another one if that is None.
+
+        Return its number, and whether a scheduler sees another pod than before.
+        """
+        digest, is_changed = content_digest(pending.content), number is None
+        if number is None:
+            number = self._add(TableEntry(pending.identity.namespace, QueueOrder(0, "", self._last + 1), digest))
+        entry = self._entries[number]
+        is_changed = is_changed or entry.digest != digest
+        self._end_unseen(number, entry)
+        entry.order = QueueOrder(-pending.priority, pending.created, number)
+        entry.digest, entry.pod, entry.pending = digest, None, pending
+        entry.is_too_expensive = entry.is_too_expensive and not is_changed
+        self._seen[pending.key] = number
+        return number, is_changed
+
+    def find(self, identity: PodIdentity) -> int | None:
+        """Return the number of the pod in the cluster with `identity`; of several that are not seen, the first."""
+        number = self.find_seen(PodKey(identity.namespace, identity.name))
+        if number is not None:
+            return number
+        return next((found[0] for key in identity.keys if (found := self._unseen_by_key.get(key))), None)
+
+    def find_seen(self, key: PodKey) -> int | None:
+        """Return the number of the pod that is seen under `key`."""
+        return self._seen.get(key)
+
+    def find_admitted(self, identity: PodIdentity) -> int | None:
+        """Return the number of the unseen pod that `identity` proves to be the same; other threads may call this."""
+        if not identity.name and not identity.token_volume:
+            return None
+        return next(iter(self._unseen_by_key.get(identity.keys[0], ())), None)
+
+    def given_up(self, now_seconds: float) -> list[int]:
+        """Return the unseen pods whose time has passed, and the oldest ones beyond the memory budget."""
+        found, left_bytes = [], self._unseen_bytes
+        for number, entry in self._unseen.items():
+            if entry.until_seconds > now_seconds and left_bytes <= self._budget_bytes:
+                break
+            left_bytes -= entry.size_bytes
+            found.append(number)
+        return found
+
+    def to_make_room(self, namespace: str) -> int | None:
+        """Return the pod to forget for one of `namespace`: the latest of the namespace with the most pods.
+
+        None if there is room. It is 0, no pod, if `namespace` has the most itself: the new pod is then left out.
+        """
+        if len(self._entries) < self._most:
+            return None
+        self.is_incomplete = True
+        largest = max(self._numbers_of.values(), key=len)
+        return next(reversed(largest)) if len(largest) > len(self._numbers_of.get(namespace, ())) + 1 else 0
+
+    def join(self, number: int, gang: GangKey, least: int) -> None:
+        """Record that the scheduler of the pod `number` starts `least` pods of its `gang` together."""
+        self._entries[number].gang, self._entries[number].least = gang, least
+        self._members.setdefault(gang, {})[number] = None
+
+    def members(self, gang: GangKey) -> Collection[int]:
+        """Return the pods of `gang`."""
+        return self._members.get(gang, {}).keys()
+
+    def pop(self, number: int) -> TableEntry | None:
+        """Remove and return the pod `number`, or None if it is not there."""
+        entry = self._entries.get(number)
+        if entry is None:
+            return None
+        del self._entries[number]
+        self._end_unseen(number, entry)
+        _discard(self._numbers_of, entry.namespace, number)
+        if entry.pending is not None:
+            self._seen.pop(entry.pending.key, None)
+        if entry.gang is not None and _discard(self._members, entry.gang, number):
+            self.held.discard(entry.gang)
+        return entry
+
+    def _add(self, entry: TableEntry) -> int:
+        number = self._last = entry.order.number
+        self._entries[number] = entry
+        self._numbers_of.setdefault(entry.namespace, {})[number] = None
+        return number
+
+    def _end_unseen(self, number: int, entry: TableEntry) -> None:
+        if self._unseen.pop(number, None) is not None:
+            self._unseen_by_key[entry.key].remove(number)
+            if not self._unseen_by_key[entry.key]:
+                del self._unseen_by_key[entry.key]
+            self._unseen_of[entry.namespace] -= 1
+            if not self._unseen_of[entry.namespace]:
+                del self._unseen_of[entry.namespace]
+            self._unseen_bytes -= entry.size_bytes
+
+
+def _discard(numbers: dict[H, dict[int, None]], key: H, number: int) -> bool:
+    """Remove `number` from those of `key`; return whether it was the last one."""
+    of_key = numbers[key]
+    del of_key[number]
+    if not of_key:
+        del numbers[key]
+    return not of_key
