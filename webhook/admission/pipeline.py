@@ -155,7 +155,7 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
         # That of the cluster view keeps answers for single pods. A suggestion for one more pod helps no gang.
         schedulers = scheduler_for(policy, cache_bytes=0, suggestions=0, profiles=cluster.profiles)
         placement = _in_gang(gang, policy, result, placement, assumed, schedulers, expired)
-    else:
+    elif placement.verdict in ("Waiting", "Infeasible"):
         snapshot = assumed.before_pod(signature.info.preemption)
         placement = as_annotation_changes(
             content, policy, placement, snapshot, lambda pod: scorer.answer(pod.signature, snapshot, expired), expired

@@ -111,6 +111,8 @@ class RankingCache:
 
     def __init__(self, profile: Profile, cache_bytes: int) -> None:
         self._plugins = RankingPlugins(profile)
+        # The largest signature that is kept: the caches keep some entries whatever their size.
+        self._most_bytes = cache_bytes * 5 // 32
         # By the signature, and by the part of it that matters on the snapshot.
         self._last: ByteCache[PodSignature, KeptAnswer] = ByteCache(cache_bytes * 5 // 8, _LEAST)
         self._by_content: WeakValueDictionary[tuple[RowLog, PodInfo], KeptAnswer] = WeakValueDictionary()
@@ -143,9 +145,9 @@ class RankingCache:
         return kept
 
     def put(self, kept: KeptAnswer, nodes: int) -> None:
-        """Keep an answer and its ranking, unless the pod is large: the caches keep some entries whatever their size."""
+        """Keep an answer and its ranking, unless the pod is large."""
         signature, answer = kept.signature, kept.answer
-        if self._is_large(signature):
+        if signature.size_bytes > self._most_bytes:
             return
         size_bytes = _KEPT_BYTES + nodes
         if answer is not None:
@@ -160,14 +162,11 @@ class RankingCache:
             nodes = self._nodes.get(key)
             if nodes is None:
                 nodes = NodeRanking(self._plugins, self._facts_for(kept.info, snapshot), kept.info)
-                if not self._is_large(kept.signature):
+                if kept.signature.size_bytes <= self._most_bytes:
                     self._nodes.put(key, nodes, kept.signature.size_bytes + len(snapshot.nodes) * _RANKING_BYTES)
             counts_for = partial(self._counts_for, snapshot.log, len(snapshot.nodes))
             kept.ranking = Ranking(self._plugins, nodes, kept.info, counts_for)
         return kept.ranking
-
-    def _is_large(self, signature: PodSignature) -> bool:
-        return signature.size_bytes * 4 > self._last.budget_bytes
 
     def _facts_for(self, info: PodInfo, snapshot: Snapshot) -> FactRanking:
         """Return what depends on no pod, which pods share that differ in amounts."""

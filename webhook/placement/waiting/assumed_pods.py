@@ -184,19 +184,16 @@ class AssumedPods(Generic[K]):
         row = self.base.rows.get(node)
         if row is None:
             return False
-        full = self.all_shown.nodes[row]
-        if pod is not None:
-            full = full.with_pods((pod,))
-        if len(full.pods) > full.node.allowed_pods:
+        full, asked = self.all_shown.nodes[row], {} if pod is None else pod.requests
+        if len(full.pods) + (pod is not None) > full.node.allowed_pods:
             return False
-        offered = full.node.allocatable
-        short = [resource for resource, amount in full.requested.items() if amount > offered.get(resource, 0)]
+        used, offered = full.requested, full.node.allocatable
+        names = used.keys() | asked.keys()
+        short = [name for name in names if used.get(name, 0) + asked.get(name, 0) > offered.get(name, 0)]
         if not short:
             return True
-        added = [self.by_key[key].pod for key in self.keys_on(node)]
-        if pod is not None:
-            added.append(pod)
-        return not any(resource in each.requests for resource in short for each in added)
+        counted = [asked, *(self.by_key[key].pod.requests for key in self.keys_on(node))]
+        return not any(name in each for name in short for each in counted)
 
     def without_room_since(self, before: Snapshot) -> list[K]:
         """Return the keys of the pods on nodes that have changed since `before` and do not have their room any more."""

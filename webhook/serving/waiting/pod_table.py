@@ -7,12 +7,12 @@ A client that is no API server can make reviews of pods up, and no certificate s
 pods that are not seen have little time, and leave places to those that are.
 """
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from webhook.cluster.pods.pending_pods import PendingPod, PodKey, content_digest
+from webhook.cluster.pods.pending_pods import PendingPod, content_digest
 from webhook.kube.pod.gang_key import GangKey
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.waiting.pending_placement import WaitingPod
@@ -56,8 +56,8 @@ class QueueOrder(NamedTuple):
 class TableEntry:
     """A pod that waits: known only from its admission (`pod`), or seen in the cluster (`pending`).
 
-    Until it is seen, it is found by `key`, is given up at `until_seconds` and takes `size_bytes`. `is_too_expensive`:
-    the scorer did not place it in time. `gang` is set if its scheduler starts `least` pods of the gang together.
+    Until it is seen, it is found by `key`, is given up at `until_seconds` and takes `size_bytes` beside the signature
+    of `pod`. `is_too_expensive`: the scorer did not place it in time. `gang` is set if its scheduler starts `least` pods of the gang together.
     """
 
     namespace: str
@@ -79,7 +79,7 @@ class TableEntry:
 
 
 class PodTable:
-    """The pods that wait, by number. Not thread-safe.
+    """The pods that wait, by number, and those of them that are `unseen`. Not thread-safe.
 
     `is_incomplete`: pods in the cluster were left out because the table was full. `held` are the gangs that do not
     start, so that none of their pods has room.
@@ -93,11 +93,13 @@ class PodTable:
         self._entries: dict[int, TableEntry] = {}
         self._numbers_of: dict[str, dict[int, None]] = {}
         self._members: dict[GangKey, dict[int, None]] = {}
-        self._seen: dict[PodKey, int] = {}
+        self._seen: dict[tuple[str, str], int] = {}
         # In the order in which they are given up.
-        self._unseen: dict[int, TableEntry] = {}
+        self.unseen: OrderedDict[int, TableEntry] = OrderedDict()
         self._unseen_by_key: dict[Hashable, list[int]] = {}
         self._unseen_of: Counter[str] = Counter()
+        # By the identity of what placing them needs, which the unseen pods of one template share.
+        self._sharing: Counter[int] = Counter()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -131,10 +133,11 @@ class PodTable:
         order = QueueOrder(-priority, _NOT_CREATED_YET, self._last + 1)
         entry = TableEntry(namespace, order, digest, pod, None, key, until_seconds, size_bytes)
         number = self._add(entry)
-        self._unseen[number] = entry
+        self.unseen[number] = entry
         self._unseen_by_key.setdefault(key, []).append(number)
         self._unseen_of[namespace] += 1
-        self._unseen_bytes += size_bytes
+        self._sharing[id(pod)] = sharing = self._sharing[id(pod)] + 1
+        self._unseen_bytes += size_bytes + (pod.signature.size_bytes if sharing == 1 else 0)
         return number
 
     def see(self, number: int | None, pending: PendingPod) -> tuple[int, bool]:
@@ -156,13 +159,13 @@ class PodTable:
 
     def find(self, identity: PodIdentity) -> int | None:
         """Return the number of the pod in the cluster with `identity`; of several that are not seen, the first."""
-        number = self.find_seen(PodKey(identity.namespace, identity.name))
+        number = self.find_seen(identity[:2])
         if number is not None:
             return number
         return next((found[0] for key in identity.keys if (found := self._unseen_by_key.get(key))), None)
 
-    def find_seen(self, key: PodKey) -> int | None:
-        """Return the number of the pod that is seen under `key`."""
+    def find_seen(self, key: tuple[str, str]) -> int | None:
+        """Return the number of the pod that is seen with the namespace and name `key`."""
         return self._seen.get(key)
 
     def find_admitted(self, identity: PodIdentity) -> int | None:
@@ -171,15 +174,10 @@ class PodTable:
             return None
         return next(iter(self._unseen_by_key.get(identity.keys[0], ())), None)
 
-    def given_up(self, now_seconds: float) -> list[int]:
-        """Return the unseen pods whose time has passed, and the oldest ones beyond the memory budget."""
-        found, left_bytes = [], self._unseen_bytes
-        for number, entry in self._unseen.items():
-            if entry.until_seconds > now_seconds and left_bytes <= self._budget_bytes:
-                break
-            left_bytes -= entry.size_bytes
-            found.append(number)
-        return found
+    def given_up(self, now_seconds: float) -> int | None:
+        """Return the oldest unseen pod if its time has passed, or if all take more than the memory budget."""
+        number, oldest = next(iter(self.unseen.items()))
+        return number if oldest.until_seconds <= now_seconds or self._unseen_bytes > self._budget_bytes else None
 
     def to_make_room(self, namespace: str) -> int | None:
         """Return the pod to forget for one of `namespace`: the latest of the namespace with the most pods.
@@ -222,14 +220,18 @@ class PodTable:
         return number
 
     def _end_unseen(self, number: int, entry: TableEntry) -> None:
-        if self._unseen.pop(number, None) is not None:
+        if self.unseen.pop(number, None) is not None and entry.pod is not None:
             self._unseen_by_key[entry.key].remove(number)
             if not self._unseen_by_key[entry.key]:
                 del self._unseen_by_key[entry.key]
             self._unseen_of[entry.namespace] -= 1
             if not self._unseen_of[entry.namespace]:
                 del self._unseen_of[entry.namespace]
+            self._sharing[id(entry.pod)] -= 1
             self._unseen_bytes -= entry.size_bytes
+            if not self._sharing[id(entry.pod)]:
+                del self._sharing[id(entry.pod)]
+                self._unseen_bytes -= entry.pod.signature.size_bytes
 
 
 def _discard(numbers: dict[H, dict[int, None]], key: H, number: int) -> bool:

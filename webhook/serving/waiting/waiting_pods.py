@@ -117,10 +117,10 @@ class WaitingPods(AssumedPods[int]):
     def admit(self, identity: PodIdentity, candidate: Candidate) -> None:
         """Reserve room for a pod that has been admitted, and is not seen yet."""
         table, namespace = self._table, identity.namespace
-        if table.find_seen(PodKey(namespace, identity.name)) is not None:
+        if table.find_seen(identity[:2]) is not None:
             return
         # The API server calls again if another webhook changed the pod.
-        self.withdraw(identity)
+        self._end_wait(table.find_admitted(identity))
         if not table.has_place(namespace) or not self._has_place(namespace):
             return
         pod, placement = candidate.pod, candidate.placement
@@ -129,7 +129,8 @@ class WaitingPods(AssumedPods[int]):
         priority = self.priority_of(pod.preemption)
         number = table.admit(identity, priority, candidate.digest, pod, until_seconds, candidate.size_bytes)
         self._keep_read(table[number], pod)
-        self._expire(now_seconds)
+        while table.unseen and (given_up := table.given_up(now_seconds)) is not None:
+            self._end_wait(given_up)
         self._forget_gone()
         if number not in table:
             return
@@ -150,9 +151,7 @@ class WaitingPods(AssumedPods[int]):
 
     def withdraw(self, identity: PodIdentity) -> None:
         """Take back the room of an unseen pod, which is admitted again."""
-        number = self._table.find_admitted(identity)
-        if number is not None:
-            self._end_wait(number)
+        self._end_wait(self._table.find_admitted(identity))
         self._forget_gone()
 
     def bound(self, pod: Binding) -> None:
@@ -166,13 +165,17 @@ class WaitingPods(AssumedPods[int]):
 
     def _follow(self, snapshot: Snapshot) -> None:
         """Take over a later state of the cluster."""
-        now_seconds, before = self._monotonic_seconds(), self.base
-        self._expire(now_seconds)
+        now_seconds, before, table = self._monotonic_seconds(), self.base, self._table
+        while table.unseen and (given_up := table.given_up(now_seconds)) is not None:
+            self._end_wait(given_up)
+        if now_seconds >= self._abandon_at_seconds:
+            self._abandon_at_seconds = now_seconds + _RETRY_SECONDS
+            self._take_room_of_abandoned()
         if snapshot is before or snapshot.generation < before.generation:
             self._forget_gone()
             return
         for pod in self._bound:
-            self._end_wait(self._table.find(pod.identity), pod.node)
+            self._end_wait(table.find(pod.identity), pod.node)
         self._bound.clear()
         if snapshot.pending is not self._pending:
             self._follow_pending(snapshot)
@@ -222,22 +225,17 @@ class WaitingPods(AssumedPods[int]):
             self._end_wait(number)
         return number != 0
 
-    def _expire(self, now_seconds: float) -> None:
-        """Forget the pods that were not seen in time, and take the room of those whose scheduler has gone."""
-        for number in self._table.given_up(now_seconds):
-            self._end_wait(number)
-        if now_seconds >= self._abandon_at_seconds:
-            self._abandon_at_seconds = now_seconds + _RETRY_SECONDS
-            self._forget_gone()
-            self._present.clear()
-            schedulers = {each.pod.scheduler for each in self.by_key.values()}
-            if gone := {name for name in schedulers if self._is_abandoned(name)}:
-                self._take_room([number for number, each in self.by_key.items() if each.pod.scheduler in gone])
+    def _take_room_of_abandoned(self) -> None:
+        """Take the room of the pods whose scheduler has gone."""
+        self._forget_gone()
+        self._present.clear()
+        schedulers = {each.pod.scheduler for each in self.by_key.values()}
+        if gone := {name for name in schedulers if self._is_abandoned(name)}:
+            self._take_room([number for number, each in self.by_key.items() if each.pod.scheduler in gone])
 
     def _end_wait(self, number: int | None, node: str = "") -> None:
         """Forget a pod that does not wait any more, if there is one; `node` is that which it is bound to."""
-        entry = None if number is None else self._table.pop(number)
-        if number is None or entry is None:
+        if number is None or (entry := self._table.pop(number)) is None:
             return
         known = self.by_key.get(number)
         predicted = known.pod.node_name if known else ""
