@@ -160,10 +160,11 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
         placement = as_annotation_changes(
             content, policy, placement, snapshot, lambda pod: scorer.answer(pod.signature, snapshot, expired), expired
         )
-    group = gang.group if gang is not None else None
-    for each in names:
-        if gang is None and each.group:
-            group = pod_group_of(each, signature.info.inter_pod.namespace, cluster.snapshot)
+    if gang is not None:
+        group = gang.group
+    else:
+        named, namespace = [each for each in names if each.group], signature.info.inter_pod.namespace
+        group = pod_group_of(named[-1], namespace, cluster.snapshot) if named else None
     if group is None:
         return placement
     return as_grouped(placement, group, signature.info, gang.size if gang else 0, cluster.snapshot)

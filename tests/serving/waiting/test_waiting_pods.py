@@ -22,10 +22,10 @@ from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.pending_placement import WaitingPod, predict_placement
+from webhook.placement.waiting.pod_table import MOST_OF_A_NAMESPACE, MOST_WAITING, UNSEEN_SECONDS
 from webhook.serving.app import scoring
 from webhook.serving.decisions.rendering import Candidate
 from webhook.serving.view.views import ReservedView
-from webhook.serving.waiting.pod_table import MOST_OF_A_NAMESPACE, MOST_WAITING, UNSEEN_SECONDS
 from webhook.serving.waiting.waiting_pods import WaitingPods
 
 Object = dict[str, Any]

@@ -51,7 +51,7 @@ class PodIdentity(NamedTuple):
 
     @property
     def keys(self) -> Sequence[Hashable]:
-        """Return what an admitted pod can be found by, the most certain first. Only a volume proves that it is the pod."""
+        """Return what the pod can be found by, the most certain first. Only a volume proves that it is the pod."""
         namespace, name, generate_name, controller, token_volume = self
         found: list[Hashable] = [(namespace, "volume", token_volume)] if token_volume else []
         if name:

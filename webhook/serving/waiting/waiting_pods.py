@@ -26,9 +26,9 @@ from webhook.placement.reasons.cluster_warnings import is_absent
 from webhook.placement.scorer import Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 from webhook.placement.waiting.pending_placement import WaitingPod, assume, place_and_assume, read_waiting
+from webhook.placement.waiting.pod_table import MOST_WAITING, PodKind, PodTable, QueueOrder, TableEntry
 from webhook.runtime.byte_cache import ByteCache
 from webhook.serving.decisions.rendering import Candidate
-from webhook.serving.waiting.pod_table import MOST_WAITING, PodKind, PodTable, QueueOrder, TableEntry
 from webhook.serving.work_budget import ends_after
 
 # After so much time no further pod is placed: before one admission, and in the background.
@@ -361,9 +361,9 @@ class WaitingPods(AssumedPods[int]):
         return sorted([self._table[number].order for number in numbers])
 
     def _place_one(self, number: int, without_room: set[PodKind]) -> bool:
-        """Place a pod unless it is equal to one `without_room`, which gets those without; return whether that was tried.
+        """Place a pod, unless it is equal to one `without_room`; return whether that was tried.
 
-        Equal pods get no room either. There can be thousands of them.
+        If no node has room for it, its kind is added to `without_room`. There can be thousands of equal pods.
         """
         entry = self._table[number]
         if entry.kind in without_room:

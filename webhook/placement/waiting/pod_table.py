@@ -57,7 +57,8 @@ class TableEntry:
     """A pod that waits: known only from its admission (`pod`), or seen in the cluster (`pending`).
 
     Until it is seen, it is found by `key`, is given up at `until_seconds` and takes `size_bytes` beside the signature
-    of `pod`. `is_too_expensive`: the scorer did not place it in time. `gang` is set if its scheduler starts `least` pods of the gang together.
+    of `pod`. `is_too_expensive`: the scorer did not place it in time. `gang` is set if its scheduler starts `least`
+    pods of the gang together.
     """
 
     namespace: str

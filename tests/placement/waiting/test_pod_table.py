@@ -5,7 +5,7 @@ import pytest
 from tests.support.objects.builders import make_pod
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.waiting.pending_placement import WaitingPod
-from webhook.serving.waiting.pod_table import PodTable
+from webhook.placement.waiting.pod_table import PodTable
 
 POD = WaitingPod.of(make_pod("p").obj())
 
