@@ -14,22 +14,22 @@ def identity(name: str = "", generate_name: str = "j-", controller: str = "u", t
     return PodIdentity("x", name, generate_name, controller, token)
 
 
-def admit(table: PodTable, admitted: PodIdentity, until_seconds: float = 60, size_bytes: int = 1) -> int:
-    return table.admit(admitted, 0, b"", POD, until_seconds, size_bytes)
+def admit(table: PodTable, admitted: PodIdentity, until_seconds: float = 60) -> int:
+    return table.admit(admitted, 0, b"", POD, until_seconds)
 
 
 def take(table: PodTable, seen: PodIdentity) -> int | None:
     """Remove and return the pod that `seen` is."""
     number = table.find(seen)
     if number is not None:
-        table.pop(number)
+        table.remove(number)
     return number
 
 
 def give_up(table: PodTable, now_seconds: float) -> list[int]:
     numbers = []
     while table.unseen and (number := table.given_up(now_seconds)) is not None:
-        table.pop(number)
+        table.remove(number)
         numbers.append(number)
     return numbers
 
@@ -90,6 +90,6 @@ def test_pods_are_given_up_after_their_time() -> None:
 
 
 def test_the_oldest_pods_are_given_up_first_when_memory_is_short() -> None:
-    table = PodTable(budget_bytes=100 + POD.signature.size_bytes)
-    numbers = [admit(table, identity(f"p{number}"), size_bytes=40) for number in range(5)]
+    table = PodTable(budget_bytes=20_000 + POD.signature.size_bytes)
+    numbers = [admit(table, identity(f"p{number}")) for number in range(5)]
     assert give_up(table, 0) == numbers[:3]

@@ -33,10 +33,9 @@ MOST_OF_A_NAMESPACE = 250
 
 # It sorts after every creationTimestamp.
 _NOT_CREATED_YET = "~"
-
-
-PodKind = tuple[str, int, bytes]
-"""All that the placement of a pod depends on, but for its name: the namespace, the priority, and the digest."""
+# The fixed memory of a pod that is not seen, and that of a label key that no other pod has.
+_POD_BYTES = 8192
+_LABEL_BYTES = 1024
 
 
 class QueueOrder(NamedTuple):
@@ -74,12 +73,12 @@ class TableEntry:
     least: int = 1
 
     @property
-    def kind(self) -> PodKind:
-        """Return what is equal for pods that get the same answer on the same nodes."""
+    def kind(self) -> Hashable:
+        """Return all that the placement of the pod depends on, but for its name."""
         return self.namespace, self.order.minus_priority, self.digest
 
 
-class PodTable:
+class PodTable(dict[int, TableEntry]):
     """The pods that wait, by number, and those of them that are `unseen`. Not thread-safe.
 
     `is_incomplete`: pods in the cluster were left out because the table was full. `held` are the gangs that do not
@@ -87,11 +86,11 @@ class PodTable:
     """
 
     def __init__(self, most: int = MOST_WAITING, budget_bytes: int = BUDGET_BYTES) -> None:
+        super().__init__()
         self.is_incomplete = False
         self.held: set[GangKey] = set()
         self._most, self._budget_bytes = most, budget_bytes
         self._last = self._unseen_bytes = 0
-        self._entries: dict[int, TableEntry] = {}
         self._numbers_of: dict[str, dict[int, None]] = {}
         self._members: dict[GangKey, dict[int, None]] = {}
         self._seen: dict[tuple[str, str], int] = {}
@@ -102,35 +101,19 @@ class PodTable:
         # By the identity of what placing them needs, which the unseen pods of one template share.
         self._sharing: Counter[int] = Counter()
 
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __contains__(self, number: int) -> bool:
-        return number in self._entries
-
-    def __getitem__(self, number: int) -> TableEntry:
-        return self._entries[number]
-
     @property
     def is_half_empty(self) -> bool:
         """Return whether there is much room for pods that were left out."""
-        return 2 * len(self._entries) < self._most
+        return 2 * len(self) < self._most
 
     def has_place(self, namespace: str) -> bool:
         """Return whether another pod of `namespace` may be admitted before it is seen."""
         return self._unseen_of[namespace] < MOST_OF_A_NAMESPACE
 
-    def admit(
-        self,
-        identity: PodIdentity,
-        priority: int,
-        digest: bytes,
-        pod: WaitingPod,
-        until_seconds: float,
-        size_bytes: int,
-    ) -> int:
+    def admit(self, identity: PodIdentity, priority: int, digest: bytes, pod: WaitingPod, until_seconds: float) -> int:
         """Add `pod`, which is known only from its admission; return its number. `until_seconds` never decreases."""
         namespace, key = identity.namespace, identity.keys[0]
+        size_bytes = _POD_BYTES + _LABEL_BYTES * len(pod.running.labels)
         order = QueueOrder(-priority, _NOT_CREATED_YET, self._last + 1)
         entry = TableEntry(namespace, order, digest, pod, None, key, until_seconds, size_bytes)
         number = self._add(entry)
@@ -149,7 +132,7 @@ class PodTable:
         digest, is_changed = content_digest(pending.content), number is None
         if number is None:
             number = self._add(TableEntry(pending.identity.namespace, QueueOrder(0, "", self._last + 1), digest))
-        entry = self._entries[number]
+        entry = self[number]
         is_changed = is_changed or entry.digest != digest
         self._end_unseen(number, entry)
         entry.order = QueueOrder(-pending.priority, pending.created, number)
@@ -185,7 +168,7 @@ class PodTable:
 
         None if there is room. It is 0, no pod, if `namespace` has the most itself: the new pod is then left out.
         """
-        if len(self._entries) < self._most:
+        if len(self) < self._most:
             return None
         self.is_incomplete = True
         largest = max(self._numbers_of.values(), key=len)
@@ -193,19 +176,19 @@ class PodTable:
 
     def join(self, number: int, gang: GangKey, least: int) -> None:
         """Record that the scheduler of the pod `number` starts `least` pods of its `gang` together."""
-        self._entries[number].gang, self._entries[number].least = gang, least
+        self[number].gang, self[number].least = gang, least
         self._members.setdefault(gang, {})[number] = None
 
     def members(self, gang: GangKey) -> Collection[int]:
         """Return the pods of `gang`."""
         return self._members.get(gang, {}).keys()
 
-    def pop(self, number: int) -> TableEntry | None:
+    def remove(self, number: int) -> TableEntry | None:
         """Remove and return the pod `number`, or None if it is not there."""
-        entry = self._entries.get(number)
+        entry = self.get(number)
         if entry is None:
             return None
-        del self._entries[number]
+        del self[number]
         self._end_unseen(number, entry)
         _discard(self._numbers_of, entry.namespace, number)
         if entry.pending is not None:
@@ -216,7 +199,7 @@ class PodTable:
 
     def _add(self, entry: TableEntry) -> int:
         number = self._last = entry.order.number
-        self._entries[number] = entry
+        self[number] = entry
         self._numbers_of.setdefault(entry.namespace, {})[number] = None
         return number
 

@@ -33,9 +33,6 @@ K = TypeVar("K", bound=Hashable)
 
 # The size of a rendered decision without its texts.
 _RENDERED_BYTES = 4096
-# The fixed memory of an admitted pod while it waits, and that of a label key that no other pod has.
-_WAITING_BYTES = 8192
-_LABEL_BYTES = 1024
 
 
 class Candidate(NamedTuple):
@@ -62,11 +59,6 @@ class Candidate(NamedTuple):
             return None
         waiting = result.waiting
         return None if waiting is None or waiting[1].signature.info.is_held else cls(*waiting, binding, least)
-
-    @property
-    def size_bytes(self) -> int:
-        """Return the upper bound of its memory while it waits, beside that of its signature."""
-        return _WAITING_BYTES + _LABEL_BYTES * len(self.pod.running.labels)
 
 
 @dataclass(slots=True)

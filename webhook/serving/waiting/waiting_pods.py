@@ -11,7 +11,7 @@ kube-scheduler scores only a part of them, nor for such a pod.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import Any
 
 from webhook.backends.references import GangRequest
@@ -26,7 +26,7 @@ from webhook.placement.reasons.cluster_warnings import is_absent
 from webhook.placement.scorer import Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 from webhook.placement.waiting.pending_placement import WaitingPod, assume, place_and_assume, read_waiting
-from webhook.placement.waiting.pod_table import MOST_WAITING, PodKind, PodTable, QueueOrder, TableEntry
+from webhook.placement.waiting.pod_table import MOST_WAITING, PodTable, QueueOrder, TableEntry
 from webhook.runtime.byte_cache import ByteCache
 from webhook.serving.decisions.rendering import Candidate
 from webhook.serving.work_budget import ends_after
@@ -127,7 +127,7 @@ class WaitingPods(AssumedPods[int]):
         now_seconds = self._monotonic_seconds()
         until_seconds = now_seconds + min(self._admitted_seconds(), self._unseen_seconds)
         priority = self.priority_of(pod.preemption)
-        number = table.admit(identity, priority, candidate.digest, pod, until_seconds, candidate.size_bytes)
+        number = table.admit(identity, priority, candidate.digest, pod, until_seconds)
         self._keep_read(table[number], pod)
         while table.unseen and (given_up := table.given_up(now_seconds)) is not None:
             self._end_wait(given_up)
@@ -235,7 +235,7 @@ class WaitingPods(AssumedPods[int]):
 
     def _end_wait(self, number: int | None, node: str = "") -> None:
         """Forget a pod that does not wait any more, if there is one; `node` is that which it is bound to."""
-        if number is None or (entry := self._table.pop(number)) is None:
+        if number is None or (entry := self._table.remove(number)) is None:
             return
         known = self.by_key.get(number)
         predicted = known.pod.node_name if known else ""
@@ -329,7 +329,7 @@ class WaitingPods(AssumedPods[int]):
         self._outdated_after = None
         self.forget([order.number for order in orders])
         ends_seconds = self._monotonic_seconds() + slice_seconds
-        without_room: set[PodKind] = set()
+        without_room: set[Hashable] = set()
         for at, (_, _, number) in enumerate(orders, start=1):
             # Pods that come between it and an equal one can make room for it, as those that it wants to be near.
             self._place_one(number, set() if number in room else without_room)
@@ -350,7 +350,7 @@ class WaitingPods(AssumedPods[int]):
         if not numbers:
             return
         ends_seconds = self._monotonic_seconds() + slice_seconds
-        placed, without_room = 0, set[PodKind]()
+        placed, without_room = 0, set[Hashable]()
         for order in self._in_order(numbers):
             # One that was placed before it can have taken its gang's room.
             placed += order.number in numbers and self._place_one(order.number, without_room)
@@ -360,7 +360,7 @@ class WaitingPods(AssumedPods[int]):
     def _in_order(self, numbers: Iterable[int]) -> list[QueueOrder]:
         return sorted([self._table[number].order for number in numbers])
 
-    def _place_one(self, number: int, without_room: set[PodKind]) -> bool:
+    def _place_one(self, number: int, without_room: set[Hashable]) -> bool:
         """Place a pod, unless it is equal to one `without_room`; return whether that was tried.
 
         If no node has room for it, its kind is added to `without_room`. There can be thousands of equal pods.
