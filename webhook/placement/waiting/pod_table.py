@@ -79,7 +79,7 @@ class TableEntry:
 
 
 class PodTable(dict[int, TableEntry]):
-    """The pods that wait, by number, and those of them that are `unseen`. Not thread-safe.
+    """The pods that wait, by number: those `seen` in the cluster by namespace and name, and others. Not thread-safe.
 
     `is_incomplete`: pods in the cluster were left out because the table was full. `held` are the gangs that do not
     start, so that none of their pods has room.
@@ -93,18 +93,13 @@ class PodTable(dict[int, TableEntry]):
         self._last = self._unseen_bytes = 0
         self._numbers_of: dict[str, dict[int, None]] = {}
         self._members: dict[GangKey, dict[int, None]] = {}
-        self._seen: dict[tuple[str, str], int] = {}
-        # In the order in which they are given up.
+        self.seen: dict[tuple[str, str], int] = {}
+        # The others, in the order in which they are given up.
         self.unseen: OrderedDict[int, TableEntry] = OrderedDict()
         self._unseen_by_key: dict[Hashable, list[int]] = {}
         self._unseen_of: Counter[str] = Counter()
         # By the identity of what placing them needs, which the unseen pods of one template share.
         self._sharing: Counter[int] = Counter()
-
-    @property
-    def is_half_empty(self) -> bool:
-        """Return whether there is much room for pods that were left out."""
-        return 2 * len(self) < self._most
 
     def has_place(self, namespace: str) -> bool:
         """Return whether another pod of `namespace` may be admitted before it is seen."""
@@ -138,19 +133,15 @@ class PodTable(dict[int, TableEntry]):
         entry.order = QueueOrder(-pending.priority, pending.created, number)
         entry.digest, entry.pod, entry.pending = digest, None, pending
         entry.is_too_expensive = entry.is_too_expensive and not is_changed
-        self._seen[pending.key] = number
+        self.seen[pending.key] = number
         return number, is_changed
 
     def find(self, identity: PodIdentity) -> int | None:
         """Return the number of the pod in the cluster with `identity`; of several that are not seen, the first."""
-        number = self.find_seen(identity[:2])
+        number = self.seen.get(identity[:2])
         if number is not None:
             return number
         return next((found[0] for key in identity.keys if (found := self._unseen_by_key.get(key))), None)
-
-    def find_seen(self, key: tuple[str, str]) -> int | None:
-        """Return the number of the pod that is seen with the namespace and name `key`."""
-        return self._seen.get(key)
 
     def find_admitted(self, identity: PodIdentity) -> int | None:
         """Return the number of the unseen pod that `identity` proves to be the same; other threads may call this."""
@@ -192,7 +183,7 @@ class PodTable(dict[int, TableEntry]):
         self._end_unseen(number, entry)
         _discard(self._numbers_of, entry.namespace, number)
         if entry.pending is not None:
-            self._seen.pop(entry.pending.key, None)
+            self.seen.pop(entry.pending.key, None)
         if entry.gang is not None and _discard(self._members, entry.gang, number):
             self.held.discard(entry.gang)
         return entry

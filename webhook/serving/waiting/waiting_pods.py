@@ -117,7 +117,7 @@ class WaitingPods(AssumedPods[int]):
     def admit(self, identity: PodIdentity, candidate: Candidate) -> None:
         """Reserve room for a pod that has been admitted, and is not seen yet."""
         table, namespace = self._table, identity.namespace
-        if table.find_seen(identity[:2]) is not None:
+        if identity[:2] in table.seen:
             return
         # The API server calls again if another webhook changed the pod.
         self._end_wait(table.find_admitted(identity))
@@ -189,11 +189,11 @@ class WaitingPods(AssumedPods[int]):
     def _follow_pending(self, snapshot: Snapshot) -> None:
         pending, table = snapshot.pending, self._table
         changed, gone = pending_changes(self._pending, pending)
-        if table.is_incomplete and table.is_half_empty:
+        if table.is_incomplete and 2 * len(table) < MOST_WAITING:
             # Pods that were left out have a place now; the others stay as they are.
             table.is_incomplete, changed = False, [*pending.values()]
         for key in gone:
-            self._end_wait(table.find_seen(key))
+            self._end_wait(table.seen.get(key))
         for pod in changed:
             self._see(pod, snapshot)
         self._pending = pending
@@ -347,8 +347,6 @@ class WaitingPods(AssumedPods[int]):
 
     def _place(self, numbers: set[int], slice_seconds: float) -> None:
         """Place the pods of `numbers` in their order until `slice_seconds` have passed, but a few in any case."""
-        if not numbers:
-            return
         ends_seconds = self._monotonic_seconds() + slice_seconds
         placed, without_room = 0, set[Hashable]()
         for order in self._in_order(numbers):
