@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
+from webhook.cluster.index.labels import Mask
 from webhook.cluster.row_log import RowLog
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired
@@ -51,6 +52,8 @@ class KeptAnswer:
     position: int = -1
     advised: tuple[Placement, Placement] | None = None
     """An answer, and the same with suggestions."""
+    passing: tuple[tuple[RowLog, int], Mask] | None = None
+    """The nodes that pass every filter on another snapshot, that without the assumed pods, by its state."""
 
     def is_on(self, snapshot: Snapshot) -> bool:
         """Return whether it is about a state of `snapshot`."""
@@ -125,6 +128,10 @@ class RankingCache:
         """Return the caches, for metrics."""
         return (self._last, self._nodes, self._facts, self._counts)
 
+    def known(self, signature: PodSignature) -> KeptAnswer | None:
+        """Return what is kept of a pod with `signature`, on any snapshot, or None if nothing is."""
+        return self._last.get(signature)
+
     def of(self, signature: PodSignature, snapshot: Snapshot) -> KeptAnswer:
         """Return what is kept of a pod with `signature`, which is new if nothing is."""
         kept = self._last.get(signature)
@@ -140,6 +147,7 @@ class RankingCache:
                 term_keys=kept.term_keys,
                 has_terms=kept.has_terms,
                 class_count=kept.class_count,
+                passing=None,
             )
             self.put(kept, len(snapshot.nodes))
         return kept
@@ -149,7 +157,7 @@ class RankingCache:
         signature, answer = kept.signature, kept.answer
         if signature.size_bytes > self._most_bytes:
             return
-        size_bytes = _KEPT_BYTES + nodes
+        size_bytes = _KEPT_BYTES + 2 * nodes
         if answer is not None:
             size_bytes += len(answer.message) + (0 if answer.best_rows is None else answer.best_rows.nbytes)
         self._last.put(signature, kept, size_bytes + signature.size_bytes)

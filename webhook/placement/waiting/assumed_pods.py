@@ -47,10 +47,10 @@ class AssumedPods(Generic[K]):
     """The assumed pods on the nodes of `base`, by a key for each pod. Not thread-safe.
 
     `before` shows them as running. Its snapshots are changed in place by the next `assume` or `follow`; what outlives
-    that, or is used in another thread, needs a `copy`.
+    that, or is used in another thread, needs a `copy`. `ties` counts the pods by `AssumedPod.tied`.
     """
 
-    __slots__ = ("_counts", "_keys_on", "_priorities", "_sampled", "_shown", "base", "by_key")
+    __slots__ = ("_counts", "_keys_on", "_priorities", "_sampled", "_shown", "base", "by_key", "ties")
 
     def __init__(self, base: Snapshot, by_key: Mapping[K, AssumedPod] | None = None) -> None:
         self.base = base
@@ -61,6 +61,7 @@ class AssumedPods(Generic[K]):
         self._counts: Counter[int] = Counter()
         self._priorities: dict[Preemption, int] = {}
         self._sampled = 0
+        self.ties: Counter[frozenset[str]] = Counter()
         for key, assumed in (by_key or {}).items():
             self._put(key, assumed)
 
@@ -222,6 +223,7 @@ class AssumedPods(Generic[K]):
         self._keys_on.setdefault(assumed.pod.node_name, {})[key] = None
         self._counts[assumed.priority] += 1
         self._sampled += assumed.is_sampled
+        self.ties[assumed.tied] += 1
 
     def _pop(self, key: K) -> str:
         """Remove a pod and return its node; the snapshots still show it."""
@@ -232,6 +234,9 @@ class AssumedPods(Generic[K]):
         if not keys:
             del self._keys_on[node]
         self._sampled -= assumed.is_sampled
+        self.ties[assumed.tied] -= 1
+        if not self.ties[assumed.tied]:
+            del self.ties[assumed.tied]
         self._counts[assumed.priority] -= 1
         if not self._counts[assumed.priority]:
             del self._counts[assumed.priority]
@@ -248,7 +253,7 @@ def tied_nodes(placement: Placement, snapshot: Snapshot) -> frozenset[str]:
     rows = placement.best_rows
     if rows is None or placement.feasible > MOST_SCORED_NODES:
         return frozenset()
-    if snapshot.rows.get(placement.node or "") not in rows or rows.max() >= len(snapshot.nodes):
+    if snapshot.rows.get(placement.node or "") not in rows or rows[-1] >= len(snapshot.nodes):
         # The nodes have changed since the pod was placed, so the rows are those of others.
         return frozenset()
     names = placement.possible_nodes | {snapshot.nodes[row].node.name for row in rows.tolist()}
@@ -257,11 +262,10 @@ def tied_nodes(placement: Placement, snapshot: Snapshot) -> frozenset[str]:
 
 def with_ties(nodes: frozenset[str], assumed: AssumedPods[Any]) -> frozenset[str]:
     """Return `nodes` and those that take their place if pods assumed on one of them, or tied with it, get others."""
-    ties = {each.tied for each in assumed.by_key.values() if each.tied}
     known: frozenset[str] = frozenset()
     while known != nodes:
         known = nodes
-        nodes = nodes.union(*(each for each in ties if not each.isdisjoint(nodes)))
+        nodes = nodes.union(*(each for each in assumed.ties if not each.isdisjoint(nodes)))
     return nodes
 
 

@@ -146,8 +146,8 @@ def _with_possible_nodes(
         rows = scorer.feasible_rows(asked, assumed.base, expired)
     except DeadlineNearError:
         return placement
-    fitting = {assumed.base.nodes[row].node.name for row in rows.tolist()}
-    return replace(placement, possible_nodes=more & fitting)
+    fitting, row_of = {*rows.tolist()}, assumed.base.rows
+    return replace(placement, possible_nodes=frozenset([name for name in more if row_of.get(name) in fitting]))
 
 
 def place_and_assume(

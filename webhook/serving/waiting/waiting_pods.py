@@ -89,6 +89,8 @@ class WaitingPods(AssumedPods[int]):
         self._gone: list[int] = []
         # The pods after this one in the queue have to be placed again.
         self._outdated_after: QueueOrder | None = None
+        # After this one they are too many to be placed again before a review.
+        self._too_many_after: QueueOrder | None = None
         self._retry_at_seconds = self._abandon_at_seconds = 0.0
 
     @property
@@ -102,7 +104,7 @@ class WaitingPods(AssumedPods[int]):
         Pods that have not been placed yet are placed first, for a few milliseconds.
         """
         self._follow(snapshot)
-        if self._outdated_after is not None:
+        if self._outdated_after is not self._too_many_after:
             self._place_again(_SLICE_SECONDS, _MOST_PLACED_AGAIN)
         if self._ready and not self.is_mostly_sampled:
             self._place(self._ready, _SLICE_SECONDS)
@@ -325,6 +327,7 @@ class WaitingPods(AssumedPods[int]):
         others = self._without_room if len(self._without_room) <= _MOST_WITHOUT_ROOM else ()
         orders = [order for order in self._in_order((*room, *others)) if order > first]
         if len(orders) > most:
+            self._too_many_after = first
             return
         self._outdated_after = None
         self.forget([order.number for order in orders])
