@@ -156,15 +156,16 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
         # That of the cluster view keeps answers for single pods. A suggestion for one more pod helps no gang.
         schedulers = scheduler_for(policy, cache_bytes=0, suggestions=0, profiles=cluster.profiles)
         placement = _in_gang(gang, policy, result, placement, assumed, schedulers, expired)
-    else:
+    elif placement.verdict in ("Waiting", "Infeasible"):
         snapshot = assumed.before_pod(signature.info.preemption)
         placement = as_annotation_changes(
             content, policy, placement, snapshot, lambda pod: scorer.answer(pod.signature, snapshot, expired), expired
         )
-    group = gang.group if gang is not None else None
-    for each in names:
-        if gang is None and each.group:
-            group = pod_group_of(each, signature.info.inter_pod.namespace, cluster.snapshot)
+    if gang is not None:
+        group = gang.group
+    else:
+        named, namespace = [each for each in names if each.group], signature.info.inter_pod.namespace
+        group = pod_group_of(named[-1], namespace, cluster.snapshot) if named else None
     if group is None:
         return placement
     return as_grouped(placement, group, signature.info, gang.size if gang else 0, cluster.snapshot)

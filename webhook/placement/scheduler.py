@@ -173,10 +173,16 @@ class Scheduler:
         Raises:
             DeadlineNearError: `expired()` holds.
         """
+        kept = self._kept.known(signature)
+        if kept is not None and kept.passing is not None and kept.passing[0] == snapshot.state:
+            return np.flatnonzero(kept.passing[1])
         info = signature.info.normalized_for(snapshot)
         if info.gates:
             return np.empty(0, dtype=np.intp)
-        return np.flatnonzero(self._filter(info, snapshot, expired).feasible)
+        passing = self._filter(info, snapshot, expired).feasible
+        if kept is not None:
+            kept.passing = snapshot.state, passing
+        return np.flatnonzero(passing)
 
     def reads_other_nodes(self, signature: PodSignature, snapshot: Snapshot) -> bool:
         """Return true if pods on other nodes, or claims, decide whether a node of `snapshot` can take the pod."""

@@ -103,7 +103,9 @@ def among_others(waiting: WaitingPods, request: AdmissionRequest, cluster: Clust
         return cluster
     if request.dry_run:
         return replace(cluster, assumed=cluster.assumed.without((number,)))
-    if not waiting.withdraw(request.identity, cluster.assumed):
+    if cluster.assumed is waiting:
+        waiting.withdraw(request.identity)
+    else:
         # The worker thread has a copy of its own.
         cluster.assumed.forget((number,))
     return cluster
@@ -241,8 +243,8 @@ def _show(
     for name, named in caches.items():
         metrics.show_caches(name, partial(tuple, named))
     metrics.show_caches("placements", lambda: [cache for each in scorers for cache in each.caches])
-    metrics.waiting_pods.labels("reserved").set_function(lambda: waiting.reserved)
-    metrics.waiting_pods.labels("without_room").set_function(lambda: len(waiting) - waiting.reserved)
+    metrics.waiting_pods.labels("reserved").set_function(waiting.__len__)
+    metrics.waiting_pods.labels("without_room").set_function(lambda: waiting.total - len(waiting))
 
 
 def _throttle(

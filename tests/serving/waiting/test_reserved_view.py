@@ -121,7 +121,7 @@ def test_pod_that_is_admitted_again_does_not_count_against_itself(named: PodBuil
     pod = named.annotate(TYPE, "training").gpu(16).obj()
 
     assert [burst.admit(pod).verdict for _ in range(2)] == ["Feasible", "Feasible"]
-    assert burst.waiting.reserved == 1
+    assert len(burst.waiting) == 1
     assert burst.admit().verdict == "Waiting"
 
 
@@ -148,12 +148,12 @@ def test_gang_that_does_not_start_reserves_nothing_where_the_scheduler_starts_it
     burst = Burst(DecisionCache(), gpus=6)
 
     assert interleaved(burst, 6) == ["Feasible"] * 5 + ["Waiting"]
-    assert burst.waiting.reserved == 3
+    assert len(burst.waiting) == 3
     seen = cluster_of({"cluster": [burst.node, of_gang("b", 2) | {"status": {"phase": "Pending"}}]})
     assert seen is not None
     burst.cluster = replace(burst.cluster, snapshot=replace(seen.snapshot, generation=1))
     burst.waiting.settle(burst.cluster.snapshot)
-    assert burst.waiting.reserved == 3
+    assert len(burst.waiting) == 3
     assert [burst.admit(of_gang(name, 3)).verdict for name in "ab"] == ["Feasible", "Waiting"]
 
 
@@ -168,7 +168,7 @@ def test_gang_that_did_not_start_has_room_again_once_it_fits() -> None:
 
     assert [burst.admit(of_gang(name, 3)).verdict for name in "ab"] == ["Feasible", "Feasible"]
     burst.waiting.settle(burst.cluster.snapshot)
-    assert burst.waiting.reserved == 8
+    assert len(burst.waiting) == 8
 
 
 @pytest.mark.parametrize("admitted", [0, 4])
@@ -183,7 +183,7 @@ def test_gangs_that_are_seen_in_the_cluster_reserve_as_those_admitted_here(admit
     for _time in range(3):
         burst.waiting.settle(burst.cluster.snapshot)
 
-    assert burst.waiting.reserved == 4
+    assert len(burst.waiting) == 4
 
 
 def see(burst: Burst, pods: Sequence[Object]) -> None:

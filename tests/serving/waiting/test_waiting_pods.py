@@ -22,11 +22,10 @@ from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.pending_placement import WaitingPod, predict_placement
+from webhook.placement.waiting.pod_table import MOST_OF_A_NAMESPACE, MOST_WAITING, UNSEEN_SECONDS
 from webhook.serving.app import scoring
 from webhook.serving.decisions.rendering import Candidate
 from webhook.serving.view.views import ReservedView
-from webhook.serving.waiting.admitted_pods import MOST_OF_A_NAMESPACE, UNSEEN_SECONDS
-from webhook.serving.waiting.waiting_entries import MOST_WAITING
 from webhook.serving.waiting.waiting_pods import WaitingPods
 
 Object = dict[str, Any]
@@ -109,7 +108,7 @@ class Cluster:
         bound = deepcopy(pod)
         bound["spec"]["nodeName"] = node
         self.cache.apply("Pod", "MODIFIED", bound)
-        self.waiting.note_bound(Binding.of(bound))
+        self.waiting.bound(Binding.of(bound))
 
     def gpus(self) -> list[int]:
         """How many GPUs running and waiting pods take of each node."""
@@ -148,7 +147,7 @@ def test_an_admitted_pod_counts_once_until_it_is_bound(token: str) -> None:
     assert sorted(cluster.gpus()) == [0, 4]
     cluster.bind(waits, "n1")
     assert cluster.gpus() == [0, 4]
-    assert len(cluster.waiting) == 0
+    assert cluster.waiting.total == 0
 
 
 def test_a_pod_that_is_bound_before_it_is_seen_pending_counts_once() -> None:
@@ -156,7 +155,7 @@ def test_a_pod_that_is_bound_before_it_is_seen_pending_counts_once() -> None:
     cluster.admit(pod("p"))
     cluster.bind(pod("p"), "n1")
     assert cluster.gpus() == [0, 4]
-    assert len(cluster.waiting) == 0
+    assert cluster.waiting.total == 0
 
 
 def test_the_room_of_a_pod_that_is_never_seen_is_given_up_in_time() -> None:
@@ -166,7 +165,7 @@ def test_the_room_of_a_pod_that_is_never_seen_is_given_up_in_time() -> None:
     assert sorted(cluster.gpus()) == [0, 4]
     cluster.now_seconds = 60.0
     assert cluster.gpus() == [0, 0]
-    assert len(cluster.waiting) == 0
+    assert cluster.waiting.total == 0
 
 
 def test_with_a_live_view_a_pod_that_is_not_seen_in_five_seconds_gives_its_room_back() -> None:
@@ -286,7 +285,7 @@ def test_ends_of_a_reservation(is_seen_first: bool, event: str, change: Any) -> 
         assert sorted(cluster.gpus()) == [0, 4]
     cluster.see(change(waits), event)
     assert cluster.gpus() == [0, 0]
-    assert len(cluster.waiting) == 0
+    assert cluster.waiting.total == 0
 
 
 def test_a_pod_that_another_webhook_changed_has_the_room_of_what_is_stored() -> None:
@@ -319,8 +318,8 @@ def test_pods_that_are_seen_are_placed_in_the_order_of_the_queue() -> None:
     urgent["spec"]["priority"] = 7
     for each in (late, early, urgent):
         cluster.see(each)
-    assumed = cluster.waiting.on(cluster.cache.snapshot())
-    assert [each.pod.name for each in assumed.by_key.values()] == ["c"]
+    cluster.waiting.before_review(cluster.cache.snapshot())
+    assert [each.pod.name for each in cluster.waiting.by_key.values()] == ["c"]
 
 
 def test_a_pod_loses_its_room_to_another_one_and_gets_a_new_one() -> None:
@@ -417,12 +416,12 @@ def test_a_pod_is_admitted_though_nodes_went_while_it_was_placed() -> None:
     placement = predict_placement(cluster.scheduler, asked.signature, assumed.copy(), "seed", lambda: False)
     for number in range(2):
         cluster.cache.apply("Node", "DELETED", make_node_object(f"n{number}"))
-    cluster.waiting.on(cluster.cache.snapshot())
+    cluster.waiting.before_review(cluster.cache.snapshot())
 
     candidate = Candidate(_digest(pod("p", gpus=1)), asked, placement)
     cluster.waiting.admit(PodIdentity.of(pod("p", gpus=1)), candidate)
 
-    assert len(cluster.waiting) == 1
+    assert cluster.waiting.total == 1
 
 
 def test_pods_before_the_one_that_got_another_node_stay() -> None:
@@ -462,10 +461,10 @@ def test_a_pod_without_room_gets_it_when_the_cluster_changes() -> None:
     cluster.bind(stored(pod("runs"), "runs"), "n0")
     cluster.see(stored(pod("p"), "p"))
     assert cluster.gpus() == [4]
-    assert cluster.waiting.reserved == 0
+    assert len(cluster.waiting) == 0
     cluster.cache.apply("Pod", "DELETED", stored(pod("runs"), "runs"))
     cluster.waiting.settle(cluster.cache.snapshot())
-    assert cluster.waiting.reserved == 1
+    assert len(cluster.waiting) == 1
 
 
 def test_a_pod_that_got_room_because_it_was_changed_is_not_placed_again() -> None:
@@ -487,7 +486,7 @@ def test_of_equal_pods_without_room_one_is_asked_about() -> None:
     cluster.pod_seconds = 0.0001
     cluster.waiting.settle(cluster.cache.snapshot())
     assert round(cluster.cpu_seconds / cluster.pod_seconds) == 2
-    assert cluster.waiting.reserved == 0
+    assert len(cluster.waiting) == 0
 
 
 def test_pods_are_placed_in_slices() -> None:
@@ -522,13 +521,13 @@ def test_admissions_of_pods_that_never_appear_are_bounded_by_namespace() -> None
 
     for number in range(5000):
         admit("crowd", f"p{number}")
-    assert len(cluster.waiting) == MOST_OF_A_NAMESPACE
-    before = cluster.waiting.on(cluster.cache.snapshot())
+    assert cluster.waiting.total == MOST_OF_A_NAMESPACE
+    before = cluster.waiting.all_shown.state
     admit("crowd", "another")
     # So the decisions on such pods stay in the cache.
-    assert cluster.waiting.on(cluster.cache.snapshot()) is before
+    assert cluster.waiting.all_shown.state == before
     admit("other", "p")
-    assert len(cluster.waiting) == MOST_OF_A_NAMESPACE + 1
+    assert cluster.waiting.total == MOST_OF_A_NAMESPACE + 1
 
 
 def test_admissions_of_pods_that_never_appear_leave_places_to_pods_that_do() -> None:
@@ -537,15 +536,15 @@ def test_admissions_of_pods_that_never_appear_leave_places_to_pods_that_do() -> 
     asked = WaitingPod.of(pod("p", gpus=0))
     placement = cluster.scheduler.answer(asked.signature, cluster.cache.snapshot())
 
-    for number in range(MOST_WAITING // 2):
+    for number in range(MOST_WAITING):
         identity = PodIdentity.of(pod("p"))._replace(namespace=f"made-up-{number}")
         cluster.waiting.admit(identity, Candidate(b"", asked, placement))
 
-    made_up = len(cluster.waiting)
-    assert made_up < MOST_WAITING // 2
+    made_up = cluster.waiting.total
+    assert made_up <= 3_072
     cluster.see(stored(pod("real"), "real"))
     cluster.gpus()
-    assert len(cluster.waiting) == made_up + 1
+    assert cluster.waiting.total == made_up + 1
 
 
 def test_pending_pods_are_bounded() -> None:
@@ -553,7 +552,7 @@ def test_pending_pods_are_bounded() -> None:
     for number in range(MOST_WAITING + 10):
         cluster.see(stored(pod(f"p{number}", gpus=0), f"p{number}"))
     cluster.gpus()
-    assert len(cluster.waiting) == MOST_WAITING
+    assert cluster.waiting.total == MOST_WAITING
 
 
 def test_admitted_pods_that_are_seen_are_bounded() -> None:
@@ -569,7 +568,7 @@ def test_admitted_pods_that_are_seen_are_bounded() -> None:
             cluster.waiting.settle(cluster.cache.snapshot())
         cluster.see(seen)
     cluster.gpus()
-    assert len(cluster.waiting) == MOST_WAITING
+    assert cluster.waiting.total == MOST_WAITING
 
 
 def test_a_namespace_with_many_pods_leaves_places_to_the_others() -> None:
@@ -582,7 +581,7 @@ def test_a_namespace_with_many_pods_leaves_places_to_the_others() -> None:
     other["spec"]["priority"] = 7
     cluster.see(other)
     assert cluster.gpus() == [1]
-    assert len(cluster.waiting) == MOST_WAITING
+    assert cluster.waiting.total == MOST_WAITING
 
 
 def near(name: str, created: str) -> Object:
@@ -593,7 +592,7 @@ def near(name: str, created: str) -> Object:
 
 
 def free_node(cluster: Cluster) -> str:
-    taken = {each.pod.node_name for each in cluster.waiting._assumed.by_key.values()}
+    taken = {each.pod.node_name for each in cluster.waiting.by_key.values()}
     return next(f"n{number}" for number in range(cluster.nodes) if f"n{number}" not in taken)
 
 
@@ -606,7 +605,7 @@ def test_a_pod_that_a_pod_before_it_made_room_for_keeps_some_when_it_is_placed_a
         cluster.see(each)
         cluster.gpus()
     cluster.waiting.settle(cluster.cache.snapshot())
-    assert cluster.waiting.reserved == 4
+    assert len(cluster.waiting) == 4
 
     cluster.bind(first, free_node(cluster))
 
@@ -623,7 +622,7 @@ def test_pods_that_were_left_out_are_placed_when_there_are_fewer() -> None:
     cluster.gpus()
     cluster.see(stored(pod("q", gpus=0), "q"))
     cluster.gpus()
-    assert len(cluster.waiting) == 11
+    assert cluster.waiting.total == 11
 
 
 class TestPodsOfASchedulerThatDoesNotRun:

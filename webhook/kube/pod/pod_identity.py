@@ -1,6 +1,6 @@
 """The identity of a pod between its admission and its first event."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -48,6 +48,16 @@ class PodIdentity(NamedTuple):
         metadata = view.metadata
         texts = metadata.name or "", metadata.generate_name or "", view.controller, view.token_volume
         return cls(namespace, *(texts if max(map(len, texts)) <= _LONGEST_TEXT else map(short_text, texts)))
+
+    @property
+    def keys(self) -> Sequence[Hashable]:
+        """Return what the pod can be found by, the most certain first. Only a volume proves that it is the pod."""
+        namespace, name, generate_name, controller, token_volume = self
+        found: list[Hashable] = [(namespace, "volume", token_volume)] if token_volume else []
+        if name:
+            found.append((namespace, "name", name))
+        found.append((namespace, generate_name, controller))
+        return found
 
 
 def short_text(value: Any) -> str:

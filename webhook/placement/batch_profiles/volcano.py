@@ -53,8 +53,8 @@ class Overcommit:
     name = "overcommit"
 
     def __init__(self) -> None:
-        # The sums of the last columns, which stay the same while no node changes. Threads write equal ones.
-        self._sums: tuple[Mapping[str, Column], dict[str, float]] = ({}, {})
+        # The most by the last columns, which stay the same while no node changes. Threads write equal ones.
+        self._most: tuple[Mapping[str, Column], dict[str, float]] = ({}, {})
 
     def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
         """Return whether `pod` has requests and names no group."""
@@ -64,21 +64,16 @@ class Overcommit:
         """Return every node if the cluster lacks a resource. Volcano then writes that the pod group is not ready."""
         if not self.is_relevant(pod, nodes):
             return ()
+        columns, most = self._most
+        if columns is not nodes.allocatable_columns:
+            columns, most = self._most = (nodes.allocatable_columns, {})
         for resource, amount in in_time(pod.requests, expired):
-            most = _OVERCOMMIT_FACTOR * self._allocatable(nodes, resource)
-            if amount > most - nodes.requested_in_all(resource):
+            if resource not in most:
+                most[resource] = _OVERCOMMIT_FACTOR * float(nodes.allocatable(resource).sum())
+            if amount > most[resource] - nodes.requested_in_all(resource):
                 every = np.ones(len(nodes.nodes), dtype=np.bool_)
                 return (Failure(f"not enqueued: {resource} of the cluster is overcommitted", every),)
         return ()
-
-    def _allocatable(self, nodes: Snapshot, resource: str) -> float:
-        columns, sums = self._sums
-        if columns is not nodes.allocatable_columns:
-            sums = {}
-            self._sums = (nodes.allocatable_columns, sums)
-        if resource not in sums:
-            sums[resource] = float(nodes.allocatable(resource).sum())
-        return sums[resource]
 
 
 class VolcanoFit(NodeResourcesFit):

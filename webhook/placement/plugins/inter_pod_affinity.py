@@ -242,7 +242,9 @@ def normalized(counts: DomainCounts, rows: Rows) -> Column | None:
     difference = int(np.maximum.reduce(weights)) - lowest
     if difference == 0:
         return np.zeros_like(weights)
-    return (MAX_NODE_SCORE * ((weights - lowest) / difference)).astype(np.int64)
+    scores = (weights - lowest) / difference
+    scores *= MAX_NODE_SCORE
+    return scores.astype(np.int64)
 
 
 def _violates_existing_anti_affinity(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask | None:

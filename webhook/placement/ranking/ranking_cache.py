@@ -3,7 +3,9 @@
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
+from webhook.cluster.index.labels import Mask
 from webhook.cluster.row_log import RowLog
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired
@@ -30,7 +32,7 @@ _LEAST = 8
 _ALONE = InterPodInfo("")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class KeptAnswer:
     """The cached parts of a pod that was placed: its normalized info and its last answer.
 
@@ -50,6 +52,8 @@ class KeptAnswer:
     position: int = -1
     advised: tuple[Placement, Placement] | None = None
     """An answer, and the same with suggestions."""
+    passing: tuple[tuple[RowLog, int], Mask] | None = None
+    """The nodes that pass every filter on another snapshot, that without the assumed pods, by its state."""
 
     def is_on(self, snapshot: Snapshot) -> bool:
         """Return whether it is about a state of `snapshot`."""
@@ -110,9 +114,11 @@ class RankingCache:
 
     def __init__(self, profile: Profile, cache_bytes: int) -> None:
         self._plugins = RankingPlugins(profile)
-        # By the signature, and by what of it matters on the snapshot.
-        self._last: ByteCache[PodSignature, KeptAnswer] = ByteCache(cache_bytes // 4, _LEAST)
-        self._by_content: ByteCache[tuple[RowLog, PodInfo], KeptAnswer] = ByteCache(cache_bytes * 3 // 8, _LEAST)
+        # The largest signature that is kept: the caches keep some entries whatever their size.
+        self._most_bytes = cache_bytes * 5 // 32
+        # By the signature, and by the part of it that matters on the snapshot.
+        self._last: ByteCache[PodSignature, KeptAnswer] = ByteCache(cache_bytes * 5 // 8, _LEAST)
+        self._by_content: WeakValueDictionary[tuple[RowLog, PodInfo], KeptAnswer] = WeakValueDictionary()
         self._nodes: ByteCache[tuple[RowLog, PodInfo], NodeRanking] = ByteCache(cache_bytes // 8, _LEAST)
         self._facts: ByteCache[tuple[RowLog, object], FactRanking] = ByteCache(cache_bytes // 8, _LEAST)
         self._counts: ByteCache[tuple[RowLog, AffinityKey], AffinityCounts] = ByteCache(cache_bytes // 8, _LEAST)
@@ -120,7 +126,11 @@ class RankingCache:
     @property
     def caches(self) -> tuple[ByteCache[Any, Any], ...]:
         """Return the caches, for metrics."""
-        return (self._last, self._by_content, self._nodes, self._facts, self._counts)
+        return (self._last, self._nodes, self._facts, self._counts)
+
+    def known(self, signature: PodSignature) -> KeptAnswer | None:
+        """Return what is kept of a pod with `signature`, on any snapshot, or None if nothing is."""
+        return self._last.get(signature)
 
     def of(self, signature: PodSignature, snapshot: Snapshot) -> KeptAnswer:
         """Return what is kept of a pod with `signature`, which is new if nothing is."""
@@ -137,20 +147,21 @@ class RankingCache:
                 term_keys=kept.term_keys,
                 has_terms=kept.has_terms,
                 class_count=kept.class_count,
+                passing=None,
             )
             self.put(kept, len(snapshot.nodes))
         return kept
 
     def put(self, kept: KeptAnswer, nodes: int) -> None:
-        """Keep an answer and its ranking, unless the pod is large: the caches keep some entries whatever their size."""
+        """Keep an answer and its ranking, unless the pod is large."""
         signature, answer = kept.signature, kept.answer
-        if self._is_large(signature):
+        if signature.size_bytes > self._most_bytes:
             return
-        size_bytes = _KEPT_BYTES + nodes
+        size_bytes = _KEPT_BYTES + 2 * nodes
         if answer is not None:
             size_bytes += len(answer.message) + (0 if answer.best_rows is None else answer.best_rows.nbytes)
         self._last.put(signature, kept, size_bytes + signature.size_bytes)
-        self._by_content.put((kept.log, kept.info), kept, size_bytes + signature.size_bytes)
+        self._by_content[kept.log, kept.info] = kept
 
     def ranking(self, kept: KeptAnswer, snapshot: Snapshot) -> Ranking:
         """Return the ranking of the nodes of `snapshot` for a pod; the pods of one template share the largest part."""
@@ -159,14 +170,11 @@ class RankingCache:
             nodes = self._nodes.get(key)
             if nodes is None:
                 nodes = NodeRanking(self._plugins, self._facts_for(kept.info, snapshot), kept.info)
-                if not self._is_large(kept.signature):
+                if kept.signature.size_bytes <= self._most_bytes:
                     self._nodes.put(key, nodes, kept.signature.size_bytes + len(snapshot.nodes) * _RANKING_BYTES)
             counts_for = partial(self._counts_for, snapshot.log, len(snapshot.nodes))
             kept.ranking = Ranking(self._plugins, nodes, kept.info, counts_for)
         return kept.ranking
-
-    def _is_large(self, signature: PodSignature) -> bool:
-        return signature.size_bytes * 4 > self._by_content.budget_bytes
 
     def _facts_for(self, info: PodInfo, snapshot: Snapshot) -> FactRanking:
         """Return what depends on no pod, which pods share that differ in amounts."""

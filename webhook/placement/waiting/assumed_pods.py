@@ -47,10 +47,10 @@ class AssumedPods(Generic[K]):
     """The assumed pods on the nodes of `base`, by a key for each pod. Not thread-safe.
 
     `before` shows them as running. Its snapshots are changed in place by the next `assume` or `follow`; what outlives
-    that, or is used in another thread, needs a `copy`.
+    that, or is used in another thread, needs a `copy`. `ties` counts the pods by `AssumedPod.tied`.
     """
 
-    __slots__ = ("_counts", "_keys_on", "_priorities", "_sampled", "_shown", "base", "by_key")
+    __slots__ = ("_counts", "_keys_on", "_priorities", "_sampled", "_shown", "base", "by_key", "ties")
 
     def __init__(self, base: Snapshot, by_key: Mapping[K, AssumedPod] | None = None) -> None:
         self.base = base
@@ -61,6 +61,7 @@ class AssumedPods(Generic[K]):
         self._counts: Counter[int] = Counter()
         self._priorities: dict[Preemption, int] = {}
         self._sampled = 0
+        self.ties: Counter[frozenset[str]] = Counter()
         for key, assumed in (by_key or {}).items():
             self._put(key, assumed)
 
@@ -184,19 +185,16 @@ class AssumedPods(Generic[K]):
         row = self.base.rows.get(node)
         if row is None:
             return False
-        full = self.all_shown.nodes[row]
-        if pod is not None:
-            full = full.with_pods((pod,))
-        if len(full.pods) > full.node.allowed_pods:
+        full, asked = self.all_shown.nodes[row], {} if pod is None else pod.requests
+        if len(full.pods) + (pod is not None) > full.node.allowed_pods:
             return False
-        offered = full.node.allocatable
-        short = [resource for resource, amount in full.requested.items() if amount > offered.get(resource, 0)]
+        used, offered = full.requested, full.node.allocatable
+        names = used.keys() | asked.keys()
+        short = [name for name in names if used.get(name, 0) + asked.get(name, 0) > offered.get(name, 0)]
         if not short:
             return True
-        added = [self.by_key[key].pod for key in self.keys_on(node)]
-        if pod is not None:
-            added.append(pod)
-        return not any(resource in each.requests for resource in short for each in added)
+        counted = [asked, *(self.by_key[key].pod.requests for key in self.keys_on(node))]
+        return not any(name in each for name in short for each in counted)
 
     def without_room_since(self, before: Snapshot) -> list[K]:
         """Return the keys of the pods on nodes that have changed since `before` and do not have their room any more."""
@@ -225,6 +223,7 @@ class AssumedPods(Generic[K]):
         self._keys_on.setdefault(assumed.pod.node_name, {})[key] = None
         self._counts[assumed.priority] += 1
         self._sampled += assumed.is_sampled
+        self.ties[assumed.tied] += 1
 
     def _pop(self, key: K) -> str:
         """Remove a pod and return its node; the snapshots still show it."""
@@ -235,6 +234,9 @@ class AssumedPods(Generic[K]):
         if not keys:
             del self._keys_on[node]
         self._sampled -= assumed.is_sampled
+        self.ties[assumed.tied] -= 1
+        if not self.ties[assumed.tied]:
+            del self.ties[assumed.tied]
         self._counts[assumed.priority] -= 1
         if not self._counts[assumed.priority]:
             del self._counts[assumed.priority]
@@ -251,7 +253,7 @@ def tied_nodes(placement: Placement, snapshot: Snapshot) -> frozenset[str]:
     rows = placement.best_rows
     if rows is None or placement.feasible > MOST_SCORED_NODES:
         return frozenset()
-    if snapshot.rows.get(placement.node or "") not in rows or rows.max() >= len(snapshot.nodes):
+    if snapshot.rows.get(placement.node or "") not in rows or rows[-1] >= len(snapshot.nodes):
         # The nodes have changed since the pod was placed, so the rows are those of others.
         return frozenset()
     names = placement.possible_nodes | {snapshot.nodes[row].node.name for row in rows.tolist()}
@@ -260,11 +262,10 @@ def tied_nodes(placement: Placement, snapshot: Snapshot) -> frozenset[str]:
 
 def with_ties(nodes: frozenset[str], assumed: AssumedPods[Any]) -> frozenset[str]:
     """Return `nodes` and those that take their place if pods assumed on one of them, or tied with it, get others."""
-    ties = {each.tied for each in assumed.by_key.values() if each.tied}
     known: frozenset[str] = frozenset()
     while known != nodes:
         known = nodes
-        nodes = nodes.union(*(each for each in ties if not each.isdisjoint(nodes)))
+        nodes = nodes.union(*(each for each in assumed.ties if not each.isdisjoint(nodes)))
     return nodes
 
 

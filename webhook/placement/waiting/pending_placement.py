@@ -146,8 +146,8 @@ def _with_possible_nodes(
         rows = scorer.feasible_rows(asked, assumed.base, expired)
     except DeadlineNearError:
         return placement
-    fitting = {assumed.base.nodes[row].node.name for row in rows.tolist()}
-    return replace(placement, possible_nodes=more & fitting)
+    fitting, row_of = {*rows.tolist()}, assumed.base.rows
+    return replace(placement, possible_nodes=frozenset([name for name in more if row_of.get(name) in fitting]))
 
 
 def place_and_assume(
@@ -165,21 +165,14 @@ def assume(key: K, pod: WaitingPod, placement: Placement, assumed: AssumedPods[K
 
     These have a lower priority and are on that node: they come later.
     """
-    assert placement.node is not None  # noqa: S101 - Feasible
-    made = assumed_pod(pod, placement, assumed)
-    displaced = assumed.after_on_node(placement.node, made.priority)
+    node, priority = placement.node, assumed.priority_of(pod.preemption)
+    assert node is not None  # noqa: S101 - Feasible
+    displaced = assumed.after_on_node(node, priority)
     if displaced:
         assumed.forget(displaced)
-    assumed.assume(key, made)
+    tied, is_sampled = tied_nodes(placement, assumed.base), placement.feasible > MOST_SCORED_NODES
+    assumed.assume(key, AssumedPod(pod.running.assumed_on(node, priority), priority, tied, is_sampled))
     return displaced
-
-
-def assumed_pod(pod: WaitingPod, placement: Placement, assumed: AssumedPods[Any]) -> AssumedPod:
-    """Return `pod` on the node of `placement`, which is on the nodes of `assumed`; on no node if it has none."""
-    priority = assumed.priority_of(pod.preemption)
-    running = pod.running.assumed_on(placement.node or "", priority)
-    is_sampled = placement.feasible > MOST_SCORED_NODES
-    return AssumedPod(running, priority, tied_nodes(placement, assumed.base), is_sampled)
 
 
 class PlacedPods(NamedTuple):

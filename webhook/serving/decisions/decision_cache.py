@@ -113,7 +113,8 @@ class DecisionCache:
         if cluster is not None and cluster.scorer is not None and self._scorer is not None:
             scorer = self._scorer(policy)
             cluster = cluster if scorer is cluster.scorer else replace(cluster, scorer=scorer)
-        self._use_policy(policy)
+        if self._policies.get(policy.name) is not policy:
+            self._use_policy(policy)
         shadow = shadow_reason(request, policy.spec)
         steps = _KnownSteps(self)
         try:
@@ -137,18 +138,16 @@ class DecisionCache:
         self.of_policies.put(key, of_policy, size_bytes + (of_policy.like.size_bytes if of_policy.like else 0))
 
     def _use_policy(self, policy: Policy) -> None:
-        """Clear the caches if `policy` replaces one of its name: its keys would never be looked up again.
+        """Clear the caches if `policy`, a new one, replaces one of its name: its keys would never be looked up again.
 
         The keys of a policy that was deleted or renamed age out.
         """
-        known = self._policies.get(policy.name)
-        if known is not policy:
-            if known is not None or len(self._policies) >= _MOST_POLICIES:
-                self.known.clear()
-                self.of_policies.clear()
-                self.renderer.cache.clear()
-                self._policies.clear()
-            self._policies[policy.name] = policy
+        if policy.name in self._policies or len(self._policies) >= _MOST_POLICIES:
+            self.known.clear()
+            self.of_policies.clear()
+            self.renderer.cache.clear()
+            self._policies.clear()
+        self._policies[policy.name] = policy
 
 
 class _KnownSteps(Steps):

@@ -33,9 +33,6 @@ K = TypeVar("K", bound=Hashable)
 
 # The size of a rendered decision without its texts.
 _RENDERED_BYTES = 4096
-# The fixed memory of an admitted pod while it waits, and that of a label key that no other pod has.
-_WAITING_BYTES = 8192
-_LABEL_BYTES = 1024
 
 
 class Candidate(NamedTuple):
@@ -62,11 +59,6 @@ class Candidate(NamedTuple):
             return None
         waiting = result.waiting
         return None if waiting is None or waiting[1].signature.info.is_held else cls(*waiting, binding, least)
-
-    @property
-    def size_bytes(self) -> int:
-        """Return the upper bound of its memory while it waits."""
-        return self.pod.signature.size_bytes + _WAITING_BYTES + _LABEL_BYTES * len(self.pod.running.labels)
 
 
 @dataclass(slots=True)
@@ -189,18 +181,19 @@ def render(
         verdict = Bypassed(shadow, (), None if isinstance(verdict, str) else verdict.workload_type)
     assert not isinstance(verdict, str)  # noqa: S101 - the caller's
     record = audit_record(request, verdict, policy, shadow=entry)
-    answer, counted = _answer(verdict, policy), _counted(request, verdict, policy)
+    placement = placement_of(verdict)
+    answer, counted = _answer(verdict, placement, policy), _counted(request, verdict, placement, policy)
     if entry is not None:
         answer = answer._replace(audit_annotations={**answer.audit_annotations, "shadow": entry.outcome})
         counted = counted._replace(shadow=entry.outcome)
     report: Report | None = None
     if not counted.kind and not isinstance(verdict, Advised):
         report = report_of(verdict)
-    return Rendered(record.outcome, placement_of(verdict), answer, RecordTemplate.of(record), counted, report)
+    return Rendered(record.outcome, placement, answer, RecordTemplate.of(record), counted, report)
 
 
-def _answer(verdict: Verdict | ObjectVerdict, policy: Policy) -> ReviewAnswer:
-    annotations = _annotations(verdict.outcome, policy, placement_of(verdict))
+def _answer(verdict: Verdict | ObjectVerdict, placement: Placement | None, policy: Policy) -> ReviewAnswer:
+    annotations = _annotations(verdict.outcome, policy, placement)
     if isinstance(verdict, Bypassed):
         annotations["reason"] = verdict.reason
     patch = b""
@@ -226,11 +219,13 @@ def _annotations(outcome: Outcome, policy: Policy, placement: Placement | None) 
     return found
 
 
-def _counted(request: AdmissionRequest, verdict: Verdict | ObjectVerdict, policy: Policy) -> AdmissionCount:
+def _counted(
+    request: AdmissionRequest, verdict: Verdict | ObjectVerdict, placement: Placement | None, policy: Policy
+) -> AdmissionCount:
     if kind := counted_kind(request, policy):
         return AdmissionCount(verdict.outcome, kind=kind)
     # An unknown type is not a label value: each misspelling would create a series in Prometheus.
-    known, placement = verdict.workload_type in policy.spec.workload_types, placement_of(verdict)
+    known = verdict.workload_type in policy.spec.workload_types
     return AdmissionCount(
         verdict.outcome,
         (verdict.workload_type or "") if known else "",

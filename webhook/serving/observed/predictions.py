@@ -28,7 +28,6 @@ from webhook.kube.pod.stored_pod import Binding
 from webhook.placement.framework.result import Placement, PlacementVerdict
 from webhook.policy.policy import Policy
 from webhook.runtime.metrics import Metrics, PredictionResult
-from webhook.serving.waiting.admitted_pods import identity_keys
 
 # The pods of a burst. An entry takes about a KiB without its sets of nodes.
 _MOST_PREDICTIONS = 5_000
@@ -125,7 +124,7 @@ class Predictions:
         `rows` are those of the nodes in the view, by name. With `reinvoked`, the pod has just been admitted, and the
         API server calls again because another webhook changed it; the new prediction replaces the last one.
         """
-        key = identity_keys(identity)[0]
+        key = identity.keys[0]
         if (reinvoked or identity.token_volume) and (numbers := self._numbers.get(key)):
             self._forget(next(reversed(numbers)))
         if placement.verdict == "Unknown":
@@ -187,7 +186,7 @@ class Predictions:
 
     def _find(self, identity: PodIdentity, created_seconds: float | None, among: set[int] | None = None) -> int | None:
         """Return the prediction for a stored pod, one of `among` if that is given, or None if there is none."""
-        for key in identity_keys(identity):
+        for key in identity.keys:
             is_certain = bool(identity.token_volume) and key == (identity.namespace, "volume", identity.token_volume)
             for number in self._numbers.get(key, ()):
                 if among is not None and number not in among:

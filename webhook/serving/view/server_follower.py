@@ -59,7 +59,7 @@ class ServerFollower(ClusterFollower):
 
     def pod_bound(self, pod: Binding, generation: int) -> None:
         """End the wait of the pod, and compare the prediction for it."""
-        self._waiting.note_bound(pod)
+        self._waiting.bound(pod)
         if self._bound is not None:
             self._bound.note(pod.identity, generation)
         self._recorder.compare(pod)

@@ -132,14 +132,9 @@ class ReservedView:
         cluster = self._cluster()
         if cluster.stale_reason or not cluster.snapshot.nodes:
             return cluster
-        assumed, known = self._waiting.on(cluster.snapshot), self._view
-        if (
-            known is None
-            or known.assumed is not assumed
-            or known.snapshot is not assumed.base
-            or known.scorer is not cluster.scorer
-        ):
+        waiting, known = self._waiting, self._view
+        waiting.before_review(cluster.snapshot)
+        if known is None or known.snapshot is not waiting.base or known.scorer is not cluster.scorer:
             # The pods that wait can have followed a later snapshot than `cluster` has.
-            reserves = self._waiting.reserves
-            self._view = known = replace(cluster, snapshot=assumed.base, assumed=assumed, reserves=reserves)
+            self._view = known = replace(cluster, snapshot=waiting.base, assumed=waiting, reserves=waiting.reserves)
         return known

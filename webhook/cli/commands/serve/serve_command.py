@@ -27,6 +27,7 @@ from webhook.events.recorder import EventRecorder
 from webhook.kube.names import NAMESPACE_NAME_LABEL
 from webhook.objects.policy_object import validated_policy
 from webhook.placement.profiles.profile import Profile
+from webhook.placement.waiting.pod_table import UNSEEN_SECONDS
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_documents import policy_set
@@ -44,7 +45,6 @@ from webhook.serving.policies.policy_status import Reported
 from webhook.serving.server import serve_until_signalled
 from webhook.serving.view.live_view import live_view
 from webhook.serving.view.views import FixedView
-from webhook.serving.waiting.admitted_pods import UNSEEN_SECONDS
 from webhook.watch.api_server import ClientConfig, Connect
 
 _LABELS = (
