@@ -31,7 +31,9 @@ PODS = int(os.environ.get("DIFFERENTIAL_PREEMPTIONS", "30"))
 PODS_PER_WORLD = 5
 _ALREADY_THERE = 409
 _EVICTED = re.compile(rf'"Preemptor Pod preempted victim Pod".* victim="{NAMESPACE}/(?P<victim>[^"]+)"')
-_EVICTS = re.compile(r"for pod on node (?P<node>\S+), preempting (?P<number>\d+) victims")
+_CHOSEN = "the target node for the preemption is determined"
+_NODE = re.compile(r' node="(?P<node>[^"]+)"')
+_NUMBER = re.compile(r", preempting (\d+) victims")
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED + 90_000, FIRST_SEED + 90_000 + PODS // PODS_PER_WORLD))
@@ -105,24 +107,31 @@ class Preempting:
         key = stored["metadata"]["name"], stored["metadata"]["namespace"]
 
         def refused() -> tuple[str] | None:
-            is_bound = bool(self._client.get("Pod", *key)["spec"].get("nodeName"))
+            is_bound = self._is_bound(key)
             message = self._cluster.first_refusal_yet(stored)
             return (message or "",) if message or is_bound else None
 
         (message,) = wait_for(refused, f"an answer for {key[0]}")
-        node, victims = "", None
-        if match := _EVICTS.search(message):
-            node, number = match["node"], int(match["number"])
+        lines = [line for line in log.lines(since) if _CHOSEN in line and f'pod="{NAMESPACE}/{key[0]}"' in line]
+        found = _NODE.search(lines[0]) if lines else None
+        node = found["node"] if found else ""
+        victims = None
+        ended = [each["spec"].get("nodeName") for each in before if each["metadata"].get("deletionTimestamp")]
+        if node and node not in ended:
+            match = _NUMBER.search(message)
 
             def evicted() -> frozenset[str] | None:
-                found = frozenset(each["victim"] for line in log.lines(since) if (each := _EVICTED.search(line)))
-                return found if len(found) == number else None
+                gone = frozenset(each["victim"] for line in log.lines(since) if (each := _EVICTED.search(line)))
+                # Before 1.37, the message has no number; the pod is bound once all are gone.
+                is_complete = len(gone) == int(match[1]) if match else self._is_bound(key)
+                return gone if is_complete else None
 
-            ended = [each for each in before if each["metadata"].get("deletionTimestamp")]
-            if node not in [each["spec"].get("nodeName") for each in ended]:
-                victims = wait_for(evicted, f"{number} victims of {key[0]}")
+            victims = wait_for(evicted, f"the victims of {key[0]}")
         self._cluster.delete_pod(stored)
         return Preempted(node, victims, message) if message else None
+
+    def _is_bound(self, key: tuple[str, str]) -> bool:
+        return bool(self._client.get("Pod", *key)["spec"].get("nodeName"))
 
 
 def predicted(scheduler: KubeScheduler, pod: Object) -> tuple[str, PredictedPreemption | None]:
