@@ -57,6 +57,10 @@ class Interner:
         return known
 
 
+NO_PRIORITY = 2**31
+"""Above every priority of a pod."""
+
+
 class RunningPod(NamedTuple):
     """A pod that is bound to a node, and what it uses there.
 
@@ -235,7 +239,8 @@ def _images(status: Reader) -> Mapping[str, int]:
 class NodeInfo(NamedTuple):
     """A node with its pods and the sum of their requests.
 
-    `schedulers` are the pods' other than the default one, `gangs` those of each pod that is in one.
+    `schedulers` are the pods' other than the default one, `gangs` those of each pod that is in one. `lowest_priority`
+    is that of the pods.
     """
 
     node: Node
@@ -245,6 +250,7 @@ class NodeInfo(NamedTuple):
     non_zero_memory_bytes: int
     schedulers: frozenset[str] = frozenset()
     gangs: tuple[GangKey, ...] = ()
+    lowest_priority: int = NO_PRIORITY
 
     @classmethod
     def of(cls, node: Node, pods: Iterable[RunningPod] = ()) -> "NodeInfo":
@@ -255,6 +261,7 @@ class NodeInfo(NamedTuple):
         """Return the node with `pods` added to its own."""
         added, requested, schedulers, gangs = tuple(pods), dict(self.requested), self.schedulers, self.gangs
         milli_cpu, memory_bytes = self.non_zero_milli_cpu, self.non_zero_memory_bytes
+        lowest = self.lowest_priority
         for pod in added:
             for resource, amount in pod.requests.items():
                 requested[resource] = requested.get(resource, 0) + amount
@@ -264,7 +271,9 @@ class NodeInfo(NamedTuple):
                 schedulers |= {pod.scheduler}
             if pod.gangs:
                 gangs += pod.gangs
-        return NodeInfo(self.node, self.pods + added, requested, milli_cpu, memory_bytes, schedulers, gangs)
+            if pod.priority < lowest:
+                lowest = pod.priority
+        return NodeInfo(self.node, self.pods + added, requested, milli_cpu, memory_bytes, schedulers, gangs, lowest)
 
     def without_pod(self, pod: RunningPod) -> "NodeInfo":
         """Return the node without `pod`, which is one of its own."""
@@ -280,4 +289,7 @@ class NodeInfo(NamedTuple):
             gangs.remove(gang)
         milli_cpu = self.non_zero_milli_cpu - pod.non_zero_milli_cpu
         memory_bytes = self.non_zero_memory_bytes - pod.non_zero_memory_bytes
-        return NodeInfo(self.node, pods, requested, milli_cpu, memory_bytes, schedulers, tuple(gangs))
+        lowest = self.lowest_priority
+        if pod.priority == lowest:
+            lowest = min([each.priority for each in pods], default=NO_PRIORITY)
+        return NodeInfo(self.node, pods, requested, milli_cpu, memory_bytes, schedulers, tuple(gangs), lowest)

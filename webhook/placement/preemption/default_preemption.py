@@ -5,8 +5,7 @@ framework/plugins/defaultpreemption/default_preemption.go
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from webhook.placement.plugins import inter_pod_affinity, node_ports, node_volum
 from webhook.placement.plugins.node_resources_fit import ERR_REASON_TOO_MANY_PODS, missing_resource
 from webhook.placement.plugins.volume_restrictions import ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.preemption.room import Room
+from webhook.placement.preemption.room import NodeRoom, Room
 from webhook.placement.preemption.victims import Candidate, candidates_on, key_of
 from webhook.placement.profiles.profile import Profile
 
@@ -62,12 +61,18 @@ def predict_preemption(profile: Profile, pod: PodInfo, snapshot: Snapshot, expir
     if _waits_for_victims(pod, snapshot, rows):
         return PredictedPreemption(message=_WAITS)
     reasons: Counter[str] = Counter()
-    found = _candidates(profile, pod, snapshot, np.flatnonzero(rows).tolist(), reasons, expired)
-    if not found:
+    rooms = _rooms(profile, pod, snapshot, np.flatnonzero(rows).tolist(), reasons, expired)
+    if not rooms:
         reasons[_NOT_HELPFUL] += len(snapshot.nodes) - int(np.count_nonzero(rows))
         counted = {reason: count for reason, count in reasons.items() if count}
         return PredictedPreemption(message=f"preemption: {fit_error(len(snapshot.nodes), counted)}")
-    return _chosen(profile, pod, snapshot, found, int(np.count_nonzero(rows)))
+    args, potential = profile.args, int(np.count_nonzero(rows))
+    compared = max(potential * args.min_candidate_nodes_percentage // 100, args.min_candidate_nodes_absolute)
+    if len(rooms) > compared:
+        note = f"kube-scheduler compares {compared} of {len(rooms)} nodes, from a random one"
+        why, most = "; ".join([note, *_notes(snapshot)]), max(len(each.lower) for each in rooms.values())
+        return PredictedPreemption(candidates=len(rooms), least=1, most=most, is_exact=False, why=why)
+    return _chosen(profile, pod, snapshot, _candidates(snapshot, rooms, expired))
 
 
 def best_on(
@@ -83,7 +88,7 @@ def best_on(
     """
     if pod.preemption.is_never:
         return None
-    found = _candidates(profile, pod, snapshot, rows, Counter(), expired)
+    found = _candidates(snapshot, _rooms(profile, pod, snapshot, rows, Counter(), expired), expired)
     return min((outcomes[0] for outcomes in found), key=lambda each: each.cost, default=None)
 
 
@@ -139,43 +144,40 @@ def _waits_for_victims(pod: PodInfo, snapshot: Snapshot, potential: Mask) -> boo
     return any(each.is_preempted and each.priority < priority for each in snapshot.nodes[row].pods)
 
 
-def _candidates(
+def _rooms(
     profile: Profile,
     pod: PodInfo,
     snapshot: Snapshot,
     rows: Iterable[int],
     reasons: Counter[str],
     expired: Expired,
-) -> list[list[Candidate]]:
-    """Return what kube-scheduler may evict on each node in `rows`; add to `reasons` why the others do not help."""
-    room = Room(profile, pod, snapshot, expired)
-    budgets = snapshot.disruption_budgets or ()
-    found = []
+) -> dict[str, NodeRoom]:
+    """Return the nodes in `rows` that can take the pod without pods of lower priority; count why the others cannot."""
+    room, priority = Room(profile, pod, snapshot, expired), pod.preemption.priority or 0
+    found = {}
     for row in in_time(rows, expired):
-        on_node = room.on(row)
-        if not on_node.lower:
+        if snapshot.nodes[row].lowest_priority >= priority:
             reasons[_NO_VICTIMS] += 1
             continue
+        on_node = room.on(row)
         if rejected := on_node.rejections():
             reasons.update(rejected)
-            continue
-        found.append(candidates_on(snapshot.nodes[row].node.name, on_node, budgets, expired))
+        else:
+            found[snapshot.nodes[row].node.name] = on_node
     return found
 
 
+def _candidates(snapshot: Snapshot, rooms: Mapping[str, NodeRoom], expired: Expired) -> list[list[Candidate]]:
+    """Return what kube-scheduler may evict on each node."""
+    budgets = snapshot.disruption_budgets or ()
+    return [candidates_on(node, room, budgets, expired) for node, room in in_time([*rooms.items()], expired)]
+
+
 def _chosen(
-    profile: Profile, pod: PodInfo, snapshot: Snapshot, found: Sequence[Sequence[Candidate]], potential: int
+    profile: Profile, pod: PodInfo, snapshot: Snapshot, found: Sequence[Sequence[Candidate]]
 ) -> PredictedPreemption:
     """Return the choice among the outcomes of each node."""
     notes = [*_notes(snapshot)]
-    most = max(
-        potential * profile.args.min_candidate_nodes_percentage // 100, profile.args.min_candidate_nodes_absolute
-    )
-    counts = [len(each.victims) for outcomes in found for each in outcomes]
-    result = PredictedPreemption(candidates=len(found), least=min(counts), most=max(counts), is_exact=False)
-    if len(found) > most:
-        note = f"kube-scheduler compares {most} of {len(found)} nodes, from a random one"
-        return replace(result, why="; ".join([note, *notes]))
     # An outcome can win if no other node is better in all its outcomes.
     worst = [max(each.cost for each in outcomes) for outcomes in found]
     winners = [
