@@ -138,9 +138,10 @@ def test_a_gang_that_no_type_evicts_needs_no_budget(policy: Policy, classes: tup
 
 def unprotected(*pods: PodBuilder, budgets: tuple[Object, ...] | None = ()) -> dict[tuple[str, str], Unprotected]:
     """Return what is kept of `pods`, all in team-a, beside `budgets`."""
-    read = {source: found for source, found in objects().items() if source is not Source.ALL_BUDGETS}
-    of_budgets = {} if budgets is None else {Source.ALL_BUDGETS: budgets}
-    pods_read = PodsRead.of(replace(make_installation(), objects={**read, **of_budgets}))
+    read = {**objects(), Source.ALL_BUDGETS: budgets or ()}
+    if budgets is None:
+        del read[Source.ALL_BUDGETS]
+    pods_read = PodsRead.of(replace(make_installation(), objects=read))
     for pod in pods:
         pods_read.add(pod.namespace("team-a").obj())
     return pods_read.unprotected

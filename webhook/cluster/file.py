@@ -78,14 +78,9 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
         raise InvalidInput(errors)
     nominated = NominatedPods.of(pod.nominated for pod in pending.values() if pod.nominated)
     snapshot = _snapshot(nodes, pods.values(), namespaces, found)
-    return replace(
-        snapshot,
-        volcano=replace(snapshot.volcano, actions=actions),
-        pending=pending,
-        nominated=nominated,
-        release=next(iter(releases.values()), ASSUMED),
-        left_out=_left_out_of(pods.values()),
-    )
+    volcano = replace(snapshot.volcano, actions=actions)
+    release, left_out = next(iter(releases.values()), ASSUMED), _left_out_of(pods.values())
+    return replace(snapshot, volcano=volcano, pending=pending, nominated=nominated, release=release, left_out=left_out)
 
 
 def _left_out_of(pods: Iterable[RunningPod]) -> LeftOut:

@@ -234,11 +234,7 @@ class Checks:
             base = among.assumed.base
             fitting = tuple(base.nodes[row].node.name for row in scheduler.feasible_rows(signature, base))
             return replace(answer, without_pending=fitting), among.assumed
-        without_pods = nodes_without_pods(scheduler, signature, then) if placement.verdict == "Waiting" else ()
-        evictions = eviction_lines(placement.preemption, then, time.time()) if placement.preemption else ()
-        note = preemption_note(backend.name, native, scheduler.profile, info, then, placement, without_pods)
-        answer = replace(answer, without_pods=without_pods, evictions=tuple(evictions), preemption_note=note)
-        return answer, among.assumed
+        return _with_evictions(answer, scheduler, signature, then, backend.name, native), among.assumed
 
     def _pods(self, workload: Workload, pods: PodSet, snapshot: Snapshot) -> Iterator[JsonObject]:
         """Yield the pods of a template as they are created; at least one."""
@@ -248,6 +244,22 @@ class Checks:
             if pod != read:
                 read, created = pod, self.admissions.created(workload, pod, snapshot)
             yield created
+
+
+def _with_evictions(
+    answer: Answer,
+    scheduler: Scheduler,
+    signature: PodSignature,
+    snapshot: Snapshot,
+    backend: str,
+    native: PodGroup | None,
+) -> Answer:
+    """Return the answer with the nodes that only running pods keep from the pod, and the evictions there."""
+    placement, info = answer.placement, signature.info.normalized_for(snapshot)
+    without_pods = nodes_without_pods(scheduler, signature, snapshot) if placement.verdict == "Waiting" else ()
+    evictions = eviction_lines(placement.preemption, snapshot, time.time()) if placement.preemption else ()
+    note = preemption_note(backend, native, scheduler.profile, info, snapshot, placement, without_pods)
+    return replace(answer, without_pods=without_pods, evictions=tuple(evictions), preemption_note=note)
 
 
 def _native_group(pod: JsonObject, snapshot: Snapshot) -> PodGroup | None:

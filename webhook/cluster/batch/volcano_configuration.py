@@ -17,10 +17,10 @@ def volcano_actions(content: Mapping[str, Any]) -> frozenset[str] | None:
 
     Source: volcano.sh/volcano/pkg/scheduler/util.go, UnmarshalSchedulerConf
     """
-    metadata = content.get("metadata")
-    if content.get("kind") != "ConfigMap" or field(metadata, "namespace") != VOLCANO_NAMESPACE:
+    place = field(content, "metadata", "namespace"), field(content, "metadata", "name")
+    if content.get("kind") != "ConfigMap" or place != (VOLCANO_NAMESPACE, VOLCANO_CONFIGURATION):
         return None
-    text = field(content, "data", _FILE) if field(metadata, "name") == VOLCANO_CONFIGURATION else None
+    text = field(content, "data", _FILE)
     try:
         found = parse(text, _FILE, _MOST_ALIASED) if isinstance(text, str) else []
     except InvalidInput:
