@@ -76,6 +76,13 @@ class Right(NamedTuple):
     account: str = ""
 
 
+class Unprotected(NamedTuple):
+    """Pods of gangs on nodes that no PodDisruptionBudget selects: the name of the first one, and their number."""
+
+    first: str
+    number: int
+
+
 class ServerClock(NamedTuple):
     """The clock of the API server at `server`, when that of this machine was between `before` and `after`."""
 
@@ -96,8 +103,8 @@ class Cluster:
     was. `unserved_kinds` are those of an exported policy that the API server does not serve. `bound_schedulers` are the
     schedulers of running pods, with the time of the newest binding, or empty if that is not known. `selects_a_pod` is
     whether the objectSelector of the webhook for pods selects one of the cluster, or None if there is no
-    objectSelector, or without pods. `missed` are the first missed pods of `missed_count`. `probes` has for each address
-    the TLS handshake on behalf of each webhook.
+    objectSelector, or without pods. `missed` are the first missed pods of `missed_count`. `unprotected` are pods of
+    gangs by namespace and workload type. `probes` has for each address the TLS handshake on behalf of each webhook.
     """
 
     now: datetime
@@ -114,6 +121,7 @@ class Cluster:
     selects_a_pod: bool | None = None
     missed: tuple[MissedPod, ...] = ()
     missed_count: int = 0
+    unprotected: Mapping[tuple[str, str], Unprotected] = field(default_factory=dict)
     probes: tuple[tuple[Called | None, ...], ...] = ()
     trial: Trial | None = None
     rights: tuple[Right, ...] = ()

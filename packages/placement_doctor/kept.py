@@ -1,19 +1,24 @@
 """The parts of objects that checks keep: a large cluster is read in pages, and little of them is kept. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from placement_doctor.check import MOST_NAMED
-from placement_doctor.cluster import Cluster, name_of
+from placement_doctor.cluster import Cluster, Unprotected, name_of
 from placement_doctor.source import Source
-from webhook.admission.missed import MissedPod, Scope, missed_pod
+from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
 from webhook.admission.registered_selection import Selection
+from webhook.backends.backend import Backend
+from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.cli.inputs.installed_servers import VARIABLE_PREFIX, containers_of
+from webhook.cluster.objects.disruption_budget import DisruptionBudget
 from webhook.documents import documents
 from webhook.documents.documents import JsonObject
+from webhook.documents.field import InvalidInput
 from webhook.documents.parts import listed, texts
 from webhook.kube.names import MIRROR_POD_ANNOTATION
+from webhook.kube.pod.gang_key import gangs_of
 from webhook.policy.policy_set import PolicySet
 
 Shape = Mapping[str, Any]
@@ -44,6 +49,7 @@ _SHAPES: Mapping[Source, Shape] = {
     Source.QUOTAS: {"metadata": _NAMES, "spec": _ALL, "status": _ALL},
     Source.LIMIT_RANGES: {"metadata": _NAMES, "spec": _ALL},
     Source.QUEUES: {"metadata": _NAMES},
+    Source.ALL_BUDGETS: {"metadata": _NAMES, "spec": {"selector": _ALL}},
     Source.POLICY: {"metadata": {**_NAMES, "generation": _ALL}, "status": _ALL},
 }
 
@@ -79,6 +85,9 @@ class PodsRead:
     `selection` are the pods that are sent to the webhook. None means no pod counts as missed. `scopes` are the
     namespaces. `selects_a_pod` is whether its objectSelector selects one of the pods, or None if there is no
     objectSelector or a pod.
+
+    `budgets` are the PodDisruptionBudgets of each namespace, or None if they are not known. `unprotected` are the bound
+    pods of gangs that none of them selects, by namespace and workload type.
     """
 
     policies: PolicySet
@@ -88,6 +97,8 @@ class PodsRead:
     bound_schedulers: dict[str, str] = field(default_factory=dict)
     missed: list[MissedPod] = field(default_factory=list)
     missed_count: int = 0
+    budgets: Mapping[str, Sequence[DisruptionBudget]] | None = None
+    unprotected: dict[tuple[str, str], Unprotected] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cluster: Cluster) -> "PodsRead":
@@ -97,13 +108,15 @@ class PodsRead:
             name_of(each): Scope(texts(each, "metadata", "annotations"), texts(each, "metadata", "labels"))
             for each in cluster.of(Source.NAMESPACES)
         }
-        return cls(cluster.policies, None if own is None else Selection.of(own[1]), scopes)
+        selection = None if own is None else Selection.of(own[1])
+        return cls(cluster.policies, selection, scopes, budgets=_budgets_of(cluster))
 
     def add(self, pod: JsonObject) -> None:
         """Take note of `pod`, which has not ended."""
         scheduler = documents.field(pod, "spec", "schedulerName")
         if documents.field(pod, "spec", "nodeName") and isinstance(scheduler, str):
             self.bound_schedulers[scheduler] = max(self.bound_schedulers.get(scheduler, ""), _bound_at(pod))
+            self._add_unprotected(pod, scheduler)
         if self.selection is None:
             return
         if self.selection.pods:
@@ -112,6 +125,39 @@ class PodsRead:
             self.missed_count += 1
             if len(self.missed) < MOST_NAMED:
                 self.missed.append(missed)
+
+    def _add_unprotected(self, pod: JsonObject, scheduler: str) -> None:
+        """Take note of a bound pod of a gang that no PodDisruptionBudget selects."""
+        if self.budgets is None:
+            return
+        namespace = str(documents.field(pod, "metadata", "namespace"))
+        policy = self.policies.of_namespace(namespace, self.scopes.get(namespace, NO_SCOPE).labels)
+        workload_type = texts(pod, "metadata", "annotations").get(policy.keys.workload_type)
+        if workload_type is None or not _is_of_gang(pod, namespace, backend_of(policy.spec, scheduler)):
+            return
+        labels = texts(pod, "metadata", "labels")
+        if not any(each.selects(labels) for each in self.budgets.get(namespace, ())):
+            key, name = (namespace, workload_type), name_of(pod).rpartition("/")[2]
+            first, count = self.unprotected.get(key, Unprotected(name, 0))
+            self.unprotected[key] = Unprotected(first, count + 1)
+
+
+def _is_of_gang(pod: JsonObject, namespace: str, backend: type[Backend]) -> bool:
+    return bool(gangs_of(namespace, pod["metadata"])) or starts_whole(pod, batch_names_of(pod, backend))
+
+
+def _budgets_of(cluster: Cluster) -> dict[str, list[DisruptionBudget]] | None:
+    """Return the budgets by namespace, without malformed ones."""
+    if not cluster.knows(Source.ALL_BUDGETS):
+        return None
+    found: dict[str, list[DisruptionBudget]] = {}
+    for content in cluster.of(Source.ALL_BUDGETS):
+        try:
+            budget = DisruptionBudget.of(content)
+        except InvalidInput:
+            continue
+        found.setdefault(budget.namespace, []).append(budget)
+    return found
 
 
 def _bound_at(pod: JsonObject) -> str:

@@ -213,6 +213,7 @@ class _Reader:
             bound_schedulers=read.bound_schedulers,
             missed=tuple(read.missed),
             missed_count=read.missed_count,
+            unprotected=read.unprotected,
             selects_a_pod=read.selects_a_pod,
         )
 

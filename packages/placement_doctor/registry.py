@@ -9,6 +9,7 @@ from placement_doctor.checks import (
     node_pools,
     node_spelling,
     policies,
+    preemption,
     schedulers,
     serving,
 )
@@ -39,6 +40,7 @@ CHECKS: tuple[Check, ...] = (
     schedulers.schedulers,
     schedulers.backends,
     schedulers.priority_classes,
+    preemption.preemption,
     schedulers.queues,
     namespaces.tolerations_whitelist,
     namespaces.cross_namespace_quotas,

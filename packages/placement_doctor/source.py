@@ -25,6 +25,7 @@ class Source(Enum):
         "list poddisruptionbudgets in its namespace",
         "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
     )
+    ALL_BUDGETS = ("PodDisruptionBudgets", "list poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets")
     POLICY = ("the ConfigMap of the policy", "get configmaps in the namespace of the webhook")
     NETWORK_POLICIES = (
         "the NetworkPolicies of the webhook",
@@ -51,7 +52,7 @@ class Source(Enum):
 BEFORE: Mapping[Source, tuple[Source, ...]] = {
     Source.CONTROLLER_PODS: (Source.SERVICE, Source.DEPLOYMENTS),
     Source.POLICY: (Source.SERVICE, Source.DEPLOYMENTS),
-    Source.PODS: (Source.NAMESPACES, Source.POLICY),
+    Source.PODS: (Source.NAMESPACES, Source.POLICY, Source.ALL_BUDGETS),
     Source.TRIAL: (Source.NAMESPACES, Source.POLICY, Source.CLOCK),
     Source.PROBE: (Source.ENDPOINTS,),
     Source.RIGHTS: (Source.SERVICE, Source.DEPLOYMENTS, Source.GROUPS, Source.POLICY),

@@ -127,6 +127,7 @@ def objects() -> dict[Source, tuple[Object, ...]]:
         Source.ENDPOINTS: slices(),
         Source.DEPLOYMENTS: (deployment(),),
         Source.BUDGETS: (manifest("poddisruptionbudget"),),
+        Source.ALL_BUDGETS: (),
         Source.NETWORK_POLICIES: (in_own_namespace("networkpolicy"),),
         Source.QUOTAS: (in_own_namespace("resourcequota"),),
         Source.LIMIT_RANGES: (),

@@ -432,6 +432,15 @@ PLANTED: Mapping[str, Fault] = {
         choices={"--value=N": "--value=1000"},
         leaves=("priorityclass/gone",),
     ),
+    "preemption": Fault(
+        {"preemption", "policy"},
+        policy(
+            workloadTypes=training(priorityClassName="system-cluster-critical")
+            | {"inference": {"nodeUsage": {"allow": ["inference", "hybrid"]}}}
+        ),
+        ("`kubectl create priorityclass NAME --value=N`", "with N above 2000000000"),
+        mends=False,
+    ),
     "queues": Fault(
         {"queues", "policy"},
         policy(namespaceLimits=[{"namespaces": ["team-a"], "queues": ["gone"]}]),

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from webhook.cluster.batch.volcano_configuration import volcano_actions
 from webhook.cluster.left_out import LeftOut, LeftOutTracker
 from webhook.cluster.node_info import Interner, Node, NodeInfo, RunningPod
 from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND, Facts, FactsByKind, optional_kind_named, snapshot_fields
@@ -29,7 +30,8 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     there is none. But if there are StorageClasses or CSINodes, all claims are known, and all volumes if no claim names
     one. If there are ResourceClaims or ResourceClaimTemplates, all DeviceClasses are known.
 
-    What `kubectl version -o json` prints, among `documents`, states the release of the cluster.
+    What `kubectl version -o json` prints, among `documents`, states the release of the cluster. The ConfigMap of
+    Volcano's scheduler states its actions.
 
     A pod counts on the node that it is bound to until it has ended, even while it is being deleted. A pod on a
     node that does not exist is not counted. Pods that are not bound are in `pending`, those that are nominated to a
@@ -49,6 +51,7 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     pending: dict[PodKey, PendingPod] = {}
     namespaces: dict[str, Namespace] = {}
     found: dict[str, list[Facts]] = {}
+    actions: frozenset[str] | None = None
     for document in documents:
         kind, content = str(document.content.get("kind")), document.content
         _take_release(document, releases, errors)
@@ -69,17 +72,15 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
             pending[waiting.key] = waiting
         elif kind == "Namespace" and (namespace := read_document(document, Namespace.of, errors)):
             namespaces[str(field(content, "metadata", "name"))] = namespace
+        else:
+            actions = actions or volcano_actions(content)
     if errors:
         raise InvalidInput(errors)
     nominated = NominatedPods.of(pod.nominated for pod in pending.values() if pod.nominated)
     snapshot = _snapshot(nodes, pods.values(), namespaces, found)
-    return replace(
-        snapshot,
-        pending=pending,
-        nominated=nominated,
-        release=next(iter(releases.values()), ASSUMED),
-        left_out=_left_out_of(pods.values()),
-    )
+    volcano = replace(snapshot.volcano, actions=actions)
+    release, left_out = next(iter(releases.values()), ASSUMED), _left_out_of(pods.values())
+    return replace(snapshot, volcano=volcano, pending=pending, nominated=nominated, release=release, left_out=left_out)
 
 
 def _left_out_of(pods: Iterable[RunningPod]) -> LeftOut:

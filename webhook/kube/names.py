@@ -26,6 +26,8 @@ MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
 MANUAL_JOB_ANNOTATION, MANUAL_JOB = "cronjob.kubernetes.io/instantiate", "manual"
 # The annotation with the PodGroup of a pod of Volcano. Its controller sets it on pods that name none.
 VOLCANO_GROUP = "scheduling.k8s.io/group-name"
+# Where Volcano's chart, with its default names, puts the configuration of its scheduler.
+VOLCANO_NAMESPACE, VOLCANO_CONFIGURATION = "volcano-system", "volcano-scheduler-configmap"
 # The queues of pods that name none.
 VOLCANO_DEFAULT_QUEUE, KAI_DEFAULT_QUEUE = "default", "default-queue"
 KUEUE_GROUP = "kueue.x-k8s.io"

@@ -37,6 +37,12 @@ def volcano_group(
     }
 
 
+def volcano_configuration(text: object) -> Object:
+    """Return the ConfigMap of Volcano's scheduler with this file."""
+    metadata = {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"volcano-scheduler.conf": text}}
+
+
 def kai_queue(
     name: str, *, parent: str = "", limits: Mapping[str, float] | None = None, allocated: Amounts | None = None
 ) -> Object:

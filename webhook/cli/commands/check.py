@@ -90,6 +90,7 @@ def print_answer(console: Console, answer: Answer, max_nodes: int) -> None:
         f"{placement.feasible} of {placement.total} nodes can take it" if placement.total else "",
         placement.full_message,
         *answer.evictions,
+        answer.preemption_note,
         *answer.gang_lines,
         answer.reserved.text,
         without_pending and f"would fit without the pods that wait before it: {without_pending}",

@@ -27,8 +27,9 @@ class Answer:
     node that cannot take the pod. `without_pods` are the nodes that could take a waiting pod if no pod was running,
     `without_pending` those that could take it without the pending pods before it, which are `reserved`. `replaced` is
     the number of running pods of the object, which count as gone. `gang` are the pods that must run together. `first`
-    is the first pod as it was placed, `evictions` are the lines on what kube-scheduler evicts for it, `completed_by`
-    the objects by which the API server adds to it.
+    is the first pod as it was placed, `evictions` are the lines on what kube-scheduler evicts for it, and
+    `preemption_note` is what is known of evictions that are not predicted. `completed_by` are the objects by which the
+    API server adds to it.
     """
 
     workload: Workload
@@ -45,6 +46,7 @@ class Answer:
     gang: GangRequest | None = None
     first: JsonObject | None = None
     evictions: tuple[str, ...] = ()
+    preemption_note: str = ""
     completed_by: tuple[str, ...] = ()
 
     @property
@@ -108,6 +110,8 @@ class Answer:
         line |= {"verdict": self.verdict, "qosClass": self.qos_class, **self.workload.policy_json}
         if self.reserved:
             line |= {"reserved": self.reserved.to_json()}
+        if self.preemption_note:
+            line |= {"preemptionNote": self.preemption_note}
         if self.completed_by:
             line |= {"added": [*self.completed_by]}
         if not self.workload.owner:

@@ -108,10 +108,14 @@ class VolcanoQueue(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VolcanoObjects:
-    """The objects of Volcano by name, or by namespace and name. None means that they are not known."""
+    """The objects of Volcano by name, or by namespace and name, and the actions of its scheduler.
+
+    None means that they are not known. Only the commands read the actions.
+    """
 
     queues: Mapping[str, VolcanoQueue] | None = None
     groups: Mapping[tuple[str, str], PodGroup] | None = None
+    actions: frozenset[str] | None = None
 
 
 NO_VOLCANO = VolcanoObjects()
