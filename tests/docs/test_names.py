@@ -94,6 +94,7 @@ def test_labels_of_metrics_are_documented() -> None:
         "placement_webhook_shadowed_admissions_total": ("outcome",),
         "placement_webhook_rule_edits_total": ("rule",),
         "placement_webhook_placement_verdicts_total": ("verdict",),
+        "placement_webhook_waiting_verdicts_total": ("waits_for",),
     }
 
 
