@@ -55,8 +55,10 @@ def test_replicas_are_counted_one_after_the_other(run: Run, tmp_path: Path) -> N
     assert line["replicasByNode"] == {"n0": 2, "n1": 2}
     assert (line["verdict"], line["message"]) == (
         "Waiting",
-        "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. "
-        "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.",
+        (
+            "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. "
+            "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+        ),
     )
 
 
