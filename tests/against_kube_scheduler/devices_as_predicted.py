@@ -6,6 +6,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.objects.builders import PodBuilder
 from tests.support.objects.devices import DRIVER
+from tests.support.programs.messages import first_sentence
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.profiles.profile import DEFAULT, Profile
@@ -82,11 +83,9 @@ def assert_right(cluster: Cluster, predicted: Placement, builder: PodBuilder) ->
 
     def message() -> str:
         conditions = cluster.client.get("Pod", pod["metadata"]["name"], cluster.namespace)["status"].get("conditions")
-        return str(conditions[0]["message"]).split(". ")[0].removesuffix(".") if conditions else ""
+        return first_sentence(conditions[0]["message"]) if conditions else ""
 
-    wait_for(
-        lambda: message() == predicted.message.removesuffix(".") or None, lambda: f"{predicted.message}: {message()}"
-    )
+    wait_for(lambda: message() == predicted.message or None, lambda: f"{predicted.message}: {message()}")
 
 
 def _wait_chosen(cluster: Cluster, pod: Object) -> str:

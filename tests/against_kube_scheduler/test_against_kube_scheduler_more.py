@@ -22,6 +22,7 @@ from tests.support.objects.storage import (
 )
 from tests.support.on_cluster.scheduler_configuration import configuration as _configuration
 from tests.support.on_cluster.scheduler_configuration import started as _started
+from tests.support.programs.messages import first_sentence
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.profiles.profile import DEFAULT, Profile
@@ -76,12 +77,10 @@ def _assert_unschedulable_as_predicted(
 
     def message() -> str:
         conditions = cluster.client.get("Pod", made["metadata"]["name"], cluster.namespace)["status"].get("conditions")
-        return str(conditions[0]["message"]).split(". ")[0].removesuffix(".") if conditions else ""
+        return first_sentence(conditions[0]["message"]) if conditions else ""
 
     # Claims and volumes reach kube-scheduler by watches of their own, perhaps after the pod.
-    wait_for(
-        lambda: message() == predicted.message.removesuffix(".") or None, lambda: f"{predicted.message}: {message()}"
-    )
+    wait_for(lambda: message() == predicted.message or None, lambda: f"{predicted.message}: {message()}")
 
 
 def _with_images(node: Object, **sizes_mib: int) -> Object:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.controlplane.cluster import Cluster
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod, match_expressions
+from tests.support.programs.messages import first_sentence
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.scheduler import Placement, Scheduler
@@ -242,4 +243,4 @@ def test_pod_without_a_predicted_node_is_unschedulable_with_the_same_message(
     predicted = _predict(cluster, pod)
     assert predicted.verdict == verdict
     message = cluster.wait_unschedulable(cluster.create(pod).object)
-    assert message.split(". ")[0].removesuffix(".") + "." == predicted.message
+    assert first_sentence(message) == predicted.message

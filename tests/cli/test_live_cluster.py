@@ -274,7 +274,10 @@ def test_snapshot_of_all_kinds_has_them_and_check_reads_them(cluster: Cluster, t
     answer = json.loads(live.stdout)
     # A file has no policy in force.
     assert answer.pop("policy")["place"] == "built in; no webhook in namespace placement-webhook"
-    assert answer["message"] == '0/2 nodes are available: persistentvolumeclaim "c" not found.'
+    assert answer["message"] == (
+        '0/2 nodes are available: persistentvolumeclaim "c" not found. '
+        "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+    )
     assert answer["unmodelled"] == []
     # Kinds without an object are known to be empty in the file, too.
     assert {"StorageClassList", "VolumeAttachmentList"} <= set(kinds)

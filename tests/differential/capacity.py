@@ -16,6 +16,7 @@ from tests.differential.random_objects.constraints import HOSTNAME, RACK, ZONE
 from tests.differential.random_objects.dice import Dice
 from tests.differential.random_objects.worlds import World, pending_pods
 from tests.support.programs.command import run_here
+from tests.support.programs.messages import first_sentence
 
 # Small worlds: a full cluster is a pod for each place of its nodes.
 SIZES = ((3, 6), (6, 10), (6, 12))
@@ -130,7 +131,7 @@ def _decision(cluster: Cluster, pod: Object) -> str:
         current = cluster.client.get("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
         return "" if current["spec"].get("nodeName") else _refusal(current) or None
 
-    return _up_to_full_stop(wait_for(decision, f"a decision on {pod['metadata']['name']}"))
+    return first_sentence(wait_for(decision, f"a decision on {pod['metadata']['name']}"))
 
 
 def _delete(cluster: Cluster, pods: Sequence[Object], bound: Sequence[Object], since: int) -> None:
@@ -139,11 +140,6 @@ def _delete(cluster: Cluster, pods: Sequence[Object], bound: Sequence[Object], s
         cluster.client.delete("Pod", each["metadata"]["name"], namespace=each["metadata"]["namespace"])
     keys = [f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in bound]
     cluster.control_plane.scheduler_log.wait_for_events("Delete event for scheduled pod", "pod", keys, since=since)
-
-
-def _up_to_full_stop(message: str) -> str:
-    sentence, stop, _ = message.partition(". ")
-    return sentence + stop.strip()
 
 
 def bound(cluster: Cluster, pod: Object, asked: int) -> Bound:
@@ -162,7 +158,7 @@ def bound(cluster: Cluster, pod: Object, asked: int) -> Bound:
     waiting = [each for each in pods if not each["spec"].get("nodeName")]
     # The pending ones go first: they must not be bound to what another's removal sets free.
     _delete(cluster, (*waiting, *running), running, since)
-    message = _up_to_full_stop(_refusal(waiting[0])) if waiting else ""
+    message = first_sentence(_refusal(waiting[0])) if waiting else ""
     return Bound(Counter(each["spec"]["nodeName"] for each in running), message)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.differential.profiles import CONFIGURATION
 from tests.differential.random_objects.constraints import Object
 from tests.support.programs.command import run_here
+from tests.support.programs.messages import first_sentence
 from webhook.placement.framework.result import Placement
 
 
@@ -35,7 +36,7 @@ def _placement(result: Object) -> Placement:
         result["node"],
         nodes["total"],
         nodes["feasible"],
-        result["message"],
+        first_sentence(result["message"]),
         result["scores"],
         tuple(result["unmodelled"]),
     )

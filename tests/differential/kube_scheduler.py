@@ -13,6 +13,7 @@ from tests.differential.random_objects.constraints import Object
 from tests.differential.random_objects.nominations import PRIORITY_CLASSES, is_heeded
 from tests.differential.random_objects.pods import OVERHEAD, RUNTIME_CLASS
 from tests.differential.random_objects.worlds import World, counts
+from tests.support.programs.messages import first_sentence
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
@@ -148,7 +149,7 @@ class KubeScheduler:
         metadata = {**pod["metadata"], "name": f"{pod['metadata']['name']}-{self._asked}"}
         stored = self._stored({**pod, "metadata": metadata})
         node, message, is_begun = wait_for(lambda: self._outcome(stored, since), f"an answer for {metadata['name']}")
-        answer = Answer(node, _up_to_full_stop(message), self._cluster.scores(stored) if node else {})
+        answer = Answer(node, first_sentence(message), self._cluster.scores(stored) if node else {})
         self._cluster.delete_pod(stored)
         if is_begun:
             self._bindings.undo(stored, since)
@@ -249,9 +250,3 @@ def _as_first_written(obj: Object) -> Object:
         return obj
     metadata = {key: value for key, value in obj["metadata"].items() if key != "deletionTimestamp"}
     return {key: value for key, value in obj.items() if key != "status"} | {"metadata": metadata}
-
-
-def _up_to_full_stop(message: str) -> str:
-    """Return the first sentence; full stops in names of resources and labels have no space after them."""
-    sentence, stop, _ = message.partition(". ")
-    return sentence + stop.strip()

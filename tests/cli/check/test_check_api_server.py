@@ -16,8 +16,9 @@ NODES = [make_node_object(name, labels={"rack": "r0"}, capacity={"cpu": "4"}) fo
 GVISOR = runtime_class("gvisor", scheduling={"nodeSelector": {"rack": "r1"}})
 KATA = runtime_class("kata", overhead={"podFixed": {"cpu": "1500m"}})
 DEFAULTS = limit_range({"type": "Container", "default": {"cpu": "3"}})
-NO_NODE = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
-NO_CPU = "0/2 nodes are available: 2 Insufficient cpu."
+NO_HELP = "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+NO_NODE = f"0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. {NO_HELP}"
+NO_CPU = f"0/2 nodes are available: 2 Insufficient cpu. {NO_HELP}"
 
 
 def pod(runtime: str = "", *cpu: str) -> PodBuilder:
@@ -181,7 +182,8 @@ READ = f"PodNodeSelector (annotation {SELECTOR} of the namespace default)"
             (CARDS,),
             (
                 "Infeasible as written, Feasible if the API server runs ExtendedResourceToleration: "
-                "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient example.com/card."
+                "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient example.com/card. "
+                "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
             ),
             "0 fit as written, 2 fit if the API server runs ExtendedResourceToleration",
         ),

@@ -104,11 +104,12 @@ def test_nodes_that_fit_come_first_with_their_scores_and_the_others_with_their_r
 def test_a_pod_that_fits_nowhere_gets_suggestions_below(check: Check) -> None:
     ran = check(make_pod("worker").gpu(16))
 
+    not_helpful = "preemption: 0/5 nodes are available: 5 Preemption is not helpful for scheduling."
     assert ran.code == 4
     assert lines(ran.output) == [
         "default/worker: Infeasible",
         "  0 of 5 nodes can take it",
-        "  0/5 nodes are available: 2 node(s) had untolerated taint(s), 3 Insufficient nvidia.com/gpu.",
+        f"  0/5 nodes are available: 2 node(s) had untolerated taint(s), 3 Insufficient nvidia.com/gpu. {not_helpful}",
         "  other: untolerated taint team=other:NoSchedule",
         "  vision: untolerated taint team=vision:NoSchedule",
         "  busy: wants 16 nvidia.com/gpu, free 2 of 8",
@@ -191,7 +192,10 @@ def test_node_templates_of_the_policy_count(check: Check) -> None:
     assert ran.code == 3
     found = json.loads(ran.output)
     assert found["verdict"] == "Waiting"
-    assert found["message"].endswith("3 Insufficient nvidia.com/gpu. Node template gpu-h20 could take it.")
+    assert found["message"].endswith(
+        "3 Insufficient nvidia.com/gpu. preemption: 0/5 nodes are available: "
+        "5 Preemption is not helpful for scheduling. Node template gpu-h20 could take it."
+    )
     assert found["suggestions"][0] == "ask for 8 nvidia.com/gpu instead of 16: the largest free block is 8"
 
 

@@ -14,7 +14,10 @@ _CARD = "deviceclass.resource.kubernetes.io/gpu"
 _NODE = make_node_object("a")
 # Since 1.36, a DeviceClass can back the resource.
 _POD = as_list(make_pod("p").container("c", **{_CARD: "1"}))
-_OF_1_35 = f"0/1 nodes are available: 1 Insufficient {_CARD}."
+_OF_1_35 = (
+    f"0/1 nodes are available: 1 Insufficient {_CARD}. "
+    "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+)
 _OF_1_36 = "1/1 nodes are available. Whether one of them will do depends on DynamicResources, which is not modelled."
 _OF_FILE = f"{_OF_1_36.removesuffix('.')}: add deviceclasses, resourceclaims, resourceslices to the cluster file."
 _PRINTED_BY_KUBECTL = {

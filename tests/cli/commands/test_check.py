@@ -22,6 +22,10 @@ from tests.support.programs.cluster_files import (
 from tests.support.programs.command import Run
 from webhook.cli.output.yaml_text import to_yaml
 
+INFEASIBLE_MESSAGE = (
+    "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s). "
+    "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+)
 KEYS = ["pod", "verdict", "node", "nodes", "message", "scores", "suggestions", "unmodelled", "qosClass"]
 
 
@@ -71,7 +75,7 @@ def test_json_is_one_object_a_line_in_the_order_of_the_pods(run: Run, tmp_path: 
                 "wants 16 nvidia.com/gpu, free 4 of 4": ["free"],
             },
         },
-        "message": "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s).",
+        "message": INFEASIBLE_MESSAGE,
         "scores": {},
         "suggestions": infeasible["suggestions"],
         "unmodelled": [],
@@ -81,7 +85,11 @@ def test_json_is_one_object_a_line_in_the_order_of_the_pods(run: Run, tmp_path: 
     taint = "untolerated taint maip.mxsf.io/node.usage=training:NoSchedule"
     assert feasible["nodes"] == {"total": 2, "feasible": 1, "reasons": {taint: ["train"]}}
     assert (waiting["verdict"], waiting["node"]) == ("Waiting", None)
-    assert waiting["message"] == "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+    assert waiting["message"] == (
+        "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. "
+        "preemption: 0/2 nodes are available: "
+        "1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
+    )
 
 
 def test_scores_are_weighted_and_add_up(run: Run, tmp_path: Path) -> None:
@@ -105,7 +113,7 @@ def test_text_has_verdict_node_and_message(run: Run, tmp_path: Path) -> None:
     assert "default/feasible: Feasible on free" in lines
     assert "  1 of 2 nodes can take it" in lines
     assert "default/infeasible: Infeasible" in lines
-    assert "  0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s)." in lines
+    assert f"  {INFEASIBLE_MESSAGE}" in lines
     assert "\x1b" not in outcome.output
 
 

@@ -188,7 +188,8 @@ def test_the_selectors_of_the_registered_webhook_are_used(run: Run, api: FakeCon
         webhook["namespaceSelector"]["matchExpressions"].append(off)
     listing = {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}}
     api.objects[CONFIGURATIONS] = listing | {"items": [configuration]}
-    api.objects |= {f"/apis/apps/v1/{kind}": listing | {"items": []} for kind in ("deployments", "statefulsets")}
+    for kind in ("deployments", "statefulsets"):
+        api.objects[f"/apis/apps/v1/namespaces/placement-webhook/{kind}"] = listing | {"items": []}
     known = run(*arguments)
 
     assert [orjson.loads(line)["pod"] for line in unknown.output.splitlines()] == ["team-a/trainer", "team-b/trainer"]

@@ -87,7 +87,10 @@ def test_a_kind_that_is_served_and_empty_is_known_to_be_empty(
 
     (answer,) = lines(outcome.output)
     assert (answer["message"], answer["unmodelled"], outcome.errors) == (
-        '0/2 nodes are available: persistentvolumeclaim "c" not found.',
+        (
+            '0/2 nodes are available: persistentvolumeclaim "c" not found. '
+            "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+        ),
         [],
         "",
     )

@@ -201,7 +201,10 @@ def test_a_claim_in_the_file_of_the_pod_counts(run: Run, tmp_path: Path, namespa
 
     alone, beside = (run(*arguments, stdin=as_list(pod, *more)) for more in ((), (claim("data"),)))
 
-    assert lines(alone.output)[0]["message"] == '0/1 nodes are available: persistentvolumeclaim "data" not found.'
+    assert lines(alone.output)[0]["message"] == (
+        '0/1 nodes are available: persistentvolumeclaim "data" not found. '
+        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    )
     assert (lines(beside.output)[0]["verdict"], beside.errors) == ("Feasible", "")
 
 

@@ -15,7 +15,10 @@ from webhook.placement.scheduler import Scheduler
 
 NODES = [make_node_object(name, capacity={"nvidia.com/gpu": 4}) for name in ("a", "b")]
 ASKED = make_pod("asked").gpu(4)
-NO_ROOM = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+NO_ROOM = (
+    "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. "
+    "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+)
 HIGH = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}
 LOW = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "low"}, "value": 5}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}

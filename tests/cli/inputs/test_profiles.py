@@ -92,12 +92,14 @@ def test_pods_of_a_batch_scheduler_are_predicted_by_its_rules(run: Run, tmp_path
     def messages(*options: str) -> list[str]:
         return [answer["message"] for answer in lines(run(*arguments, *options).output)]
 
+    not_helpful = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    available = f"0/1 nodes are available: {reason} {not_helpful}"
     assert messages() == [
         f"0/1 nodes are unavailable: {reason}",
         f"no nodes with enough resources were found: {reason}",
-        f"0/1 nodes are available: {reason}",
+        available,
     ]
-    assert messages("--scheduler-profile", "default") == [f"0/1 nodes are available: {reason}"] * 3
+    assert messages("--scheduler-profile", "default") == [available] * 3
 
 
 @pytest.mark.parametrize(

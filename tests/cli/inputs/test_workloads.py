@@ -53,7 +53,13 @@ def test_replicas_are_counted_one_after_the_other(run: Run, tmp_path: Path) -> N
     assert (line["pod"], line["object"], line["role"]) == ("team-a/web-", "Deployment team-a/web", "")
     assert (line["replicas"], line["fits"], line["isComplete"]) == (6, 4, True)
     assert line["replicasByNode"] == {"n0": 2, "n1": 2}
-    assert (line["verdict"], line["message"]) == ("Waiting", "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.")
+    assert (line["verdict"], line["message"]) == (
+        "Waiting",
+        (
+            "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. "
+            "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+        ),
+    )
 
 
 def test_replicas_that_all_fit_are_feasible(run: Run, tmp_path: Path) -> None:
@@ -401,7 +407,10 @@ def test_claims_of_a_stateful_set_are_evaluated_as_they_will_be_created(run: Run
 
     (line,) = lines(outcome.output)
     assert (outcome.code, line["fits"], line["replicasByNode"]) == (3, 1, {"b": 1})
-    assert line["message"] == "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
+    assert line["message"] == (
+        "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind. "
+        "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+    )
 
 
 def test_the_running_pods_of_an_object_count_as_gone(run: Run, tmp_path: Path) -> None:
