@@ -141,7 +141,7 @@ def test_pages_say_why_a_pod_waits_and_what_would_make_room(
 
     states, commands, moves, node = browser.run(ask)
 
-    assert states == ["no node", "no node", "in the queue", "gated", "no node"]
+    assert states == ["waits for preemption", "waits for room", "in the queue", "gated", "no node"]
     assert commands is not None
     assert commands.startswith(f"kubectl cordon {node}\n")
     assert commands.endswith(f"kubectl uncordon {node}")

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+from placement_console.evictions import evictions_json
 from placement_console.page import Asked, Endpoint, Sources
 from placement_planner.capacity_counts import Counts, ProgressOf
 from webhook.admission.cluster_view import ClusterView
@@ -101,7 +102,7 @@ def _placement(answer: Answer) -> dict[str, Any]:
         "scores": [{"node": node, **scores} for node, scores in ranked[:_MOST_SCORED]],
         "replicasText": answer.replicas_text,
         "gang": answer.gang_lines,
-        "evictions": list(answer.evictions),
+        **evictions_json(answer),
         "reservedText": answer.reserved.text,
         "faults": [str(each) for each in answer.faults],
         "withoutPending": list(answer.without_pending),

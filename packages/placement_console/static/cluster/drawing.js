@@ -94,6 +94,7 @@ function drawCards(canvas, grid, node, left, top, state) {
     const x = left + (at % across) * (cell + gap);
     const y = top + Math.floor(at / across) * (cell + gap);
     drawCell(canvas, x, y, cell, kind, used, state, hasLetters);
+    if (used && state.mark?.pods?.has(`${used[0]}/${used[1]}`)) drawCross(canvas, x, y, cell, state.inks);
     at += 1;
   }
   return top + Math.ceil(Math.max(at, 1) / across) * (cell + gap);
@@ -122,6 +123,19 @@ function drawCell(canvas, x, y, cell, kind, used, state, hasLetters) {
     canvas.fillText(letterOf(index), x + width / 2, y + cell / 2 + 0.5);
   }
   canvas.globalAlpha = 1;
+}
+
+// The card of a marked pod.
+function drawCross(canvas, x, y, cell, inks) {
+  canvas.lineWidth = 2;
+  canvas.strokeStyle = inks.mark;
+  canvas.strokeRect(x, y, cell, cell);
+  canvas.beginPath();
+  canvas.moveTo(x, y);
+  canvas.lineTo(x + cell, y + cell);
+  canvas.moveTo(x + cell, y);
+  canvas.lineTo(x, y + cell);
+  canvas.stroke();
 }
 
 function outline(canvas, x, y, width, height, cut) {
@@ -171,7 +185,7 @@ function drawCorner(canvas, x, y, width, ink) {
   canvas.fill();
 }
 
-// A mark of another page: { text, tone: "from" | "to" }, such as a pod that would move, or replicas that are placed.
+// A mark of another page: { text, tone: "from" | "to" }, such as pods that would leave, or replicas that are placed.
 function drawMark(canvas, grid, x, y, mark, inks) {
   canvas.lineWidth = 2;
   canvas.strokeStyle = inks.mark;

@@ -53,7 +53,7 @@ export class NodeMap {
     this.schedule();
   }
 
-  // `marks` is a map from the name of a node to { text, tone, label }.
+  // `marks` is a map from the name of a node to { text, tone, label, pods }; the cards of `pods`, a set of namespace/name, are crossed.
   setMarks(marks) {
     this.marks = marks;
     this.schedule();

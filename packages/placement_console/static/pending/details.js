@@ -4,6 +4,7 @@ import { getJson, hasAnswer } from "../lib/api.js";
 import { number, t } from "../lib/i18n.js";
 import { errorBox, loading, message } from "../lib/widgets.js";
 import { MakeRoom } from "./room.js";
+import { verdictText, victimsOf } from "./victims.js";
 
 const TONES = { Feasible: "good", Waiting: "warn", Infeasible: "bad", Refused: "bad", Invalid: "bad" };
 const MOST_NAMES = 12;
@@ -19,6 +20,7 @@ export class PodDetails {
 
   leave() {
     this.room?.leave();
+    this.victims?.stop();
   }
 
   show(group) {
@@ -43,7 +45,9 @@ export class PodDetails {
   async load(body, query, key) {
     try {
       const answer = await getJson("/api/pending/explain", query);
-      if (key === this.key) fill(body, verdictOf(answer), this.room.element, reasonsOf(answer));
+      if (key !== this.key) return;
+      this.victims = victimsOf(this.app, answer);
+      fill(body, verdictOf(answer), this.victims.element, this.room.element, reasonsOf(answer));
     } catch (error) {
       if (key === this.key) fill(body, errorBox(error));
     }
@@ -63,7 +67,7 @@ function verdictOf(answer) {
   const { feasible, total } = answer.nodes;
   const counts = total ? `${t("explain.nodes", { feasible, total })}${answer.node ? ` · ${t("explain.best", { node: answer.node })}` : ""}` : "";
   return [
-    part(t("explain.now"), h("p", null, h("span", { class: `badge ${TONES[answer.verdict] ?? ""}` }, t(`verdict.${answer.verdict}`)), ` ${counts}`),
+    part(t("explain.now"), h("p", null, h("span", { class: `badge ${TONES[answer.verdict] ?? ""}` }, verdictText(answer)), ` ${counts}`),
       h("p", { class: "words" }, answer.message),
       answer.unmodelled.length > 0 && h("p", { class: "quiet" }, t("explain.unmodelled", { names: answer.unmodelled.join(", ") })),
       answer.remarks.map((text) => h("p", { class: "quiet" }, text)),

@@ -3,11 +3,11 @@ import { h, fill } from "../lib/dom.js";
 import { getJson } from "../lib/api.js";
 import { number, t } from "../lib/i18n.js";
 import { duration } from "../lib/format.js";
-import { errorBox, loading, message } from "../lib/widgets.js";
+import { choice, errorBox, loading, message } from "../lib/widgets.js";
 import { PodDetails } from "./details.js";
 import { texts } from "./texts.js";
 
-const TONES = { unschedulable: "bad", queued: "good", gated: "warn", terminating: "", nominated: "warn" };
+const TONES = { unschedulable: "bad", queued: "good", gated: "warn", terminating: "", nominated: "warn", preemption: "warn", room: "bad" };
 const WAIT_MILLISECONDS = 3000;
 
 export const pendingPage = {
@@ -34,10 +34,11 @@ class PendingPage {
   }
 
   start() {
+    this.controls = h("div", { class: "controls" });
     this.summary = h("p", { class: "summary" });
     this.order = h("p", { class: "quiet order" });
     this.list = h("div", { class: "content" }, loading());
-    fill(this.root, h("h1", { class: "hidden" }, t("pending.title")), this.summary, this.order, h("div", { class: "with-side pending" }, this.list, this.details.element));
+    fill(this.root, h("h1", { class: "hidden" }, t("pending.title")), this.controls, this.summary, this.order, h("div", { class: "with-side pending" }, this.list, this.details.element));
     this.unfollow = this.store.follow((changed) => changed?.size !== 0 && this.loadSoon());
     this.load();
   }
@@ -66,7 +67,11 @@ class PendingPage {
   }
 
   draw() {
-    const { groups, pods } = this.found;
+    const { pods } = this.found;
+    this.drawControls();
+    // A state that no pod has any more filters nothing.
+    const isKnown = this.found.groups.some((group) => stateOf(group) === this.kept.state);
+    const groups = this.found.groups.filter((group) => !isKnown || stateOf(group) === this.kept.state);
     fill(this.summary, t("pending.summary", { n: pods }));
     fill(this.order, groups.length > 1 && t("pending.order"));
     if (!groups.length) {
@@ -74,24 +79,39 @@ class PendingPage {
       this.details.show(null);
       return;
     }
-    if (!this.kept.chosen && window.innerWidth > 1000) this.kept.chosen = keyOf(groups[0]);
+    if (!groups.some((group) => keyOf(group) === this.kept.chosen) && window.innerWidth > 1000) this.kept.chosen = keyOf(groups[0]);
     const focused = document.activeElement?.dataset?.key;
     fill(this.list, h("ol", { class: "rows" }, groups.map((group) => this.row(group))));
     if (focused) [...this.list.querySelectorAll("button")].find((each) => each.dataset.key === focused)?.focus();
     this.details.show(groups.find((group) => keyOf(group) === this.kept.chosen) ?? null);
   }
 
+  drawControls() {
+    const counts = new Map();
+    for (const group of this.found.groups) counts.set(stateOf(group), (counts.get(stateOf(group)) ?? 0) + group.count);
+    const options = [...counts].map(([state, n]) => [state, `${t(`state.${state}`)} (${number(n)})`]);
+    const isFocused = this.controls.contains(document.activeElement);
+    fill(this.controls, counts.size > 0 && choice(t("pending.state"), [["", t("pending.state.all")], ...options], this.kept.state ?? "", (state) => this.filter(state)));
+    if (isFocused) this.controls.querySelector("select")?.focus();
+  }
+
+  filter(state) {
+    this.kept.state = state;
+    this.draw();
+  }
+
   row(group) {
+    const state = stateOf(group);
     const key = keyOf(group);
     const isChosen = key === this.kept.chosen;
     const goes = group.nodes[group.names[0]];
-    const why = group.gates.length ? t("pending.gates", { gates: group.gates.join(", ") }) : group.message || (goes ? t("pending.goes", { node: goes }) : t(`state.${group.state}.help`));
+    const why = group.gates.length ? t("pending.gates", { gates: group.gates.join(", ") }) : group.message || (goes ? t("pending.goes", { node: goes }) : t(`state.${state}.help`));
     const age = group.created ? t("pending.since", { age: duration((this.now() - Date.parse(group.created)) / 1000) }) : "";
     return h("li", null, h("button", {
       type: "button", class: `row ${isChosen ? "chosen" : ""}`, "aria-pressed": String(isChosen), "data-key": key,
       on: { click: () => this.choose(group) },
     },
-    h("span", { class: "row-title" }, h("span", { class: `badge ${TONES[group.state]}`, title: t(`state.${group.state}.help`) }, t(`state.${group.state}`)),
+    h("span", { class: "row-title" }, h("span", { class: `badge ${TONES[state]}`, title: t(`state.${state}.help`) }, t(`state.${state}`)),
       h("strong", null, titleOf(group)), h("span", { class: "quiet" }, group.namespace), group.count > 1 && h("span", { class: "badge" }, t("pending.count", { n: group.count }))),
     h("span", { class: "row-why" }, why),
     h("span", { class: "row-facts quiet" }, [...cardsOf(group.requests).map(([resource, amount]) => `${number(amount)} × ${resource}`), t("pending.priority", { n: group.priority }), age].filter(Boolean).map((text) => h("span", null, text)))));
@@ -112,6 +132,11 @@ class PendingPage {
     this.details.show(group);
     if (window.innerWidth <= 1000) this.details.element.scrollIntoView({ block: "start" });
   }
+}
+
+// What the pod waits for as the check predicts it, or else what its scheduler and its spec say.
+function stateOf(group) {
+  return group.waitsFor || group.state;
 }
 
 function keyOf(group) {

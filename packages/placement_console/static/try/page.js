@@ -5,6 +5,7 @@ import { t } from "../lib/i18n.js";
 import { errorBox, input, loading, message } from "../lib/widgets.js";
 import { Editor } from "./editor.js";
 import { EXAMPLE } from "./example.js";
+import { verdictText } from "../pending/victims.js";
 import { resultOf } from "./result.js";
 import { texts } from "./texts.js";
 
@@ -57,7 +58,7 @@ class TryPage {
       if (asked !== this.asked) return;
       this.kept.answer = answer;
       this.show();
-      this.app.announce(answer.pods.map((pod) => `${pod.title}: ${t(`verdict.${pod.verdict}`)}`).join("; "));
+      this.app.announce(answer.pods.map((pod) => `${pod.title}: ${verdictText(pod)}`).join("; "));
     } catch (error) {
       if (asked === this.asked) fill(this.results, errorBox(error), this.editor.linesOf(error));
     }

@@ -3,6 +3,7 @@ import { h } from "../lib/dom.js";
 import { number, t } from "../lib/i18n.js";
 import { SmallMap } from "../cluster/small_map.js";
 import { part, reasonBars } from "../pending/details.js";
+import { verdictText, victimsOf } from "../pending/victims.js";
 import { diffOf, rulesOf } from "../admissions/patch.js";
 import { scoreTable } from "./scores.js";
 
@@ -13,15 +14,20 @@ const OUTCOMES = { Patched: "good", Unchanged: "good", Denied: "bad", Invalid: "
 export function resultOf(app, pod) {
   const places = placesOf(pod);
   const map = places.size > 0 && app.store.nodes.size > 0 ? new SmallMap(app, marksOf(places), t("try.placed")) : null;
-  const element = h("article", { class: "card result" }, head(pod), admission(pod), verdict(pod), scores(pod), reasons(pod), map && placed(app, places, map), further(pod));
-  return { element, stop: () => map?.stop() };
+  const victims = victimsOf(app, pod);
+  const element = h("article", { class: "card result" }, head(pod), admission(pod), verdict(pod), victims.element, scores(pod), reasons(pod), map && placed(app, places, map), further(pod));
+  const stop = () => {
+    map?.stop();
+    victims.stop();
+  };
+  return { element, stop };
 }
 
 function head(pod) {
   const facts = [pod.policyInForce && t("try.policy", { policy: pod.policyInForce }), pod.type && t("try.type", { type: pod.type }), pod.qosClass && t("try.qos", { qos: pod.qosClass })];
   return h("header", { class: "result-head" }, h("h2", null, pod.title),
     h("span", { class: `badge ${OUTCOMES[pod.outcome] ?? ""}` }, t(`outcome.${pod.outcome}`)),
-    h("span", { class: `badge ${TONES[pod.verdict] ?? ""}` }, t(`verdict.${pod.verdict}`)),
+    h("span", { class: `badge ${TONES[pod.verdict] ?? ""}` }, verdictText(pod)),
     h("span", { class: "quiet" }, facts.filter(Boolean).join(" · ")));
 }
 

@@ -1,0 +1,13 @@
+"""What a pod waits for, and the pods that kube-scheduler's preemption may evict for it."""
+
+from typing import Any
+
+from webhook.cli.predictions.checked_replicas import Answer
+
+
+def evictions_json(answer: Answer) -> dict[str, Any]:
+    """Return `waitsFor`, the lines on the evictions, and `victims`: the possible ones by node, as namespace/name."""
+    preemption, victims = answer.placement.preemption, dict[str, list[str]]()
+    for each in preemption.victims if preemption else ():
+        victims.setdefault(each.node_name, []).append(f"{each.namespace}/{each.name}")
+    return {"waitsFor": answer.placement.waits_for, "evictions": list(answer.evictions), "victims": victims}

@@ -1,0 +1,114 @@
+"""The page Pending tells what pods wait for: room, or kube-scheduler's preemption, whose possible victims it marks."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from placement_console.pages import pending
+from tests.console.browser import TestBrowser
+from tests.console.example_cluster import pod, write_cluster
+from tests.console.served import console_of
+from tests.console.test_pages import asked
+
+VICTIM, NODE = "team-llm/pretrain-70b-24-0", "training-h20-07"
+LINE = f"kube-scheduler would evict 1 pod on {NODE}: {VICTIM} (priority 0, 8 cards)"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cluster with pods that wait for each reason."""
+    return write_cluster(tmp_path_factory.mktemp("pending") / "cluster.json")
+
+
+def waits_for(cluster: Path) -> dict[str, str]:
+    """Return what the pods of each group wait for, by owner."""
+    return {each["owner"]: each["waitsFor"] for each in asked("/api/pending", cluster=cluster)["groups"]}
+
+
+def test_pods_wait_for_room_or_for_preemption(cluster: Path) -> None:
+    assert waits_for(cluster) == {
+        "Job/pretrain-70b": "preemption",
+        "Job/segmenter": "room",
+        "StatefulSet/ranker-new": "",
+        "Job/sweep": "",
+        "": "",
+    }
+
+
+def test_the_list_predicts_until_its_time_is_over(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending, "_MOST_SECONDS", -1.0)
+
+    assert {*waits_for(cluster).values()} == {""}
+
+
+def test_a_pod_has_its_possible_victims_by_node(cluster: Path) -> None:
+    preempts = asked("/api/pending/explain", cluster=cluster, namespace="team-llm", name="pretrain-70b-x0")
+    waits = asked("/api/pending/explain", cluster=cluster, namespace="team-vision", name="segmenter-0")
+
+    assert (preempts["waitsFor"], preempts["victims"]) == ("preemption", {NODE: [VICTIM]})
+    assert preempts["evictions"] == [LINE, "Job pretrain-70b creates it again: it would wait"]
+    assert (waits["waitsFor"], waits["victims"], waits["evictions"]) == ("room", {}, [])
+
+
+def test_a_manifest_has_its_possible_victims_by_node(cluster: Path) -> None:
+    (tried,) = asked("/api/try", json.dumps(urgent()), cluster=cluster)["pods"]
+
+    assert (tried["verdict"], tried["waitsFor"]) == ("Waiting", "preemption")
+    names = [name for names in tried["victims"].values() for name in names]
+    assert sorted(names) == sorted(tried["preemption"]["victims"])
+    assert tried["evictions"][0].startswith("kube-scheduler would evict ")
+
+
+def test_waiting_pods_are_filtered_and_victims_are_marked(browser: TestBrowser, cluster: Path) -> None:
+    async def use() -> tuple[list[str], list[str], list[str], str | None]:
+        async with console_of(cluster) as address, browser.page() as page:
+            await page.goto(f"{address}/#pending")
+            choices = await page.get_by_label("State").locator("option").all_text_contents()
+            await page.get_by_label("State").select_option("room")
+            rows = await page.locator(".row strong").all_text_contents()
+            await page.get_by_label("State").select_option("preemption")
+            await page.locator(".victims .map-box").focus()
+            await page.keyboard.press("Home")
+            said = await page.locator("[aria-live=polite]").text_content()
+            return choices, rows, await page.locator(".victims .words").all_text_contents(), said
+
+    choices, rows, lines, said = browser.run(use)
+
+    assert choices == [
+        "all",
+        "waits for preemption (3)",
+        "waits for room (1)",
+        "in the queue (1)",
+        "gated (1)",
+        "no node (1)",
+    ]
+    assert rows == ["Job/segmenter"]
+    assert lines[0] == LINE
+    assert said is not None
+    assert said.startswith(f"{NODE}, ")
+    assert said.endswith(f", 1 possible victim: {VICTIM}")
+
+
+def test_the_victims_of_a_manifest_are_on_the_whole_map(browser: TestBrowser, cluster: Path) -> None:
+    async def use() -> tuple[str | None, str | None, str | None]:
+        async with console_of(cluster) as address, browser.page() as page:
+            await page.goto(f"{address}/#try")
+            await page.get_by_label("Manifest").fill(json.dumps(urgent()))
+            await page.get_by_role("button", name="Try it").click()
+            badge = await page.locator(".result .badge").nth(1).text_content()
+            line = await page.locator(".victims .words").first.text_content()
+            await page.get_by_role("button", name="Show on the whole map").click()
+            return badge, line, await page.locator("aside h2").text_content()
+
+    badge, line, node = browser.run(use)
+
+    assert badge == "waits for preemption"
+    assert line is not None
+    assert f" on {node}" in line
+
+
+def urgent() -> dict[str, Any]:
+    """Return a new pod of a high priority that needs a whole node."""
+    return pod("team-vision", "urgent", 8, type="training", spec={"priority": 2000, "preemptionPolicy": "PreemptLowerPriority"})
