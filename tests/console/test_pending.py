@@ -110,5 +110,5 @@ def test_the_victims_of_a_manifest_are_on_the_whole_map(browser: TestBrowser, cl
 
 
 def urgent() -> dict[str, Any]:
-    """Return a new pod of a high priority that needs a whole node."""
-    return pod("team-vision", "urgent", 8, type="training", spec={"priority": 2000, "preemptionPolicy": "PreemptLowerPriority"})
+    """Return a new pod of a high priority that needs all cards of a node."""
+    return pod("team-vision", "urgent", 8, type="inference", spec={"priority": 2000})

@@ -38,7 +38,7 @@ class PendingPage {
     this.summary = h("p", { class: "summary" });
     this.order = h("p", { class: "quiet order" });
     this.list = h("div", { class: "content" }, loading());
-    fill(this.root, h("h1", { class: "hidden" }, t("pending.title")), this.controls, this.summary, this.order, h("div", { class: "with-side pending" }, this.list, this.details.element));
+    fill(this.root, h("h1", { class: "hidden" }, t("pending.title")), this.summary, this.order, this.controls, h("div", { class: "with-side pending" }, this.list, this.details.element));
     this.unfollow = this.store.follow((changed) => changed?.size !== 0 && this.loadSoon());
     this.load();
   }
