@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -132,9 +133,10 @@ class PendingPods:
         before = assumed.before_pod(waiting.preemption)
         alone = scheduler.answer_alone(signature, before, expired)
         placement = predict_after_waiting(scheduler, signature, alone, assumed, expired)
+        if placement.verdict == "Waiting":
+            placement = replace(placement, preemption=scheduler.preemption(signature, before, expired))
         if placement.is_final:
-            evicts = placement.verdict == "Waiting" and scheduler.evicts(signature, before, expired)
-            self._waits_for[pod.key] = "preemption" if evicts else placement.waits_for
+            self._waits_for[pod.key] = placement.waits_for
 
     def _named(self, query: Query, snapshot: Snapshot) -> tuple[PendingPod, PodFact]:
         key = PodKey(query.get("namespace", ""), query.get("name", ""))
