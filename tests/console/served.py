@@ -3,7 +3,10 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+from placement_console.application import all_endpoints
+from placement_console.page import Asked, fixed_sources
 from placement_console.serving import listening, sources_of
 from webhook.cli.inputs.session import Session
 from webhook.runtime.settings import Address
@@ -20,3 +23,10 @@ async def console_of(
     sources, _ = sources_of(session, tuple(map(str, audit)))
     async with listening(sources, Address("127.0.0.1", 0)) as address:
         yield f"http://{address}"
+
+
+def asked(path: str, body: str = "", audit: tuple[Path, ...] = (), cluster: Path = SAMPLE, **query: str) -> Any:
+    """Return the answer of an endpoint, of the sample cluster unless there is another."""
+    sources = fixed_sources(Session(cluster=str(cluster), needs_pods=False), tuple(map(str, audit)))
+    (endpoint,) = (each for each in all_endpoints(sources) if each.path == path)
+    return endpoint.answer(Asked(query, body.encode()))

@@ -2,18 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from placement_console.application import all_endpoints
-from placement_console.page import Asked, NotFoundError, fixed_sources
+from placement_console.page import NotFoundError
 from tests.console.browser import TestBrowser
-from tests.console.served import SAMPLE, console_of
+from tests.console.served import SAMPLE, asked, console_of
 from tests.support.programs.audit_records import chain_lines, make_record, write_lines
 from tests.support.programs.command import run_here
-from webhook.cli.inputs.session import Session
 from webhook.documents.field import InvalidInput
 
 DEPLOYMENT = """\
@@ -40,13 +37,6 @@ spec:
   - {{name: main, image: a, resources: {{limits: {{cpu: "1", memory: 1Gi, nvidia.com/gpu: "1"}}}}}}
 """
 HOSTILE = "<img src=x onerror=alert(1)>"
-
-
-def asked(path: str, body: str = "", audit: tuple[Path, ...] = (), cluster: Path = SAMPLE, **query: str) -> Any:
-    """Return the answer of an endpoint, of the sample cluster unless there is another."""
-    sources = fixed_sources(Session(cluster=str(cluster), needs_pods=False), tuple(map(str, audit)))
-    (endpoint,) = (each for each in all_endpoints(sources) if each.path == path)
-    return endpoint.answer(Asked(query, body.encode()))
 
 
 def test_a_manifest_gets_the_patch_of_mutate_and_the_verdict_of_check(tmp_path: Path) -> None:

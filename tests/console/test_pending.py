@@ -9,8 +9,7 @@ import pytest
 from placement_console.pages import pending
 from tests.console.browser import TestBrowser
 from tests.console.example_cluster import pod, write_cluster
-from tests.console.served import console_of
-from tests.console.test_pages import asked
+from tests.console.served import asked, console_of
 
 VICTIM, NODE = "team-llm/pretrain-70b-24-0", "training-h20-07"
 LINE = f"kube-scheduler would evict 1 pod on {NODE}: {VICTIM} (priority 0, 8 cards)"
