@@ -11,8 +11,8 @@ from bench.outcome.configurations import Configuration
 from bench.outcome.figures import Figures, figures
 from bench.outcome.fragmentation import Shape, mix_of
 from bench.scorer.packing import admitted
+from placement_planner.simulation.cluster import SimulatedCluster
 from placement_planner.simulation.outcome import Amounts
-from placement_planner.simulation.simulator import SimulatedCluster
 from placement_planner.simulation.sweep import random_choice
 from placement_planner.simulation.templates import RankedScheduler
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod

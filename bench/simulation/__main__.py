@@ -2,10 +2,12 @@
 
 Without lifetimes, the pods of the trace fill a part of its cluster, and each choice of the real kube-scheduler is
 looked up among the best nodes of the simulation. With `--lifetime`, pods arrive and end in real time, and the GPUs
-allocated over time are compared. Nodes are every n-th node of the trace.
+allocated over time are compared. With `--preempt`, too, a pod arrives each second, pods have three priorities by turns,
+and each preemption is looked up in what is predicted. Nodes are every n-th node of the trace.
 """
 
 import csv
+import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +20,11 @@ from bench.bursts.burst_trace import trace_option
 from bench.running.real_cluster import control_plane_and_folder
 from bench.simulation.following import created, followed, simulation_of
 from bench.simulation.openb import node_object, plain_trace
+from bench.simulation.preempted import as_it_was, compared, paced, really, with_classes
 from bench.simulation.real import SCHEDULERS, Life, bound, lives, start_scheduler
 from placement_planner.simulation.arrival import Arrival, Load
 from placement_planner.simulation.plain_csv import read_plain_csv
+from placement_planner.simulation.preemption import victims_by
 from placement_planner.simulation.sweep import Experiment, Run, random_choice, simulated
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
@@ -29,6 +33,7 @@ from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_set import PolicySet
 
 _GPU = "nvidia.com/gpu"
+_PRIORITIES = (0, 50, 100)
 
 
 @click.command()
@@ -40,17 +45,29 @@ _GPU = "nvidia.com/gpu"
 @click.option("--lifetime", type=float, help="The mean lifetime in seconds; default: pods do not end.")
 @click.option("--span", type=float, default=180, show_default=True, help="The seconds in which pods arrive and end.")
 @click.option("--load", type=float, default=110, show_default=True, help="With --lifetime: percent of the GPUs.")
+@click.option("--preempt", "preempts", is_flag=True, help="With --lifetime: pods have one of three priorities.")
 def main(
-    trace: Path, pod_list: str, every: int, seeds: int, profile: str, lifetime: float | None, span: float, load: float
+    trace: Path,
+    pod_list: str,
+    every: int,
+    seeds: int,
+    profile: str,
+    lifetime: float | None,
+    span: float,
+    load: float,
+    *,
+    preempts: bool,
 ) -> None:
     """Print, for each seed, how the simulation and the real kube-scheduler differ."""
+    if preempts and not lifetime:
+        raise click.UsageError("--preempt needs --lifetime")
     load_of_run = Load("random", load / 100, span, lifetime) if lifetime else Load("fill")
     experiment = _experiment(trace, pod_list, every, load_of_run)
     with control_plane_and_folder() as (control_plane, _):
         for seed in range(1, seeds + 1):
             began = time.monotonic()
             with _cluster(control_plane, experiment) as cluster:
-                text = _with_lifetimes if lifetime else _without_lifetimes
+                text = _preempting if preempts else _with_lifetimes if lifetime else _without_lifetimes
                 line = text(cluster, experiment, Run(0, profile, seed))
             click.echo(f"seed {seed}, {profile}: {line} ({time.monotonic() - began:.0f} s)")
 
@@ -120,6 +137,34 @@ def _with_lifetimes(cluster: Cluster, experiment: Experiment, run: Run) -> str:
     return (
         f"{len(found)} pods, ended up to {max(late):.1f} s late; kube-scheduler {real:.2f} % allocated,"
         f" simulation {own:.2f} %, {own - real:+.2f}"
+    )
+
+
+def _preempting(cluster: Cluster, experiment: Experiment, run: Run) -> str:
+    """Compare the victims, following the real kube-scheduler, and the GPUs allocated by own choices."""
+    cards = int(experiment.snapshot.allocatable(_GPU).sum())
+    seconds = experiment.load.span_seconds
+    drawn = experiment.load.arrivals(experiment.trace, cards, run.seed)
+    arrivals = paced(drawn[: int(seconds)], _PRIORITIES)
+    pods = with_classes(cluster, created(experiment.templates(run), arrivals, SCHEDULERS[run.profile]))
+    real = really(cluster, pods, arrivals, seconds)
+    found = compared(experiment, run, arrivals, real)
+    held = [
+        arrivals[pod.number].cards * ((pod.gone or seconds) - pod.bound) for pod in real.pods if pod.bound is not None
+    ]
+    as_was = as_it_was(arrivals, real)
+    # The simulation notes its state until the last arrival.
+    until_end = [*as_was, replace(as_was[0], at_seconds=seconds)]
+    simulation, recorder = simulation_of(
+        experiment, run, until_end, random_choice(run.seed), victims_by(random.Random(run.seed))
+    )
+    simulation.run(until_end)
+    allocated = 100 * sum(held) / (cards * seconds)
+    own = recorder.allocated * (seconds - as_was[0].at_seconds) / seconds
+    return (
+        f"{len(as_was)} pods; following it {found.preemptions} equal preemptions, {found.exact} of them exact, until"
+        f" {found.difference or 'the end'}; kube-scheduler {allocated:.2f} % allocated, {real.evictions} evicted;"
+        f" simulation {own:.2f} %, {own - allocated:+.2f}, {sum(each.pods for each in recorder.evicted)} evicted"
     )
 
 

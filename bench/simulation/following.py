@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from placement_planner.simulation.arrival import Arrival
 from placement_planner.simulation.backlog import TracePod
 from placement_planner.simulation.outcome import Cards, Recorder
+from placement_planner.simulation.preemption import ChooseVictims
 from placement_planner.simulation.simulator import Choose, Simulation
 from placement_planner.simulation.sweep import Experiment, Run
 from placement_planner.simulation.templates import Template, Templates
@@ -72,9 +73,13 @@ def followed(experiment: Experiment, run: Run, arrivals: Sequence[Arrival], node
 
 
 def simulation_of(
-    experiment: Experiment, run: Run, arrivals: Sequence[Arrival], choose: Choose
+    experiment: Experiment,
+    run: Run,
+    arrivals: Sequence[Arrival],
+    choose: Choose,
+    choose_victims: ChooseVictims | None = None,
 ) -> tuple[Simulation, Recorder]:
     """Return a simulation of `arrivals` that has not run, and what notes its state."""
     cards = Cards(experiment.snapshot, experiment.is_card, ())
     recorder = Recorder(cards, arrivals[0].at_seconds, arrivals[-1].at_seconds)
-    return Simulation(experiment.snapshot, experiment.templates(run), recorder, choose), recorder
+    return Simulation(experiment.snapshot, experiment.templates(run), recorder, choose, choose_victims), recorder

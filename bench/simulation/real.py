@@ -20,8 +20,8 @@ from tests.controlplane.cluster import Cluster
 Object = dict[str, Any]
 
 _CONFIGURATION = Path(__file__).parents[2] / "deploy" / "scheduler" / "kube-scheduler-configuration.yaml"
-_COLUMNS = '{.type} {.object.metadata.name} {.object.spec.nodeName}{"\\n"}'
-_POLL_SECONDS = 0.02
+_COLUMNS = '{.type} {.object.metadata.name} {.object.spec.nodeName} {.object.metadata.deletionTimestamp}{"\\n"}'
+POLL_SECONDS = 0.02
 
 # The names of the simulated profiles in that configuration.
 SCHEDULERS = {"default": "default-scheduler", "binpack": "binpack-scheduler"}
@@ -40,13 +40,14 @@ def bound(cluster: Cluster, pods: Sequence[Object]) -> list[str | None]:
     return [found[pod["metadata"]["name"]] for pod in pods]
 
 
-class _Seen(NamedTuple):
+class Seen(NamedTuple):
     """A change of a pod, and when it was seen."""
 
     at: float
     kind: str
     name: str
     node: str
+    is_terminating: bool
 
 
 @dataclass(slots=True)
@@ -66,12 +67,12 @@ def lives(cluster: Cluster, pods: Sequence[Object], arrivals: Sequence[Arrival],
     """
     numbers = {pod["metadata"]["name"]: number for number, pod in enumerate(pods)}
     found: list[Life] = []
-    with _watched(cluster) as seen:
+    with watched(cluster) as seen:
         began = time.monotonic()
         actions = [(each.at_seconds, 0, number) for number, each in enumerate(arrivals)]
         heapq.heapify(actions)
         while (now := time.monotonic() - began) < seconds:
-            for event in _new(seen):
+            for event in new_events(seen):
                 number, life = numbers[event.name], found[numbers[event.name]]
                 if event.kind == "DELETED":
                     life.deleted = event.at - began
@@ -87,11 +88,12 @@ def lives(cluster: Cluster, pods: Sequence[Object], arrivals: Sequence[Arrival],
                 else:
                     found.append(Life(time.monotonic() - began))
                     cluster.client.create(pods[number], namespace=cluster.namespace)
-            time.sleep(_POLL_SECONDS)
+            time.sleep(POLL_SECONDS)
     return found
 
 
-def _new(seen: SimpleQueue[_Seen]) -> Iterator[_Seen]:
+def new_events(seen: SimpleQueue[Seen]) -> Iterator[Seen]:
+    """Yield what has been seen since the last call."""
     while True:
         try:
             yield seen.get_nowait()
@@ -100,12 +102,12 @@ def _new(seen: SimpleQueue[_Seen]) -> Iterator[_Seen]:
 
 
 @contextmanager
-def _watched(cluster: Cluster) -> Iterator[SimpleQueue[_Seen]]:
+def watched(cluster: Cluster) -> Iterator[SimpleQueue[Seen]]:
     """Yield the changes of the pods of a namespace, as kubectl prints them."""
     environment = cluster.control_plane.kubectl_environment
     kubectl = Path(environment["PATH"].partition(":")[0]) / "kubectl"
     command = [str(kubectl), "get", "pods", "--namespace", cluster.namespace, "--watch-only", "--output-watch-events"]
-    seen: SimpleQueue[_Seen] = SimpleQueue()
+    seen: SimpleQueue[Seen] = SimpleQueue()
     with subprocess.Popen(
         [*command, "-o", f"jsonpath={_COLUMNS}"], env=environment, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -113,8 +115,8 @@ def _watched(cluster: Cluster) -> Iterator[SimpleQueue[_Seen]]:
         def read() -> None:
             assert process.stdout is not None
             for line in process.stdout:
-                kind, name, node = line.rstrip("\n").split(" ")
-                seen.put(_Seen(time.monotonic(), kind, name, node))
+                kind, name, node, deletion = line.rstrip("\n").split(" ")
+                seen.put(Seen(time.monotonic(), kind, name, node, bool(deletion)))
 
         reader = threading.Thread(target=read)
         reader.start()

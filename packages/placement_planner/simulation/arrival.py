@@ -27,7 +27,7 @@ class Arrival:
 
     `pod` is a raw API object. Its annotations without a domain are those of the webhook. Arrivals share it if they
     differ only in their times. `cards` is what one pod requests of them. `place` is the line of the trace, and `draw`
-    tells the copies of a line apart.
+    tells the copies of a line apart. `is_restarted`: a controller creates a pod again that is evicted.
     """
 
     at_seconds: float
@@ -37,6 +37,7 @@ class Arrival:
     place: str
     replicas: int = 1
     draw: int = 0
+    is_restarted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,9 @@ class CreatedPods:
         with prefixed_errors(place):
             requests = PodSignature.of(content).info.requests
         cards = sum(amount for name, amount in requests if self._is_card(name))
-        return Arrival(at_seconds, None, content, cards, place)
+        owners = content["metadata"].get("ownerReferences") or ()
+        is_restarted = any(isinstance(each, dict) and each.get("controller") is True for each in owners)
+        return Arrival(at_seconds, None, content, cards, place, is_restarted=is_restarted)
 
 
 def from_first(arrivals: Iterable[Arrival]) -> list[Arrival]:

@@ -36,11 +36,15 @@ Requests = Sequence[tuple[str, int]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TracePod:
-    """A pod of the trace: when it was created, and how long it runs. None means that it does not end."""
+    """A pod of the trace: when it was created, and how long it runs. None means that it does not end.
+
+    `is_restarted`: a controller creates it again if it is evicted.
+    """
 
     template: Template
     created_at: float
     duration_seconds: float | None
+    is_restarted: bool = True
 
 
 @dataclass(slots=True, eq=False)
@@ -119,7 +123,8 @@ class Backlog:
 class Group:
     """Units of pods with one signature, which need at least `least` of their pods placed; a gang is one by itself.
 
-    `requests` must be free on a node. `reads_pods`: pods on other nodes decide about a node, too.
+    `requests` must be free on a node. `reads_pods`: pods on other nodes decide about a node, too. `failed_at` is the
+    state of the cluster in which one of them found no node and no pods to evict.
     """
 
     template: Template
@@ -127,6 +132,7 @@ class Group:
     requests: Requests
     reads_pods: bool = False
     units: list[Unit] = field(default_factory=list)
+    failed_at: int | None = None
 
     @property
     def waits_for_pods(self) -> bool:
@@ -135,7 +141,7 @@ class Group:
 
     def may_fit(self, snapshot: Snapshot, freed: Iterable[NodeInfo]) -> bool:
         """Return false if the units, which did not fit before, cannot fit after pods have left the `freed` nodes."""
-        if not self.reads_pods and not any(_has_room(info, self.requests) for info in freed):
+        if not self.reads_pods and not any(map(self.has_room, freed)):
             return False
         if self.least <= 1 and not self.reads_pods:
             return True
@@ -144,10 +150,10 @@ class Group:
             most = np.minimum(most, (snapshot.allocatable(resource) - snapshot.requested(resource)) // amount)
         return int(np.maximum(most, 0).sum()) >= self.least
 
-
-def _has_room(info: NodeInfo, requests: Requests) -> bool:
-    offered, used = info.node.allocatable, info.requested
-    return all(offered.get(name, 0) - used.get(name, 0) >= amount for name, amount in requests)
+    def has_room(self, info: NodeInfo) -> bool:
+        """Return whether the requests of a pod are free on a node."""
+        offered, used = info.node.allocatable, info.requested
+        return all(offered.get(name, 0) - used.get(name, 0) >= amount for name, amount in self.requests)
 
 
 class Groups:

@@ -2,8 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,10 @@ _SAMPLES = 200
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """The pods with `value` of `by` (`all`, `cards`, `type`), and the seconds that the placed ones waited.
+    """The pods with `value` of `by` (`all`, `cards`, `type`, `priority`), and the seconds that the placed ones waited.
 
-    `p50` and `p99` are None if no pod was placed.
+    A pod that was evicted has waited until it started again, too, without the time in which it ran. `p50` and `p99`
+    are None if no pod was placed.
     """
 
     by: str
@@ -33,6 +34,20 @@ class Waits:
     never_placed: int
     p50: float | None
     p99: float | None
+
+
+@dataclass(slots=True)
+class Evictions:
+    """The pods of a priority that were evicted; `ended` of them for good, since no controller creates them again.
+
+    The hours are from their start to the end of their grace period: work that is lost.
+    """
+
+    priority: int
+    pods: int = 0
+    ended: int = 0
+    pod_hours: float = 0
+    card_hours: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +68,8 @@ class Outcome:
     """The result of one run. `allocated` and `fragmented` are means over the time in which pods arrive, in percent.
 
     `most_allocated` is the largest share of the cards that was allocated, `last_allocated` the one when the last pod
-    has arrived. `unmodelled` names plugins that are relevant to a pod and were not evaluated.
+    has arrived. `unmodelled` names plugins that are relevant to a pod and were not evaluated. `evictions` are None if
+    no pod is preempted.
     """
 
     policy: str
@@ -72,6 +88,7 @@ class Outcome:
     series: tuple[Sample, ...]
     unmodelled: tuple[str, ...] = ()
     denial: str = ""
+    evictions: tuple[Evictions, ...] | None = None
 
 
 class Mix:
@@ -116,6 +133,10 @@ class Cards:
         """Return the number of cards that are allocated."""
         return sum(int(snapshot.requested(name).sum()) for name in self.resources)
 
+    def of(self, requests: Mapping[str, int]) -> int:
+        """Return the cards in the requests of a pod."""
+        return sum(requests.get(name, 0) for name in self.resources)
+
     def fragmented(self, snapshot: Snapshot) -> float:
         """Return the free cards that a pod of the trace cannot use, on average.
 
@@ -138,7 +159,9 @@ class Recorder:
     end: float
     series: list[Sample] = field(default_factory=list)
     waited: dict[TracePod, float] = field(default_factory=dict)
+    evictions: dict[int, Evictions] = field(default_factory=dict)
     most: int = 0
+    _waits_since: dict[TracePod, float] = field(default_factory=dict)
     _card_seconds: float = 0
     _since: float = 0
     _allocated: int = 0
@@ -151,6 +174,22 @@ class Recorder:
     def change(self, cards: int) -> None:
         """Take note that this many more cards are allocated."""
         self._allocated += cards
+
+    def place(self, pod: TracePod, now: float) -> None:
+        """Take note that `pod` starts."""
+        self.waited[pod] = now - self._waits_since.get(pod, pod.created_at)
+        self.change(pod.template.cards)
+
+    def evict(self, priority: int, restarted: TracePod | None, now: float, ran_seconds: float, cards: int) -> None:
+        """Take note that a pod is evicted that will have run so long; `restarted` is what waits again."""
+        found = self.evictions.setdefault(priority, Evictions(priority))
+        found.pods += 1
+        found.pod_hours += ran_seconds / 3600
+        found.card_hours += cards * ran_seconds / 3600
+        if restarted is None:
+            found.ended += 1
+        else:
+            self._waits_since[restarted] = now - self.waited.pop(restarted)
 
     def advance(self, now: float, snapshot: Snapshot, waiting: int) -> None:
         """Take note of the state that has lasted until `now`."""
@@ -184,18 +223,28 @@ class Recorder:
         return round(sum(each.fragmented for each in self.series) / len(self.series), 3)
 
     @property
+    def evicted(self) -> tuple[Evictions, ...]:
+        """Return the evictions by priority, the lowest first."""
+        found = sorted(self.evictions.values(), key=lambda each: each.priority)
+        return tuple(
+            replace(each, pod_hours=round(each.pod_hours, 6), card_hours=round(each.card_hours, 6)) for each in found
+        )
+
+    @property
     def most_allocated(self) -> float:
         """Return the largest share of the cards that was allocated, in percent."""
         return self._percent(self.most)
 
-    def waits(self, pods: Sequence[TracePod]) -> tuple[Waits, ...]:
-        """Return the waits of all pods, by the cards that a pod requests, and by workload type."""
+    def waits(self, pods: Sequence[TracePod], *, by_priority: bool = False) -> tuple[Waits, ...]:
+        """Return the waits of all pods, by the cards that a pod requests, by workload type, and by priority."""
+        levels = sorted({pod.template.priority for pod in pods}) if by_priority else []
         sizes = sorted({pod.template.cards for pod in pods})
         types = sorted({pod.template.workload_type for pod in pods})
         return (
             self._waits("all", "", pods),
             *(self._waits("cards", str(size), [p for p in pods if p.template.cards == size]) for size in sizes),
             *(self._waits("type", each, [p for p in pods if p.template.workload_type == each]) for each in types),
+            *(self._waits("priority", str(each), [p for p in pods if p.template.priority == each]) for each in levels),
         )
 
     def _waits(self, by: str, value: str, pods: Sequence[TracePod]) -> Waits:

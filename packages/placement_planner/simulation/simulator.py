@@ -1,6 +1,6 @@
 """Virtual time: pods arrive, are placed, run and end, as kube-scheduler's queue and scheduling cycles do it.
 
-A scheduling cycle takes no time. All nodes are scored, as with `percentageOfNodesToScore: 100`. Pods are not preempted.
+A scheduling cycle takes no time. All nodes are scored, as with `percentageOfNodesToScore: 100`.
 
 Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go
 """
@@ -11,61 +11,42 @@ from itertools import count
 
 from placement_planner.simulation.arrival import Arrival
 from placement_planner.simulation.backlog import Backlog, Group, Groups, Order, TracePod, Unit
+from placement_planner.simulation.cluster import SimulatedCluster
 from placement_planner.simulation.outcome import Recorder
-from placement_planner.simulation.templates import Template, Templates
+from placement_planner.simulation.preemption import ChooseVictims, Preemption, can_preempt
+from placement_planner.simulation.templates import GRACE_SECONDS, Template, Templates
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Rows, Snapshot
-from webhook.cluster.working_snapshot import WorkingSnapshot
 from webhook.kube.pod.gang_key import GangKey
+from webhook.placement.scorer import PodSignature
 
 # Chooses among the rows of the best nodes for a pod; there is at least one.
 Choose = Callable[[Rows, TracePod], int]
 
 
-class SimulatedCluster:
-    """The nodes and pods of `base`, and the pods that were placed on them. Not thread-safe.
-
-    `snapshot` is changed in place, so a scheduler brings its rankings up to date by the changed rows.
-    """
-
-    def __init__(self, base: Snapshot) -> None:
-        self._base = base
-        self._placed: dict[int, RunningPod] = {}
-        self._working = WorkingSnapshot(base)
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """Return the cluster as it is now."""
-        return self._working.snapshot
-
-    def add(self, pod: RunningPod, row: int) -> RunningPod:
-        """Place `pod` on the node in `row`, and return it as it runs there."""
-        bound = pod._replace(node_name=self._base.nodes[row].node.name)
-        self._placed[id(bound)] = bound
-        if self._working.is_worn:
-            self._working = WorkingSnapshot(self._base, self._placed.values())
-        else:
-            self._working.add(bound)
-        return bound
-
-    def remove(self, pod: RunningPod) -> int:
-        """Remove `pod`, which `add` returned, and return the row of its node."""
-        del self._placed[id(pod)]
-        self._working.remove(pod)
-        return self._base.rows[pod.node_name]
-
-
 class Simulation:
     """One run on `snapshot`: the pods of `templates` arrive, and `recorder` notes their outcome.
 
-    Of nodes with equal scores, `choose` picks one, as kube-scheduler does at random.
+    Of nodes with equal scores, `choose` picks one, as kube-scheduler does at random. `choose_victims` evicts pods for
+    one that no node can take; None means that no pod is evicted.
     """
 
-    def __init__(self, snapshot: Snapshot, templates: Templates, recorder: Recorder, choose: Choose) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        templates: Templates,
+        recorder: Recorder,
+        choose: Choose,
+        choose_victims: ChooseVictims | None = None,
+    ) -> None:
         self._cluster = SimulatedCluster(snapshot)
         self._templates, self._recorder, self._choose = templates, recorder, choose
+        self._preemption = Preemption(self._cluster, choose_victims) if choose_victims else None
         self._backlog, self._groups = Backlog(), Groups()
-        self._ends: list[tuple[float, int, TracePod, RunningPod]] = []
+        # When a pod ends, and its cards; one that was evicted before then has another entry.
+        self._ends: list[tuple[float, int, int, RunningPod]] = []
+        self._running: dict[int, tuple[TracePod, float]] = {}
+        self._restarted: list[Unit] = []
         self._number = count()
         self._gangs: dict[tuple[int, GangKey], Unit] = {}
         self.pods: list[TracePod] = []
@@ -87,10 +68,9 @@ class Simulation:
             recorder.advance(now, self._cluster.snapshot, self._backlog.count)
             freed = self._end_pods(now)
             if freed:
-                snapshot = self._cluster.snapshot
-                nodes = [snapshot.nodes[row] for row in freed]
-                self._try_waiting(now, [each for each in self._groups.waiting if each.may_fit(snapshot, nodes)])
+                self._try_waiting(now, self._groups_for(freed))
                 self._backlog.end_event(now)
+                self._try_new(now, self._taken_restarted())
             first = position
             while position < len(arrivals) and arrivals[position].at_seconds == now:
                 position += 1
@@ -104,27 +84,55 @@ class Simulation:
         """Remove the pods that end at `now`, and return the rows of their nodes."""
         rows = []
         while self._ends and self._ends[0][0] == now:
-            _, _, pod, running = heapq.heappop(self._ends)
-            rows.append(self._cluster.remove(running))
-            self._recorder.change(-pod.template.cards)
+            _, _, cards, running = heapq.heappop(self._ends)
+            if self._cluster.has(running):
+                rows.append(self._cluster.remove(running))
+                self._running.pop(id(running), None)
+                self._recorder.change(-cards)
+        if rows and self._preemption:
+            self._preemption.changes += 1
+            rows += self._preemption.given_up()
         return rows
 
+    def _groups_for(self, freed: Iterable[int]) -> list[Group]:
+        """Return the groups that wait and may fit, or may evict pods, now that there is more room in these rows."""
+        snapshot = self._cluster.snapshot
+        nodes = [snapshot.nodes[row] for row in freed]
+        return [
+            each
+            for each in self._groups.waiting
+            if each.may_fit(snapshot, nodes) or (self._preemption and can_preempt(each, nodes))
+        ]
+
     def _arrive(self, now: float, arrivals: Iterable[Arrival]) -> None:
-        """Try the pods that arrive at `now`, by priority, then in the order of the trace."""
-        units = [unit for each in arrivals for unit in self._units(each)]
-        units.sort(key=lambda unit: -unit.priority)
-        has_placed = False
-        for unit in units:
-            group = self._groups.of(unit)
-            # What waits has been tried on the same nodes, or on emptier ones.
-            is_known_not_to_fit = bool(group.units) and not group.reads_pods
-            if not is_known_not_to_fit and self._try(unit, now):
-                has_placed = True
-            else:
-                self._groups.wait(group, unit, self._cluster.snapshot)
-                self._backlog.add(unit, now)
-        while has_placed:
-            has_placed = self._try_waiting(now, [each for each in self._groups.waiting if each.waits_for_pods])
+        self._try_new(now, [unit for each in arrivals for unit in self._units(each)])
+
+    def _try_new(self, now: float, units: list[Unit]) -> None:
+        """Try units that kube-scheduler tries at `now`, by priority, then in their order; and those that follow."""
+        while units:
+            units.sort(key=lambda unit: -unit.priority)
+            has_placed = False
+            for unit in units:
+                group = self._groups.of(unit)
+                if not self._is_known_not_to_fit(group) and self._try(unit, now):
+                    has_placed = True
+                else:
+                    self._groups.wait(group, unit, self._cluster.snapshot)
+                    self._backlog.add(unit, now)
+            while has_placed:
+                has_placed = self._try_waiting(now, [each for each in self._groups.waiting if each.waits_for_pods])
+            units = self._taken_restarted()
+
+    def _taken_restarted(self) -> list[Unit]:
+        """Return the units of victims that a controller has created again."""
+        found, self._restarted = self._restarted, []
+        return found
+
+    def _is_known_not_to_fit(self, group: Group) -> bool:
+        """Return whether a unit of `group` was tried on the same nodes, or on emptier ones."""
+        if group.reads_pods or not group.units:
+            return False
+        return self._preemption is None or group.failed_at == self._preemption.changes
 
     def _units(self, arrival: Arrival) -> Iterable[Unit]:
         """Yield the units that are complete once the pods of `arrival` are created."""
@@ -133,7 +141,7 @@ class Simulation:
             if not isinstance(template, Template):
                 self.denied.append(template)
                 continue
-            pod = TracePod(template, arrival.at_seconds, arrival.duration_seconds)
+            pod = TracePod(template, arrival.at_seconds, arrival.duration_seconds, arrival.is_restarted)
             self.pods.append(pod)
             if template.gang is None:
                 yield Unit([pod])
@@ -159,11 +167,13 @@ class Simulation:
         has_placed = False
         while heads:
             _, number, group, units = heapq.heappop(heads)
-            # If one of them does not fit, the others of its group, which are equal, do not fit either.
-            if self._try(units.pop()[1], now):
-                has_placed = True
-                if units:
-                    heapq.heappush(heads, (units[-1][0], number, group, units))
+            unit = units.pop()[1]
+            is_placed = self._try(unit, now)
+            has_placed = has_placed or is_placed
+            # If one of them does not fit, the others of its group, which are equal, do not fit either. Nor does one
+            # for which pods are evicted, but pods may be evicted for the next one, too.
+            if units and (is_placed or (self._preemption and self._preemption.is_nominated(unit))):
+                heapq.heappush(heads, (units[-1][0], number, group, units))
         for group in groups:
             self._groups.settle(group)
         return has_placed
@@ -172,20 +182,49 @@ class Simulation:
         """Place the pods of `unit`, at least the least of them or none, and return whether they are placed."""
         placed: list[tuple[TracePod, RunningPod]] = []
         for pod in unit.pods:
-            template = pod.template
-            rows = template.scheduler.best_rows(template.signature, self._cluster.snapshot)
+            signature, running = self._asked(unit, pod, now)
+            rows = pod.template.scheduler.best_rows(signature, self._cluster.snapshot)
             if not len(rows):
                 break
-            placed.append((pod, self._cluster.add(template.running, self._choose(rows, pod))))
+            placed.append((pod, self._cluster.add(running, self._choose(rows, pod))))
         if len(placed) < len(unit.pods):
             for _, running in placed:
                 self._cluster.remove(running)
+            # kube-scheduler evicts pods for single pods only.
+            if self._preemption and unit.least == 1:
+                self._preempt(self._preemption, unit, now)
             return False
         if unit.is_waiting:
             self._backlog.remove(unit)
+        if self._preemption:
+            self._preemption.forget(unit)
         for pod, running in placed:
-            self._recorder.waited[pod] = now - pod.created_at
-            self._recorder.change(pod.template.cards)
+            self._recorder.place(pod, now)
+            self._running[id(running)] = pod, now
             if pod.duration_seconds is not None:
-                heapq.heappush(self._ends, (now + pod.duration_seconds, next(self._number), pod, running))
+                self._end(now + pod.duration_seconds, pod.template.cards, running)
         return True
+
+    def _asked(self, unit: Unit, pod: TracePod, now: float) -> tuple[PodSignature, RunningPod]:
+        """Return what a scheduler reads of `pod`, one of `unit`, and the pod as it runs if it starts now."""
+        template = pod.template
+        if self._preemption is None:
+            return template.signature, template.running
+        return self._preemption.signature_of(unit), self._preemption.named(template.running, now)
+
+    def _end(self, at: float, cards: int, running: RunningPod) -> None:
+        heapq.heappush(self._ends, (at, next(self._number), cards, running))
+
+    def _preempt(self, preemption: Preemption, unit: Unit, now: float) -> None:
+        """Evict pods for `unit`, which no node can take, if that helps."""
+        for running in preemption.victims_of(unit):
+            pod, started = self._running.pop(id(running), (None, self._recorder.start))
+            grace = pod.template.grace_seconds if pod else GRACE_SECONDS
+            cards = pod.template.cards if pod else self._recorder.cards.of(running.requests)
+            self._end(now + grace, cards, self._cluster.evict(running))
+            restarts = pod is not None and pod.is_restarted
+            self._recorder.evict(running.priority, pod if restarts else None, now, now + grace - started, cards)
+            if pod is not None and restarts:
+                self._restarted.append(Unit([pod]))
+        if not preemption.is_nominated(unit):
+            self._groups.of(unit).failed_at = preemption.changes

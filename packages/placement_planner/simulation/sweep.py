@@ -3,13 +3,14 @@
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from placement_planner.simulation.arrival import Arrival, IsCard, Load
 from placement_planner.simulation.backlog import TracePod
 from placement_planner.simulation.outcome import Cards, Outcome, Recorder
+from placement_planner.simulation.preemption import victims_by
 from placement_planner.simulation.simulator import Simulation
 from placement_planner.simulation.templates import Template, Templates
 from webhook.cluster.file import snapshot_from_documents
@@ -35,7 +36,7 @@ class Experiment:
     """The inputs that all runs of a sweep share. They can be sent to another process.
 
     `policies` are named. `scheduler_config` is a KubeSchedulerConfiguration and its place. None means the built-in
-    profiles.
+    profiles. `priorities` by workload type are for pods without one. `preempts`: pods are evicted for others.
     """
 
     cluster: tuple[Document, ...]
@@ -43,6 +44,8 @@ class Experiment:
     policies: tuple[tuple[str, PolicySet], ...]
     load: Load
     scheduler_config: tuple[bytes, str] | None = None
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    preempts: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields without what is computed from them."""
@@ -67,7 +70,7 @@ class Experiment:
     def templates(self, run: Run) -> Templates:
         """Return the templates of the pods in a run."""
         policies = self.policies[run.policy][1]
-        return Templates(policies, run.profile, self.profiles, self.snapshot, self.is_card)
+        return Templates(policies, run.profile, self.profiles, self.snapshot, self.is_card, self.priorities)
 
 
 def simulated(experiment: Experiment, run: Run, on_progress: Callable[[int, int], object] | None = None) -> Outcome:
@@ -85,7 +88,9 @@ def simulated(experiment: Experiment, run: Run, on_progress: Callable[[int, int]
     if not arrivals:
         raise InvalidInput([invalid("--trace", "no pod", "no pod of the trace arrives; check --load and --span")])
     recorder = Recorder(cards, arrivals[0].at_seconds, arrivals[-1].at_seconds)
-    simulation = Simulation(snapshot, templates, recorder, random_choice(run.seed))
+    # Dice of its own: the nodes of a run without preemption stay those of the seed.
+    choose_victims = victims_by(random.Random(f"preemption {run.seed}")) if experiment.preempts else None  # noqa: S311
+    simulation = Simulation(snapshot, templates, recorder, random_choice(run.seed), choose_victims)
     total = len(arrivals)
     simulation.run(arrivals, lambda done: on_progress(done, total) if on_progress else None)
     return Outcome(
@@ -101,10 +106,11 @@ def simulated(experiment: Experiment, run: Run, on_progress: Callable[[int, int]
         most_allocated=recorder.most_allocated,
         last_allocated=recorder.series[-1].allocated,
         fragmented=recorder.fragmented,
-        waits=recorder.waits(simulation.pods),
+        waits=recorder.waits(simulation.pods, by_priority=experiment.preempts),
         series=tuple(recorder.series),
         unmodelled=_unmodelled(simulation.pods, snapshot),
         denial=simulation.denied[0] if simulation.denied else "",
+        evictions=recorder.evicted if experiment.preempts else None,
     )
 
 

@@ -36,6 +36,9 @@ from webhook.policy.spec.document import PolicySpec
 # The rankings of some hundred kinds of pods on thousands of nodes.
 _CACHE_BYTES = 256 * 1024 * 1024
 
+GRACE_SECONDS = 30
+"""The terminationGracePeriodSeconds of a pod that states none."""
+
 
 class RankedScheduler:
     """A scheduler of `profile` that keeps its rankings of nodes, and brings them up to date by the changed rows."""
@@ -46,6 +49,9 @@ class RankedScheduler:
 
     def best_rows(self, signature: PodSignature, snapshot: Snapshot) -> Rows:
         """Return the rows of the feasible nodes with the highest score, in order, or none for a pod with gates."""
+        if snapshot.nominated and not signature.info.gates:
+            # A ranking knows of no nominated pods.
+            return self.scheduler.best_rows(signature, snapshot)
         profile, kept = self.scheduler.profile, self._kept.of(signature, snapshot)
         if kept.info.gates:
             return np.empty(0, dtype=np.intp)
@@ -64,7 +70,8 @@ class Template:
     """A pod as it is admitted, and what placing its copies needs.
 
     `cards` is what it requests of them. `gang` is the key of its gang if its scheduler starts `least` of the pods
-    together or none; else None. `created` is the pod as it is stored.
+    together or none; else None. `created` is the pod as it is stored, without fields that decide nothing. A pod that is
+    evicted still runs for `grace_seconds`.
     """
 
     signature: PodSignature
@@ -76,6 +83,7 @@ class Template:
     gang: GangKey | None
     least: int
     created: JsonObject
+    grace_seconds: float
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,7 @@ class Templates:
     """The templates of the pods of a trace under `policies`, placed by `profile` or by their own schedulers if empty.
 
     `configured` are the profiles of a KubeSchedulerConfiguration by schedulerName. None means the built-in ones.
+    `priorities` by workload type are for pods that have none, nor a PriorityClass.
     """
 
     policies: PolicySet
@@ -90,6 +99,7 @@ class Templates:
     configured: Mapping[str, Profile] | None
     snapshot: Snapshot
     is_card: IsCard
+    priorities: Mapping[str, int] = field(default_factory=dict)
     _known: dict[int, Template | str] = field(default_factory=dict)
     _schedulers: dict[int, RankedScheduler] = field(default_factory=dict)
 
@@ -117,9 +127,11 @@ class Templates:
         if isinstance(result, Denied):
             return result.denial.message
         mutated = result if isinstance(result, Mutated) else None
-        created = as_created(mutated.pod if mutated else content.pod, namespace)
+        workload_type = mutated.injection.workload_type if mutated else ""
+        created = self._with_priority(as_created(mutated.pod if mutated else content.pod, namespace), workload_type)
         signature = PodSignature.of(created)
-        running = running_pod(signature.info, created["metadata"])
+        running = running_pod(signature.info, created["metadata"])._replace(name=pod["metadata"].get("name") or "")
+        grace = pod["spec"].get("terminationGracePeriodSeconds")
         priority = signature.info.preemption.normalized_for(self.snapshot).priority or 0
         waiting = WaitingPod(signature, running._replace(priority=priority))
         gang, least = self._gang(waiting, mutated, policy) if mutated else (None, 1)
@@ -129,11 +141,18 @@ class Templates:
             self._scheduler_of(policy, signature),
             priority,
             sum(amount for name, amount in signature.info.requests if self.is_card(name)),
-            mutated.injection.workload_type if mutated else "",
+            workload_type,
             gang,
             least,
             created,
+            GRACE_SECONDS if grace is None else float(grace),
         )
+
+    def _with_priority(self, pod: JsonObject, workload_type: str) -> JsonObject:
+        spec, priority = pod["spec"], self.priorities.get(workload_type)
+        if priority is None or spec.get("priority") is not None or spec.get("priorityClassName"):
+            return pod
+        return {**pod, "spec": {**spec, "priority": priority}}
 
     def _gang(self, pod: WaitingPod, result: Mutated, policy: Policy) -> tuple[GangKey | None, int]:
         """Return the gang, and the number of its pods that start together or not at all; None and 1 without a gang."""

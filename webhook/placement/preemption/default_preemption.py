@@ -4,8 +4,9 @@ Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/preemption.go, Eval
 framework/plugins/defaultpreemption/default_preemption.go
 """
 
+import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -61,13 +62,12 @@ def predict_preemption(profile: Profile, pod: PodInfo, snapshot: Snapshot, expir
     if _waits_for_victims(pod, snapshot, rows):
         return PredictedPreemption(message=_WAITS)
     reasons: Counter[str] = Counter()
-    rooms = _rooms(profile, pod, snapshot, np.flatnonzero(rows).tolist(), reasons, expired)
+    rooms = dict(_rooms(profile, pod, snapshot, np.flatnonzero(rows).tolist(), reasons, expired))
     if not rooms:
         reasons[_NOT_HELPFUL] += len(snapshot.nodes) - int(np.count_nonzero(rows))
         counted = {reason: count for reason, count in reasons.items() if count}
         return PredictedPreemption(message=f"preemption: {fit_error(len(snapshot.nodes), counted)}")
-    args, potential = profile.args, int(np.count_nonzero(rows))
-    compared = max(potential * args.min_candidate_nodes_percentage // 100, args.min_candidate_nodes_absolute)
+    compared = _compared(profile, int(np.count_nonzero(rows)))
     if len(rooms) > compared:
         note = f"kube-scheduler compares {compared} of {len(rooms)} nodes, from a random one"
         why, most = "; ".join([note, *_notes(snapshot)]), max(len(each.lower) for each in rooms.values())
@@ -88,8 +88,36 @@ def best_on(
     """
     if pod.preemption.is_never:
         return None
-    found = _candidates(snapshot, _rooms(profile, pod, snapshot, rows, Counter(), expired), expired)
+    found = _candidates(snapshot, dict(_rooms(profile, pod, snapshot, rows, Counter(), expired)), expired)
     return min((outcomes[0] for outcomes in found), key=lambda each: each.cost, default=None)
+
+
+def chosen_by(
+    dice: random.Random, profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired
+) -> Candidate | None:
+    """Return one of the choices that kube-scheduler may make for `pod`, which no node can take, or None if it has none.
+
+    `dice` decides what nothing else decides: the node from which on it looks for enough candidates, which of equally
+    important pods stay, and which of equal nodes it chooses.
+
+    Raises:
+        BudgetSpentError: the search for devices takes too many steps.
+        DeadlineNearError: `expired()` holds.
+    """
+    if pod.preemption.is_never:
+        return None
+    potential = potential_nodes(profile, pod, snapshot, expired)
+    if _waits_for_victims(pod, snapshot, potential):
+        return None
+    rows, budgets = np.flatnonzero(potential).tolist(), snapshot.disruption_budgets or ()
+    first, found = dice.randrange(len(rows)) if rows else 0, []
+    for node, room in _rooms(profile, pod, snapshot, rows[first:] + rows[:first], Counter(), expired):
+        dice.shuffle(room.lower)
+        found.append(candidates_on(node, room, budgets, expired)[0])
+        if len(found) >= _compared(profile, len(rows)) and not all(each.violates for each in found):
+            break
+    dice.shuffle(found)
+    return min(found, key=lambda each: each.cost, default=None)
 
 
 def potential_nodes(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired) -> Mask:
@@ -151,10 +179,9 @@ def _rooms(
     rows: Iterable[int],
     reasons: Counter[str],
     expired: Expired,
-) -> dict[str, NodeRoom]:
-    """Return the nodes in `rows` that can take the pod without pods of lower priority; count why the others cannot."""
+) -> Iterator[tuple[str, NodeRoom]]:
+    """Yield the nodes in `rows` that can take the pod without pods of lower priority; count why the others cannot."""
     room, priority = Room(profile, pod, snapshot, expired), pod.preemption.priority or 0
-    found = {}
     for row in in_time(rows, expired):
         if snapshot.nodes[row].lowest_priority >= priority:
             reasons[_NO_VICTIMS] += 1
@@ -163,8 +190,13 @@ def _rooms(
         if rejected := on_node.rejections():
             reasons.update(rejected)
         else:
-            found[snapshot.nodes[row].node.name] = on_node
-    return found
+            yield snapshot.nodes[row].node.name, on_node
+
+
+def _compared(profile: Profile, potential: int) -> int:
+    """Return the number of candidates with which kube-scheduler ends its search among so many potential nodes."""
+    args = profile.args
+    return max(potential * args.min_candidate_nodes_percentage // 100, args.min_candidate_nodes_absolute)
 
 
 def _candidates(snapshot: Snapshot, rooms: Mapping[str, NodeRoom], expired: Expired) -> list[list[Candidate]]:

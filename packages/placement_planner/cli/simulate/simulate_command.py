@@ -20,6 +20,8 @@ from webhook.cli.output.screen import text_console
 from webhook.cli.output.terminal import Progress, echo_json, warn
 from webhook.runtime.settings import parse_go_duration
 
+# The largest of a PriorityClass that is not one of the system's.
+_LARGEST_PRIORITY = 1_000_000_000
 _OUTPUT = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -33,6 +35,22 @@ class _Seconds(click.ParamType[float]):
         if not seconds:
             self.fail(f'"{value}" must be a duration such as 90s, 30m or 24h', param, ctx)
         return seconds
+
+
+class _Priority(click.ParamType[tuple[str, int]]):
+    """A workload type and a priority on the command line."""
+
+    name = "TYPE=N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        workload_type, _, number = str(value).partition("=")
+        try:
+            priority = int(number)
+        except ValueError:
+            priority = _LARGEST_PRIORITY + 1
+        if not workload_type or abs(priority) > _LARGEST_PRIORITY:
+            self.fail(f'"{value}" must be a workload type and a priority such as inference=100', param, ctx)
+        return workload_type, priority
 
 
 @click.command()
@@ -76,6 +94,14 @@ class _Seconds(click.ParamType[float]):
 @click.option("--load", type=click.FloatRange(1, 1000), default=100, show_default=True, help="Percent of the cards.")
 @click.option("--span", type=_Seconds(), default="24h", show_default=True, help="How long random pods arrive.")
 @click.option("--lifetime", type=_Seconds(), help="The mean lifetime of pods without a duration. Default: no end.")
+@click.option("--preempt", "preempts", is_flag=True, help="Evict pods for others as kube-scheduler does.")
+@click.option(
+    "--priority",
+    "priorities",
+    type=_Priority(),
+    multiple=True,
+    help="The priority of the pods of a workload type that have neither a priority nor a PriorityClass. Default: 0.",
+)
 @output_option
 @file_option("--plot", kind=_OUTPUT, help="Write an SVG of the cards allocated over time.")
 @click.option("--processes", type=click.IntRange(1), help="Default: the processors of this machine.")
@@ -90,6 +116,8 @@ def simulate(
     load: float,
     span: float,
     lifetime: float | None,
+    preempts: bool,
+    priorities: tuple[tuple[str, int], ...],
     output: str,
     plot: Path | None,
     processes: int | None,
@@ -98,8 +126,15 @@ def simulate(
 
     The pods arrive, are admitted by the policy, wait in kube-scheduler's queue, are placed and end. Gangs start whole
     where their scheduler starts them so. Reported are the cards allocated over time, the waits, the pods that never
-    find a node, and fragmentation. A cycle of the scheduler takes no time, and pods are not preempted. A seed decides
-    between nodes with equal scores, and on all that is random in arrivals.
+    find a node, and fragmentation. A cycle of the scheduler takes no time, and pods are not preempted without
+    --preempt. A seed decides between nodes with equal scores, and on all that is random in arrivals and preemption.
+
+    With --preempt, a single pod that no node can take evicts pods of lower priority if its scheduler is a
+    kube-scheduler that preempts. They keep their cards for their grace period (30s if the trace has none), and their
+    work is lost; the node is reserved for the pod meanwhile. A victim waits again at once, for its whole duration, if
+    it has a controller, as all pods of a CSV have; others are lost, as are running pods of --cluster. Not modelled: a
+    gang whole evicts no pod; gangs are evicted in part, since kube-scheduler knows none, and the others of the gang
+    run on; batch schedulers evict nothing; PodDisruptionBudgets keep the status of --cluster.
 
     \b
     Examples:
@@ -107,11 +142,13 @@ def simulate(
       placement-webhook simulate --trace trace.csv --cluster cluster.json --policy policy.yaml -o json
       placement-webhook simulate --trace trace.csv --cluster cluster.json --scheduler-profile binpack --seeds 2
       placement-webhook simulate --trace trace.csv --cluster cluster.json --arrivals fill --plot allocated.svg
+      placement-webhook simulate --trace trace.csv --cluster cluster.json --preempt --priority inference=100
     """
     check_standard_input(("--trace", trace), ("--cluster", cluster), ("--scheduler-config", scheduler_config))
     check_writable(plot, "--plot")
     way = Load(arrivals, load / 100, span, lifetime)
     experiment = read_experiment(trace, cluster, policies, profiles, scheduler_config, way)
+    experiment.priorities, experiment.preempts = dict(priorities), preempts
     runs = [
         Run(policy, profile, seed)
         for policy in range(len(experiment.policies))
@@ -126,7 +163,7 @@ def simulate(
         print_outcomes(text_console(), found)
         return
     for each in found:
-        echo_json(asdict(each))
+        echo_json({key: value for key, value in asdict(each).items() if key != "evictions" or preempts})
 
 
 def _outcomes(experiment: Experiment, runs: Sequence[Run], processes: int | None) -> list[Outcome]:

@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 
 from rich.console import Console
 
-from placement_planner.simulation.outcome import Outcome, Waits
+from placement_planner.simulation.outcome import Evictions, Outcome, Waits
 from webhook.cli.output.screen import Column, Row, print_line, print_table
 from webhook.cli.output.terminal import plural
 from webhook.documents.text import printable
@@ -18,8 +18,13 @@ _COLUMNS = (
     *(Column(title, is_number=True) for title in ("pods", "denied", "allocated %", "range", "most %", "at the end %")),
     *(Column(title, is_number=True) for title in ("fragmented %", "wait p50", "wait p99", "never placed")),
 )
+_EVICTED = [Column(title, is_number=True) for title in ("evictions", "ended", "pod-hours lost", "card-hours lost")]
 _SIZES = [Column(title, is_number=True) for title in ("pods", "wait p50", "wait p99", "never placed")]
-_HEADINGS = {"cards": "By the cards that a pod requests:", "type": "By workload type:"}
+_HEADINGS = {
+    "cards": "By the cards that a pod requests:",
+    "type": "By workload type:",
+    "priority": "By priority:",
+}
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
 _LEFT, _TOP, _WIDTH, _HEIGHT, _ROW = 60, 30, 640, 280, 18
 # Colours that people with colour deficiencies distinguish. Source: Okabe and Ito, Color Universal Design, 2008
@@ -27,7 +32,7 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 
 
 def print_outcomes(console: Console, outcomes: Sequence[Outcome]) -> None:
-    """Print a table of the configurations, and one of their waits by cards and by workload type."""
+    """Print a table of the configurations, and theirs of waits by cards, by workload type and by priority."""
     first = outcomes[0]
     seeds = len({each.seed for each in outcomes})
     place = f"{plural(first.nodes, 'node')}, {plural(first.cards, 'card')}"
@@ -40,7 +45,12 @@ def print_outcomes(console: Console, outcomes: Sequence[Outcome]) -> None:
         if len(rows) > len(found):
             print_line(console, "")
             print_line(console, heading)
-            print_table(console, (*_CONFIGURATION, Column(by, is_number=by == "cards"), *_SIZES), rows)
+            print_table(console, (*_CONFIGURATION, Column(by, is_number=by != "type"), *_SIZES), rows)
+    if first.evictions is not None:
+        print_line(console, "")
+        print_line(console, "Evicted, by the priority of the victims:")
+        rows = [Row(cells) for runs in found for cells in _evicted(runs)]
+        print_table(console, (*_CONFIGURATION, Column("priority", is_number=True), *_EVICTED), rows)
 
 
 def _configurations(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
@@ -70,11 +80,35 @@ def _summary(runs: Sequence[Outcome]) -> list[str]:
 
 def _waits(runs: Sequence[Outcome], by: str) -> Iterator[list[str]]:
     found = [waits for each in runs for waits in each.waits if waits.by == by]
-    values = sorted({waits.value for waits in found}, key=lambda value: (len(value), value))
+    values = sorted({waits.value for waits in found}, key=_order)
     for value in values:
         of_value = [waits for waits in found if waits.value == value]
         pods = sum(waits.pods for waits in of_value) / len(runs)
         yield [*_names(runs), value or "-", f"{pods:.0f}", *_wait_cells(of_value)]
+
+
+def _order(value: str) -> tuple[int, int, str]:
+    """Return the key by which numbers are in the order of their size, also negative ones."""
+    is_negative = value.startswith("-")
+    return (-len(value) if is_negative else len(value)), -is_negative, value
+
+
+def _evicted(runs: Sequence[Outcome]) -> Iterator[list[str]]:
+    """Yield the cells of each priority of which a pod was evicted, and those of all."""
+    found = [[*(each.evictions or ())] for each in runs]
+    for priority in sorted({each.priority for evictions in found for each in evictions}):
+        of_priority = [[each for each in evictions if each.priority == priority] for evictions in found]
+        yield [*_names(runs), str(priority), *_eviction_cells(of_priority)]
+    yield [*_names(runs), "all", *_eviction_cells(found)]
+
+
+def _eviction_cells(found: Sequence[Sequence[Evictions]]) -> list[str]:
+    return [
+        _mean([sum(each.pods for each in evictions) for evictions in found], 1).removesuffix(".0"),
+        _mean([sum(each.ended for each in evictions) for evictions in found], 1).removesuffix(".0"),
+        _mean([sum(each.pod_hours for each in evictions) for evictions in found], 2),
+        _mean([sum(each.card_hours for each in evictions) for evictions in found], 2),
+    ]
 
 
 def _wait_cells(waits: Sequence[Waits]) -> list[str]:
@@ -104,21 +138,31 @@ def svg(outcomes: Sequence[Outcome]) -> str:
     found = _configurations(outcomes)
     span = max(each.series[-1].seconds - each.series[0].seconds for each in outcomes) or 1
     lines = [*_axes(span)]
+    row = _ROW if outcomes[0].evictions is None else 2 * _ROW
     for number, runs in enumerate(found):
         colour = _COLOURS[number % len(_COLOURS)]
         # Lines of more configurations than colours are dashed.
         dash = f' stroke-dasharray="{4 * (number // len(_COLOURS))}"' if number >= len(_COLOURS) else ""
         points = " ".join(f"{x},{y}" for x, y in _points(runs, span))
         lines.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"{dash}/>')
-        y = _TOP + _HEIGHT + 50 + number * _ROW
+        y = _TOP + _HEIGHT + 50 + number * row
         lines.append(
             f'<line x1="{_LEFT}" y1="{y}" x2="{_LEFT + 24}" y2="{y}" stroke="{colour}" stroke-width="3"{dash}/>'
         )
         name = f"{', '.join(_names(runs))}: {statistics.fmean(each.allocated for each in runs):.2f} %"
         lines.append(_text(_LEFT + 32, y + 4, name))
-    width, height = _LEFT + _WIDTH + 30, _TOP + _HEIGHT + 60 + len(found) * _ROW
+        if runs[0].evictions is not None:
+            lines.append(_text(_LEFT + 32, y + 4 + _ROW, _evictions_in_words(runs)))
+    width, height = _LEFT + _WIDTH + 30, _TOP + _HEIGHT + 60 + len(found) * row
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">'
     return "\n".join([head, f'<rect width="{width}" height="{height}" fill="white"/>', *lines, "</svg>", ""])
+
+
+def _evictions_in_words(runs: Sequence[Outcome]) -> str:
+    """Return the evictions of a configuration, and its waits by priority."""
+    pods, _, _, card_hours = _eviction_cells([each.evictions or () for each in runs])
+    waits = [f"{priority} {p99}" for _, _, priority, _, _, p99, _ in _waits(runs, "priority")]
+    return f"evictions: {pods}; card-hours lost: {card_hours}; wait p99 by priority: {', '.join(waits)}"
 
 
 def _points(runs: Sequence[Outcome], span: float) -> Iterator[tuple[float, float]]:

@@ -1,0 +1,145 @@
+"""kube-scheduler's preemption in virtual time: who is evicted, and for whom the room on a node is kept.
+
+Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/executor.go, prepareCandidate
+"""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from placement_planner.simulation.backlog import Group, Unit
+from placement_planner.simulation.cluster import SimulatedCluster
+from webhook.cluster.node_info import NodeInfo, RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import never
+from webhook.kube.names import DEFAULT_SCHEDULER
+from webhook.placement.pod.preemption import Nomination
+from webhook.placement.preemption.default_preemption import chosen_by
+from webhook.placement.scorer import PodSignature
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A node, and the pods to evict there."""
+
+    node: str
+    victims: Sequence[RunningPod]
+
+
+ChooseVictims = Callable[[Unit, PodSignature, Snapshot], Choice | None]
+"""Returns what is evicted for a unit of one pod, which no node can take, or None."""
+
+
+def victims_by(dice: random.Random) -> ChooseVictims:
+    """Return the function that chooses as kube-scheduler does; `dice` decides what is random to it."""
+
+    def choose(unit: Unit, signature: PodSignature, snapshot: Snapshot) -> Choice | None:
+        profile = unit.pods[0].template.scheduler.scheduler.profile
+        info = signature.info.normalized_for(snapshot)
+        if info.gates or not profile.preempts:
+            return None
+        found = chosen_by(dice, profile, info, snapshot, never)
+        return Choice(found.node, found.victims) if found else None
+
+    return choose
+
+
+class Preemption:
+    """The pods that wait until their victims on a node have ended. `changes` counts what can let others preempt."""
+
+    def __init__(self, cluster: SimulatedCluster, choose: ChooseVictims) -> None:
+        self._cluster, self._choose = cluster, choose
+        self._nominated: dict[Unit, RunningPod] = {}
+        self._given_up: set[int] = set()
+        self._names = 0
+        self.changes = 0
+
+    def is_nominated(self, unit: Unit) -> bool:
+        """Return whether room on a node is kept for `unit`."""
+        return unit in self._nominated
+
+    def signature_of(self, unit: Unit) -> PodSignature:
+        """Return the signature of the pods of `unit`, with the node that it is nominated to."""
+        signature, scheduler = unit.pods[0].template.signature, _scheduler_name(unit)
+        pod, nomination = self._nominated.get(unit), Nomination(scheduler)
+        if pod is not None:
+            nomination = Nomination(scheduler, pod.node_name, pod.namespace, pod.name)
+        if not self._cluster.snapshot.nominated or nomination == signature.info.nomination:
+            return signature
+        return PodSignature(signature.info._replace(nomination=nomination))
+
+    def named(self, pod: RunningPod, started: float) -> RunningPod:
+        """Return `pod`, which starts now, with a name of its own, and the second in which it starts."""
+        self._names += 1
+        # A pod that has started at 0 would count as one that has not, and those of the cluster have started before.
+        seconds = self._cluster.last_start + 1 + int(started)
+        return pod._replace(name=f"{pod.name}-{self._names}", started_seconds=seconds)
+
+    def victims_of(self, unit: Unit) -> Sequence[RunningPod]:
+        """Return the pods that are evicted for `unit`, which is nominated to their node then.
+
+        Others of lower priority lose the nomination to this node, and are tried again when a pod ends.
+        """
+        template = unit.pods[0].template
+        found = self._choose(unit, self.signature_of(unit), self._cluster.snapshot)
+        if found is None:
+            if not self._waits(unit):
+                self.forget(unit)
+            return ()
+        displaced = [
+            other
+            for other, pod in self._nominated.items()
+            if pod.node_name == found.node and other.priority < unit.priority
+        ]
+        for each in (unit, *displaced):
+            self.forget(each)
+        name = _scheduler_name(unit)
+        self._nominated[unit] = self.named(template.running, 0)._replace(
+            node_name=found.node, scheduler="" if name == DEFAULT_SCHEDULER else name
+        )
+        self._cluster.nominate(self._nominated.values())
+        return [each for each in found.victims if not each.is_terminating]
+
+    def _waits(self, unit: Unit) -> bool:
+        pod = self._nominated.get(unit)
+        return pod is not None and any(
+            each.is_preempted and each.priority < unit.priority for each in self._cluster.pods_on(pod.node_name)
+        )
+
+    def forget(self, unit: Unit) -> None:
+        """Do not keep room for `unit`."""
+        pod = self._nominated.pop(unit, None)
+        if pod is not None:
+            self._cluster.nominate(self._nominated.values())
+            self._given_up.add(self._cluster.snapshot.rows[pod.node_name])
+            self.changes += 1
+
+    def given_up(self) -> set[int]:
+        """Return the rows of the nodes on which room is not kept any more, since the last call."""
+        found, self._given_up = self._given_up, set()
+        return found
+
+
+def _scheduler_name(unit: Unit) -> str:
+    """Return the name of the scheduler of `unit`; of a kube-scheduler that places it in place of its own, one of its.
+
+    kube-scheduler keeps room for its own pods only.
+    """
+    template = unit.pods[0].template
+    name, profile = template.signature.info.nomination.scheduler_name, template.scheduler.scheduler.profile
+    return name if profile.carry_on or name in profile.scheduler_names else min(profile.scheduler_names)
+
+
+def can_preempt(group: Group, freed: Sequence[NodeInfo]) -> bool:
+    """Return false if the units of `group` cannot preempt on one of the `freed` nodes either."""
+    if not group.template.scheduler.scheduler.profile.preempts:
+        return False
+    return any(group.has_room(_without_lower(each, group.template.priority)) for each in freed)
+
+
+def _without_lower(info: NodeInfo, priority: int) -> NodeInfo:
+    return NodeInfo.of(info.node, _not_lower(info, priority))
+
+
+def _not_lower(info: NodeInfo, priority: int) -> Iterator[RunningPod]:
+    return (each for each in info.pods if each.priority >= priority)
