@@ -6,9 +6,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.planner.cli.test_simulate import simulate
 from tests.support.objects.builders import make_node_object
-from tests.support.programs.command import Run
+from tests.support.programs.command import Outcome, Run
 from tests.support.programs.traces import POOL, lines, write_experiment
 
 _TRACE = lines(
@@ -17,6 +16,10 @@ _TRACE = lines(
     header="arrival,duration,requests,annotations",
 )
 PREEMPT = ("--scheduler-profile", "default", "--preempt", "--priority", "inference=100")
+
+
+def simulate(run: Run, *arguments: str) -> Outcome:
+    return run("simulate", "--trace", "trace.csv", "--cluster", "cluster.json", *arguments)
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/preemption.go, Eval
 framework/plugins/defaultpreemption/default_preemption.go
 """
 
-import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -45,6 +45,18 @@ _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 _NEVER = "preemption: not eligible due to preemptionPolicy=Never."
 _WAITS = "preemption: not eligible due to a terminating pod on the nominated node."
 _MOST_NAMES = 5
+
+
+class Dice(Protocol):
+    """Random choices, as `random.Random` makes them."""
+
+    def randrange(self, start: int, /) -> int:
+        """Return a number below `start`."""
+        ...
+
+    def shuffle(self, x: list[Any], /) -> None:
+        """Put the items of `x` into another order."""
+        ...
 
 
 def predict_preemption(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired) -> PredictedPreemption:
@@ -92,9 +104,7 @@ def best_on(
     return min((outcomes[0] for outcomes in found), key=lambda each: each.cost, default=None)
 
 
-def chosen_by(
-    dice: random.Random, profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired
-) -> Candidate | None:
+def chosen_by(dice: Dice, profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired) -> Candidate | None:
     """Return one of the choices that kube-scheduler may make for `pod`, which no node can take, or None if it has none.
 
     `dice` decides what nothing else decides: the node from which on it looks for enough candidates, which of equally
