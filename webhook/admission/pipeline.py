@@ -250,7 +250,7 @@ def conclude(result: Mutated, placement: Placement, of_cluster: tuple[str, ...])
     if placement.verdict in ("Infeasible", "Waiting") or placement.deny_exemption:
         # Warnings are truncated to the length that clients receive, so the suggestion is a warning of its own.
         suggestions = [f"placement check: suggestion: {text}" for text in placement.suggestions[:1]]
-        if placement.preemption is not None and placement.preemption.evicts:
+        if placement.preemption is not None and placement.waits_for == "preemption":
             # It happens by itself, and the first suggestion is the same.
             evicted = eviction_warning(placement.preemption, result.content.identity.namespace)
             suggestions = [f"placement check: {evicted}"]

@@ -9,7 +9,7 @@ from webhook.admission.verdict import Verdict
 from webhook.documents.text import cut, printable
 from webhook.placement.framework.result import Placement
 from webhook.placement.reasons.cluster_warnings import NO_SIGN
-from webhook.placement.reasons.evictions import eviction_warning
+from webhook.placement.reasons.evictions import OF_NAMESPACE, eviction_warning
 from webhook.placement.waiting.pending_placement import MANY_WAIT, ONE_WAITS
 
 DENIED = "PlacementDenied"
@@ -43,7 +43,8 @@ class Report(NamedTuple):
     @property
     def topic(self) -> str:
         """Return the note without its numbers, which change with the cluster: reports of one topic are one Event."""
-        return _NUMBERS.sub("#", self.note.replace(ONE_WAITS, MANY_WAIT.format(1)))
+        note, *_ = self.note.split(OF_NAMESPACE)
+        return _NUMBERS.sub("#", note.replace(ONE_WAITS, MANY_WAIT.format(1)))
 
 
 def report_of(verdict: Verdict) -> Report | None:
@@ -75,7 +76,7 @@ def _reasons(placement: Placement, namespace: str) -> str:
     message = placement.message
     if placement.deny_exemption:
         message = f"{message.removesuffix('.')}. Not sure: {placement.deny_exemption}."
-    if placement.preemption is not None and placement.preemption.evicts:
+    if placement.preemption is not None and placement.waits_for == "preemption":
         return f"{message.removesuffix('.')}. {eviction_warning(placement.preemption, namespace)}."
     for text in placement.suggestions[:1]:
         # A plugin's own message, such as that of a scheduling gate, ends without a full stop.

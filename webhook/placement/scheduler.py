@@ -93,7 +93,7 @@ class Scheduler:
         answer = self._placed(kept, snapshot, expired)
         if not self._suggestions or answer.verdict not in ("Waiting", "Infeasible"):
             return answer
-        if kept.advised is None or kept.advised[0] is not answer:
+        if kept.advised is None or not kept.is_advised(answer, snapshot.generation):
             try:
                 preemption = self.preemption(signature, snapshot, expired)
                 found = self.suggest(signature, snapshot, answer.verdict, self._suggestions, expired, preemption)
@@ -101,7 +101,8 @@ class Scheduler:
                 return replace(answer, is_final=False)
             remedies = tuple(each.remedy for each in found)
             texts = tuple(each.text for each in found)
-            kept.advised = answer, replace(answer, suggestions=texts, remedies=remedies, preemption=preemption)
+            advised = replace(answer, suggestions=texts, remedies=remedies, preemption=preemption)
+            kept.advised = answer, advised, snapshot.generation
         return kept.advised[1]
 
     def preemption(

@@ -74,3 +74,19 @@ def test_an_extender_can_choose_among_the_victims() -> None:
     found = Scheduler(profile).preemption(signature, Snapshot.of(nodes, disruption_budgets=()))
     assert found is not None
     assert (found.nodes, found.is_exact, found.why) == (("a", "b"), False, "extender http://x can choose among 2 nodes")
+
+
+def test_later_budgets_change_an_answer_that_is_kept() -> None:
+    nodes = [
+        node("a", running("guarded", 1, 2).label("app", "web"), capacity=TWO_CARDS),
+        node("b", running("free", 9, 2), capacity=TWO_CARDS),
+    ]
+    scheduler, signature = Scheduler(suggestions=1), PodSignature.of(make_pod().gpu(2).spec(priority=100).obj())
+    snapshot = Snapshot.of(nodes, disruption_budgets=())
+    before = scheduler.answer(signature, snapshot).preemption
+    later = replace(snapshot, disruption_budgets=(budget(0),), generation=snapshot.generation + 1)
+    later.take_log(snapshot)
+    after = scheduler.answer(signature, later).preemption
+    assert before is not None
+    assert after is not None
+    assert (before.nodes, after.nodes) == (("a",), ("b",))

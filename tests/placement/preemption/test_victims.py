@@ -1,5 +1,7 @@
 """The order of the pods of a node, and of the nodes."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support.objects.builders import PodBuilder, make_pod
@@ -68,3 +70,36 @@ def test_a_pod_of_a_spent_budget_stays_before_more_important_ones() -> None:
     assert found.violates == ()
     both = preempting(make_pod().gpu(2), node("a", guarded, free, capacity=TWO_CARDS), budgets=(budget(0),))
     assert (both.violates, both.to_json()["victims"]) == (("default/web",), ["default/free", "default/guarded"])
+
+
+def test_many_equally_important_pods_of_different_sizes_leave_the_choice_open() -> None:
+    cards = {"nvidia.com/gpu": "400", "cpu": "8", "pods": "300"}
+    pods = [running(f"p{at:03}", 1, 1 + at % 3) for at in range(200)]
+    found = preempting(make_pod().gpu(8), node("n", *pods, capacity=cards))
+    assert (found.nodes, found.is_exact, found.message) == (("n",), False, "")
+    assert found.least == 1
+    assert found.most >= 8
+    assert len(found.victims) == 200
+    assert found.why == "equally important pods differ, in more orders than are tried"
+
+
+def test_pods_that_differ_in_what_is_not_short_are_equal() -> None:
+    pods = [running(f"p{at}", 1, 1).requests(cpu=f"{at + 1}m", **{"nvidia.com/gpu": "1"}) for at in range(6)]
+    idle = [running(f"idle{at}", 1) for at in range(4)]
+    room = ROOM | {"nvidia.com/gpu": "6", "pods": "20"}
+    found = preempting(make_pod().gpu(2), node("n", *pods, *idle, capacity=room))
+    assert (found.least, found.most, len(found.victims)) == (2, 2, 6)
+    assert found.message == "preemption: found a potential placement for pod on node n, preempting 2 victims"
+
+
+def test_a_node_with_open_victims_cannot_win_against_lower_priorities() -> None:
+    low = node("a", running("low", 1, 2), capacity=TWO_CARDS)
+    odd = [running(f"p{at}", 50, 1 + at % 3) for at in range(9)]
+    found = preempting(make_pod().gpu(2), low, node("b", *odd, capacity={"nvidia.com/gpu": "18", "pods": "20"}))
+    assert (found.nodes, found.is_exact) == (("a",), True)
+
+
+def test_budgets_of_other_namespaces_violate_nothing() -> None:
+    other = replace(budget(0), namespace="other")
+    info = node("a", running("web", 1, 2).label("app", "web"), capacity=TWO_CARDS)
+    assert preempting(make_pod().gpu(2), info, budgets=(other,)).violates == ()

@@ -27,6 +27,8 @@ class PredictedPreemption:
     why: str = ""
     message: str = ""
     candidates: int = 0
+    chosen: tuple[RunningPod, ...] = ()
+    """The victims of one possible choice, on the first of `nodes`."""
 
     @property
     def evicts(self) -> bool:

@@ -220,7 +220,9 @@ class Placement:
         """Return what a Waiting pod waits for: kube-scheduler evicts other pods for it, or they end by themselves."""
         if self.verdict != "Waiting":
             return ""
-        return "preemption" if self.preemption is not None and self.preemption.evicts else "room"
+        # Other pods of a gang wait with the pod for which others are evicted.
+        is_alone = self.gang is None and self.preemption is not None
+        return "preemption" if is_alone and self.preemption and self.preemption.evicts else "room"
 
     @property
     def full_message(self) -> str:
@@ -289,6 +291,6 @@ def to_check_json(pod_name: str, placement: Placement) -> dict[str, Any]:
         "unmodelled": list(placement.unmodelled),
         **({"notSure": placement.deny_exemption} if placement.deny_exemption else {}),
     }
-    if placement.preemption is not None and placement.preemption.evicts:
+    if placement.preemption is not None and placement.waits_for == "preemption":
         line["preemption"] = placement.preemption.to_json()
     return line | ({"gang": placement.gang.to_json()} if placement.gang else {})

@@ -5,16 +5,15 @@ framework/plugins/defaultpreemption/default_preemption.go
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.node_info import RunningPod
+from webhook.cluster.objects.disruption_budget import DisruptionBudget
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.kube.release import Change
 from webhook.placement.framework.filtering import named_nodes, run_pre_filters
 from webhook.placement.framework.interface import Failure
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
@@ -24,8 +23,9 @@ from webhook.placement.plugins import inter_pod_affinity, node_ports, node_volum
 from webhook.placement.plugins.node_resources_fit import ERR_REASON_TOO_MANY_PODS, missing_resource
 from webhook.placement.plugins.volume_restrictions import ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT
 from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.preemption.choice import choose, unknown_of_budgets
 from webhook.placement.preemption.room import NodeRoom, Room
-from webhook.placement.preemption.victims import Candidate, candidates_on, key_of
+from webhook.placement.preemption.victims import Budgets, Candidate, candidates_on
 from webhook.placement.profiles.profile import Profile
 
 # Reasons that end when pods of the node end. A request that exceeds what the node offers does not.
@@ -44,7 +44,6 @@ _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 _NEVER = "preemption: not eligible due to preemptionPolicy=Never."
 _WAITS = "preemption: not eligible due to a terminating pod on the nominated node."
-_MOST_NAMES = 5
 
 
 class Dice(Protocol):
@@ -82,9 +81,10 @@ def predict_preemption(profile: Profile, pod: PodInfo, snapshot: Snapshot, expir
     compared = _compared(profile, int(np.count_nonzero(rows)))
     if len(rooms) > compared:
         note = f"kube-scheduler compares {compared} of {len(rooms)} nodes, from a random one"
-        why, most = "; ".join([note, *_notes(snapshot)]), max(len(each.lower) for each in rooms.values())
+        why, most = "; ".join([note, *unknown_of_budgets(snapshot)]), max(len(each.lower) for each in rooms.values())
         return PredictedPreemption(candidates=len(rooms), least=1, most=most, is_exact=False, why=why)
-    return _chosen(profile, pod, snapshot, _candidates(snapshot, rooms, expired))
+    found = _candidates(snapshot, rooms, expired)
+    return choose(profile, pod, snapshot, found) if found else PredictedPreemption()
 
 
 def best_on(
@@ -119,11 +119,11 @@ def chosen_by(dice: Dice, profile: Profile, pod: PodInfo, snapshot: Snapshot, ex
     potential = potential_nodes(profile, pod, snapshot, expired)
     if _waits_for_victims(pod, snapshot, potential):
         return None
-    rows, budgets = np.flatnonzero(potential).tolist(), snapshot.disruption_budgets or ()
+    rows, budgets = np.flatnonzero(potential).tolist(), _by_namespace(snapshot)
     first, found = dice.randrange(len(rows)) if rows else 0, []
     for node, room in _rooms(profile, pod, snapshot, rows[first:] + rows[:first], Counter(), expired):
         dice.shuffle(room.lower)
-        found.append(candidates_on(node, room, budgets, expired)[0])
+        found += candidates_on(node, room, budgets, expired)[:1]
         if len(found) >= _compared(profile, len(rows)) and not all(each.violates for each in found):
             break
     dice.shuffle(found)
@@ -211,79 +211,13 @@ def _compared(profile: Profile, potential: int) -> int:
 
 def _candidates(snapshot: Snapshot, rooms: Mapping[str, NodeRoom], expired: Expired) -> list[list[Candidate]]:
     """Return what kube-scheduler may evict on each node."""
-    budgets = snapshot.disruption_budgets or ()
-    return [candidates_on(node, room, budgets, expired) for node, room in in_time([*rooms.items()], expired)]
+    budgets = _by_namespace(snapshot)
+    found = (candidates_on(node, room, budgets, expired) for node, room in in_time([*rooms.items()], expired))
+    return [outcomes for outcomes in found if outcomes]
 
 
-def _chosen(
-    profile: Profile, pod: PodInfo, snapshot: Snapshot, found: Sequence[Sequence[Candidate]]
-) -> PredictedPreemption:
-    """Return the choice among the outcomes of each node."""
-    notes = [*_notes(snapshot)]
-    # An outcome can win if no other node is better in all its outcomes.
-    worst = [max(each.cost for each in outcomes) for outcomes in found]
-    winners = [
-        each
-        for number, outcomes in enumerate(found)
-        for each in outcomes
-        if all(each.cost <= cost for other, cost in enumerate(worst) if other != number)
-    ]
-    interested = [each.name for each in profile.preempting_extenders if each.applies_to(pod)]
-    if interested:
-        winners = [each for outcomes in found for each in outcomes]
-        notes.insert(0, f"{', '.join(interested)} can choose among {len(found)} nodes")
-    nodes = tuple(dict.fromkeys(each.node for each in winners))
-    counts = [len(each.victims) for each in winners]
-    possible = {key_of(pod): pod for each in winners for pod in _possible(each, snapshot)}
-    is_exact = len(winners) == 1 and not winners[0].tied and not interested
-    message = ""
-    if len(nodes) == 1 and min(counts) == max(counts) and not interested:
-        message = _success(snapshot, nodes[0], counts[0])
-    if not is_exact and not interested:
-        notes.insert(0, _tie(nodes, counts, len(possible)))
-    return PredictedPreemption(
-        nodes=nodes,
-        victims=tuple(possible.values()),
-        least=min(counts),
-        most=max(counts),
-        violates=tuple(dict.fromkeys(name for each in winners for name in each.violates)),
-        is_exact=is_exact,
-        why="; ".join(notes),
-        message=message,
-        candidates=len(found),
-    )
-
-
-def _possible(candidate: Candidate, snapshot: Snapshot) -> list[RunningPod]:
-    """Return the pods that may be evicted: the victims, and those that are equal to some of them."""
-    if not candidate.tied:
-        return [*candidate.victims]
-    names = {key_of(each) for each in candidate.victims}
-    pods = snapshot.nodes[snapshot.rows[candidate.node]].pods
-    others = [each for each in pods if key_of(each) in candidate.tied and key_of(each) not in names]
-    return [*candidate.victims, *others]
-
-
-def _success(snapshot: Snapshot, node: str, count: int) -> str:
-    if not snapshot.release.has(Change.PREEMPTION_NAMES_NODE):
-        return ""
-    return f"preemption: found a potential placement for pod on node {node}, preempting {count} victims"
-
-
-def _tie(nodes: Sequence[str], counts: Sequence[int], possible: int) -> str:
-    number = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-    if len(nodes) > 1:
-        named = ", ".join(nodes[:_MOST_NAMES]) + (", …" if len(nodes) > _MOST_NAMES else "")
-        return f"one of {named}; {number} {'victim' if max(counts) == 1 else 'victims'} each"
-    return f"{number} of these {possible}: they are equal to kube-scheduler"
-
-
-def _notes(snapshot: Snapshot) -> Iterable[str]:
-    """Yield what is not known of PodDisruptionBudgets."""
-    if snapshot.disruption_budgets is None:
-        yield "PodDisruptionBudgets are not known"
-        return
-    stale = [f"{each.namespace}/{each.name}" for each in snapshot.disruption_budgets if each.is_stale]
-    if stale:
-        named = ", ".join(stale[:_MOST_NAMES]) + (", …" if len(stale) > _MOST_NAMES else "")
-        yield f"the status of PodDisruptionBudget {named} is older than its spec"
+def _by_namespace(snapshot: Snapshot) -> Budgets:
+    found: dict[str, list[DisruptionBudget]] = {}
+    for each in snapshot.disruption_budgets or ():
+        found.setdefault(each.namespace, []).append(each)
+    return found

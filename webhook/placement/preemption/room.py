@@ -124,13 +124,30 @@ class NodeRoom:
         Raises:
             DeadlineNearError: `expired()` holds.
         """
-        if not (self._room.reading_pods or self._room.host_ports):
+        if not self._reads_more:
             return self._counted(ordered)
         flags = [self._take_back(each) for each in ordered]
         for each, stays in zip(ordered, flags, strict=True):
             if stays:
                 self._move(each, 1)
         return flags
+
+    def decides(self, pod: RunningPod) -> bool:
+        """Return whether `pod` takes anything that is short: otherwise it stays in any order."""
+        if self._reads_more or self._places <= len(self.lower):
+            return True
+        return any(pod.requests.get(resource) for resource, _ in self._wanted)
+
+    def are_equal(self, one: RunningPod, other: RunningPod) -> bool:
+        """Return whether both pods take the same of what is short."""
+        if self._reads_more:
+            return one.is_same_load(other)
+        return all(one.requests.get(name, 0) == other.requests.get(name, 0) for name, _ in self._wanted)
+
+    @property
+    def _reads_more(self) -> bool:
+        """Return whether more than amounts and places decides."""
+        return bool(self._room.reading_pods or self._room.host_ports)
 
     def _counted(self, ordered: Sequence[RunningPod]) -> list[bool]:
         """Return the same if only amounts count: a cluster has thousands of pods to try."""

@@ -6,8 +6,9 @@ framework/preemption/preemption.go, pickOneNodeForPreemption; framework/preempti
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise, permutations, product
 from operator import attrgetter
 
@@ -18,11 +19,13 @@ from webhook.kube.selectors import selector_matches
 from webhook.placement.preemption.room import NodeRoom
 
 # kube-scheduler adds it to each priority, so that the sum grows with every victim.
-_ABOVE_ALL_PRIORITIES = 2**31
+ABOVE_ALL_PRIORITIES = 2**31
 # The most orders of equally important pods that are tried on a node.
 _MOST_ORDERS = 24
 
 Cost = tuple[int, int, int, int, float]
+# By namespace.
+Budgets = Mapping[str, Sequence[DisruptionBudget]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class Candidate:
     """A node, the pods to evict there, the most important first, and the PodDisruptionBudgets that this violates.
 
     `cost` is what kube-scheduler minimizes. `tied` are the pods that are equal to kube-scheduler, of which it evicts as
-    many as are among `victims`.
+    many as are among `victims`. `is_open`: there are more outcomes than were tried, with victims among `tied`, too.
     """
 
     node: str
@@ -38,6 +41,7 @@ class Candidate:
     violates: tuple[str, ...]
     cost: Cost
     tied: frozenset[tuple[str, str]] = frozenset()
+    is_open: bool = False
 
 
 def key_of(pod: RunningPod) -> tuple[str, str]:
@@ -50,10 +54,11 @@ def start_of(pod: RunningPod) -> float:
     return pod.started_seconds or math.inf
 
 
-def candidates_on(node: str, room: NodeRoom, budgets: Sequence[DisruptionBudget], expired: Expired) -> list[Candidate]:
+def candidates_on(node: str, room: NodeRoom, budgets: Budgets, expired: Expired) -> list[Candidate]:
     """Return what kube-scheduler may evict on `node`, in which the pods of lower priority leave `room`.
 
-    There is one outcome, unless equally important pods of different requests decide, whose order is not known.
+    There is one outcome, unless equally important pods of different requests decide, whose order is not known. There is
+    none if all pods can stay: kube-scheduler then does not choose the node.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -61,12 +66,15 @@ def candidates_on(node: str, room: NodeRoom, budgets: Sequence[DisruptionBudget]
     ordered = _by_importance(room.lower)
     first, mixed = _select(node, room, ordered, budgets)
     if not mixed:
-        return [first]
-    found = {(first.cost, frozenset(map(key_of, first.victims))): first}
+        return [first] if first else []
+    found = {}
     for order in in_time(islice(_orders(ordered, mixed), _MOST_ORDERS), expired):
-        other, _ = _select(node, room, order, budgets)
-        found.setdefault((other.cost, frozenset(map(key_of, other.victims))), other)
-    return [*found.values()]
+        if (each := _select(node, room, order, budgets)[0]) is not None:
+            found[each.cost, frozenset(map(key_of, each.victims))] = each
+    if math.prod(min(math.factorial(min(len(group), 9)), 2 * _MOST_ORDERS) for group in mixed) <= _MOST_ORDERS:
+        return [*found.values()]
+    undecided = frozenset(key_of(each) for group in mixed for each in group)
+    return [replace(each, tied=each.tied | undecided, is_open=True) for each in found.values()]
 
 
 def _by_importance(pods: Iterable[RunningPod]) -> list[RunningPod]:
@@ -82,8 +90,8 @@ def _by_importance(pods: Iterable[RunningPod]) -> list[RunningPod]:
 
 
 def _select(
-    node: str, room: NodeRoom, ordered: Sequence[RunningPod], budgets: Sequence[DisruptionBudget]
-) -> tuple[Candidate, list[list[RunningPod]]]:
+    node: str, room: NodeRoom, ordered: Sequence[RunningPod], budgets: Budgets
+) -> tuple[Candidate | None, list[list[RunningPod]]]:
     """Return the victims among `ordered`, and the groups of equally important, different pods that decide on them."""
     violating = _violating(ordered, budgets)
     tried = sorted(ordered, key=lambda pod: key_of(pod) not in violating) if violating else ordered
@@ -95,11 +103,20 @@ def _select(
         flags = [key_of(each) in staying for each in ordered]
     tied: set[tuple[str, str]] = set()
     mixed = []
-    for group in _undecided(ordered, flags):
-        if all(each.is_same_load(group[0]) for each in group):
+    undecided = [*_undecided(ordered, flags)]
+    if violating:
+        undecided += _undecided(ordered, [key_of(each) in violating for each in ordered])
+    for each in undecided:
+        group = [pod for pod in each if room.decides(pod)]
+        if all(
+            room.are_equal(pod, group[0]) and (key_of(pod) in violating) == (key_of(group[0]) in violating)
+            for pod in group
+        ):
             tied.update(map(key_of, group))
-        else:
+        elif group not in mixed:
             mixed.append(group)
+    if not victims:
+        return None, mixed
     broken = {name for each in victims for name in violating.get(key_of(each), ())}
     violations = sum(key_of(each) in violating for each in victims) if violating else 0
     return Candidate(node, tuple(victims), tuple(sorted(broken)), _cost(victims, violations), frozenset(tied)), mixed
@@ -129,38 +146,34 @@ def _cost(victims: Sequence[RunningPod], violations: int) -> Cost:
     return (
         violations,
         highest,
-        sum(each.priority + _ABOVE_ALL_PRIORITIES for each in victims),
+        sum(each.priority + ABOVE_ALL_PRIORITIES for each in victims),
         len(victims),
         -earliest,
     )
 
 
-def _violating(
-    ordered: Iterable[RunningPod], budgets: Sequence[DisruptionBudget]
-) -> dict[tuple[str, str], tuple[str, ...]]:
+def _violating(ordered: Iterable[RunningPod], budgets: Budgets) -> dict[tuple[str, str], tuple[str, ...]]:
     """Return the pods whose eviction violates a budget, the pods before them counted, with the budget.
 
     A pod without labels, and a budget with an empty selector, match nothing here.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/util.go, FilterVictimsWithPDBViolation
     """
-    if not budgets:
-        return {}
-    left = [each.disruptions_allowed for each in budgets]
+    used: Counter[tuple[str, str]] = Counter()
     found: dict[tuple[str, str], tuple[str, ...]] = {}
-    for pod in ordered:
-        for number, budget in enumerate(budgets):
+    for pod in ordered if budgets else ():
+        for budget in budgets.get(pod.namespace, ()):
             if not _protects(budget, pod):
                 continue
-            left[number] -= 1
-            if left[number] < 0:
-                found[key_of(pod)] = (f"{budget.namespace}/{budget.name}",)
+            used[budget.namespace, budget.name] += 1
+            if used[budget.namespace, budget.name] > budget.disruptions_allowed:
+                found[key_of(pod)] = (budget.full_name,)
                 break
     return found
 
 
 def _protects(budget: DisruptionBudget, pod: RunningPod) -> bool:
-    if budget.namespace != pod.namespace or pod.name in budget.disrupted_pods or not pod.labels:
+    if pod.name in budget.disrupted_pods or not pod.labels:
         return False
     return bool(budget.selector) and selector_matches(budget.selector, pod.labels)
 
@@ -168,6 +181,6 @@ def _protects(budget: DisruptionBudget, pod: RunningPod) -> bool:
 def _orders(ordered: Sequence[RunningPod], mixed: Sequence[Sequence[RunningPod]]) -> Iterator[list[RunningPod]]:
     """Yield `ordered` with the pods of each group of `mixed` in every order."""
     group_of = {key_of(each): number for number, group in enumerate(mixed) for each in group}
-    for orders in product(*(permutations(group) for group in mixed)):
+    for orders in product(*(islice(permutations(group), _MOST_ORDERS) for group in mixed)):
         left = [iter(order) for order in orders]
         yield [next(left[group_of[key]]) if (key := key_of(each)) in group_of else each for each in ordered]

@@ -50,8 +50,17 @@ class KeptAnswer:
     unmodelled: tuple[int, frozenset[str], tuple[str, ...]] | None = None
     answer: Placement | None = None
     position: int = -1
-    advised: tuple[Placement, Placement] | None = None
-    """An answer, and the same with suggestions."""
+    advised: tuple[Placement, Placement, int] | None = None
+    """An answer, the same with suggestions and preemption, and the generation of its snapshot."""
+
+    def is_advised(self, answer: Placement, generation: int) -> bool:
+        """Return whether `answer` is kept with its suggestions, and so are the start times and budgets of victims."""
+        if self.advised is None or self.advised[0] is not answer:
+            return False
+        preemption = self.advised[1].preemption
+        is_fixed = preemption is None or not (preemption.evicts or self.info.nomination.node_name)
+        return is_fixed or self.advised[2] == generation
+
     passing: tuple[tuple[RowLog, int], Mask] | None = None
     """The nodes that pass every filter on another snapshot, that without the assumed pods, by its state."""
 

@@ -10,6 +10,8 @@ from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS
 
 _CARDS = tuple(name for each in BUILT_IN_ACCELERATORS for name in each.resources)
+OF_NAMESPACE = "; of this namespace, "
+"""Before the names of the user's own pods in a warning."""
 _MOST_NAMES = 5
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
@@ -48,7 +50,7 @@ def eviction_warning(preemption: PredictedPreemption, namespace: str) -> str:
         return text
     among = "may be" if not preemption.is_exact else "are" if len(own) > 1 else "is"
     more = f" and {len(own) - _MOST_NAMES} more" if len(own) > _MOST_NAMES else ""
-    return f"{text}; of this namespace, {', '.join(own[:_MOST_NAMES])}{more} {among} among them"
+    return f"{text}{OF_NAMESPACE}{', '.join(own[:_MOST_NAMES])}{more} {among} among them"
 
 
 def eviction_lines(preemption: PredictedPreemption, snapshot: Snapshot, now_seconds: float) -> list[str]:

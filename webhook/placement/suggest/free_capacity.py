@@ -60,7 +60,10 @@ def capacity_changes(
         yield from _reduce_requests(group, scenario)
         yield from _replace_requests(group, scenario)
     if group.changes or group.is_cordoned:
-        change = _evict(profile, group, scenario, expired) or _free_on_best_node(group, scenario, running)
+        # A filter adds the nominated pods by itself.
+        change = _evict(profile, group, Scenario(scenario.pod, running), expired) or _free_on_best_node(
+            group, scenario, running
+        )
     else:
         change = None if evicts else _free_on_best_node(group, scenario, running)
     if change is not None:

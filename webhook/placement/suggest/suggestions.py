@@ -134,9 +134,7 @@ def _evicted(
     if preemption is None or not preemption.nodes:
         return
     node, row = preemption.nodes[0], scenario.nodes.rows[preemption.nodes[0]]
-    there = set(map(key_of, scenario.nodes.nodes[row].pods))
-    victims = [key for key in map(key_of, preemption.victims) if key in there][: preemption.most]
-    changes = (Evict(node, tuple(victims)),)
+    changes = (Evict(node, tuple(map(key_of, preemption.chosen))),)
     if feasible_nodes(_changed(changes, *scenario))[row]:
         yield Suggestion(suggestion_text(changes, row, 1, np.array([row]), scenario), changes, 1, node)
 

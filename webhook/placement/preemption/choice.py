@@ -1,0 +1,107 @@
+"""The choice of kube-scheduler among nodes on which an eviction makes room, and what is not certain of it.
+
+Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/preemption.go, SelectCandidate
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.release import Change
+from webhook.placement.framework.predicted_preemption import PredictedPreemption
+from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.preemption.victims import ABOVE_ALL_PRIORITIES, Candidate, Cost, key_of
+from webhook.placement.profiles.profile import Profile
+
+_MOST_NAMES = 5
+_WORST: Cost = (2**31, 0, 0, 0, 0)
+
+
+def choose(
+    profile: Profile, pod: PodInfo, snapshot: Snapshot, found: Sequence[Sequence[Candidate]]
+) -> PredictedPreemption:
+    """Return the choice among the outcomes of each node."""
+    notes = [*unknown_of_budgets(snapshot)]
+    best, worst = zip(*(_bounds(outcomes, snapshot) for outcomes in found), strict=True)
+    # An outcome can win if no other node is better in all its outcomes.
+    first, second = (*sorted(worst)[:2], _WORST)[:2]
+    limits = [second if cost == first else first for cost in worst]
+    possible_on = [outcomes for outcomes, cost, limit in zip(found, best, limits, strict=True) if cost <= limit]
+    is_open = any(each.is_open for outcomes in possible_on for each in outcomes)
+    interested = [each.name for each in profile.preempting_extenders if each.applies_to(pod)]
+    if interested or is_open:
+        winners = [each for outcomes in (found if interested else possible_on) for each in outcomes]
+        chooser = f"{', '.join(interested)} can choose among {len(found)} nodes"
+        notes.insert(0, chooser if interested else "equally important pods differ, in more orders than are tried")
+    else:
+        known = zip(found, limits, strict=True)
+        winners = [each for outcomes, limit in known for each in outcomes if each.cost <= limit]
+    winners.sort(key=lambda each: each.cost)
+    nodes = tuple(dict.fromkeys(each.node for each in winners))
+    counts = [len(each.victims) for each in winners]
+    counts += [1, max(len({*map(key_of, each.victims)} | each.tied) for each in winners)] if is_open else []
+    possible = {key_of(pod): pod for each in winners for pod in _possible(each, snapshot)}
+    is_sure = not (interested or is_open)
+    is_exact = len(winners) == 1 and not winners[0].tied and is_sure
+    message = ""
+    if len(nodes) == 1 and min(counts) == max(counts) and is_sure:
+        message = _success(snapshot, nodes[0], counts[0])
+    if not is_exact and is_sure:
+        notes.insert(0, _tie(nodes, counts, len(possible)))
+    return PredictedPreemption(
+        nodes=nodes,
+        victims=tuple(possible.values()),
+        least=min(counts),
+        most=max(counts),
+        violates=tuple(dict.fromkeys(name for each in winners for name in each.violates)),
+        is_exact=is_exact,
+        why="; ".join(notes),
+        message=message,
+        candidates=len(found),
+        chosen=winners[0].victims,
+    )
+
+
+def _bounds(outcomes: Sequence[Candidate], snapshot: Snapshot) -> tuple[Cost, Cost]:
+    """Return the least and the largest cost of the outcomes of a node."""
+    if not any(each.is_open for each in outcomes):
+        costs = [each.cost for each in outcomes]
+        return min(costs), max(costs)
+    lowest = snapshot.nodes[snapshot.rows[outcomes[0].node]].lowest_priority
+    return (0, lowest, lowest + ABOVE_ALL_PRIORITIES, 1, -math.inf), _WORST
+
+
+def _possible(candidate: Candidate, snapshot: Snapshot) -> list[RunningPod]:
+    """Return the pods that may be evicted: the victims, and those that are equal to some of them."""
+    if not candidate.tied:
+        return [*candidate.victims]
+    names = {key_of(each) for each in candidate.victims}
+    pods = snapshot.nodes[snapshot.rows[candidate.node]].pods
+    others = [each for each in pods if key_of(each) in candidate.tied and key_of(each) not in names]
+    return [*candidate.victims, *others]
+
+
+def _success(snapshot: Snapshot, node: str, count: int) -> str:
+    if not snapshot.release.has(Change.PREEMPTION_NAMES_NODE):
+        return ""
+    return f"preemption: found a potential placement for pod on node {node}, preempting {count} victims"
+
+
+def _tie(nodes: Sequence[str], counts: Sequence[int], possible: int) -> str:
+    number = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    if len(nodes) > 1:
+        named = ", ".join(nodes[:_MOST_NAMES]) + (", …" if len(nodes) > _MOST_NAMES else "")
+        return f"one of {named}; {number} {'victim' if max(counts) == 1 else 'victims'} each"
+    return f"{number} of these {possible}: they are equal to kube-scheduler"
+
+
+def unknown_of_budgets(snapshot: Snapshot) -> Iterable[str]:
+    """Yield what is not known of PodDisruptionBudgets."""
+    if snapshot.disruption_budgets is None:
+        yield "PodDisruptionBudgets are not known"
+        return
+    stale = [f"{each.namespace}/{each.name}" for each in snapshot.disruption_budgets if each.is_stale]
+    if stale:
+        named = ", ".join(stale[:_MOST_NAMES]) + (", …" if len(stale) > _MOST_NAMES else "")
+        yield f"the status of PodDisruptionBudget {named} is older than its spec"
