@@ -169,12 +169,14 @@ def _read_preemptions(run: RealRun, known: dict[str, RealPod], lines: Sequence[s
 class Compared(NamedTuple):
     """The preemptions that were compared until the first difference, if there is one.
 
-    `exact` ones had one possible outcome. From a difference on, the two clusters are not the same.
+    `exact` ones had one possible outcome. From a difference on, the two clusters are not the same. `allocated` are the
+    GPUs in percent, the mean until the last arrival.
     """
 
     preemptions: int
     exact: int
     difference: str
+    allocated: float
 
 
 def compared(experiment: Experiment, run: Run, arrivals: Sequence[Arrival], real: RealRun) -> Compared:
@@ -214,7 +216,7 @@ class _Follower:
                 self._nodes[pod.number].append(pod)
         self._started: dict[int, float] = {}
         self._rows, self._count, self._is_over = experiment.snapshot.rows, len(arrivals), False
-        simulation, _ = simulation_of(experiment, run, arrivals, self._node, self._victims)
+        simulation, self._recorder = simulation_of(experiment, run, arrivals, self._node, self._victims)
         self._last = arrivals[-1].at_seconds
         simulation.run(arrivals, self._progress)
 
@@ -236,7 +238,8 @@ class _Follower:
             for each in found
             if (each.bound or 0) < self._last
         ]
-        return Compared(self._preemptions, self._exact, self._difference or next(iter([*left, *unbound]), ""))
+        difference = self._difference or next(iter([*left, *unbound]), "")
+        return Compared(self._preemptions, self._exact, difference, self._recorder.allocated)
 
     def _differs(self, difference: str) -> None:
         self._difference, self._is_over = difference, True
@@ -263,10 +266,10 @@ class _Follower:
         found = template.scheduler.scheduler.preemption(signature, self._as_started(snapshot))
         if found is None or not found.evicts:
             return None
-        if all(each.is_terminating for each in found.victims):
-            # kube-scheduler waits for them, and evicts nobody.
-            return Choice(found.nodes[0], ())
-        left = self._left.get(number)
+        left, ending = self._left.get(number), [each for each in found.victims if each.is_terminating]
+        if len(ending) == len(found.victims) or (ending and not left):
+            # kube-scheduler waits for these, and evicts nobody.
+            return Choice(ending[0].node_name, ())
         if not left:
             self._differs(f"pod {number} evicts {[*found.names()]}, and really nobody")
             return None
