@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from webhook.admission.injection import Bypassed, Denied
-from webhook.admission.verdict import Verdict
+from webhook.admission.verdict import Patched, Unchanged, Verdict
 from webhook.documents.text import cut, printable
 from webhook.placement.framework.result import Placement
 from webhook.placement.reasons.cluster_warnings import NO_SIGN
@@ -53,17 +53,17 @@ def report_of(verdict: Verdict) -> Report | None:
         return None
     if isinstance(verdict, Denied):
         return Report(DENIED, _note(f"a pod is refused: {verdict.denial.message}"))
-    placement, namespace = verdict.placement, verdict.mutated.content.identity.namespace
+    placement = verdict.placement
     for warning in verdict.warnings:
         # No scheduler writes an Event about such a pod, with any verdict.
         if NO_SIGN in warning and warning.startswith("scheduler "):
             return Report(SCHEDULER_MISSING, _note(warning))
     if placement.verdict == "Infeasible" and not placement.deny_exemption:
         return Report(
-            INFEASIBLE, _note(f"no node of this cluster can take the pod as it is: {_reasons(placement, namespace)}")
+            INFEASIBLE, _note(f"no node of this cluster can take the pod as it is: {_reasons(verdict, placement)}")
         )
     if placement.verdict in ("Infeasible", "Waiting"):
-        return Report(WAITING, _note(f"no node can take the pod now: {_reasons(placement, namespace)}"))
+        return Report(WAITING, _note(f"no node can take the pod now: {_reasons(verdict, placement)}"))
     return None
 
 
@@ -72,12 +72,13 @@ def rejection_of(errors: Iterable[str]) -> Report:
     return Report(POLICY_REJECTED, _note(f"this generation is not put into force: {'; '.join(errors)}"))
 
 
-def _reasons(placement: Placement, namespace: str) -> str:
+def _reasons(verdict: Patched | Unchanged, placement: Placement) -> str:
     message = placement.message
     if placement.deny_exemption:
         message = f"{message.removesuffix('.')}. Not sure: {placement.deny_exemption}."
     if placement.preemption is not None and placement.waits_for == "preemption":
-        return f"{message.removesuffix('.')}. {eviction_warning(placement.preemption, namespace)}."
+        evicted = eviction_warning(placement.preemption, verdict.mutated.content.identity.namespace)
+        return f"{message.removesuffix('.')}. {evicted}."
     for text in placement.suggestions[:1]:
         # A plugin's own message, such as that of a scheduling gate, ends without a full stop.
         message = f"{message.removesuffix('.')}. Suggestion: {text}."

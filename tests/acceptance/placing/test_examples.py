@@ -18,6 +18,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.examples.expectations import CLUSTER, MANIFESTS, expected_path
 from tests.support.admission import DOMAIN
+from tests.support.programs.messages import first_sentence
 from webhook.documents.documents import parse
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.kube.workloads.pod_sets import pod_sets
@@ -85,7 +86,8 @@ def printed(expected: Objects) -> list[str]:
     warnings = [warning for outcome in expected for warning in outcome.get("warnings", [])]
     counts = ", ".join(f"{each.get('role')} {each.get('fits')} of {each.get('replicas')}" for each in expected)
     warnings += [
-        f"placement check: Waiting: {counts} replicas fit now; the first {each['role']}: {each['message']}"
+        f"placement check: Waiting: {counts} replicas fit now; "
+        f"the first {each['role']}: {first_sentence(each['message'])}"
         for each in expected
         if each["verdict"] == "Waiting"
     ]
