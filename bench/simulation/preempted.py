@@ -40,7 +40,7 @@ _PART_OF_RESTARTS = 0.2
 
 @dataclass
 class RealPod:
-    """What became of a pod: the seconds at which it was created, bound, evicted and gone, None if it was not."""
+    """A pod of a real run, with the seconds at which it was created, bound, evicted and gone."""
 
     number: int
     name: str
@@ -107,7 +107,10 @@ def with_classes(cluster: Cluster, pods: Sequence[Object]) -> list[Object]:
 
 
 def really(cluster: Cluster, pods: Sequence[Object], arrivals: Sequence[Arrival], seconds: float) -> RealRun:
-    """Return what becomes of `pods` of the `arrivals` within so many seconds; times count from a whole second on."""
+    """Run `pods` of the `arrivals` for so many seconds, and return when each started and ended.
+
+    Times count from a whole second.
+    """
     run, log = RealRun(), cluster.control_plane.scheduler_log
     known: dict[str, RealPod] = {}
     ended: set[str] = set()

@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from webhook.cluster.disruption_budget import Budgets, budgets_by_namespace
 from webhook.cluster.file import occupies_node, read_document
-from webhook.cluster.objects.disruption_budget import DISRUPTION_BUDGET_KIND
+from webhook.cluster.objects.disruption_budget import DISRUPTION_BUDGET_KIND, Budgets, budgets_by_namespace
 from webhook.cluster.pods.bound_pods import BoundPod, BoundPods
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document

@@ -14,8 +14,8 @@ from placement_planner.capacity.moves import (
     with_pod,
     without_pods,
 )
-from webhook.cluster.disruption_budget import Budgets, budgets_of, eviction_refusal
-from webhook.cluster.objects.disruption_budget import DisruptionBudget
+from webhook.cluster.eviction_refusal import budgets_of, eviction_refusal
+from webhook.cluster.objects.disruption_budget import Budgets, DisruptionBudget
 from webhook.cluster.pods.bound_pods import BoundPod, BoundPods
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.predicted_preemption import PredictedPreemption

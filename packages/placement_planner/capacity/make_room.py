@@ -11,8 +11,9 @@ from placement_planner.capacity.drain import stays
 from placement_planner.capacity.moves import Placer, PodToPlace, Progress, replacement_of, silent, without_pods
 from placement_planner.capacity.proof import Plan, prove
 from placement_planner.capacity.subsets import Candidate, fewest, sets_of, shortage
-from webhook.cluster.disruption_budget import Budgets, budgets_of, eviction_refusal
+from webhook.cluster.eviction_refusal import budgets_of, eviction_refusal
 from webhook.cluster.index.labels import Mask
+from webhook.cluster.objects.disruption_budget import Budgets
 from webhook.cluster.pods.bound_pods import BoundPod, BoundPods
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.predicted_preemption import PredictedPreemption

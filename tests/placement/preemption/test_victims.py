@@ -103,3 +103,11 @@ def test_budgets_of_other_namespaces_violate_nothing() -> None:
     other = replace(budget(0), namespace="other")
     info = node("a", running("web", 1, 2).label("app", "web"), capacity=TWO_CARDS)
     assert preempting(make_pod().gpu(2), info, budgets=(other,)).violates == ()
+
+
+def test_equal_pods_of_one_budget_are_equal_whichever_of_them_violates_it() -> None:
+    pods = [running(f"web{at}", 1, 1).label("app", "web") for at in range(6)]
+    info = node("n", *pods, capacity=ROOM | {"nvidia.com/gpu": "6"})
+    found = preempting(make_pod().gpu(3), info, budgets=(budget(2),))
+    assert (found.least, found.most, len(found.victims), found.violates) == (3, 3, 6, ("default/web",))
+    assert found.message == "preemption: found a potential placement for pod on node n, preempting 3 victims"

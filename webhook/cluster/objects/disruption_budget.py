@@ -1,6 +1,6 @@
 """PodDisruptionBudgets: how many of the pods that they select may be evicted or preempted now."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from webhook.kube.names import DEFAULT_NAMESPACE
@@ -63,3 +63,17 @@ class DisruptionBudget:
     def counts(self, *, is_ready: bool) -> bool:
         """Return true if the eviction of a pod that the budget covers uses one of the allowed disruptions."""
         return is_ready or not (self.always_evicts_unhealthy or self.healthy >= self.desired > 0)
+
+
+Budgets = Mapping[str, Sequence[DisruptionBudget]]
+"""The budgets by namespace."""
+
+
+def budgets_by_namespace(budgets: Iterable[DisruptionBudget] | None) -> Budgets | None:
+    """Return `budgets` by namespace, or None if they are not known."""
+    if budgets is None:
+        return None
+    found: dict[str, list[DisruptionBudget]] = {}
+    for each in budgets:
+        found.setdefault(each.namespace, []).append(each)
+    return found

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.objects.disruption_budget import DisruptionBudget
+from webhook.cluster.objects.disruption_budget import budgets_by_namespace
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.placement.framework.filtering import named_nodes, run_pre_filters
@@ -25,7 +25,7 @@ from webhook.placement.plugins.volume_restrictions import ERR_REASON_READ_WRITE_
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.preemption.choice import choose, unknown_of_budgets
 from webhook.placement.preemption.room import NodeRoom, Room
-from webhook.placement.preemption.victims import Budgets, Candidate, candidates_on
+from webhook.placement.preemption.victims import Candidate, candidates_on
 from webhook.placement.profiles.profile import Profile
 
 # Reasons that end when pods of the node end. A request that exceeds what the node offers does not.
@@ -119,7 +119,7 @@ def chosen_by(dice: Dice, profile: Profile, pod: PodInfo, snapshot: Snapshot, ex
     potential = potential_nodes(profile, pod, snapshot, expired)
     if _waits_for_victims(pod, snapshot, potential):
         return None
-    rows, budgets = np.flatnonzero(potential).tolist(), _by_namespace(snapshot)
+    rows, budgets = np.flatnonzero(potential).tolist(), budgets_by_namespace(snapshot.disruption_budgets) or {}
     first, found = dice.randrange(len(rows)) if rows else 0, []
     for node, room in _rooms(profile, pod, snapshot, rows[first:] + rows[:first], Counter(), expired):
         dice.shuffle(room.lower)
@@ -151,15 +151,15 @@ def potential_nodes(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired:
 
     def reject(failures: Iterable[Failure]) -> None:
         nonlocal left
-        rejected, is_helpless = np.zeros_like(found), np.zeros_like(found)
+        rejected, unresolvable = np.zeros_like(found), np.zeros_like(found)
         for reason, mask in failures:
             rejected |= mask & left
             resource = missing_resource(reason)
             if resource is not None:
-                is_helpless |= mask & (snapshot.allocatable(resource) < min(requests[resource], LARGEST_AMOUNT))
+                unresolvable |= mask & (snapshot.allocatable(resource) < min(requests[resource], LARGEST_AMOUNT))
             elif reason not in _RESOLVABLE and not reason.endswith(node_volume_limits.NOT_INSTALLED):
-                is_helpless |= mask
-        found[rejected & ~is_helpless] = True
+                unresolvable |= mask
+        found[rejected & ~unresolvable] = True
         left = left & ~rejected
 
     with_nominated = nodes_with_nominated_pods(pod, snapshot, profile.scheduler_names, expired)
@@ -211,13 +211,6 @@ def _compared(profile: Profile, potential: int) -> int:
 
 def _candidates(snapshot: Snapshot, rooms: Mapping[str, NodeRoom], expired: Expired) -> list[list[Candidate]]:
     """Return what kube-scheduler may evict on each node."""
-    budgets = _by_namespace(snapshot)
+    budgets = budgets_by_namespace(snapshot.disruption_budgets) or {}
     found = (candidates_on(node, room, budgets, expired) for node, room in in_time([*rooms.items()], expired))
     return [outcomes for outcomes in found if outcomes]
-
-
-def _by_namespace(snapshot: Snapshot) -> Budgets:
-    found: dict[str, list[DisruptionBudget]] = {}
-    for each in snapshot.disruption_budgets or ():
-        found.setdefault(each.namespace, []).append(each)
-    return found

@@ -13,7 +13,7 @@ from itertools import islice, pairwise, permutations, product
 from operator import attrgetter
 
 from webhook.cluster.node_info import RunningPod
-from webhook.cluster.objects.disruption_budget import DisruptionBudget
+from webhook.cluster.objects.disruption_budget import Budgets, DisruptionBudget
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.selectors import selector_matches
 from webhook.placement.preemption.room import NodeRoom
@@ -24,8 +24,6 @@ ABOVE_ALL_PRIORITIES = 2**31
 _MOST_ORDERS = 24
 
 Cost = tuple[int, int, int, int, float]
-# By namespace.
-Budgets = Mapping[str, Sequence[DisruptionBudget]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +106,7 @@ def _select(
         undecided += _undecided(ordered, [key_of(each) in violating for each in ordered])
     for each in undecided:
         group = [pod for pod in each if room.decides(pod)]
-        if all(
-            room.are_equal(pod, group[0]) and (key_of(pod) in violating) == (key_of(group[0]) in violating)
-            for pod in group
-        ):
+        if all(_are_interchangeable(pod, group[0], room, violating) for pod in group):
             tied.update(map(key_of, group))
         elif group not in mixed:
             mixed.append(group)
@@ -120,6 +115,16 @@ def _select(
     broken = {name for each in victims for name in violating.get(key_of(each), ())}
     violations = sum(key_of(each) in violating for each in victims) if violating else 0
     return Candidate(node, tuple(victims), tuple(sorted(broken)), _cost(victims, violations), frozenset(tied)), mixed
+
+
+def _are_interchangeable(
+    one: RunningPod, other: RunningPod, room: NodeRoom, violating: Mapping[tuple[str, str], object]
+) -> bool:
+    """Return whether a choice between both pods makes no difference but for their names."""
+    if one.is_same_load(other):
+        # The same budgets select both; which of them violates one is a matter of their order.
+        return True
+    return room.are_equal(one, other) and (key_of(one) in violating) == (key_of(other) in violating)
 
 
 def _undecided(ordered: Sequence[RunningPod], flags: Sequence[bool]) -> Iterator[list[RunningPod]]:

@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.objects.builders import PodBuilder
 from tests.support.objects.moves import budget, running
-from webhook.cluster.disruption_budget import budgets_by_namespace, eviction_refusal
-from webhook.cluster.objects.disruption_budget import DisruptionBudget
+from webhook.cluster.eviction_refusal import eviction_refusal
+from webhook.cluster.objects.disruption_budget import DisruptionBudget, budgets_by_namespace
 from webhook.cluster.pods.bound_pods import BoundPod
 
 POD = running("p", "a")

@@ -1,23 +1,10 @@
-"""PodDisruptionBudgets: which evictions the API server would refuse now."""
+"""Which evictions the API server would refuse now, because of PodDisruptionBudgets."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
-from webhook.cluster.objects.disruption_budget import DisruptionBudget
+from webhook.cluster.objects.disruption_budget import Budgets, DisruptionBudget
 from webhook.cluster.pods.bound_pods import BoundPod
-
-Budgets = Mapping[str, Sequence[DisruptionBudget]]
-"""The budgets by namespace."""
-
-
-def budgets_by_namespace(budgets: Iterable[DisruptionBudget] | None) -> Budgets | None:
-    """Return `budgets` by namespace, or None if they are not known."""
-    if budgets is None:
-        return None
-    found: dict[str, list[DisruptionBudget]] = {}
-    for each in budgets:
-        found.setdefault(each.namespace, []).append(each)
-    return found
 
 
 def budgets_of(pod: BoundPod, budgets: Budgets) -> list[DisruptionBudget]:
