@@ -16,13 +16,14 @@ from placement_planner.capacity_counts import Counted, Counts
 from webhook.cli.inputs.pending import PendingQueue, Reserved
 from webhook.cli.inputs.session import Session
 from webhook.cli.output.screen import Column, Row, marked, print_lines, print_table
-from webhook.cli.output.terminal import Progress, echo_json, plural, some
+from webhook.cli.output.terminal import Progress, echo_json
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.eviction_refusal import budgets_of
 from webhook.cluster.objects.disruption_budget import Budgets
 from webhook.cluster.pods.bound_pods import BoundPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput, invalid
+from webhook.documents.listing import plural, some
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.placement.reasons.evictions import eviction_text
 from webhook.placement.waiting.assumed_pods import AssumedPods

@@ -9,8 +9,9 @@ import orjson
 from placement_planner.replay.decision import Change, Decision
 from placement_planner.replay.replay import Difference, Report, Tally
 from webhook.cli.output.screen import Column, Row, print_line, print_table, text_console
-from webhook.cli.output.terminal import echo, plural
+from webhook.cli.output.terminal import echo
 from webhook.cli.output.yaml_text import print_diff
+from webhook.documents.listing import plural
 from webhook.policy.policy_set import PolicySet
 
 _COLUMNS = (

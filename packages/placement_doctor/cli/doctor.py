@@ -16,7 +16,8 @@ from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.files import output_option
 from webhook.cli.inputs.live import ask
 from webhook.cli.inputs.policies import policies_option, read_policies
-from webhook.cli.output.terminal import echo, echo_json, plural
+from webhook.cli.output.terminal import echo, echo_json
+from webhook.documents.listing import plural
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ClientConfig
 

@@ -17,9 +17,10 @@ from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.profiles import scheduler_options
 from webhook.cli.inputs.session import Session, max_nodes_option, mutate_option, pending_option, with_session
 from webhook.cli.output.screen import Column, Row, marked, print_lines, print_table, text_console
-from webhook.cli.output.terminal import Progress, echo_json, plural, some
+from webhook.cli.output.terminal import Progress, echo_json
 from webhook.cli.predictions.admission import Admissions
 from webhook.documents.documents import field
+from webhook.documents.listing import plural, some
 from webhook.placement.packing.free_cards import FreeBlock, largest_free_blocks
 
 _FITS_NOWHERE, _REFUSED = 3, 5

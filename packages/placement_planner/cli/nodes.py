@@ -14,8 +14,9 @@ from webhook.cli.inputs.files import output_option
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.output.screen import Column, Row, print_lines, print_table, text_console
-from webhook.cli.output.terminal import echo_json, plural
+from webhook.cli.output.terminal import echo_json
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.listing import plural
 from webhook.placement.framework.node_states import UnhealthyDevices, is_ready, state_of, unhealthy_devices
 from webhook.placement.packing.free_cards import NONE, FreeCards, accelerator_of
 from webhook.policy.policy import Policy

@@ -18,8 +18,9 @@ from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.files import FILE, PATH, check_standard_input, file_option, output_choice
 from webhook.cli.inputs.policies import read_policies
 from webhook.cli.inputs.session import Session, with_session
-from webhook.cli.output.terminal import Progress, echo, echo_json, plural, warn
+from webhook.cli.output.terminal import Progress, echo, echo_json, warn
 from webhook.documents.field import FieldError, InvalidInput, required
+from webhook.documents.listing import plural
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_set import PolicySet
 

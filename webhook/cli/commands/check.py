@@ -19,9 +19,10 @@ from webhook.cli.inputs.session import (
     with_session,
 )
 from webhook.cli.output.screen import Column, Row, coloured, marked, print_lines, print_table, text_console
-from webhook.cli.output.terminal import echo, echo_json, plural, some
+from webhook.cli.output.terminal import echo, echo_json
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cli.predictions.replica_check import Checks
+from webhook.documents.listing import plural, some
 
 # In the order of the total.
 _EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Infeasible": 4, "Unknown": 3, "Refused": 5, "Invalid": 2}

@@ -14,9 +14,10 @@ import click
 from webhook.admission.missed import created_on_node
 from webhook.cli.inputs.files import STANDARD_INPUT, file_option, options, place_of, read_text
 from webhook.cli.inputs.policies import is_namespace
-from webhook.cli.output.terminal import echo, plural
+from webhook.cli.output.terminal import echo
 from webhook.documents.documents import Document, field, parse
 from webhook.documents.field import InvalidInput, invalid, required
+from webhook.documents.listing import plural
 from webhook.kube.names import DNS_LABEL_RULE, is_dns_label
 from webhook.watch.trust import trusting_as_go
 

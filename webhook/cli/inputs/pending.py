@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
-from webhook.cli.output.terminal import Progress, echo, plural, some
+from webhook.cli.output.terminal import Progress, echo
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field
+from webhook.documents.listing import plural, some
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.scorer import PodSignature, Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPods

@@ -9,7 +9,7 @@ import io
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -84,18 +84,6 @@ def echo_progress(text: str) -> None:
     """Print `text` on standard error, on a terminal in place of the previous text."""
     is_terminal = sys.stderr.isatty()
     click.echo(("\r" if is_terminal else "") + printable(text), nl=not is_terminal, err=True)
-
-
-def some(texts: Sequence[str], most: int = 5, noun: str = "") -> str:
-    """Return the first of `texts` and the number of the others, such as `a, b and 3 more`, or `a, b, 3 more nodes`."""
-    left_out = len(texts) - most
-    end = f", {left_out} more {noun}" if noun else f" and {left_out} more"
-    return ", ".join(texts[:most]) + (end if left_out > 0 else "")
-
-
-def plural(count: int, noun: str) -> str:
-    """Return `1 pod`, or `2 pods`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 class Progress:

@@ -16,10 +16,11 @@ from webhook.admission.pipeline import admit, read_pod
 from webhook.admission.verdict import Patched, Unchanged, Verdict
 from webhook.cli.inputs.profiles import SchedulersOf
 from webhook.cli.inputs.workloads import Workload, print_policy
-from webhook.cli.output.terminal import echo, some, warn
+from webhook.cli.output.terminal import echo, warn
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import BETWEEN_ERRORS, InvalidInput, prefixed_errors
+from webhook.documents.listing import some
 from webhook.documents.text import cut
 from webhook.kube.api.admission import AdmissionRequest, pod_request
 from webhook.kube.api.independent_patch import PatchError, TooDeepError, independently_patched

@@ -7,9 +7,9 @@ from typing import Any
 from webhook.backends.references import GangRequest
 from webhook.cli.inputs.pending import NOTHING_RESERVED, Reserved
 from webhook.cli.inputs.workloads import Workload
-from webhook.cli.output.terminal import some
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import FieldError
+from webhook.documents.listing import some
 from webhook.kube.pod.qos import qos_class
 from webhook.objects.gangs import partial_start_of_object
 from webhook.placement.framework.result import Placement, to_check_json

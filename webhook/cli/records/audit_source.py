@@ -19,8 +19,9 @@ from webhook.audit.selection import parse_moment
 from webhook.audit.sources import STANDARD_INPUT, Download, Sources
 from webhook.cli.inputs.clusters import complete_context
 from webhook.cli.inputs.files import FILE, PATH, Command, file_option, options
-from webhook.cli.output.terminal import echo, plural
+from webhook.cli.output.terminal import echo
 from webhook.documents.field import InvalidInput, invalid, required
+from webhook.documents.listing import plural
 
 if TYPE_CHECKING:
     from webhook.cli.records.replica_logs import ReplicaSelection

@@ -16,8 +16,8 @@ from webhook.audit.reading import Entry
 from webhook.audit.record import POD, AuditRecord, PlacementEntry, RuleEntry
 from webhook.audit.summary import Summary
 from webhook.cli.output.screen import Column, Row, print_line, print_table
-from webhook.cli.output.terminal import plural
 from webhook.documents.documents import JsonObject
+from webhook.documents.listing import plural
 from webhook.documents.text import cut, printable
 from webhook.kube.api.independent_patch import PatchError, TooDeepError
 

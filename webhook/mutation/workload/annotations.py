@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from webhook.documents.field import FieldError, invalid, unsupported
+from webhook.documents.listing import some
 from webhook.documents.text import cut
 from webhook.mutation.edits.node_terms import LONGEST_SHOWN
 from webhook.policy.keys import Annotation, UnsupportedValueError
@@ -104,8 +105,7 @@ def stray_keys(annotations: Mapping[str, str], labels: Mapping[str, str], policy
     known = "annotation {} is not known and does nothing; did you mean {}?"
     found = [known.format(key, close[0]) for key, close in meant.items() if close]
     if plain := [cut(key, LONGEST_SHOWN) for key in unknown if not meant.get(key)]:
-        more = f" and {len(plain) - _MOST_SHOWN} more" if len(plain) > _MOST_SHOWN else ""
-        listed = f"{', '.join(plain[:_MOST_SHOWN])}{more}"
+        listed = some(plain, _MOST_SHOWN)
         is_one = len(plain) == 1
         plural = f"annotations {listed} are not known and do nothing"
         found.append(f"annotation {listed} is not known and does nothing" if is_one else plural)

@@ -46,6 +46,11 @@ class PredictedPreemption:
             **({"why": self.why} if self.why else {}),
         }
 
+    @property
+    def count(self) -> str:
+        """Return the number of evicted pods in words: `2`, or `1 to 3`."""
+        return f"{self.least}" if self.least == self.most else f"{self.least} to {self.most}"
+
     def names(self) -> Iterator[str]:
         """Yield the namespaces and names of the victims."""
         return (f"{each.namespace}/{each.name}" for each in self.victims)

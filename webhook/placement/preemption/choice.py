@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.listing import some
 from webhook.kube.release import Change
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.preemption.victims import ABOVE_ALL_PRIORITIES, Candidate, Cost, key_of
 from webhook.placement.profiles.profile import Profile
 
-_MOST_NAMES = 5
 _WORST: Cost = (2**31, 0, 0, 0, 0)
 
 
@@ -91,8 +91,7 @@ def _success(snapshot: Snapshot, node: str, count: int) -> str:
 def _tie(nodes: Sequence[str], counts: Sequence[int], possible: int) -> str:
     number = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
     if len(nodes) > 1:
-        named = ", ".join(nodes[:_MOST_NAMES]) + (", …" if len(nodes) > _MOST_NAMES else "")
-        return f"one of {named}; {number} {'victim' if max(counts) == 1 else 'victims'} each"
+        return f"one of {some(nodes)}; {number} {'victim' if max(counts) == 1 else 'victims'} each"
     return f"{number} of these {possible}: they are equal to kube-scheduler"
 
 
@@ -103,5 +102,4 @@ def unknown_of_budgets(snapshot: Snapshot) -> Iterable[str]:
         return
     stale = [f"{each.namespace}/{each.name}" for each in snapshot.disruption_budgets if each.is_stale]
     if stale:
-        named = ", ".join(stale[:_MOST_NAMES]) + (", …" if len(stale) > _MOST_NAMES else "")
-        yield f"the status of PodDisruptionBudget {named} is older than its spec"
+        yield f"the status of PodDisruptionBudget {some(stale)} is older than its spec"

@@ -12,6 +12,7 @@ from webhook.backends.registry import api_groups_of
 from webhook.cluster.index.pod_term import PodTerm
 from webhook.cluster.objects.resource_quota import CROSS_NAMESPACE_SCOPE
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.listing import some
 from webhook.documents.text import cut
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.placement.pod.inter_pod_info import InterPodInfo
@@ -64,9 +65,8 @@ def unknown_products(references: PodReferences, snapshot: Snapshot, templates: S
     yield from similar
     # A manifest for several clusters names alternatives, and one that the cluster has is enough.
     if plain and not known & named:
-        more = f" and {len(plain) - _MOST_SHOWN} more" if len(plain) > _MOST_SHOWN else ""
         hint = "" if known else f" (no node has the label {references.product_label})"
-        yield f"gpu-product: no node has {', '.join(plain[:_MOST_SHOWN])}{more}{hint}"
+        yield f"gpu-product: no node has {some(plain, _MOST_SHOWN)}{hint}"
 
 
 def meant_product(label: str, product: str, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> str | None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.listing import some
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS
@@ -12,7 +13,6 @@ from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS
 _CARDS = tuple(name for each in BUILT_IN_ACCELERATORS for name in each.resources)
 OF_NAMESPACE = "; of this namespace, "
 """Before the names of the user's own pods in a warning."""
-_MOST_NAMES = 5
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
@@ -21,16 +21,15 @@ def eviction_text(preemption: PredictedPreemption, described: Sequence[str] = ()
 
     `described` are the victims in other words than their names.
     """
-    count = f"{preemption.least}" if preemption.least == preemption.most else f"{preemption.least} to {preemption.most}"
+    count = preemption.count
     pods = "pod" if preemption.most == 1 else "pods"
     if not preemption.nodes:
         return f"kube-scheduler would evict {count} {pods} on one of {preemption.candidates} nodes: {preemption.why}"
     victims = [*(described or preemption.names())]
-    shown = ", ".join(victims[:_MOST_NAMES]) + (f" and {more} more" if (more := len(victims) - _MOST_NAMES) > 0 else "")
+    shown = some(victims)
     if len(preemption.nodes) > 1:
-        named = ", ".join(preemption.nodes[:_MOST_NAMES]) + (", …" if len(preemption.nodes) > _MOST_NAMES else "")
         each = "victim" if preemption.most == 1 else "victims"
-        return f"kube-scheduler would evict pods on one of {named}; {count} {each} each, of: {shown}"
+        return f"kube-scheduler would evict pods on one of {some(preemption.nodes)}; {count} {each} each, of: {shown}"
     if not preemption.is_exact and len(victims) > preemption.most:
         return f"kube-scheduler would evict {count} of these {len(victims)} pods on {preemption.nodes[0]}: {shown}"
     return f"kube-scheduler would evict {count} {pods} on {preemption.nodes[0]}: {shown}"
@@ -42,15 +41,13 @@ def eviction_warning(preemption: PredictedPreemption, namespace: str) -> str:
     Source: https://github.com/kubernetes/kubernetes/issues/114923
     """
     own = [each.name for each in preemption.victims if each.namespace == namespace]
-    count = f"{preemption.least}" if preemption.least == preemption.most else f"{preemption.least} to {preemption.most}"
     pods = "pod" if preemption.most == 1 else "pods"
     where = preemption.nodes[0] if len(preemption.nodes) == 1 else "one node"
-    text = f"kube-scheduler would evict {count} {pods} of lower priority on {where}"
+    text = f"kube-scheduler would evict {preemption.count} {pods} of lower priority on {where}"
     if not own:
         return text
     among = "may be" if not preemption.is_exact else "are" if len(own) > 1 else "is"
-    more = f" and {len(own) - _MOST_NAMES} more" if len(own) > _MOST_NAMES else ""
-    return f"{text}{OF_NAMESPACE}{', '.join(own[:_MOST_NAMES])}{more} {among} among them"
+    return f"{text}{OF_NAMESPACE}{some(own)} {among} among them"
 
 
 def eviction_lines(preemption: PredictedPreemption, snapshot: Snapshot, now_seconds: float) -> list[str]:
@@ -105,9 +102,8 @@ def _idle_gangs(preemption: PredictedPreemption, snapshot: Snapshot) -> Iterator
         evicted = [each.name for each in preemption.victims if gang in each.gangs]
         idle = sum(map(_cards, pods)) - sum(_cards(each) for each in preemption.victims if gang in each.gangs)
         verb = "is" if len(evicted) == 1 else "are"
-        named = ", ".join(evicted[:_MOST_NAMES]) + (", …" if len(evicted) > _MOST_NAMES else "")
         left = f": {idle} more {'card' if idle == 1 else 'cards'} would idle" if idle > 0 else ""
-        yield f"{named} {verb} {len(evicted)} of {len(pods)} pods of gang {gang.name}{left}"
+        yield f"{some(evicted)} {verb} {len(evicted)} of {len(pods)} pods of gang {gang.name}{left}"
 
 
 def _controllers(preemption: PredictedPreemption, snapshot: Snapshot) -> Iterator[str]:
@@ -117,8 +113,7 @@ def _controllers(preemption: PredictedPreemption, snapshot: Snapshot) -> Iterato
     for controller in dict.fromkeys(each.controller for each in preemption.victims):
         pods = [each for each in preemption.victims if each.controller == controller]
         if not controller:
-            names = ", ".join(each.name for each in pods[:_MOST_NAMES]) + (", …" if len(pods) > _MOST_NAMES else "")
-            yield f"no controller creates {names} again"
+            yield f"no controller creates {some([each.name for each in pods])} again"
             continue
         waits = all(not _has_amounts(each, snapshot) for each in pods)
         kind, name = controller.split("/", 1)

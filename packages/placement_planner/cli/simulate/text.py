@@ -9,7 +9,7 @@ from rich.console import Console
 
 from placement_planner.simulation.outcome import Evictions, Outcome, Waits
 from webhook.cli.output.screen import Column, Row, print_line, print_table
-from webhook.cli.output.terminal import plural
+from webhook.documents.listing import plural
 from webhook.documents.text import printable
 
 _CONFIGURATION = (Column("policy", least=12), Column("profile", least=8))
