@@ -21,7 +21,7 @@ _GPU = "nvidia.com/gpu"
 
 
 def configuration(port: int, folder: Path) -> dict[str, Any]:
-    """Return the example with the address and the CA of a webhook on loopback, and default score plugins.
+    """Return the example with the address and the CA of a webhook on loopback, more time, and default score plugins.
 
     With these, kube-scheduler alone spreads pods.
     """
@@ -29,6 +29,8 @@ def configuration(port: int, folder: Path) -> dict[str, Any]:
     (extender,) = example["extenders"]
     extender["urlPrefix"] = f"https://127.0.0.1:{port}/extender"
     extender["tlsConfig"] = {"caFile": str(folder / "ca.crt"), "serverName": "localhost"}
+    # On a busy machine, kube-scheduler would leave out the extender after the 200 ms of the example.
+    extender["httpTimeout"] = "10s"
     example["profiles"] = [{"schedulerName": "default-scheduler"}]
     return example
 
