@@ -51,8 +51,10 @@ def serving(
     """Replicas that follow the cluster, behind a proxy if there is more than one.
 
     The policy is the built-in one with `scheduler` for training: without one, kube-scheduler places all pods. Fields of
-    its `placementCheck` by keyword. Unless it is `none`, the scheduler extender judges nodes by `extender_profile`.
+    its `placementCheck` by keyword: the work budget is the largest, so that verdicts are known on a busy machine, too.
+    Unless it is `none`, the scheduler extender judges nodes by `extender_profile`.
     """
+    placement_check = {"workBudgetMilliseconds": 10_000} | placement_check
     certificate(folder)
     (folder / "policy.yaml").write_bytes(orjson.dumps(_policy(scheduler, placement_check)))
     folders = [folder / f"replica-{number}" for number in range(replicas)]
