@@ -23,7 +23,7 @@ OWNER_LABELS = (
 
 @dataclass(frozen=True, slots=True)
 class ReplicaGroup:
-    """The pods of a namespace with the label `key`=`value`; `is_added`: the webhook adds the label."""
+    """The pods of a namespace with the label `key`=`value`; `is_added` is true if the webhook adds the label."""
 
     key: str
     value: str

@@ -25,8 +25,8 @@ def queue_denials(
 ) -> Iterator[FieldError]:
     """Yield the denials of the queues that an object of a kind of the policy names for its pods.
 
-    `has_type`: they have a workload type. Without one, only a field of the kind itself counts: its controller makes the
-    PodGroup of the pods, for every type.
+    `has_type` is true if they have a workload type. Without one, only a field of the kind itself counts: its controller
+    makes the PodGroup of the pods, for every type.
     """
     found = [
         (f"metadata.{holder}[{key}]", field(content, "metadata", holder, key))

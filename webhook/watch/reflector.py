@@ -61,9 +61,10 @@ class Reflector:
     """Keeps one resource in the cache.
 
     `current_as_of_seconds` is the monotonic time since when the cached objects are known to be current, or None before
-    the first list is complete. `version` is the resourceVersion of the cached objects. `is_refused`: the API server
-    forbids or does not serve the resource, and the cache has none of it; `is_forbidden`: it forbids it.
-    `is_unreachable`: the last request got no response. Reflectors that share `gate` decode one page at a time.
+    the first list is complete. `version` is the resourceVersion of the cached objects. `is_refused` is true if the API
+    server forbids or does not serve the resource, and the cache has none of it; `is_forbidden` is true if it forbids
+    it. `is_unreachable` is true if the last request got no response. Reflectors that share `gate` decode one page at a
+    time.
     """
 
     def __init__(

@@ -49,8 +49,8 @@ class _Reported(NamedTuple):
 class Resize(NamedTuple):
     """The resources in the status of a running pod, by container and for the pod as a whole.
 
-    `is_infeasible`: the node can never allocate what the spec requests. `has_pod_resources`: the pod as a whole has
-    resources, perhaps empty ones.
+    `is_infeasible` is true if the node can never allocate what the spec requests. `has_pod_resources` is true if the
+    pod as a whole has resources, perhaps empty ones.
 
     Source: k8s.io/component-helpers/resource/helpers.go, AggregateContainerRequests and effectivePodLevelResources
     """

@@ -34,8 +34,8 @@ _NONE: dict[str, int] = {}
 class ContainerRequests(NamedTuple):
     """The requests of one container of a pending pod, in thousandths.
 
-    `place` is the index of the container, init containers first. `is_short_lived`: it is an init container but not a
-    sidecar.
+    `place` is the index of the container, init containers first. `is_short_lived` is true if it is an init container
+    but not a sidecar.
     """
 
     place: int

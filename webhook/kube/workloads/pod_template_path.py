@@ -66,14 +66,14 @@ class PodTemplatePath:
 class WorkloadKind:
     """A kind that creates pods, or (without `templates`) whose pods are not in the object; `note` says why.
 
-    `is_per_node`: it makes a pod for each node. `copies_metadata`: its controller copies the labels and annotations of
-    the object to the pods, too. `spec_defaults` are fields of a pod that templates can leave to the object: the field,
-    the path in the object, and the default. `caveat` is what the object does not say of its pods; their placement is
-    then Unknown. `caveats` are the same for objects with a value at a path. `suspended` is the path of the field that
-    keeps the object from creating pods while it is set. `gang` are the paths of the number of pods that must run
-    together, the first one that is set counts, else it is all pods. None means each pod is useful by itself.
-    `group_size` is the path of the number of pods of each of its groups, which run together. `worker_groups` is the
-    path of the groups of workers whose least numbers of pods, with one head, a scheduler starts together that makes
+    `is_per_node` is true if it makes a pod for each node. `copies_metadata` is true if its controller copies the labels
+    and annotations of the object to the pods, too. `spec_defaults` are fields of a pod that templates can leave to the
+    object: the field, the path in the object, and the default. `caveat` is what the object does not say of its pods;
+    their placement is then Unknown. `caveats` are the same for objects with a value at a path. `suspended` is the path
+    of the field that keeps the object from creating pods while it is set. `gang` are the paths of the number of pods
+    that must run together, the first one that is set counts, else it is all pods. None means each pod is useful by
+    itself. `group_size` is the path of the number of pods of each of its groups, which run together. `worker_groups` is
+    the path of the groups of workers whose least numbers of pods, with one head, a scheduler starts together that makes
     gangs of the kind by itself. `queue` is the path of the queue of its pods, and `default_queue` the value there of an
     object that names none. `passed_on` are the paths of the changes of pod templates that are in another object, with
     their annotations.
@@ -109,7 +109,7 @@ def group_of(api_version: object) -> str:
 def gang_size(content: JsonObject, kind: WorkloadKind, pods: int, *, is_grouped: bool = False) -> int | None:
     """Return the size of the gang of an object with this number of `pods`, or None if each pod is useful by itself.
 
-    `is_grouped`: its scheduler makes a gang of the kind by itself.
+    `is_grouped` is true if its scheduler makes a gang of the kind by itself.
 
     Raises:
         InvalidInput: a field that is read is malformed.

@@ -106,8 +106,8 @@ class _Spread:
     """Spread the pods of `group` over the domains of `topology_key`, unless the user has settled that.
 
     The user has, with a spread constraint or pod anti-affinity over this key, or with pod affinity over it for pods
-    like this one. `hint` is the packing hint of the policy, which does not count. `is_requested`: the pod's annotation
-    requests it, so that there is a warning if it is not added.
+    like this one. `hint` is the packing hint of the policy, which does not count. `is_requested` is true if the pod's
+    annotation requests it, so that there is a warning if it is not added.
     """
 
     topology_key: str

@@ -54,8 +54,8 @@ class WorkloadReading:
     """The workload, if the pod has a valid type that its namespace may use, with errors and warnings.
 
     `errors` are invalid values, `denials` are privileges that the namespace lacks. The workload includes neither.
-    Without a workload, `bypass_reason` is the reason to inject nothing if the pod is admitted. `is_forbidden`: the
-    namespace may not use what the pod, or its own default, asks for.
+    Without a workload, `bypass_reason` is the reason to inject nothing if the pod is admitted. `is_forbidden` is true
+    if the namespace may not use what the pod, or its own default, asks for.
     """
 
     type_name: str | None
@@ -137,7 +137,10 @@ def read_workload(
 def _without_type(
     own: Mapping[str, str], warnings: list[str], policy: Policy, required_type: str | None, *, type_is_left_out: bool
 ) -> WorkloadReading:
-    """Return the reading of a pod without a workload type. `type_is_left_out`: that of its namespace does not apply."""
+    """Return the reading of a pod without a workload type.
+
+    `type_is_left_out` is true if that of its namespace does not apply.
+    """
     reason = "no workload type"
     errors: tuple[FieldError, ...] = ()
     if type_is_left_out:

@@ -33,8 +33,8 @@ def consumed_capacity(
 class FreeCounters(NamedTuple):
     """The amounts `left` of the counters of a pool, in the order of their names.
 
-    `is_invalid`: a counter set is duplicate, or a device consumes a counter that does not exist. `is_unpredictable`:
-    the devices that kube-scheduler counts depend on the node that it evaluates first.
+    `is_invalid` is true if a counter set is duplicate, or a device consumes a counter that does not exist.
+    `is_unpredictable` is true if the devices that kube-scheduler counts depend on the node that it evaluates first.
     """
 
     left: tuple[int, ...] = ()

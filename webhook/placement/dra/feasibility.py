@@ -32,10 +32,10 @@ _MOST_ALTERNATIVES = 8
 class DeviceFeasibility(NamedTuple):
     """The result of a pod's claims for each node.
 
-    `lacks_resource`: the node lacks an extended resource that no DeviceClass backs. `unallocatable`: devices are
-    missing. `invalid`: devices are missing, and a pool is invalid. `unavailable`: the node cannot access the devices
-    that are allocated to a claim. `preferred` is the score of the alternatives that the claims get. `is_decided`: the
-    result of every node that is not rejected is known.
+    `lacks_resource` is true if the node lacks an extended resource that no DeviceClass backs. `unallocatable`: devices
+    are missing. `invalid`: devices are missing, and a pool is invalid. `unavailable`: the node cannot access the
+    devices that are allocated to a claim. `preferred` is the score of the alternatives that the claims get.
+    `is_decided` is true if the result of every node that is not rejected is known.
     """
 
     lacks_resource: Mask

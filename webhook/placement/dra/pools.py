@@ -22,9 +22,9 @@ from webhook.placement.dra.device_selection import Selection, accessible_nodes
 class NodeDevices:
     """The devices of a node; `counters` are the free counters of the pools, for candidates that consume some.
 
-    `is_unpredictable`: a device or its pool is not modelled, or it is not known whether a device is selected.
-    `is_incomplete`: a pool lacks slices. `is_invalid`: a pool has two devices of one name, or inconsistent counters.
-    Incomplete and invalid pools give no devices.
+    `is_unpredictable` is true if a device or its pool is not modelled, or it is not known whether a device is selected.
+    `is_incomplete` is true if a pool lacks slices. `is_invalid` is true if a pool has two devices of one name, or
+    inconsistent counters. Incomplete and invalid pools give no devices.
     """
 
     candidates: tuple[Candidate, ...]

@@ -21,7 +21,7 @@ class _Domains(NamedTuple):
 class DomainCounts:
     """The weight of running pods in topology domains: `of_nodes` is the sum over the domains of each node.
 
-    `is_empty`: no pod was counted in any domain.
+    `is_empty` is true if no pod was counted in any domain.
     """
 
     __slots__ = ("_domains", "_labels", "is_empty", "of_nodes")

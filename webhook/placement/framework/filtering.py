@@ -52,8 +52,8 @@ def run_pre_filters(
 def pre_filter_rejection(plugins: Collection[str], *, is_disjoint: bool) -> str:
     """Return the reason of a node that the pre-filters of `plugins` exclude.
 
-    `is_disjoint`: the plugins name no node in common. Otherwise `plugins` includes the plugin that rejected the pod's
-    nominated node, which kube-scheduler evaluates first.
+    `is_disjoint` is true if the plugins name no node in common. Otherwise `plugins` includes the plugin that rejected
+    the pod's nominated node, which kube-scheduler evaluates first.
 
     Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, findNodesThatFitPod, and framework/runtime/framework.go,
     RunPreFilterPlugins

@@ -12,10 +12,10 @@ class PredictedPreemption:
     """What kube-scheduler's preemption does for a pod that no node can take.
 
     `nodes` are the nodes of which it chooses one, none if it evicts no pod. It evicts `least` to `most` of `victims`
-    there, the most important first, and violates the PodDisruptionBudgets `violates` (`namespace/name`). `is_exact`:
-    node and victims are certain. `why` states what is not certain or not known. `message` is what the FailedScheduling
-    event has after its first full stop, or empty if that is not certain. `candidates` is the number of nodes on which
-    an eviction makes room; names are not given if kube-scheduler looks at a random part of them.
+    there, the most important first, and violates the PodDisruptionBudgets `violates` (`namespace/name`). `is_exact` is
+    true if node and victims are certain. `why` states what is not certain or not known. `message` is what the
+    FailedScheduling event has after its first full stop, or empty if that is not certain. `candidates` is the number of
+    nodes on which an eviction makes room; names are not given if kube-scheduler looks at a random part of them.
     """
 
     nodes: tuple[str, ...] = ()

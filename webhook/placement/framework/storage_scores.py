@@ -76,7 +76,7 @@ def is_capacity_ambiguous(claims: Iterable[PersistentVolumeClaim], nodes: Snapsh
 def _add(
     uses: dict[str, _Use], claim: PersistentVolumeClaim, counts: Mask, capacity: Column, *, is_shared: bool
 ) -> None:
-    """Add a claim to the use of its class; `is_shared`: all claims of the class use the same `capacity`."""
+    """Add a claim to the use of its class; `is_shared` is true if all claims of the class use the same `capacity`."""
     amount = min(whole_bytes(claim.storage_milli), LARGEST_AMOUNT)
     requested, offered = np.where(counts, amount, 0), np.where(counts, capacity, 0)
     before = uses.get(claim.storage_class)

@@ -39,8 +39,8 @@ def most_requested_score(requested: Column, capacity: Column) -> Column:
 class ScoringStrategy:
     """The score function of a node, and the `resources` that it scores with their weights.
 
-    `counts_zeros`: a resource that scores 0 counts in the mean, which is rounded down. Otherwise it does not count, and
-    the mean is rounded to the nearest integer.
+    `counts_zeros` is true if a resource that scores 0 counts in the mean, which is rounded down. Otherwise it does not
+    count, and the mean is rounded to the nearest integer.
     """
 
     score: Callable[[Column, Column], Column] = least_requested_score

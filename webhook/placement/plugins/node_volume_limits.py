@@ -31,7 +31,8 @@ class NodeVolumeLimits(VolumePlugin):
     CSINode names the plugin. On nodes without pods no volume is attached, missing drivers come with their own pods, and
     claims that are missing or belong to another pod are ignored.
 
-    `needs_drivers`: since 1.37, a node lacks a driver that must be installed and that its CSINode does not list.
+    `needs_drivers` is true if since 1.37, a node lacks a driver that must be installed and that its CSINode does not
+    list.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits/csi.go
     """

@@ -22,8 +22,8 @@ _INT32 = 2**31 - 1
 class SpreadConstraint(NamedTuple):
     """One TopologySpreadConstraint; the selector includes its `matchLabelKeys`.
 
-    `honors_affinity`: nodes that do not match the pod's nodeSelector and node affinity do not count. `honors_taints`:
-    nodes with untolerated taints do not count.
+    `honors_affinity` is true if nodes that do not match the pod's nodeSelector and node affinity do not count.
+    `honors_taints` is true if nodes with untolerated taints do not count.
     """
 
     topology_key: str

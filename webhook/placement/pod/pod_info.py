@@ -55,13 +55,13 @@ class PodInfo(NamedTuple):
     None without required node affinity; one without terms matches no node. `images` are those of containers and init
     containers, `image_volumes` those of image volumes; `containers` counts containers and init containers. `stored`
     identifies the pod if it is stored and requests extended resources. `tolerations` include those that the API server
-    adds. `has_group`: the pod names a PodGroup of Volcano. `shares_card`: it requests a share of a card of KAI.
-    `gates`: the number of its scheduling gates, or 0 if all are of Kueue. `is_held`: it has one of Kueue, which waits
-    for quota and says nothing about nodes. `is_queued`: it names a queue of Kueue. `needs_declared_features`: not every
-    node has the features that it needs. `shares` are the requested shares of cards that a scheduler extender counts, if
-    no node offers them. `topologies` are the annotations by which a queue keeps a group of pods within a domain.
-    `summed` are the resources of which no container requests as much as all containers together, `defaulted` those of
-    which LimitRanger has set a request.
+    adds. `has_group` is true if the pod names a PodGroup of Volcano. `shares_card` is true if it requests a share of a
+    card of KAI. `gates`: the number of its scheduling gates, or 0 if all are of Kueue. `is_held` is true if it has one
+    of Kueue, which waits for quota and says nothing about nodes. `is_queued` is true if it names a queue of Kueue.
+    `needs_declared_features` is true if not every node has the features that it needs. `shares` are the requested
+    shares of cards that a scheduler extender counts, if no node offers them. `topologies` are the annotations by which
+    a queue keeps a group of pods within a domain. `summed` are the resources of which no container requests as much as
+    all containers together, `defaulted` those of which LimitRanger has set a request.
     """
 
     requests: tuple[tuple[str, int], ...]

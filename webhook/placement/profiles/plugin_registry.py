@@ -73,8 +73,8 @@ class PluginRow(NamedTuple):
     """One plugin of kube-scheduler.
 
     `extension_points` are those that affect a profile. `weight` is the default weight of its scores, or 0 if it has
-    none. `is_default`: kube-scheduler enables it by default. `args` is the model of its args, if any. `factory` returns
-    the plugin for the args of a profile; it is None if we have no such plugin.
+    none. `is_default` is true if kube-scheduler enables it by default. `args` is the model of its args, if any.
+    `factory` returns the plugin for the args of a profile; it is None if we have no such plugin.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/registry.go
     """

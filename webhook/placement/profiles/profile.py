@@ -55,8 +55,8 @@ class Enabled:
 class UnmodelledStep:
     """A step of kube-scheduler that is named but not modelled, such as an extender.
 
-    It applies to pods that request one of `resources`; if that is empty, to every pod. `scores_only`: it excludes no
-    node. `of_shares`: it applies only to pods that request a share of a card.
+    It applies to pods that request one of `resources`; if that is empty, to every pod. `scores_only` is true if it
+    excludes no node. `of_shares`: it applies only to pods that request a share of a card.
     """
 
     name: str

@@ -46,8 +46,8 @@ def capacity_changes(
 ) -> Iterator[CapacityChange]:
     """Yield changes that give the pod enough capacity on the best node of `group` for each.
 
-    `running` are the nodes without nominated pods, whose resources cannot be freed. `evicts`: kube-scheduler evicts
-    pods for the unchanged pod.
+    `running` are the nodes without nominated pods, whose resources cannot be freed. `evicts` is true if kube-scheduler
+    evicts pods for the unchanged pod.
 
     Raises:
         DeadlineNearError: `expired()` holds.

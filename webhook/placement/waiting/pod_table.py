@@ -56,8 +56,8 @@ class TableEntry:
     """A pod that waits: known only from its admission (`pod`), or seen in the cluster (`pending`).
 
     Until it is seen, it is found by `key`, is given up at `until_seconds` and takes `size_bytes` beside the signature
-    of `pod`. `is_too_expensive`: the scorer did not place it in time. `gang` is set if its scheduler starts `least`
-    pods of the gang together.
+    of `pod`. `is_too_expensive` is true if the scorer did not place it in time. `gang` is set if its scheduler starts
+    `least` pods of the gang together.
     """
 
     namespace: str
@@ -81,8 +81,8 @@ class TableEntry:
 class PodTable(dict[int, TableEntry]):
     """The pods that wait, by number: those `seen` in the cluster by namespace and name, and others. Not thread-safe.
 
-    `is_incomplete`: pods in the cluster were left out because the table was full. `held` are the gangs that do not
-    start, so that none of their pods has room.
+    `is_incomplete` is true if pods in the cluster were left out because the table was full. `held` are the gangs that
+    do not start, so that none of their pods has room.
     """
 
     def __init__(self, most: int = MOST_WAITING, budget_bytes: int = BUDGET_BYTES) -> None:
