@@ -41,7 +41,7 @@ class PodIdentity(Protocol):
 
 
 class CarriedTerm(NamedTuple):
-    """A term of running pods: its kind, its weight, and the classes of these pods, once for each occurrence."""
+    """A pod affinity term of running pods: kind, weight, and the classes of these pods, once for each occurrence."""
 
     kind: TermKind
     weight: int

@@ -264,7 +264,7 @@ class WorkloadKind(StrictModel):
     """Its pod templates; an empty list for a kind that creates no pods."""
 
     def facts(self) -> Kind:
-        """Return the kind as the built-in ones are described."""
+        """Return the kind in the form of the built-in kinds."""
         templates = tuple(_facts(each) for each in self.templates)
         return Kind(self.group, self.kind, self.resource, templates, is_per_node=self.kind == DAEMON_SET)
 
