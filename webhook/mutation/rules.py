@@ -100,7 +100,7 @@ def extra_tolerations(workload: Workload, policy: Policy) -> Sequence[Edit] | st
 
 
 def bin_packing(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
-    """Pack small pods on few nodes, so that whole nodes stay free for large pods: by a label, and affinity to it."""
+    """Pack small pods on few nodes, by a label and pod affinity, so that whole nodes stay free for large pods."""
     if not workload.bin_packing:
         return "bin-packing is off for this pod"
     if not workload.batch.adds_packing_hint:

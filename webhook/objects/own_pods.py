@@ -85,7 +85,7 @@ def _is_own(pod: RunningPod, namespace: str, selector: LabelSelector) -> bool:
 
 
 def _selector(content: JsonObject, kind: WorkloadKind) -> LabelSelector | None:
-    """Return the selector of the object's pods: its own, or the labels with its name that its controller sets."""
+    """Return the selector of the object's pods: its own, or the labels with its name that the controller sets."""
     own, name = field(content, "spec", "selector"), field(content, "metadata", "name")
     if own is not None:
         is_exact = (kind.group, kind.kind) == ("", "ReplicationController")

@@ -31,7 +31,7 @@ class PodTooLargeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The result of an edit: whether the pod changed, warnings for the user, and the user's value that it kept."""
+    """The result of an edit: whether the pod changed, warnings for the user, and the user's value that was kept."""
 
     changed: bool
     warnings: tuple[str, ...] = ()

@@ -171,7 +171,7 @@ class NodeUsage(StrictModel):
 
     @property
     def preferences(self) -> list[tuple[str, int]]:
-        """The values with their weights, sorted: the order of keys in the policy is not part of its revision."""
+        """The values with their weights, sorted: the order of keys in the policy must not change its revision."""
         return sorted(self.prefer.items(), key=lambda item: (-item[1], item[0]))
 
 
