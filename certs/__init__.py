@@ -1,1 +1,1 @@
-"""Certificates of the webhook: own CA, server certificate, and what registers them in a cluster."""
+"""Certificates of the webhook: a CA, a server certificate, and their registration in a cluster."""

@@ -1,4 +1,4 @@
-"""Read and write a directory with ca.crt, ca.key, tls.crt and tls.key. Keys are 0600, and files replaced atomically."""
+"""Read and write a directory with ca.crt, ca.key, tls.crt and tls.key. Keys have mode 0600; writes are atomic."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ _UNSAFE_KEY_BITS = 0o037
 
 
 def read(directory: Path, *, may_be_absent: bool = False) -> Artifacts:
-    """Return the files that exist in `directory`; nothing if it `may_be_absent` and is.
+    """Return the files that exist in `directory`, or none if `may_be_absent` is true and it does not exist.
 
     Raises:
         InvalidInput: the directory does not exist, or a file in it cannot be read.
@@ -35,13 +35,13 @@ def read(directory: Path, *, may_be_absent: bool = False) -> Artifacts:
 
 
 def write(directory: Path, artifacts: Artifacts, held: Artifacts = _NOTHING) -> None:
-    """Write the files of `artifacts` that are not those of `held` to `directory`, which is created if needed.
+    """Write the files of `artifacts` that differ from `held` to `directory`, which is created if needed.
 
-    A file that only `held` has is deleted. All files are written under temporary names first, then renamed. A
-    concurrent reader finds each file old or new, never partial.
+    A file that is only in `held` is deleted. All files are first written under temporary names and then renamed, so a
+    concurrent reader never reads a partial file.
 
     Raises:
-        InvalidInput: the directory cannot be created or written. On a full disk nothing has changed.
+        InvalidInput: the directory cannot be created or written. If the disk is full, nothing has changed.
     """
     files = dict(zip(FILES, zip(artifacts, held, strict=True), strict=True))
     changed = {name: files[name][0] for name in _WRITTEN if files[name][0] != files[name][1]}

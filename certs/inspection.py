@@ -42,7 +42,7 @@ class Artifacts:
 
 
 class Fault(Enum):
-    """The kinds of problems that lead to different actions."""
+    """The kinds of problems. Each leads to a different action."""
 
     MISSING = "missing"
     UNREADABLE = "unreadable"
@@ -66,7 +66,7 @@ class Problem:
 class Inspection:
     """The parsed files and their problems. `ca` and `server` are None if the file is missing or cannot be read.
 
-    `ca` is the certificate in ca.crt that the server certificate leads to; without such a one, the first.
+    `ca` is the certificate in ca.crt to which the chain of the server certificate leads, or else the first in ca.crt.
     """
 
     artifacts: Artifacts
@@ -76,11 +76,14 @@ class Inspection:
     problems: tuple[Problem, ...]
 
     def faults(self, *files: str) -> tuple[Problem, ...]:
-        """Return the problems of these files."""
+        """Return the problems of the given kinds."""
         return tuple(problem for problem in self.problems if problem.file in files)
 
     def serving_errors(self) -> list[FieldError]:
-        """Return the errors for which clients do not trust a server with these files; the CA's key is irrelevant."""
+        """Return the errors because of which clients do not trust a server with these files.
+
+        The CA's key does not matter.
+        """
         return [problem.error for problem in self.faults(CA_CERTIFICATE, CERTIFICATE, KEY)]
 
 
@@ -111,10 +114,10 @@ def inspect(artifacts: Artifacts, now: datetime) -> Inspection:
 
 
 def _issuing(cas: list[x509.Certificate], chain: list[x509.Certificate], now: datetime) -> list[x509.Certificate]:
-    """Return the CAs that `chain` leads to: those that issued the server certificate, or one of its issuers in `chain`.
+    """Return the CAs to which `chain` leads: those that issued the server certificate or one of its issuers in `chain`.
 
-    Only signatures and expiry are verified. The rest is left to the probe of the server, because the verifier of
-    cryptography rejects CAs that API servers accept: those of X.509 version 1 and those with an Ed25519 key.
+    Only signatures and expiry are verified. The probe of the server checks the rest, because the verifier of the
+    library cryptography rejects CAs that API servers accept: those of X.509 version 1 and those with an Ed25519 key.
     """
     path, found = list[x509.Certificate](), chain[:1]
     while found:
@@ -135,7 +138,7 @@ def _is_issued_by(certificate: x509.Certificate, ca: x509.Certificate) -> bool:
 
 
 def unfit_for_server(certificate: x509.Certificate) -> str | None:
-    """Return why no API server trusts a server with `certificate`, under any CA, or None if there is no reason."""
+    """Return the reason why API servers do not trust `certificate`, whatever its CA, or None if there is no reason."""
     names = names_of(certificate)
     if not (names.dns_names or names.ip_addresses):
         return "it has no subject alternative name, and the common name is not looked at"
@@ -194,9 +197,9 @@ def _key_problems(
 class KeyMaterial:
     """The usable content of a Secret.
 
-    `cas` are those of ca.crt that have not expired. `signer` is the one of them whose key is in ca.key. `issuer` is the
-    one that the certificate in tls.crt leads to, or None unless that pair has no problem. `pair` is the inspection of
-    the files with only `cas`.
+    `cas` are the CAs in ca.crt that have not expired. `signer` is the CA whose key is in ca.key. `issuer` is the CA to
+    which the certificate in tls.crt leads, or None if the server certificate or its key has a problem. `pair` is the
+    inspection of the files with only `cas` in ca.crt.
     """
 
     cas: Certificates
@@ -233,33 +236,34 @@ def _public_key(certificate: x509.Certificate) -> CertificatePublicKeyTypes | No
 
 
 def unexpired(certificates: Iterable[x509.Certificate], now: datetime) -> Certificates:
-    """Return the certificates that have not expired, each once, in their order."""
+    """Return the certificates that have not expired, in order and without duplicates."""
     return tuple(dict.fromkeys(each for each in certificates if now < each.not_valid_after_utc))
 
 
 def expires_soon(certificate: x509.Certificate, now: datetime, least_left: timedelta | None = None) -> bool:
-    """Return whether less than `least_left` is left. None stands for `least_time_left`."""
+    """Return whether less than `least_left` is left before the expiry. None means `least_time_left`."""
     end = certificate.not_valid_after_utc
     return end - now < (least_time_left(certificate.not_valid_before_utc, end) if least_left is None else least_left)
 
 
 def least_time_left(begin: datetime, end: datetime) -> timedelta:
-    """Return the time before the end of a certificate in which it expires soon: 30 days, or a sixth of its lifetime.
+    """Return the remaining time below which a certificate expires soon: 30 days or a sixth of its lifetime.
 
-    The smaller one counts. Issuers renew when a third is left, or earlier, so the renewal is late by then.
+    The smaller one is used. Issuers renew when a third of the lifetime is left or earlier, so a renewal is late by
+    then.
     """
     return min(timedelta(days=30), (end - begin) / 6)
 
 
 def time_left(end: datetime, now: datetime) -> str:
-    """Return when a certificate expires, or has expired, in whole days: `expires in 12 days`, `expired 2 days ago`."""
+    """Return a text about the expiry in whole days: `expires in 12 days`, `expired 2 days ago`."""
     days = abs(end - now).days
     shown = f"{days} day{'s' if days > 1 else ''}" if days else "less than a day"
     return f"expires in {shown}" if now < end else f"expired {shown} ago"
 
 
 def due_at(certificate: x509.Certificate) -> datetime:
-    """Return the time when a third of the certificate's lifetime is left; the backdated part does not count.
+    """Return the time at which a third of the certificate's lifetime is left. The backdated part does not count.
 
     Source: https://cert-manager.io/docs/usage/certificate/#issuance-triggers
     """

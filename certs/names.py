@@ -17,7 +17,7 @@ _DNS_NAME_MAX_LENGTH = 253
 
 @dataclass(frozen=True, slots=True)
 class ServerNames:
-    """Subject alternative names: lower case, each once, in the order given."""
+    """Subject alternative names, in lower case and in the given order, without duplicates."""
 
     dns_names: tuple[str, ...]
     ip_addresses: tuple[IPAddress, ...]
@@ -48,7 +48,7 @@ def server_names(
     """Return the validated names. Errors refer to the two lists by `dns_path` and `ip_path`: a field or a flag.
 
     Raises:
-        InvalidInput: names or addresses are invalid (lists all of them), or there is none.
+        InvalidInput: names or addresses are invalid (lists all of them), or there are none.
     """
     errors: list[FieldError] = []
     names: dict[str, None] = {}
@@ -96,7 +96,7 @@ def _dns_fault(name: str) -> str | None:
 
 
 def service_names(service: str, namespace: str) -> tuple[str, ...]:
-    """Return the DNS names of a Service; the API server verifies `SERVICE.NAMESPACE.svc`.
+    """Return the DNS names of a Service. The API server verifies `SERVICE.NAMESPACE.svc`.
 
     Source: k8s.io/apiserver/pkg/util/webhook/client.go HookClient
     """

@@ -12,7 +12,7 @@ _END = b"-----END CERTIFICATE-----"
 
 
 def certificates(pem: bytes, place: str) -> list[x509.Certificate]:
-    """Return all certificates in `pem`, at least one; errors refer to it as `place`.
+    """Return all certificates in `pem`, at least one. `place` names `pem` in errors.
 
     Raises:
         InvalidInput: there is no certificate, or one cannot be read.
@@ -51,7 +51,7 @@ def private_key(pem: bytes, place: str) -> PrivateKeyTypes:
 
 
 def unreadable(place: str, wanted: str) -> FieldError:
-    """Return the error of a file with possibly secret content: it names the place and the expected content only."""
+    """Return the error of a file with possibly secret content. It only names the place and the expected content."""
     return required(place, f"must hold {wanted}")
 
 

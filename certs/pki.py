@@ -28,7 +28,7 @@ CA_NAME_PREFIX = "placement-webhook-ca@"
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """A certificate and its private key (PKCS#8, not encrypted), both PEM."""
+    """A certificate and its private key (PKCS#8, not encrypted), both in PEM."""
 
     certificate: bytes
     key: bytes
@@ -37,7 +37,7 @@ class KeyPair:
 def issue_ca(*, now: datetime, validity: timedelta = CA_VALIDITY) -> KeyPair:
     """Return a self-signed CA (ECDSA P-256) that may sign server certificates, but no intermediate CA.
 
-    Its subject holds the time of issue, which distinguishes two CAs in one caBundle.
+    Its subject contains the time of issue, which distinguishes two CAs in one caBundle.
 
     Source: k8s.io/client-go/util/cert/cert.go GenerateSelfSignedCertKeyWithOptions
     """
@@ -64,11 +64,11 @@ def issue_server(
     now: datetime,
     validity: timedelta = SERVER_VALIDITY,
 ) -> KeyPair:
-    """Return a server certificate (ECDSA P-256, new key) for these names, signed by `ca`; it never outlives `ca`.
+    """Return a server certificate (ECDSA P-256, new key) for these names, signed by `ca`. It never outlives `ca`.
 
     Raises:
-        InvalidInput: a name or address is invalid, there is none, `ca` cannot be read, its key does not match its
-            certificate, or it has expired.
+        InvalidInput: a name or address is invalid, or there are none; or `ca` cannot be read, has expired, or its key
+            does not match its certificate.
     """
     names = server_names(dns_names, ip_addresses)
     general_names = (*map(x509.DNSName, names.dns_names), *map(x509.IPAddress, names.ip_addresses))

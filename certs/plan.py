@@ -1,4 +1,4 @@
-"""Decide what to do next with certificates, and do it in memory. Pure: files, settings and time are passed in.
+"""Plan the next action on certificates, and carry it out in memory. Pure: files, settings and time are passed in.
 
 A command writes everything at once (`plan_at_once`):
 
@@ -9,17 +9,18 @@ A command writes everything at once (`plan_at_once`):
     otherwise, if CA and CA key are valid ─────► RENEW   a server certificate of the same CA
     otherwise ─────────────────────────────────► REFUSE
 
-The certs controller goes step by step (`plan`), because replicas and API servers read a change late:
-docs/certificates.md has the states, Keep, NextCAAdded and Switched, and the steps between them.
+The certs controller proceeds step by step (`plan`), because replicas and API servers read a change with a delay.
+docs/certificates.md describes the states Keep, NextCAAdded and Switched, and the steps between them.
 
-Without a Secret and a trusted CA, AddNextCA issues the server certificate, too: no API server calls yet.
+If there is neither a Secret nor a trusted CA, AddNextCA also issues the server certificate, because no API server calls
+yet.
 
-In every state, each caBundle has the CAs of the Secret and those that it had, so a certificate that a replica may serve
-stays trusted. Only DropOldCA removes a CA, when every replica serves a certificate of the other one. IssueServing and
-SwitchToNextCA wait until API servers trust the CA that signs, also after a caBundle was edited.
+In every state, each caBundle has the CAs of the Secret and its previous CAs, so a certificate that a replica may serve
+stays trusted. Only DropOldCA removes a CA, after every replica serves a certificate of the new CA. IssueServing and
+SwitchToNextCA wait until API servers trust the signing CA, also after a caBundle was edited.
 
-The states are not stored. They follow from the Secret: `ca.crt` has all CAs, `ca.key` the key of the newest one, and
-`tls.crt` is issued by one of them. So a step can be repeated, or be interrupted at any point.
+The states are not stored but derived from the Secret: `ca.crt` has all CAs, `ca.key` the key of the newest CA, and
+`tls.crt` is issued by one of the CAs. So a step can be repeated, or be interrupted at any point.
 """
 
 from collections.abc import Iterator, Mapping
@@ -64,7 +65,7 @@ class Request(StrEnum):
 
 
 class Action(StrEnum):
-    """The actions on the files of a place. Commands use the first three, and the controller the last four."""
+    """The actions on the files of a directory or Secret. Commands use the first three, the controller the last four."""
 
     ISSUE = "issue"
     RENEW = "renew"
@@ -81,10 +82,10 @@ STEPS_OF_A_ROTATION = (Action.ISSUE_SERVING, Action.ADD_NEXT_CA, Action.SWITCH_T
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The settings of the certificate life.
+    """The settings for the life cycle of certificates.
 
-    `trust_wait`: API servers read a changed caBundle within this time. `propagation_wait`: every replica serves the
-    pair of the Secret, or none that it can reload, after this time.
+    `trust_wait` is the time within which API servers read a changed caBundle. `propagation_wait` is the time after
+    which every replica serves the pair in the Secret, unless it cannot reload it.
     """
 
     names: ServerNames
@@ -98,9 +99,9 @@ class Rules:
 class Observed:
     """The Secret and the webhook configurations, as read from the API server.
 
-    `artifacts` is the content of the Secret, or empty if there is none. `bundles` has the readable certificates of the
-    caBundle of each webhook. `trusted_for` is the time for which every caBundle has had a CA, without interruption; a
-    CA that one lacks is not in it. `unchanged_for` is the time since the last change of the Secret.
+    `artifacts` is the content of the Secret, or empty if there is no Secret. `bundles` are the readable certificates of
+    the caBundle of each webhook. `trusted_for` is, by CA, the uninterrupted time for which every caBundle has had the
+    CA; a CA that any caBundle lacks has no entry. `unchanged_for` is the time since the last change of the Secret.
     """
 
     artifacts: Artifacts
@@ -112,10 +113,12 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The next action, with its reasons, to be carried out after `wait`; for KEEP, the time until a certificate is due.
+    """The next action with its reasons, which is carried out after `wait`.
 
-    `ca_bundle` are the CAs for each caBundle from now on, before the action. Empty means that no CA is known, or a
-    command is planned. Only the action REFUSE has `obstacles`.
+    For KEEP, `wait` ends when a certificate is due.
+
+    `ca_bundle` are the CAs to write to each caBundle before the action, or empty if no CA is known or the step is for a
+    command. Only the action REFUSE has `obstacles`.
     """
 
     action: Action
@@ -126,11 +129,11 @@ class Step:
 
     @property
     def is_due(self) -> bool:
-        """Return whether the files are to be changed now."""
+        """Return whether the files must be changed now."""
         return self.action not in (Action.KEEP, Action.REFUSE) and self.wait <= _NOW
 
     def check(self, remedy: str, place: str = "") -> None:
-        """Raise InvalidInput with the obstacles in `place`, and the `remedy` for each, if there are any."""
+        """Raise InvalidInput if there are obstacles. The errors name `place` and the `remedy`."""
         if self.obstacles:
             errors = (replace(each, detail=f"{each.detail}; {remedy}") for each in self.obstacles)
             raise InvalidInput(each.prefixed(place) if place else each for each in errors)
@@ -144,10 +147,11 @@ def plan_at_once(
     replacing: bool = False,
     ca_key_kept: bool = True,
 ) -> Step:
-    """Return the action after which the files serve `names` (None means their present names) now and for some time.
+    """Return the action after which the files are valid for `names` (None means their current names) for some time.
 
-    `replacing` requests new files in any case. `ca_key_kept`: the place keeps the key of its CA, as a directory does
-    and a Secret of `certs register` does not. Without the key, a due certificate is replaced together with its CA.
+    `replacing` requests new files even if the present ones are valid. `ca_key_kept` is true if the key of the CA is
+    stored with the files, as in a directory, and false for a Secret of `certs register`. Without the key, a due
+    certificate is replaced together with its CA.
     """
     if not found.artifacts or replacing:
         return Step(Action.ISSUE, ("a replacement was asked for" if found.artifacts else "nothing there yet",))
@@ -174,7 +178,7 @@ def _not_issued_here(found: Inspection) -> tuple[FieldError, ...]:
 
 
 def _reasons_to_renew(found: Inspection, now: datetime, names: ServerNames | None) -> Iterator[str]:
-    """Yield why a readable server certificate is replaced: it is not for `names`, if any, or it is due."""
+    """Yield the reasons to replace a readable server certificate: it is not for `names`, if given, or it is due."""
     server = found.server
     if server is not None and names is not None:
         yield f"{CERTIFICATE} is for {found.names}, not for {names}"
@@ -231,14 +235,17 @@ def _reasons_for_a_certificate(keys: KeyMaterial, seen: Observed, rules: Rules, 
 
 
 def _trust_wait(signer: x509.Certificate, seen: Observed, rules: Rules) -> timedelta:
-    """Return the time until API servers trust `signer`. It is zero without webhooks: then no API server calls."""
+    """Return the time until API servers trust `signer`.
+
+    It is zero without webhooks, because no API server calls then.
+    """
     if not seen.bundles:
         return _NOW
     return max(rules.trust_wait - (seen.trusted_for or {}).get(signer, _NOW), _NOW)
 
 
 def _newest(certificates: Certificates, first: Certificates = ()) -> Certificates:
-    """Return `first`, then the others of `certificates` up to `MOST_CAS` in total, of the latest start of validity."""
+    """Return `first`, then the newest of the other `certificates`, up to `MOST_CAS` in total."""
     others = [each for each in dict.fromkeys(certificates) if each not in first]
     room = max(MOST_CAS - len(first), 0)
     kept = set(sorted(others, key=lambda each: each.not_valid_before_utc, reverse=True)[:room])
@@ -246,16 +253,16 @@ def _newest(certificates: Certificates, first: Certificates = ()) -> Certificate
 
 
 def fulfils(step: Step, requested: Request | None) -> bool:
-    """Return whether the rotation that was requested is done, or begun, with `step`."""
+    """Return whether `step` completes or begins the requested rotation."""
     issuing = (Action.ISSUE_SERVING, Action.SWITCH_TO_NEXT_CA)
     return step.action in {Request.CA: (Action.ADD_NEXT_CA,), Request.SERVING: issuing, None: ()}[requested]
 
 
 def carried_out(step: Step, held: Artifacts, rules: Rules, now: datetime) -> Artifacts:
-    """Return the files after the action of `step`, which was planned for `held`.
+    """Return the files after the action of `step`, which must have been planned for `held`.
 
     Raises:
-        InvalidInput: the names of `rules` are none.
+        InvalidInput: `rules` has no names.
     """
     # The first Secret is written whole: the volumes of the pods that wait for it name its keys.
     is_first = step.action is Action.ADD_NEXT_CA and not held and not step.ca_bundle
@@ -282,7 +289,7 @@ def carried_out(step: Step, held: Artifacts, rules: Rules, now: datetime) -> Art
 
 
 def _with_pair(held: Artifacts, ca: KeyPair, names: tuple[ServerNames, ...], rules: Rules, now: datetime) -> Artifacts:
-    """Return the files with a new server certificate of `ca` for all `names`."""
+    """Return the files with a new server certificate for all `names`, issued by `ca`."""
     dns_names = [name for each in names for name in each.dns_names]
     addresses = [str(address) for each in names for address in each.ip_addresses]
     server = issue_server(ca, dns_names=dns_names, ip_addresses=addresses, now=now, validity=rules.server_validity)

@@ -38,7 +38,10 @@ class Target:
 
     @property
     def controller_namespace(self) -> str:
-        """Return the namespace of the certs controller, whose rights users of the other one must not get."""
+        """Return the namespace of the certs controller.
+
+        It is separate, so that users of the webhook's namespace do not get its permissions.
+        """
         return f"{self.namespace}-certs"
 
     @property
@@ -55,9 +58,9 @@ class Endpoint(Address):
 
 
 def manifest(target: Target, webhook_rules: WebhookRules | None = None) -> JsonObject:
-    """Return the configuration to create in a new cluster: the one of `deploy/base`, without caBundle.
+    """Return the configuration to create in a new cluster, which is that of `deploy/base` without caBundle.
 
-    The webhooks are called for the objects of `webhook_rules`. None means those of the built-in policy.
+    `webhook_rules` select the objects for which the webhooks are called. None means those of the built-in policy.
     """
     text = files("certs").joinpath(MANIFEST).read_bytes()
     configuration = parse(text, MANIFEST)[0].content
@@ -104,10 +107,10 @@ def trusted_certificates(configurations: Iterable[JsonObject]) -> tuple[tuple[x5
 
 
 def missing_webhooks(configuration: JsonObject, wanted: JsonObject) -> list[JsonObject]:
-    """Return the webhooks of `wanted` that `configuration`, made from an earlier manifest, lacks.
+    """Return the webhooks of `wanted` that are missing in `configuration`, which an earlier version may have created.
 
-    They have the endpoint and the namespaceSelector of its webhook for pods. A configuration without that webhook was
-    written by another tool, and lacks none.
+    They get the endpoint and the namespaceSelector of the configuration's webhook for pods. A configuration without a
+    webhook for pods was written by another tool, so nothing is missing in it.
     """
     known = {webhook.get("name"): webhook for webhook in configuration.get("webhooks") or ()}
     if PODS not in known:
@@ -117,7 +120,7 @@ def missing_webhooks(configuration: JsonObject, wanted: JsonObject) -> list[Json
 
 
 def changed_rules(configuration: JsonObject, webhook_rules: WebhookRules) -> list[JsonObject]:
-    """Return the RFC 6902 operations after which the webhooks are called for the objects of `webhook_rules`."""
+    """Return the RFC 6902 operations that change the rules of the webhooks to `webhook_rules`."""
     return [
         {"op": "add", "path": f"/webhooks/{index}/{key}", "value": value}
         for index, webhook in enumerate(configuration.get("webhooks") or ())
@@ -127,9 +130,9 @@ def changed_rules(configuration: JsonObject, webhook_rules: WebhookRules) -> lis
 
 
 def own_settings(configuration: JsonObject, wanted: JsonObject) -> JsonObject:
-    """Return the fields that an administrator has set otherwise than the manifest `wanted`, by webhook.
+    """Return, by webhook, the fields that an administrator has set differently from the manifest `wanted`.
 
-    They are the failurePolicy and the selectors.
+    These are the failurePolicy and the selectors.
     """
     found: JsonObject = {}
     shipped = {webhook["name"]: webhook for webhook in wanted["webhooks"]}
@@ -150,10 +153,10 @@ def ca_bundle_patch(
     added: Iterable[JsonObject] = (),
     changes: Iterable[JsonObject] = (),
 ) -> list[JsonObject]:
-    """Return the RFC 6902 operations that set `bundle` (and `url`, if any) in each webhook, or none if nothing changes.
+    """Return the RFC 6902 operations that set `bundle` and, if given, `url` in each webhook; none without a change.
 
-    The webhooks `added` are appended, with the same, and the operations `changes` follow.
-    They include the resourceVersion that was read, so that a concurrent change leads to a 409 and is not overwritten.
+    The webhooks `added` are appended with the same values, and the operations `changes` follow. The operations test the
+    resourceVersion that was read, so that a concurrent change leads to a 409 and is not overwritten.
     """
     encoded = base64.b64encode(bundle).decode()
 
@@ -177,9 +180,9 @@ def ca_bundle_patch(
 def mending_patch(
     configuration: JsonObject, wanted: Collection[x509.Certificate], added: Collection[JsonObject] = ()
 ) -> list[JsonObject]:
-    """Return the RFC 6902 operations after which each caBundle has `wanted` and nothing else, or none if they have.
+    """Return the RFC 6902 operations that set each caBundle to exactly `wanted`, or none if nothing differs.
 
-    The order does not count, so that two controllers do not change each other's. The webhooks `added` are appended.
+    The order of CAs is ignored, so that two controllers do not overwrite each other. The webhooks `added` are appended.
     """
     bundle = pem.encode(*wanted)
     known = ((found, pem.readable_certificates(found)) for found in ca_bundles(configuration))
@@ -202,13 +205,13 @@ def check_not_injected(configuration: JsonObject) -> None:
 
 
 def injected_by(configuration: JsonObject) -> str | None:
-    """Return the annotation by which cert-manager keeps the caBundle of a configuration, or None if it does not."""
+    """Return the annotation with which cert-manager manages the caBundle of a configuration, or None."""
     annotations = field(configuration, "metadata", "annotations") or {}
     return next((key for key in INJECTED_BY_CERT_MANAGER if key in annotations), None)
 
 
 def endpoint_of(configuration: JsonObject, webhook: JsonObject | None = None) -> Endpoint:
-    """Return the endpoint at which the API server calls `webhook` of `configuration`. None means its first one.
+    """Return the endpoint at which the API server calls `webhook` of `configuration`, by default the first webhook.
 
     Source: k8s.io/apiserver/pkg/util/webhook/client.go HookClient
 
@@ -233,7 +236,7 @@ def endpoint_of(configuration: JsonObject, webhook: JsonObject | None = None) ->
 
 
 def names_to_serve(target: Target, called: Endpoint) -> ServerNames:
-    """Return the names that the webhook needs: those of the Service, or the host of the url that is `called`.
+    """Return the names that the certificate needs: those of the Service, or the host of the url that is `called`.
 
     Raises:
         InvalidInput: the host is neither a DNS name nor an IP address.

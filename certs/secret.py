@@ -1,13 +1,13 @@
 """Read and write the Secret of the certificates, as an object. Pure: objects in, objects out.
 
-The Secret has everything that the controller keeps, so that a lost controller is replaced by any other:
+The Secret contains the complete state of the controller, so that any other controller can replace it:
 
     ca.crt    every CA that clients must trust: the one that signs, then older ones
     ca.key    the key of the newest CA; the keys of older ones are not kept, and `certs register` keeps none
     tls.crt   the server certificate, and tls.key its key: the only files that the webhook mounts
 
-An annotation has the failurePolicy and the selectors of the webhook configuration, where they are not those of the
-manifest: a configuration that was deleted gets them again.
+An annotation records the failurePolicy and the selectors of the webhook configuration if they differ from the manifest.
+If the configuration is deleted, the new one gets these values.
 """
 
 import base64
@@ -37,7 +37,7 @@ _REMEDY = (
 
 
 def artifacts_in(secret: JsonObject | None) -> Artifacts:
-    """Return the content of the Secret; what is missing or not base64 is None."""
+    """Return the content of the Secret. A file that is missing or not base64 is None."""
     return Artifacts(*(_content(secret, key) for key in FILES))
 
 
@@ -56,7 +56,7 @@ def is_owned(secret: JsonObject) -> bool:
 def check_owned(secret: JsonObject, place: str) -> None:
     """Reject a Secret that the controller must not touch.
 
-    It may change its own ones, and take over one that `certs register` has issued and written.
+    The controller may change its own Secrets, and take over a Secret that `certs register` has issued and written.
 
     Raises:
         InvalidInput: another tool or person has written the Secret.
@@ -94,21 +94,21 @@ def recorded_settings(secret: JsonObject | None) -> JsonObject:
 
 
 def settings_patch(secret: JsonObject, settings: JsonObject) -> JsonObject:
-    """Return the merge patch after which the Secret has recorded `settings`."""
+    """Return the merge patch that records `settings` in the Secret."""
     return _annotated(secret, SETTINGS_ANNOTATION, orjson.dumps(settings).decode() if settings else None)
 
 
 def version_of(secret: JsonObject | None) -> str:
-    """Return a text that changes with each write to the Secret, or an empty string if there is none."""
+    """Return a text that changes with each write to the Secret, or an empty string if there is no Secret."""
     metadata = field(secret or {}, "metadata") or {}
     return f"{metadata.get('uid', '')}/{metadata.get('resourceVersion', '')}" if metadata else ""
 
 
 def new_secret(target: Target, artifacts: Artifacts, *, is_owned: bool = True) -> JsonObject:
-    """Return the Secret to apply: that of the controller, or with `is_owned` false that of `certs register`.
+    """Return the Secret to apply: that of the controller, or that of `certs register` if `is_owned` is false.
 
-    That of the controller is of type Opaque: until API servers trust its CA it has no `tls.crt`, which the type
-    kubernetes.io/tls requires.
+    The Secret of the controller has the type Opaque, because it has no `tls.crt` until API servers trust its CA, and
+    the type kubernetes.io/tls requires `tls.crt`.
     """
     return {
         "apiVersion": "v1",
@@ -124,7 +124,7 @@ def new_secret(target: Target, artifacts: Artifacts, *, is_owned: bool = True) -
 
 
 def secret_patch(secret: JsonObject, artifacts: Artifacts, *, fulfilled: bool) -> JsonObject:
-    """Return the merge patch (RFC 7386) after which the Secret has `artifacts`; `fulfilled` removes the request.
+    """Return the merge patch (RFC 7386) that writes `artifacts` to the Secret. `fulfilled` also removes the request.
 
     It includes the resourceVersion that was read, so that a concurrent change leads to a 409 and is not overwritten.
     """

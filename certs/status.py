@@ -26,9 +26,9 @@ from webhook.documents.text import printable
 def report(
     place: str, artifacts: Artifacts, mode_errors: Sequence[FieldError], now: datetime, least_left: timedelta | None
 ) -> JsonObject:
-    """Return facts and problems of the certificates in `place` as one JSON object; `healthy`: there are no problems.
+    """Return facts and problems of the certificates in `place` as a JSON object. `healthy` is true without problems.
 
-    `mode_errors` are problems, too, and so is a certificate that `expires_soon`.
+    `mode_errors` and a certificate that `expires_soon` also count as problems.
     """
     found = inspect(artifacts, now)
     errors = [*mode_errors, *_errors(found, now, least_left)]
@@ -85,7 +85,7 @@ def _certificate(certificate: x509.Certificate, now: datetime) -> JsonObject:
 
 
 def as_text(facts: JsonObject) -> str:
-    """Return the facts of a report in a few lines; the caller shows the problems."""
+    """Return the facts of a report as a few lines of text. The caller prints the problems."""
     lines = [line for place in facts["places"] for line in (place["place"], *_place_lines(place))]
     return "".join(f"{printable(line)}\n" for line in lines)
 

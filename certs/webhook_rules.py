@@ -25,16 +25,17 @@ POLICIES = "policies.placement.maip.mxsf.io"
 
 @dataclass(frozen=True, slots=True)
 class WebhookRules:
-    """The kinds and key domains that policies add to the objects for which the webhooks are called."""
+    """The kinds and key domains of policies, which select the objects for which the webhooks are called."""
 
     kinds: tuple[WorkloadKind, ...]
     key_domains: tuple[str, ...]
 
     @classmethod
     def of(cls, policies: Iterable[Policy]) -> "WebhookRules":
-        """Return what at least one of `policies` is about.
+        """Return the kinds and key domains that at least one of `policies` has.
 
-        A kind of several policies has the templates of all: each policy is asked about an update that it may concern.
+        A kind that several policies describe gets the templates of all, so that an update is sent if it may concern any
+        policy.
         """
         known: dict[tuple[str, str, str], WorkloadKind] = {}
         templates: dict[tuple[str, str], dict[PodTemplatePath, None]] = {}
@@ -107,9 +108,10 @@ def workload_rules(kinds: Iterable[WorkloadKind]) -> list[JsonObject]:
 def workload_match_conditions(kinds: Iterable[WorkloadKind], *key_domains: str) -> list[JsonObject]:
     """Return the conditions under which an object of `kinds` is sent.
 
-    It has no controller, whose own object was sent, or a user has created it from a CronJob. An update changes a pod
-    template or the queue of the pods, or sets an annotation of a domain on the object: a changed number of replicas is
-    not sent. There is one condition for the kinds with equal paths.
+    An object is sent if it has no controller, or if a user has created it from a CronJob. For an object with a
+    controller, the controller's own object was sent. An update is sent if it changes a pod template or the queue of the
+    pods, or sets an annotation of a domain on the object. A changed number of replicas is not sent. Kinds with equal
+    paths share a condition.
     """
     by_paths: dict[tuple[str, ...], list[WorkloadKind]] = {}
     for kind in _sent(kinds):
@@ -124,7 +126,7 @@ def _sent(kinds: Iterable[WorkloadKind]) -> Iterator[WorkloadKind]:
 
 
 def _changed(paths: tuple[str, ...], kinds: list[WorkloadKind], key_domains: tuple[str, ...]) -> JsonObject:
-    """Return the condition that an update of one of `kinds` changes a value at `paths`, a queue or an annotation."""
+    """Return the condition that an update of `kinds` changes a value at `paths`, a queue or an annotation."""
     listed = ", ".join(f"'{kind.group}/{kind.kind}'" for kind in kinds)
     of_other_kind = f"!(request.kind.group + '/' + request.kind.kind in [{listed}])"
     alternatives = ["request.operation != 'UPDATE'", of_other_kind, *map(_differs, paths)]
@@ -135,7 +137,7 @@ def _changed(paths: tuple[str, ...], kinds: list[WorkloadKind], key_domains: tup
 
 
 def _annotated(key_domains: tuple[str, ...]) -> str:
-    """Return the expression that the object gets an annotation of a domain, or another value of one."""
+    """Return the expression that the update adds an annotation of a domain to the object, or changes its value."""
     new, old = (f"{each}.?metadata.?annotations" for each in ("object", "oldObject"))
     is_ours = _is_of(key_domains)
     is_ours = is_ours if len(key_domains) == 1 else f"({is_ours})"
@@ -162,7 +164,7 @@ _LISTS = ("tasks", "replicatedJobs", "workerGroupSpecs")
 
 
 def _differs(path: str) -> str:
-    """Return the expression that the value at `path`, or an item if it has a `*`, differs from the stored one."""
+    """Return the expression that the value at `path` differs from the stored one. With a `*`, one item must differ."""
     parent, star, item = path.partition(".*.")
     if not star or "*" in item:
         field = _optional(parent.removesuffix(".*"))
@@ -178,12 +180,12 @@ def _differs(path: str) -> str:
 
 
 def _items_differ(new: str, old: str, field: str) -> str:
-    """Return the expression that `field` differs in an item of two lists."""
+    """Return the expression that `field` differs in any item of two lists."""
     return f"{new}.map(item, item{field}) != {old}.map(item, item{field})"
 
 
 def _values_differ(new: str, old: str, field: str) -> str:
-    """Return the expression that `field` differs in a value of two maps. The keys of a map have no order in CEL."""
+    """Return the expression that `field` differs in any value of two maps. Keys of a map have no order in CEL."""
     differs = f"!(key in {old}) || {new}[key]{field} != {old}[key]{field}"
     return f"{new}.size() != {old}.size() || {new}.exists(key, {differs})"
 
@@ -198,7 +200,7 @@ def _is_identifier(key: str) -> bool:
 
 
 def namespace_match_conditions(*key_domains: str) -> list[JsonObject]:
-    """Return the conditions under which a Namespace is sent: it has an annotation of a domain, and one changed."""
+    """Return the conditions under which a Namespace is sent: it has an annotation of a domain that has changed."""
     return [
         {
             "name": "has-defaults",

@@ -1,1 +1,1 @@
-"""The work of commands and controller in a cluster: read and write objects, probe the server, register, report."""
+"""Operations in a cluster for the commands and the controller: read and write objects, probe the server, register."""

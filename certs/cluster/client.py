@@ -46,14 +46,17 @@ def configuration_named(name: str) -> ObjectName:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The objects behind one connection. `manager` owns what is written; with `dry_run`, nothing is stored."""
+    """The objects behind one connection.
+
+    `manager` is the field manager of writes. With `dry_run`, nothing is stored.
+    """
 
     api: ApiServer
     manager: str = FIELD_MANAGER
     dry_run: bool = False
 
     async def read(self, name: ObjectName) -> JsonObject | None:
-        """Return the object, or None if it does not exist; ask once more if the API server is busy.
+        """Return the object, or None if it does not exist. If the API server is busy, retry once.
 
         Raises:
             ApiServerError: the API server does not answer or rejects the request.
@@ -67,19 +70,20 @@ class Cluster:
         return await self.api.find(name.path)
 
     async def apply(self, name: ObjectName, content: JsonObject, *, manager: str = "", force: bool = False) -> None:
-        """Create the object, or change the fields that `manager` owns; `force` takes over those of other managers.
+        """Create the object, or change the fields that `manager` owns. `force` takes over fields of other managers.
 
         Raises:
-            ApiServerError: the API server does not answer or rejects the request, with 409 if a field has another
-                manager.
+            ApiServerError: the API server does not answer or rejects the request. The code is 409 if a field has
+                another manager.
         """
         forced = {"force": "true"} if force else {}
         await self.api.apply(name.path, content, self._query(manager or self.manager) | forced)
 
     async def change(self, name: ObjectName, patch: JsonObject | list[JsonObject]) -> bool:
-        """Apply an RFC 7386 or RFC 6902 patch with a resourceVersion; return False if the object has changed since.
+        """Apply an RFC 7386 or RFC 6902 patch with a resourceVersion. Return False if the object has changed since.
 
-        A patch owns no fields by apply, so `kubectl apply` of the manifest without caBundle keeps the caBundle.
+        Such a patch does not make us a manager by apply, so `kubectl apply` of the manifest without caBundle keeps the
+        caBundle.
 
         Raises:
             ApiServerError: the API server does not answer or rejects the request.
@@ -98,7 +102,7 @@ class Cluster:
 
 @asynccontextmanager
 async def connected(source: ClientConfig, *, dry_run: bool = False) -> AsyncIterator[Cluster]:
-    """Yield the cluster of `source`; an error in the block names an API server that does not answer.
+    """Yield the cluster of `source`. If the API server does not answer, the error in the block names it.
 
     Raises:
         InvalidInput: the kubeconfig is missing or invalid, or this is not a pod with a service account.

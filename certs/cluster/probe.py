@@ -1,4 +1,4 @@
-"""Call a server with a TLS handshake, as an API server does that trusts a caBundle."""
+"""Probe a server with a TLS handshake, as an API server that trusts a caBundle."""
 
 import socket
 import ssl
@@ -30,7 +30,7 @@ class Outcome(Enum):
 class Called:
     """The outcome of a TLS handshake at `address`.
 
-    `certificate` is the one that the server sends, or None if it is not reachable or was not asked.
+    `certificate` is the certificate that the server sends, or None if the server is not reachable or was not probed.
     """
 
     address: str
@@ -59,12 +59,12 @@ def probe(endpoint: Endpoint, ca_bundle: bytes) -> Called:
 
 
 def call_webhooks(configuration: JsonObject, at: str | None = None) -> list[Called | None]:
-    """Return the result for each webhook of `configuration`, or None for one without a service or a valid url.
+    """Return the result for each webhook of `configuration`, or None for a webhook without a service or a valid url.
 
-    `at` is the HOST:PORT to connect to in place of that of the webhook.
+    `at` is the HOST:PORT to connect to instead of the address of the webhook.
 
     Raises:
-        InvalidInput: `at` has another form.
+        InvalidInput: `at` is not HOST:PORT.
     """
     if at is not None:
         parse_endpoint(at, "")

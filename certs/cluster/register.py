@@ -42,14 +42,14 @@ class Registration:
     """The certificates to register and how.
 
     If `artifacts` is None, the content of the Secret is used while it is valid, or new certificates are issued. `names`
-    are the names of a newly issued certificate. None means those of the Service, or the host of the url. `force`
-    replaces the certificates in any case and takes over ownership of the Secret. `secret_first` writes the Secret
-    before the probe if it is missing or its certificate is not trusted. `webhook_rules` are the objects that the
-    webhooks are called for. If it is None, an existing configuration keeps its rules. `only_ca_bundle` changes nothing
-    else in it.
+    are the names of a newly issued certificate, or None for those of the Service or the host of the url. `force` always
+    replaces the certificates and takes over the ownership of the Secret. `secret_first` writes the Secret before the
+    probe if it is missing or its certificate is not trusted. `webhook_rules` select the objects for which the webhooks
+    are called; if it is None, an existing configuration keeps its rules. `only_ca_bundle` changes nothing but the
+    caBundle in the configuration.
 
-    The probe is repeated for `wait_seconds`, at `endpoint` in place of that of the webhook. With `require_probe`, a
-    server that is not reachable is an error.
+    The probe is repeated for `wait_seconds`. It connects to `endpoint`, if set, instead of the address of the webhook.
+    With `require_probe`, an unreachable server is an error.
     """
 
     target: Target
@@ -99,7 +99,7 @@ async def register(cluster: Cluster, wanted: Registration, now: datetime) -> Asy
 
 
 def _artifacts(wanted: Registration, held: Artifacts, called: Endpoint, now: datetime) -> tuple[Artifacts, str]:
-    """Return the certificates to register (given, from the Secret, or newly issued) and why these were chosen."""
+    """Return the certificates to register (given, from the Secret, or newly issued), and the reason for the choice."""
     if wanted.artifacts is not None:
         return replace(wanted.artifacts, ca_key=None), "as given"
     found = inspect(held, now)
@@ -125,9 +125,9 @@ def _check(artifacts: Artifacts, place: str, called: Endpoint, now: datetime) ->
 
 
 def merged_ca_bundle(artifacts: Artifacts, held: Artifacts, configuration: JsonObject | None, now: datetime) -> bytes:
-    """Return the new CA, the CA that is served until the server reads the new Secret, and the CAs trusted so far.
+    """Return the new CA, the CA of the certificate that is served now, and the CAs that are trusted now.
 
-    Each is there once, and none that has expired or cannot be read.
+    Each CA is included once. CAs that have expired or cannot be read are left out.
     """
     others = (held.ca_certificate or b"", *registration.ca_bundles(configuration or {}))
     known = (certificate for each in others for certificate in readable_certificates(each))

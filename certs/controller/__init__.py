@@ -1,1 +1,1 @@
-"""The process that keeps the certificates of an installation in order: it watches, plans a step, and writes."""
+"""The process that maintains the certificates of an installation: it watches, plans a step, and writes."""

@@ -42,7 +42,7 @@ class ControllerMetrics:
         self._end = Gauge(f"{_PREFIX}_certificate_not_after_timestamp_seconds", text, registry=registry)
 
     def show(self, ca: x509.Certificate | None, server: x509.Certificate | None, *, is_rotating: bool) -> None:
-        """Export the times of expiry of the CA that signs and of the certificate, and whether a rotation goes on."""
+        """Export the expiry times of the signing CA and of the certificate, and whether a rotation is in progress."""
         self._rotating.set(is_rotating)
         for gauge, certificate in ((self._ca_end, ca), (self._end, server)):
             gauge.set(certificate.not_valid_after_utc.timestamp() if certificate else 0)
@@ -52,7 +52,7 @@ class ControllerMetrics:
 async def admin_port(
     address: Address, metrics: ControllerMetrics, unready_reason: Callable[[], str], note: Callable[[], str]
 ) -> AsyncIterator[Address]:
-    """Serve `/healthz`, `/readyz` and `/metrics` until the block ends; yield the address with its port.
+    """Serve `/healthz`, `/readyz` and `/metrics` until the block ends. Yield the address with its port.
 
     Raises:
         InvalidInput: the port is in use, or the address is not of this machine.

@@ -1,7 +1,7 @@
-"""Run the certs controller: a pass at the start, after each change of an object, and when a step is due.
+"""Run the certs controller, with a pass at the start, after each change of an object, and when a step is due.
 
-A watch only wakes the loop: each pass reads the objects again. So a watch that ends, or misses an event, costs time but
-no correctness, and a pass every few seconds finds what no watch has reported.
+A watch only wakes the loop, and each pass reads the objects again. So if a watch ends or misses an event, this only
+causes a delay: a pass every few seconds finds changes that no watch has reported.
 """
 
 import asyncio
@@ -35,29 +35,35 @@ _SECONDS_PER_WRITE = 3.0
 
 
 def backoff_seconds(failures: int, share: float) -> float:
-    """Return the pause after `failures` in a row, doubled each time; its second half is scaled by `share`, 0 to 1."""
+    """Return the pause after `failures` in a row.
+
+    It doubles each time; its second half is scaled by `share`, from 0 to 1.
+    """
     longest: float = min(_FIRST_PAUSE_SECONDS * 2.0 ** min(failures - 1, 10), _LONGEST_PAUSE_SECONDS)
     return longest * (0.5 + share / 2)
 
 
 class WritePacing:
-    """Limits the rate of writes: a rotation needs six, and only a fight with another client needs many in a minute."""
+    """Limits the rate of writes.
+
+    A rotation needs six; many writes in a minute only occur in a conflict with another client.
+    """
 
     def __init__(self) -> None:
         # Each write takes its share of the time after the one before it.
         self._taken_until_seconds = 0.0
 
     def note(self, now_seconds: float) -> None:
-        """Note that a pass wrote, or tried to."""
+        """Record that a pass wrote or tried to write."""
         self._taken_until_seconds = max(self._taken_until_seconds, now_seconds) + _SECONDS_PER_WRITE
 
     def pause_seconds(self, now_seconds: float) -> float:
-        """Return the least time until the next pass: 0 for the first writes, then that of one write each."""
+        """Return the minimum time until the next pass: 0 for the first writes, and then the time for one write each."""
         return max(self._taken_until_seconds - now_seconds - _FREE_WRITES * _SECONDS_PER_WRITE, 0.0)
 
 
 class Controller:
-    """Keeps the objects of `options` in order; `connect` returns a connection to the API server."""
+    """Maintains the objects of `options`. `connect` returns a connection to the API server."""
 
     def __init__(
         self,
@@ -83,17 +89,17 @@ class Controller:
         self._log = structlog.get_logger()
 
     def unready_reason(self) -> str:
-        """Return why the certificates may not be kept in order, or an empty string if they are."""
+        """Return the reason why the certificates may not be maintained, or an empty string if they are."""
         return self._failure or next(iter(self._watch_failures.values()), "")
 
     def note(self) -> str:
-        """Return what the controller waits for, or an empty string if it waits for nothing."""
+        """Return a text about what the controller waits for, or an empty string if it waits for nothing."""
         return self._waits_for
 
     async def run(
         self, stop: asyncio.Event, admin: Address, on_listening: Callable[[Address], None] = lambda _: None
     ) -> None:
-        """Keep the objects in order until `stop` is set.
+        """Maintain the objects until `stop` is set.
 
         Raises:
             InvalidInput: the admin port cannot be opened.
@@ -131,7 +137,7 @@ class Controller:
                     await self._wake.wait()
 
     async def _attempt(self) -> tuple[float, float]:
-        """Make one pass; return the least and the longest pause after it, in seconds."""
+        """Make one pass. Return the minimum and the maximum pause after it, in seconds."""
         try:
             async with self._connect() as api:
                 done = await self._reconciler.reconcile(api)
@@ -171,9 +177,9 @@ class Controller:
                 await asyncio.sleep(backoff_seconds(failures, self._random_share()))
 
     async def _watch_once(self, watched: ObjectName) -> None:
-        """Wake the loop at each event of one watch, until the API server ends it.
+        """Wake the loop at each event of one watch, until the API server ends the watch.
 
-        Without a resourceVersion, a watch begins with the present object.
+        The watch has no resourceVersion, so it begins with an event about the current object.
 
         Raises:
             ApiServerError: the watch failed.
@@ -208,7 +214,7 @@ def _check_events(watched: ObjectName, lines: list[bytes]) -> None:
 
 
 async def run_until_signalled(options: Options, admin: Address, source: ClientConfig) -> None:
-    """Keep the objects of `options` in order, in the cluster of `source`, until SIGTERM or SIGINT.
+    """Maintain the objects of `options` in the cluster of `source` until SIGTERM or SIGINT.
 
     Raises:
         InvalidInput: the cluster or the address of the admin port is invalid.

@@ -1,7 +1,7 @@
 """One pass of the certs controller: read the objects, plan a step, and write it.
 
-Each write includes the resourceVersion that was read, and fails if another client has changed the object meanwhile. So
-several controllers at once are harmless: one of them succeeds, and the others read again.
+Each write includes the resourceVersion that was read, and fails if another client has changed the object since. So
+several controllers at once are harmless: one of them succeeds, and the others read the objects again.
 """
 
 import asyncio
@@ -42,13 +42,13 @@ _SERVED = (Action.KEEP, Action.DROP_OLD_CA)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The objects that the controller keeps in order, and how.
+    """The objects that the controller maintains, and the settings for this.
 
-    `target` has the Secret and the address of the webhook. `configurations` are the names of the webhook configurations
-    whose caBundles are maintained. `creates`: the first one is created once the server is trusted, for the objects of
-    `webhook_rules` (None means those of the built-in policy), and gets the webhooks that it lacks. `probe_at` is the
-    HOST:PORT to probe in place of that of the webhook. `instance` is the name of this controller, unique among those of
-    one Secret.
+    `target` names the Secret and the address of the webhook. `configurations` are the names of the webhook
+    configurations whose caBundles are maintained. With `creates`, the first of these configurations is created once the
+    server is trusted, for the objects of `webhook_rules` (None means those of the built-in policy), and missing
+    webhooks are added to it. `probe_at` is the HOST:PORT to probe instead of the address of the webhook. `instance` is
+    the name of this controller, which is unique among the controllers of one Secret.
     """
 
     target: Target
@@ -66,9 +66,9 @@ class Options:
 
 
 class Memory:
-    """The time since when the Secret is unchanged and each CA is trusted, in monotonic seconds.
+    """The times, in monotonic seconds, since which the Secret is unchanged and each CA is trusted.
 
-    Nothing of it is stored. A controller that starts anew waits for the full times again, which is always safe.
+    These times are not stored. A restarted controller waits for the full times again, which is always safe.
     """
 
     def __init__(self) -> None:
@@ -79,8 +79,8 @@ class Memory:
     def unchanged_for(self, version: str, now_seconds: float) -> timedelta:
         """Return the time for which the Secret has had this `version`: its uid and resourceVersion.
 
-        Any write counts as a change. A Secret that was replaced and restored meanwhile has the same content, but
-        replicas may serve what it held in between.
+        Any write counts as a change. If a Secret was replaced and then restored, its content is the same, but replicas
+        may serve the content from in between.
         """
         if version != self._version:
             self._version, self._unchanged_since = version, now_seconds
@@ -95,9 +95,9 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """The result of one pass: the step that was planned, whether a write was tried, and what it waits for.
+    """The result of one pass: the planned step, whether a write was tried, and what the controller waits for.
 
-    After a write, also one that failed because another client was faster, the objects are read again at once.
+    After a write, including one that failed because another client was faster, the objects are read again at once.
     """
 
     step: Step
@@ -113,7 +113,7 @@ class Pass:
 
 
 class Reconciler:
-    """Compares the objects with what they should be, and changes them."""
+    """Compares the objects with their desired state, and changes them."""
 
     def __init__(self, options: Options, metrics: ControllerMetrics) -> None:
         self._options = options
@@ -123,7 +123,7 @@ class Reconciler:
         self._waits_for = ""
 
     async def reconcile(self, api: ApiServer) -> Pass:
-        """Do the next step, if it is due.
+        """Carry out the next step, if it is due.
 
         Raises:
             InvalidInput: the Secret or a caBundle has another owner.
@@ -155,7 +155,7 @@ class Reconciler:
         return Pass(step, tried)
 
     async def _mend(self, cluster: Cluster, configurations: Collection[JsonObject], wanted: Certificates) -> bool:
-        """Write `wanted` to each caBundle that differs; return whether one did."""
+        """Write `wanted` to each caBundle that differs. Return whether any differed."""
         differs = False
         for configuration in configurations if wanted else ():
             name = configuration["metadata"]["name"]
@@ -176,7 +176,7 @@ class Reconciler:
     async def _change(
         self, cluster: Cluster, secret: JsonObject | None, seen: Observed, step: Step, now: datetime
     ) -> None:
-        """Write the Secret after `step`, if that changes it."""
+        """Write the Secret as it is after `step`, if this changes it."""
         name = secret_of(self._options.target)
         artifacts = carried_out(step, seen.artifacts, self._options.rules, now)
         fulfilled = fulfils(step, seen.requested)
@@ -198,7 +198,7 @@ class Reconciler:
         return True
 
     async def _create(self, cluster: Cluster, bundle: bytes, settings: JsonObject) -> str:
-        """Create the configuration if API servers would trust the server; return what it waits for otherwise."""
+        """Create the configuration if API servers would trust the server. Otherwise return the reason to wait."""
         target, at = self._options.target, self._options.probe_at
         manifest = registration.manifest(target, self._options.webhook_rules)
         for webhook in manifest["webhooks"]:
@@ -219,7 +219,7 @@ class Reconciler:
         return ""
 
     async def _created(self, cluster: Cluster, name: ObjectName, content: JsonObject) -> bool:
-        """Create an object; return false if another controller has created it meanwhile."""
+        """Create an object. Return false if another controller has created it in the meantime."""
         try:
             # A manager of its own: an apply of another controller at the same time conflicts with this one.
             await cluster.apply(name, content, manager=f"{OWNER}-{self._options.instance}")
@@ -230,7 +230,7 @@ class Reconciler:
         return True
 
     async def _counted(self, action: str, writing: Awaitable[bool], **facts: object) -> None:
-        """Count and log one write, which is false if another client was faster. That is no error."""
+        """Count and log one write. `writing` returns false if another client was faster, which is not an error."""
         try:
             is_done = await writing
         except ApiServerError:

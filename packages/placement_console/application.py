@@ -1,4 +1,4 @@
-"""The web application of the console: files of its pages, endpoints, the feed, and the thread for costly answers."""
+"""The web application of the console: static files, endpoints, the feed, and the thread for expensive answers."""
 
 import asyncio
 import functools
@@ -44,10 +44,12 @@ class Worker:
         self._is_closed = False
 
     async def run(self, work: Callable[[Expired], T]) -> T:
-        """Return `work()`, which gets whether its time is over.
+        """Run `work` in the thread and return its result.
+
+        Its argument is a function that returns whether its time is over.
 
         Raises:
-            web.HTTPTooManyRequests: too many answers are waited for.
+            web.HTTPTooManyRequests: too many requests are waiting.
         """
         if self._waiting >= _MOST_WAITING:
             raise _too_many(f"{self._waiting} requests wait already; try again later", 5.0)
@@ -62,13 +64,13 @@ class Worker:
         return work(lambda: self._is_closed or time.monotonic() > end_seconds)
 
     def close(self) -> None:
-        """End the thread; work that has begun sees that its time is over."""
+        """End the thread. For running work, the time is then over."""
         self._is_closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 def post_limit(now_seconds: float) -> TokenBucket:
-    """Return the limit of requests that carry a body: ten at once, then one in two seconds."""
+    """Return the rate limit of requests with a body: a burst of ten, then one every two seconds."""
     return TokenBucket(10, 2.0, now_seconds)
 
 
@@ -103,7 +105,7 @@ def all_endpoints(sources: Sources) -> list[Endpoint]:
 
 
 def static_files() -> dict[str, Path]:
-    """Return the files that a browser loads, by their path in a URL: no other file is ever sent."""
+    """Return the files that a browser loads, by URL path. No other file is ever sent."""
     found = (each for each in sorted(STATIC.rglob("*")) if each.suffix in _TYPES)
     return {each.relative_to(STATIC).as_posix(): each for each in found}
 
@@ -136,7 +138,7 @@ def _handler(endpoint: Endpoint, worker: Worker, limit: TokenBucket) -> Handler:
 
 @web.middleware
 async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Return errors as JSON with one text for each; a fault of the console is logged and does not show its cause."""
+    """Return errors as JSON with one text each. An internal error is logged, and its cause is not sent."""
     try:
         return await handler(request)
     except InvalidInput as error:

@@ -21,9 +21,9 @@ _MOST_PODS = 128
 
 
 class ClusterState:
-    """Writes nodes as JSON. Each node is written once for each of its states; all clients share the bytes.
+    """Writes nodes as JSON. Each state of a node is written once, and all clients share the bytes.
 
-    Pool, product and cards are those of `policy`. An instance is for one thread.
+    `policy` defines pools, products and cards. An instance is for one thread.
     """
 
     def __init__(self, policy: Policy, facts: PodFacts) -> None:
@@ -42,7 +42,7 @@ class ClusterState:
         return orjson.dumps({**head, "nodes": [self._node(info) for info in snapshot.nodes]})
 
     def change(self, before: Snapshot, after: Snapshot, age_seconds: float) -> bytes:
-        """Return the nodes of `after` that differ from those of `before`, and the names of those that are gone."""
+        """Return the nodes of `after` that differ from `before`, and the names of nodes that are gone."""
         changed = [self._node(info) for info in changed_nodes(before, after)]
         gone = [] if before.rows is after.rows else [each for each in before.rows if each not in after.rows]
         return orjson.dumps({**self._head(after, age_seconds), "nodes": changed, "gone": gone})
@@ -88,7 +88,7 @@ class ClusterState:
         return unhealthy_devices((node,), self._accelerators)
 
     def _cards(self, info: NodeInfo) -> Iterator[dict[str, Any]]:
-        """Yield the resources of the node that are cards, the whole cards first, with the pods that use them."""
+        """Yield the card resources of the node with the pods that use them. Whole cards come first."""
         found = []
         for resource, amount in info.node.allocatable.items():
             accelerator = accelerator_of(resource, self._accelerators) if amount else None
@@ -112,7 +112,7 @@ class ClusterState:
 
 
 def kind_of(resource: str) -> str:
-    """Return `whole`, `shared` or `mig`, by the resource names of device plugins."""
+    """Return `whole`, `shared` or `mig`, by the resource name, which a device plugin defines."""
     if "/mig-" in resource:
         return "mig"
     return "shared" if resource.endswith(".shared") else "whole"

@@ -1,4 +1,4 @@
-"""What a pod waits for, and the pods that kube-scheduler's preemption may evict for it."""
+"""The JSON about what a pod waits for, and about the pods that kube-scheduler may evict for it."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from webhook.cli.predictions.checked_replicas import Answer
 
 
 def evictions_json(answer: Answer) -> dict[str, Any]:
-    """Return `waitsFor`, the lines on the evictions, and `victims`: the possible ones by node, as namespace/name."""
+    """Return `waitsFor`, the lines on the evictions, and the possible `victims` by node, as namespace/name."""
     preemption, victims = answer.placement.preemption, dict[str, list[str]]()
     for each in preemption.victims if preemption else ():
         victims.setdefault(each.node_name, []).append(f"{each.namespace}/{each.name}")

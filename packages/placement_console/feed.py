@@ -1,7 +1,7 @@
-"""The live view as server-sent events: the whole state at connect, then changed nodes.
+"""Send the live view as server-sent events: the complete state at connect, then changed nodes.
 
-A client has no queue: its next event is the difference between the snapshot that it has and the current one. So a slow
-client costs no memory, and gets fewer and larger changes.
+Clients have no queues. The next event for a client is the difference between the snapshot that it has and the current
+one. So a slow client costs no memory; it gets fewer and larger changes.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Content-Encoding
 
 
 class Feed:
-    """Sends the state of `view` to clients, as `state` writes it. `name` is the cluster in the title."""
+    """Sends the state of `view` to clients, as `state` writes it. `name` is the name of the cluster in the title."""
 
     def __init__(self, view: View, state: ClusterState, name: str = "") -> None:
         self._view = view
@@ -32,7 +32,7 @@ class Feed:
         self._clients = 0
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
-        """Answer a client until it leaves."""
+        """Send events to a client until it disconnects."""
         if self._clients >= _MOST_CLIENTS:
             return web.json_response({"errors": [f"{self._clients} pages are open already"]}, status=503)
         self._clients += 1

@@ -1,8 +1,8 @@
-"""Refuses requests that do not come from the console's own page, and limits what a page may load.
+"""Reject requests that do not come from the console's own page, and limit what a page may load.
 
-The console has no authentication: it is on loopback, where the pages of other sites can reach it through the browser.
-A site whose name resolves to 127.0.0.1 (DNS rebinding) sends its own name as Host; a page of another site sends its
-Origin, or `Sec-Fetch-Site: cross-site`.
+The console has no authentication. It listens on loopback, where the pages of other sites can reach it through the
+browser. If a site's name resolves to 127.0.0.1 (DNS rebinding), the browser sends this name as Host. For a page of
+another site, the browser sends its Origin or `Sec-Fetch-Site: cross-site`.
 """
 
 from collections.abc import Awaitable, Callable
@@ -47,9 +47,9 @@ def is_loopback(host: str) -> bool:
 
 
 def refusal(host: str, origin: str | None, site: str | None) -> str:
-    """Return why a request with these headers is refused, or an empty string if it is not.
+    """Return the reason to reject a request with these headers, or an empty string if it is accepted.
 
-    `host` can have any port: `kubectl port-forward` chooses one.
+    `host` can have any port, because `kubectl port-forward` chooses one.
     """
     try:
         name = urlsplit(f"//{host}").hostname or ""
@@ -66,7 +66,7 @@ def refusal(host: str, origin: str | None, site: str | None) -> str:
 
 @web.middleware
 async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse the requests of other sites, and those that would change something."""
+    """Reject requests of other sites, and requests that would change something."""
     headers = request.headers
     reason = refusal(headers.get("Host", ""), headers.get("Origin"), headers.get("Sec-Fetch-Site"))
     if reason:
@@ -77,6 +77,6 @@ async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
-    """Add the headers that limit what the page may load; those of the response come first."""
+    """Add the headers that limit what the page may load. Headers that the response already has are kept."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)

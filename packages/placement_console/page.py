@@ -1,6 +1,6 @@
-"""The sources that the pages of the console read, and the endpoints that they return: a path, and what gives its JSON.
+"""The sources that the pages of the console read, and the type of their endpoints.
 
-The sources are the view of the cluster, facts of its pods, the policies, and audit files.
+The sources are the view of the cluster, facts about its pods, the policies, and audit files.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ Query = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request: its query, its body (empty for GET), and whether the time for its answer is over."""
+    """A request: its query, its body (empty for GET), and a function that returns whether the time for it is over."""
 
     query: Query = field(default_factory=dict)
     body: bytes = b""
@@ -41,12 +41,12 @@ class NotFoundError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Answers requests for `path`, which begins with `/api/`, by JSON.
+    """Answers requests for `path`, which begins with `/api/`, with JSON.
 
-    A costly answer is computed in the worker thread, one after the other; others take a few milliseconds.
-    `reported` returns the queries whose answers a report holds, in the place of a server; by default none.
+    Expensive answers are computed one after the other in the worker thread. Other answers take a few milliseconds.
+    `reported` returns the queries whose answers a report contains, by default none.
 
-    `answer` raises InvalidInput for bad input, and NotFoundError.
+    `answer` raises InvalidInput for invalid input, and NotFoundError.
     """
 
     path: str
@@ -60,9 +60,9 @@ class Endpoint:
 class Sources:
     """The sources of the pages. The policies and schedulers of `session` are read before the server starts.
 
-    `view` has the current snapshot, `facts` what a snapshot does not hold of a pod. `movable` returns a snapshot with
-    what limits the moves of its pods; it lists a live cluster again. `audit` are files of audit records; without one
-    they are those of the replicas, if the cluster is live. `name` is the cluster in the title.
+    `view` has the current snapshot, and `facts` the facts about pods that a snapshot does not contain. `movable`
+    returns a snapshot with its Disruptions; it lists a live cluster again. `audit` are audit files; without files, the
+    records of the replicas are used if the cluster is live. `name` is the name of the cluster in the title.
     """
 
     session: Session
@@ -74,10 +74,10 @@ class Sources:
 
 
 def facts_for(session: Session, audit: tuple[str, ...]) -> PodFacts:
-    """Return where to keep the facts of pods. It reads the small inputs first: a cluster takes longer to read.
+    """Return an empty PodFacts. The small inputs are read first, because reading a cluster takes longer.
 
     Raises:
-        InvalidInput: an input cannot be read, or a file of `audit` is no audit file.
+        InvalidInput: an input cannot be read, or a file in `audit` is not an audit file.
     """
     if audit:
         with Source(audit, None).opened():
@@ -87,7 +87,7 @@ def facts_for(session: Session, audit: tuple[str, ...]) -> PodFacts:
 
 
 def fixed_sources(session: Session, audit: tuple[str, ...] = ()) -> Sources:
-    """Return the sources at one moment: of the cluster file, or of the live cluster as it is now.
+    """Return fixed sources from the cluster file, or from the live cluster at this moment.
 
     Raises:
         InvalidInput: an input cannot be read.

@@ -1,4 +1,4 @@
-"""Facts of pods that a snapshot does not hold and the console shows: owner, workload type, words of the scheduler."""
+"""Facts about pods that the console shows and a snapshot lacks: owner, workload type, message of the scheduler."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -17,10 +17,10 @@ _HASH_LABEL = "pod-template-hash"
 
 
 class PodFact(NamedTuple):
-    """Facts of one pod. `owner` is `Kind/name`, of a Deployment's pod the Deployment, or empty if there is none.
+    """Facts about one pod. `owner` is `Kind/name` (the Deployment for its pods), or empty if the pod has no owner.
 
-    `workload_type` is the value of its annotation. The others are those of a pending pod: `message` is the last report
-    of its scheduler, `gates` are its scheduling gates, `annotations` those of the key domain.
+    `workload_type` is the value of its annotation. The other facts are only set for a pending pod: `message` is the
+    last report of its scheduler, `gates` are its scheduling gates, and `annotations` are those of the key domain.
     """
 
     owner: str = ""
@@ -35,9 +35,9 @@ _NOTHING = PodFact()
 
 
 class PodFacts(ClusterFollower):
-    """The facts of the bound and the pending pods, each kept while the pod is in the view.
+    """The facts about the bound and the pending pods, each kept while the pod is in the view.
 
-    `key_domain` is that of the annotations. One thread writes to an instance, and others may read it.
+    `key_domain` is the domain of the annotations. One thread writes to an instance, and others may read it.
     """
 
     def __init__(self, key_domain: str) -> None:
@@ -46,7 +46,10 @@ class PodFacts(ClusterFollower):
         self._shared: dict[PodFact, PodFact] = {}
 
     def object_changed(self, kind: str, key: Key, content: Mapping[str, Any] | None) -> None:
-        """Keep the facts of a pod that arrives or changes; forget one that is gone (None) or has ended."""
+        """Store the facts about a pod that arrives or changes.
+
+        Drop a pod that is gone (`content` is None) or has ended.
+        """
         if kind != "Pod":
             return
         waits = content is not None and is_pending(content)
@@ -57,7 +60,7 @@ class PodFacts(ClusterFollower):
             self._facts[key] = fact if waits else self._share(fact)
 
     def add(self, documents: Iterable[Document]) -> None:
-        """Keep the facts of the pods of a cluster file."""
+        """Store the facts about the pods of a cluster file."""
         for document in documents:
             content = document.content
             if (content.get("apiVersion"), content.get("kind")) != ("v1", "Pod"):
@@ -66,11 +69,11 @@ class PodFacts(ClusterFollower):
             self.object_changed("Pod", Key(namespace or DEFAULT_NAMESPACE, name), content)
 
     def of(self, namespace: str, name: str) -> PodFact:
-        """Return the facts of a pod; empty ones for an unknown pod."""
+        """Return the facts about a pod, or empty facts for an unknown pod."""
         return self._facts.get((namespace, name), _NOTHING)
 
     def _share(self, fact: PodFact) -> PodFact:
-        """Return one object for equal facts, which all pods of an owner have."""
+        """Return one shared object for equal facts, because all pods of an owner often have equal facts."""
         if len(self._shared) > 2 * len(self._facts) + 1000:
             self._shared = {}
         return self._shared.setdefault(fact, fact)

@@ -1,11 +1,11 @@
-"""The pages of the console for one moment, as one HTML file that loads nothing.
+"""Write the pages of the console for one moment as one HTML file that loads nothing.
 
-The data are compressed and in base64, so no text of a tenant can end their element, and the Content-Security-Policy of
-the file allows its one script by the hash, and no connection.
+The data are compressed and in base64, so a tenant's text cannot close the HTML element. The Content-Security-Policy of
+the file allows only its one script, by hash, and no connections.
 
-A file cannot load modules of its own, so those of the front end are joined into one script. They keep to one form
-(static/README.md), so that this needs no parser: imports of names at the top, `export` before a declaration. Each
-becomes a function that returns what it exports; it is called after those that it imports.
+A file cannot load modules, so the modules of the front end are joined into one script. They have a fixed form
+(static/README.md), with imports of names at the top and `export` before a declaration, so that no parser is needed.
+Each module becomes a function that returns its exports. It is called after the modules that it imports.
 """
 
 import base64
@@ -32,7 +32,7 @@ _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) (\w+))", r
 
 
 def report_of(sources: Sources, time: str) -> bytes:
-    """Return the report of `sources`, whose view is synced; `time` is its moment, in RFC 3339.
+    """Return the report of `sources`, whose view must be synced. `time` is the time of the report in RFC 3339.
 
     Raises:
         InvalidInput: an input of a page cannot be read.
@@ -45,7 +45,7 @@ def report_of(sources: Sources, time: str) -> bytes:
 
 
 def _recorded(endpoint: Endpoint, query: Mapping[str, str]) -> tuple[str, Any]:
-    """Return the address of a request and its answer, as the front end asks for it."""
+    """Return the URL of a request, as the front end requests it, and its answer."""
     address = f"{endpoint.path}?{urlencode(query)}" if query else endpoint.path
     try:
         return address, endpoint.answer(Asked(query))
@@ -78,13 +78,13 @@ def _hash(text: str) -> str:
 
 
 class LinkError(Exception):
-    """A module is not of the form that can be joined."""
+    """A module does not have the form that can be joined."""
 
 
 def linked(modules: Mapping[str, str], entry: str) -> str:
-    """Return one script with `entry` and what it imports; `modules` are their sources by path.
+    """Return one script with `entry` and its imports. `modules` are the sources by path.
 
-    The script defines `modules`, with what each module exports by its path.
+    The script defines `modules`, the exports of each module by its path.
 
     Raises:
         LinkError: a module is missing, imports in a circle, or has another form of import or export.

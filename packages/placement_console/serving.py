@@ -1,4 +1,4 @@
-"""Runs the console: the view of the cluster, and the server on loopback until it is interrupted."""
+"""Run the console: the view of the cluster, and the server on loopback, until it is interrupted."""
 
 import asyncio
 import signal
@@ -37,7 +37,7 @@ def serve_console(session: Session, audit: tuple[str, ...], listen: Address) -> 
 
 
 def sources_of(session: Session, audit: tuple[str, ...]) -> tuple[Sources, LiveCluster | None]:
-    """Return the sources of the pages, and the live view that must run for them, if there is one.
+    """Return the sources of the pages, and the live view that must run for them, or None for a file.
 
     Raises:
         InvalidInput: an input cannot be read.

@@ -31,7 +31,7 @@ Report = Callable[[Sequence[FieldError]], None]
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The count of the pods of one template; `is_refused`: they are denied.
+    """The count of the pods of one template; `is_refused` is true if they are denied.
 
     With several templates in proportion, `share` of the pods are placed in a turn, and `turns` whole turns fit.
     `reserved` are the pending pods of the cluster that take their places before the pods.

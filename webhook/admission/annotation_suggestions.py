@@ -1,4 +1,4 @@
-"""Suggestions in the user's terms: annotations with the effect of a change of tolerations or required labels."""
+"""Turn suggestions about tolerations and required labels into suggestions of annotations with the same effect."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -25,11 +25,12 @@ _MIB_IN_GIB = 1024
 def as_annotation_changes(
     content: PodContent, policy: Policy, placement: Placement, snapshot: Snapshot, place: Place, expired: Expired
 ) -> Placement:
-    """Return `placement` with suggestions that name annotations, where those make the pod in `content` fit.
+    """Return `placement` with suggestions of annotations that make the pod in `content` fit.
 
-    `content` is the pod as written. Each annotation is proven: the policy is evaluated for the annotated pod, and
-    `place` finds a node for the result. One product is suggested at most. A pod with a workload type that requests no
-    accelerator is asked to do without the type. For a pod without one, the original suggestion stays beside others.
+    `content` is the pod as written. Each suggestion is proven: the policy is evaluated for the annotated pod, and
+    `place` finds a node for the result. At most one product is suggested. If a pod has a workload type but requests no
+    accelerator, removing the type is suggested. If a pod has no workload type, the original suggestions are kept after
+    the new ones.
     """
     if placement.verdict not in ("Waiting", "Infeasible"):
         return placement
@@ -59,7 +60,7 @@ def as_annotation_changes(
 
 
 def _without_type(content: PodContent, policy: Policy, place: Place, expired: Expired) -> Iterator[str]:
-    """Yield the suggestion to leave the pod alone, if it then fits."""
+    """Yield the suggestion to remove the workload type, if the pod fits without it."""
     key, own = policy.keys.workload_type, _own(content)
     bare = content.with_annotations({each: own[each] for each in own if each != key})
     remedy = f"remove {key}"
@@ -84,7 +85,8 @@ def _wanted(
 ) -> list[dict[str, str]]:
     """Return the sets of annotations to try, the best first.
 
-    They are only a workload type if the pod has none, then the product that is probably meant, then the node's.
+    The order is: each workload type by itself if the pod has none, the annotations with the product that the user
+    probably meant, and the annotations of the node of `remedy`.
     """
     keys = policy.keys
     wanted = _annotations(remedy, snapshot.nodes[snapshot.rows[remedy.node]].node, content, policy)
@@ -119,7 +121,7 @@ def _proven(
 
 
 def _current(content: PodContent) -> Mapping[str, str]:
-    """Return the annotations of the pod over those of its namespace."""
+    """Return the annotations of the pod merged with those of its namespace; those of the pod take precedence."""
     return {**content.defaults, **_own(content)}
 
 
@@ -129,7 +131,7 @@ def _own(content: PodContent) -> Mapping[str, str]:
 
 
 def _annotations(remedy: Remedy, node: Node, content: PodContent, policy: Policy) -> dict[str, str] | None:
-    """Return the annotations that select `node`, or None if the remedy is about something that no annotation states."""
+    """Return the annotations that select `node`, or None if no annotation has the effect of the remedy."""
     current, keys = _current(content), policy.keys
     values = dict(_values(node, _accelerator(content, policy), policy))
     if remedy.keys is None or not remedy.keys <= {policy.node_usage_key, *values}:
@@ -170,7 +172,7 @@ def _accelerator(content: PodContent, policy: Policy) -> Accelerator:
 
 
 def _type_for(node: Node, policy: Policy, current: str | None) -> str | None:
-    """Return the first other workload type whose pods may use the node."""
+    """Return the first workload type, other than `current`, whose pods may use the node, or None."""
     key = policy.node_usage_key
     usages = {node.labels.get(key), *(taint.value for taint in node.taints if taint.key == key)}
     types = policy.spec.workload_types.items()

@@ -23,9 +23,9 @@ class ClusterView:
     """The view of the cluster that admissions use, and the scorer that predicts on it.
 
     Without a scorer it only provides the annotations of namespaces. `stale_reason` is the reason not to predict from
-    it, such as its age. Empty means that it is current. The annotations of namespaces are read from a stale view, too.
-    `assumed` are the pods that wait. None means that there are none. `reserves` states whether room can be reserved for
-    another pod of a namespace; any thread may call it. `profiles` are those of a KubeSchedulerConfiguration by
+    the view, such as its age; it is empty for a current view. The annotations of namespaces are also read from a stale
+    view. `assumed` are the waiting pods, or None if there are none. `reserves` returns whether room can be reserved for
+    another pod of a namespace; any thread may call it. `profiles` are the profiles of a KubeSchedulerConfiguration by
     schedulerName.
     """
 

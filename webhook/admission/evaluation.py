@@ -1,4 +1,4 @@
-"""Evaluates the policy for a pod, independently of the cluster. Pure: equal pods have equal results."""
+"""Evaluate the policy for a pod, independently of the cluster. Pure: equal pods have equal results."""
 
 from collections.abc import Callable
 
@@ -18,8 +18,8 @@ def evaluate(
 ) -> PolicyResult:
     """Return the result of evaluating `policy` for the pod in `content`.
 
-    Once `expired()` holds, reading the signature of the result stops; nothing else depends on it. `rules` is
-    `apply_rules` or a cached version of it.
+    `expired` only limits the time to read the signature of the result. `rules` is `apply_rules` or a cached version of
+    it.
 
     Raises:
         InvalidInput: the pod cannot be read as a Pod.
@@ -34,7 +34,7 @@ def evaluate(
 
 
 def _is_bypassed_by_metadata(content: PodContent, policy: Policy) -> bool:
-    """Return true if the rules reject or bypass the pod with any requests; false if that is not certain."""
+    """Return true if the rules reject or bypass the pod whatever it requests, and false if they may not."""
     metadata, spec = content.pod.get("metadata"), content.pod.get("spec")
     if not isinstance(metadata, dict) or not isinstance(spec, dict) or spec.get("nodeName"):
         return True

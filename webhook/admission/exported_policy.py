@@ -1,4 +1,4 @@
-"""The exported policy: the objects of the exporter, for the pods that the webhook is called for. Pure."""
+"""The exported policy, restricted to the pods that the API server sends to the webhook. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,9 +13,10 @@ from webhook.policy.policy_set import PolicySet
 def exported_policy(
     policies: PolicySet, minor: int, namespace: str, configuration: JsonObject | None = None
 ) -> Exported:
-    """Return the objects for the release 1.`minor`, for the pods that are sent to the webhook in `namespace`.
+    """Return the objects for the release 1.`minor`; `namespace` is the namespace of the webhook.
 
-    `configuration` is its MutatingWebhookConfiguration. None means that the selectors are those of `deploy/base`.
+    `configuration` is the MutatingWebhookConfiguration of the webhook, whose selectors and conditions also apply to the
+    exported policies. None means that they are those of `deploy/base`.
 
     Raises:
         InvalidInput: a selector or condition of the configuration is malformed.
@@ -29,12 +30,15 @@ def exported_policy(
 
 
 def identity_of(content: JsonObject) -> str:
-    """Return name and revision of the policy of an exported object, each empty if it has none."""
+    """Return name and revision of the policy of an exported object, or "" for another object."""
     return str(field(content, "metadata", "annotations", IDENTITY) or "")
 
 
 def _selected(content: JsonObject, webhook: Mapping[str, Any], conditions: tuple[tuple[str, str], ...]) -> JsonObject:
-    """Return a policy that must also meet the selectors of `webhook` and `conditions`; bindings as they are."""
+    """Return an exported policy with the selectors of `webhook` and with `conditions` added.
+
+    Return a binding unchanged.
+    """
     spec: JsonObject = content["spec"]
     if "matchConstraints" not in spec:
         return content
@@ -47,7 +51,10 @@ def _selected(content: JsonObject, webhook: Mapping[str, Any], conditions: tuple
 
 
 def _both(own: JsonObject, registered: JsonObject) -> JsonObject:
-    """Return the label selector that selects what both select. Labels become expressions: both may name one."""
+    """Return the label selector that selects what both select.
+
+    matchLabels become matchExpressions, because both selectors may have the same key.
+    """
     expressions = []
     for each in (own, registered):
         labels = each.get("matchLabels") or {}

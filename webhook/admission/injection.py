@@ -45,7 +45,7 @@ class Bypassed:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """Denied. `errors` are set if annotations are the cause, `rules` if the placement check is."""
+    """Denied. `errors` are set if annotations are the cause, `rules` if the placement check is the cause."""
 
     denial: Denial
     workload_type: str | None
@@ -58,7 +58,7 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """The changes that the policy injects into a pod. It references nothing of the pod."""
+    """The changes that the policy injects into a pod. It holds no reference to the pod."""
 
     workload_type: str
     check_mode: CheckMode
@@ -80,8 +80,8 @@ RulesResult = Bypassed | Denied | Injection
 def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> RulesResult:
     """Return the result of applying the rules of `policy` to the pod in `content`.
 
-    It depends only on the namespace, `extended_resources`, the names of the extended resources that the pod requests,
-    and `content.data_without_containers`, or `content.data` if the policy reads amounts.
+    The result depends only on the namespace, on `extended_resources` (the names of the extended resources that the pod
+    requests), and on `content.data_without_containers`, or on `content.data` if the policy reads amounts.
 
     Raises:
         InvalidInput: the pod cannot be read as a Pod.
@@ -141,7 +141,10 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
 def _without_workload(
     mutation: Mutation | None, reading: WorkloadReading, warnings: tuple[str, ...]
 ) -> Bypassed | Injection:
-    """Return the result for a pod into which nothing is injected; `mutation` takes back what was."""
+    """Return the result for a pod into which nothing is injected.
+
+    `mutation` removes what was injected before, if anything.
+    """
     if mutation is None:
         return Bypassed(reading.bypass_reason, warnings, reading.type_name)
     references = PodReferences("", (), mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER)
@@ -152,7 +155,7 @@ def _without_workload(
 
 
 def _gang(batch: BatchScheduling, is_whole: bool) -> GangRequest | None:
-    """Return the gang that is requested, or None unless both its name and its size are given."""
+    """Return the requested gang, or None if neither its name nor its size is given."""
     request = batch.request
     if request.gang_size is None and request.gang is None:
         return None
@@ -169,7 +172,10 @@ def inject(content: PodContent, policy: Policy) -> RulesResult:
 
 
 def is_of_daemon_set(owners: Sequence[Any], policy: Policy) -> bool:
-    """Return whether a DaemonSet owns the pod, of an API group that the policy knows: its object was checked."""
+    """Return whether a DaemonSet of an API group in the policy owns the pod.
+
+    The webhook has checked the DaemonSet itself.
+    """
     for owner in owners:
         if isinstance(owner, dict) and owner.get("kind") == DAEMON_SET:
             # The API server requires the version; manifests of the commands can lack it.

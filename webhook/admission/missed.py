@@ -1,4 +1,4 @@
-"""Find missed pods: pods that the policy concerns and that were stored without its marks. Pure.
+"""Find missed pods: pods that the policy applies to and that were stored without its mark. Pure.
 
 Such a pod was created while no replica answered and `failurePolicy` was `Ignore`, or before the webhook was registered.
 The mark is the annotation with name and revision of the policy (`Policy.policy_annotation`), which each admission
@@ -41,7 +41,7 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MissedPod:
-    """A missed pod, and the `policy` that it lacks.
+    """A missed pod, and the `policy` that was not applied to it.
 
     `created` is its creation time in RFC 3339, or empty if it is not known. `rules` are the rules that would change the
     pod. `denial` is the message if the policy denies the pod, or empty if it does not.
@@ -58,11 +58,11 @@ class MissedPod:
 
     @property
     def remedy(self) -> str:
-        """Return the command after which a pod in its place is admitted, or an instruction.
+        """Return the command, or the instruction, that replaces the pod by one that the webhook admits.
 
-        There is no command for a pod that the policy denies: it may run, and none would take its place.
+        For a pod that the policy denies there is no command: its replacement would be denied, too.
 
-        Names are quoted for a shell: the API server does not validate those of owners.
+        Names are quoted for a shell, because the API server does not validate the names of owners.
         """
         if self.denial:
             return "mend the pod template or the policy first: a pod in its place would be denied"
@@ -88,10 +88,11 @@ NO_SCOPE = Scope({}, {})
 
 
 def is_candidate(pod: JsonObject, policy: Policy, scope: Scope) -> bool:
-    """Return false if `pod`, of the namespace `scope`, is certainly not missed. This is cheap: most pods are not.
+    """Return false if `pod`, in the namespace `scope`, is certainly not missed.
 
-    A pod with the mark, without a workload type, that has ended, is being deleted or was created on a node is not
-    missed.
+    This check is cheap and excludes most pods.
+
+    A pod is not missed if it has the mark or no workload type, has ended, is being deleted, or was created on a node.
     """
     metadata = pod.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(pod.get("spec"), dict):
@@ -123,7 +124,7 @@ def created_on_node(pod: JsonObject) -> bool:
 def missed_pod(
     pod: JsonObject, policies: PolicySet, selection: Selection, scopes: Mapping[str, Scope]
 ) -> MissedPod | None:
-    """Return `pod`, a raw API object, if it was missed, or None if it has the mark, or is none that the policy changes.
+    """Return `pod`, a raw API object, as a missed pod, or None if it has the mark or the policy would not change it.
 
     `scopes` are the known namespaces.
     """
@@ -155,7 +156,7 @@ def missed_pod(
 def owner_of(pod: JsonObject) -> Owner | None:
     """Return the controller of `pod`, or None if there is none.
 
-    A ReplicaSet with the name of a Deployment and the hash of its template belongs to that Deployment.
+    A ReplicaSet belongs to a Deployment if its name is that of the Deployment followed by the pod-template-hash.
     Source: k8s.io/kubernetes/pkg/controller/deployment/sync.go, getNewReplicaSet
     """
     metadata = pod["metadata"]

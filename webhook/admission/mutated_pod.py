@@ -1,4 +1,4 @@
-"""The injection for a pod, and what is read of the mutated pod, on first use."""
+"""The injection for a pod, and the facts that are read from the mutated pod on first use."""
 
 from msgspec.structs import replace
 
@@ -21,10 +21,10 @@ _UNREADABLE = "the scorer cannot read the pod"
 
 
 class Mutated:
-    """The injection for a pod that the policy applies to. The mutated pod is made, and read, on first use.
+    """The injection for a pod that the policy applies to. The mutated pod is computed and read on first use.
 
-    `expired` is that of the scheduler's reading. `release` drops the pod, so that the result can be kept; `bind` gives
-    it to an equal pod.
+    `expired` limits the time to read what the scheduler reads from the pod. `release` drops the pod, so that the result
+    can be cached; `bind` uses the cached result for an equal pod.
     """
 
     __slots__ = (
@@ -51,7 +51,7 @@ class Mutated:
         self.bind(content, expired)
 
     def bind(self, content: PodContent, expired: Expired) -> None:
-        """Take over the pod in `content`, which equals the one before."""
+        """Use this result for the pod in `content`, which equals the previous pod."""
         self._content: PodContent | None = content
         self._pod: JsonObject | None = None
         self._expired = expired
@@ -90,7 +90,7 @@ class Mutated:
 
     @property
     def signature(self) -> PodSignature | str:
-        """Return what the scheduler reads of the mutated pod, or a message for Unknown if it cannot be read."""
+        """Return the fields that the scheduler reads from the mutated pod, or the message of the verdict Unknown."""
         if self._signature is None:
             self._signature = self._read()
         return self._signature
@@ -102,9 +102,9 @@ class Mutated:
 
     @property
     def waiting(self) -> tuple[bytes, WaitingPod] | None:
-        """Return the digest of what a scheduler reads of the mutated pod, and the facts that it has as a running pod.
+        """Return the mutated pod as a waiting pod, with the digest of the fields that a scheduler reads from it.
 
-        None if it cannot be read.
+        The result is None if these fields cannot be read.
         """
         if self._waiting is None and isinstance(signature := self.signature, PodSignature):
             created = self.created

@@ -81,8 +81,8 @@ def admit(
 ) -> Verdict:
     """Return the verdict on `request` under `policy`.
 
-    The patch depends only on the pod, its namespace's defaults and the policy. `cluster` provides those defaults and
-    the placement check, which stops with the verdict Unknown once `expired()` holds.
+    The patch depends only on the pod, the defaults of its namespace and the policy. `cluster` provides these defaults
+    and the placement check. The check stops with the verdict Unknown once `expired()` returns true.
 
     Raises:
         InvalidInput: the request's object cannot be read as a Pod.
@@ -93,7 +93,10 @@ def admit(
 
 
 def policy_for(request: AdmissionRequest, policies: PolicySet, cluster: ClusterView | None) -> Policy:
-    """Return the policy for the namespace of `request`, by its labels in `cluster`; a Namespace has its own labels."""
+    """Return the policy for the namespace of `request`, by its labels in `cluster`.
+
+    For a Namespace, the labels in the request are used.
+    """
     name = request.namespace or DEFAULT_NAMESPACE
     if request.kind == "Namespace":
         own = field_of(request.object or {}, "metadata", "labels")
@@ -114,7 +117,7 @@ def not_a_pod_creation(request: AdmissionRequest) -> str | None:
 
 
 def read_pod(request: AdmissionRequest, cluster: ClusterView | None) -> PodContent:
-    """Return the content of the pod of `request`, with its namespace's annotations."""
+    """Return the pod of `request`, with the annotations of its namespace."""
     namespace = request.namespace or DEFAULT_NAMESPACE
     return PodContent(request, cluster.snapshot.namespace_annotations(namespace) if cluster else {})
 
@@ -199,7 +202,7 @@ def _in_gang(
 
 
 def _seed(content: PodContent) -> str:
-    """Return a text that chooses between nodes with equal scores: another one for each pod of a template."""
+    """Return the seed that selects one of the nodes with equal scores. Each pod of a template has a different seed."""
     identity = content.identity
     name = identity.name or f"{identity.generate_name}/{identity.token_volume}"
     return f"{identity.namespace}/{name}"
@@ -213,7 +216,8 @@ def cluster_warnings(
 ) -> tuple[str, ...]:
     """Return the warnings about names in the pod that the cluster does not have, or none if there is no current view.
 
-    `in_object` are the queues and groups of a pod of an object, and the pods of the object that start together.
+    `in_object` is set for a pod of an object: the queues and groups of the pod, and the gang that its pods form, if
+    any.
     """
     if result.injection.check_mode == "off" or cluster is None or cluster.stale_reason:
         return ()

@@ -28,7 +28,10 @@ class PodContent:
 
     @property
     def data(self) -> bytes | None:
-        """Return all that the verdict depends on, which pods of one template share, or None if the pod is malformed."""
+        """Return everything that the verdict depends on, or None if the pod is malformed.
+
+        Pods of one template have equal data.
+        """
         template = self._request.template
         return template if template is None or not self.defaults else _with_defaults(template, self.defaults)
 
@@ -41,7 +44,9 @@ class PodContent:
 
     @property
     def pod(self) -> JsonObject:
-        """Return the pod, a raw API object with the fields of its view; a malformed one has all fields.
+        """Return the pod, a raw API object with only the fields of its view.
+
+        A malformed pod is returned with all fields.
 
         Raises:
             InvalidInput: it has text that is not Unicode.

@@ -36,7 +36,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """The result of the test case `name`, number `index` of `spec.tests`. It has passed without differences."""
+    """The result of the test case `name`, number `index` of `spec.tests`. A case without differences has passed."""
 
     index: int
     name: str
@@ -128,7 +128,7 @@ def _contained(expected: Mapping[str, Any], pod: JsonObject, verdict: Verdict) -
 def missing(expected: Any, got: Any, path: str, steps: Iterator[int]) -> Iterator[Difference]:
     """Yield the parts of `expected` that `got` lacks: keys of its maps, items of its lists, and scalars.
 
-    Each comparison takes one of `steps`; without them the rest counts as a difference.
+    Each comparison takes one of `steps`. When none are left, the remaining values count as differences.
     """
     if next(steps, None) is None:
         yield Difference(path, expected, _TOO_MANY)

@@ -1,8 +1,8 @@
-"""The part of a new pod that is kept for a replay: what policies and the scorer read of it, and no more.
+"""The part of a new pod that is kept for a replay: only the fields that policies and the scorer read.
 
-Values that neither reads are left out: images, environments, commands, volumes without a place, and the values of
-annotations of other programs, which can repeat all of these (`kubectl.kubernetes.io/last-applied-configuration`). Their
-keys stay, because a policy compares them with its own.
+Left out are images, environments, commands, volumes that do not restrict the node, and the values of annotations of
+other programs. Such an annotation can repeat all of these (`kubectl.kubernetes.io/last-applied-configuration`). The
+keys of annotations are kept, because a policy compares them with its own.
 """
 
 from collections.abc import Collection, Sequence
@@ -34,7 +34,8 @@ _OWNER = ("apiVersion", "kind", "name", "uid", "controller")
 class RecordedPod(NamedTuple):
     """A pod as it was recorded.
 
-    `scope` is its namespace at its admission, or None if that was not known; `groups` are those of the user.
+    `scope` is the namespace of the pod at its admission, or None if it was not known; `groups` are the groups of the
+    user.
     """
 
     pod: JsonObject
@@ -43,10 +44,10 @@ class RecordedPod(NamedTuple):
 
     @classmethod
     def of(cls, pod: JsonObject, scope: Scope | None, groups: Sequence[str], domains: Collection[str]) -> "RecordedPod":
-        """Return the part of `pod` to record; annotations of other domains than `domains` have empty values.
+        """Return the part of `pod` to record. Annotations whose domain is not in `domains` get empty values.
 
         Raises:
-            ValueError: its metadata or its spec is no object.
+            ValueError: the metadata or the spec of the pod is not an object.
         """
         if not (isinstance(pod.get("metadata"), dict) and isinstance(pod.get("spec"), dict)):
             raise ValueError(_NO_POD)  # noqa: TRY004 - of a client, not of the code
@@ -60,7 +61,7 @@ class RecordedPod(NamedTuple):
         """Return the pod in the `content` that `serialised` returned.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the content is not a recorded pod.
         """
         try:
             found = orjson.loads(content)
@@ -73,10 +74,10 @@ class RecordedPod(NamedTuple):
         raise ValueError(_NO_POD)
 
     def serialised(self) -> bytes:
-        """Return the pod as JSON that is the same for equal ones.
+        """Return the pod as JSON. Equal pods have equal JSON.
 
         Raises:
-            ValueError: it is nested too deeply.
+            ValueError: the pod is nested too deeply.
         """
         scope = None if self.scope is None else {"annotations": self.scope.annotations, "labels": self.scope.labels}
         content = {"groups": self.groups, "namespace": scope, "pod": self.pod}
@@ -84,15 +85,15 @@ class RecordedPod(NamedTuple):
 
 
 def kept_domains(spec: PolicySpec) -> set[str]:
-    """Return the domains of the annotations that are kept with their values under a policy."""
+    """Return the domains of the annotations whose values are recorded under a policy."""
     return {_DEFAULT_DOMAIN, spec.key_domain, *spec.former_key_domains}
 
 
 def read_part(pod: JsonObject, domains: Collection[str]) -> JsonObject:
-    """Return what policies and the scorer read of `pod`, a raw API object.
+    """Return the fields of `pod`, a raw API object, that policies and the scorer read.
 
     Raises:
-        ValueError: it is malformed, or nested too deeply.
+        ValueError: the pod is malformed, or nested too deeply.
     """
     view = PodView.of(pod)
     if view is None:

@@ -21,7 +21,7 @@ _SYSTEM_NAMESPACE = "kube-system"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The pods that the API server sends to a webhook: its selectors, and names and expressions of matchConditions."""
+    """The pods that the API server sends to a webhook: selectors, and (name, expression) of matchConditions."""
 
     namespaces: LabelSelector
     pods: LabelSelector = ()
@@ -31,8 +31,8 @@ class Selection:
     def of(cls, webhook: JsonObject) -> "Selection":
         """Return the selection of `webhook`, the entry for pods of a MutatingWebhookConfiguration.
 
-        The conditions of the shipped manifest are those that the policy repeats. They hold no longer for a pod that is
-        bound, so they are not evaluated.
+        The matchConditions of the shipped manifest are not evaluated: the policy makes the same checks, and these
+        conditions are false for a pod that is bound.
 
         Raises:
             InvalidInput: a selector or a condition is malformed.
@@ -49,7 +49,7 @@ class Selection:
 
     @classmethod
     def shipped(cls, own_namespace: str) -> "Selection":
-        """Return the selection of `deploy/base`: all but kube-system and those of webhook and certs controller."""
+        """Return the selection of `deploy/base`: all pods but those of kube-system, webhook and certs controller."""
         values = (_SYSTEM_NAMESPACE, own_namespace, f"{own_namespace}-certs")
         return cls((LabelRequirement(NAMESPACE_NAME_LABEL, "NotIn", values),))
 
@@ -63,7 +63,7 @@ class Selection:
         return selector_matches(self.pods, labels if isinstance(labels, dict) else {})
 
     def meets_conditions(self, pod: JsonObject) -> bool:
-        """Return whether `pod` meets the matchConditions; one that cannot be evaluated counts as true.
+        """Return whether `pod` meets the matchConditions. A condition that cannot be evaluated counts as true.
 
         Source: k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go
         """
@@ -79,7 +79,7 @@ class Selection:
 
 
 def selection_of_configuration(configuration: JsonObject) -> Selection | None:
-    """Return the pods that are sent to the webhook for pods of a MutatingWebhookConfiguration, or None if it has none.
+    """Return the selection of the webhook for pods in a MutatingWebhookConfiguration, or None without such a webhook.
 
     Raises:
         InvalidInput: a selector or a condition is malformed.
@@ -93,7 +93,7 @@ def selection_of_configuration(configuration: JsonObject) -> Selection | None:
 
 
 def webhook_for_pods(configuration: JsonObject) -> JsonObject | None:
-    """Return the entry for pods of a MutatingWebhookConfiguration, or None if it has none."""
+    """Return the webhook for pods in a MutatingWebhookConfiguration, or None if there is no such webhook."""
     webhooks = configuration.get("webhooks")
     found = webhooks if isinstance(webhooks, list) else []
     return next((each for each in found if isinstance(each, dict) and each.get("name") == PODS), None)

@@ -31,7 +31,7 @@ class _Allowed:
 
     @property
     def operations(self) -> list[JsonObject]:
-        """Return the RFC 6902 operations that turn the request's object into `pod`, or none for one that complies."""
+        """Return the RFC 6902 operations that turn the request's object into `pod`, or none if it already complies."""
         return self.mutated.injection.operations
 
 
@@ -51,9 +51,9 @@ class Unchanged(_Allowed):
 
 @dataclass(frozen=True, slots=True)
 class Advised:
-    """Allowed: an object other than a pod. `placement` is set if its pods were placed.
+    """An allowed object other than a pod. `placement` is set if its pods were placed.
 
-    `operations` change its pod templates, if the policy says so.
+    `operations` change its pod templates if the policy enables this.
     """
 
     workload_type: str | None

@@ -41,7 +41,7 @@ class Truncator:
 
     @property
     def truncated(self) -> list[str]:
-        """Return the places where content was left out, and how much, or none if the record is complete."""
+        """Return the places where content was left out, each with the amount, or none if the record is complete."""
         more = [f"and {_more(self._more_notes, 'place')}"] if self._more_notes else []
         return self._before + self._notes + more
 

@@ -1,9 +1,9 @@
 """Verify that the records of audit files are complete, unaltered and in order.
 
 Each record holds its own hash and the hash of the record before it. A record that is altered, removed or moved breaks
-the chain. A chain by itself does not show that records were cut off at its end. Chain heads show that: one that was
-noted elsewhere (`expected_heads`) or the one that the writer keeps beside the file (`kept_heads`). A chain that was
-rewritten as a whole cannot be detected without such a head.
+the chain. A chain by itself does not show that records were cut off at its end. A chain head shows this: a head that
+the user saved elsewhere (`expected_heads`) or the head file of the writer (`kept_heads`). Without a head, a chain that
+was rewritten as a whole cannot be detected.
 
 Each file is read once and split into runs of records that follow one another. Then the runs are joined to chains.
 """
@@ -25,8 +25,9 @@ from webhook.documents.field import FieldError, invalid, required
 class _Run:
     """Records of one file that follow one another without a break.
 
-    `above` is the record before `start` in the file. `follows_unreadable`: lines between the two are not records, which
-    explains a break. `rotated` is the last record that lists the files after a rotation.
+    `above` is the record before `start` in the file. `follows_unreadable` is true if there are lines between `above`
+    and `start` that are not records; such lines explain a break. `rotated` is the last record that lists the files
+    after a rotation.
     """
 
     file: str
@@ -54,7 +55,10 @@ class Chain:
         self.rotated = next((run.rotated for run in reversed(runs) if run.rotated), None)
 
     def to_json(self) -> JsonObject:
-        """Return the chain as `audit verify -o json` prints it; `complete`: it begins with the first record ever."""
+        """Return the chain as `audit verify -o json` prints it.
+
+        `complete` is true if the chain begins with the first record.
+        """
         return {
             "replicas": self.replicas,
             "files": self.files,
@@ -144,7 +148,7 @@ class _Verifier:
         self._dropped_before: dict[str, str] = {}
 
     def read(self, file: str, lines: Iterable[Entry | InvalidLine]) -> None:
-        """Split the file into runs, and check each record and the breaks that the file by itself explains."""
+        """Split the file into runs, check each record, and check each break that can be checked within the file."""
         # By the hash of the last record. Several grow at once if lines are out of order or replicas share a file.
         growing: dict[str, _Run] = {}
         beginnings: set[str] = set()
@@ -210,7 +214,7 @@ class _Verifier:
         return chains
 
     def _check(self, entry: Entry) -> str:
-        """Return the hash of a record, and report it if the line states another one."""
+        """Return the computed hash of a record, and report a fault if the line states a different hash."""
         head = digest(entry.line)
         if head in self.unseen:
             self.unseen.discard(head)
@@ -222,9 +226,10 @@ class _Verifier:
         return head
 
     def _check_beginning(self, chain: Chain, chains: Sequence[Chain], may_begin_later: set[str] | None) -> None:
-        """Report that the record before the first one of a chain is missing.
+        """Report, as a note or a fault, that the record before the first one of a chain is missing.
 
-        Rotation deletes whole files, the oldest first, and states it in a record. It leaves no gap between others.
+        Rotation deletes whole files, the oldest first, and writes a record about it. It never deletes records between
+        others.
         """
         start, sequence, rotated = chain.start, chain.start.record.sequence, chain.rotated
         older = [each for each in chains if {*chain.replicas} & {*each.replicas} and each.began < chain.began]
@@ -247,12 +252,15 @@ class _Verifier:
             self._fault(start, f"cut out: {absent} this one; give all files, or --partial where {remedy}")
 
     def _is_explained(self, before: Entry | None, start: Entry) -> bool:
-        """Return whether an altered neighbour explains the break: no record is missing between the two."""
+        """Return whether the break is explained by an altered record at either side, so that no record is missing."""
         is_next = bool(before and before.place in self._altered and start.record.sequence <= before.record.sequence + 1)
         return is_next or start.place in self._altered
 
     def _report_break(self, run: _Run, before: _Run | None) -> None:
-        """Report a run that does not follow the expected record; `before` ends in the record that it states."""
+        """Report a run that does not follow the expected record.
+
+        `before` ends in the record whose hash the run begins with.
+        """
         start, above = run.start, run.above
         if before and before.file != run.file and run.opens_file:
             follows = f"follows {before.end.place}, as another file's first record does already"
@@ -265,7 +273,7 @@ class _Verifier:
             self._report_order(start, "it does not follow the line above")
 
     def _report_gap(self, last: Entry, start: Entry) -> None:
-        """Report two records where the second does not hold the hash of the first."""
+        """Report two adjacent records, the second of which does not hold the hash of the first."""
         if missing := start.record.sequence - last.record.sequence - 1:
             self._fault(start, f"cut out: {count(missing)} between {last.place} and this one; {REMEDY}")
         else:
@@ -282,7 +290,7 @@ class _Verifier:
             self.faults.append(invalid(line.place, line.line[:40].decode("utf-8", "replace"), detail))
 
     def _note_missed(self, before: Entry, entry: Entry) -> None:
-        """Note the records between two neighbours of a chain that could not be written."""
+        """Add a note about records that could not be written between two adjacent records of a chain."""
         if (missed := entry.record.sequence - before.record.sequence - 1) > 0:
             detail = "before it could not be written here; standard error may have them"
             self.notes.append(f"{entry.place}: {count(missed)} {detail}")

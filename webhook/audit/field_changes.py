@@ -1,7 +1,7 @@
 """The fields that the patch of a record changes, and their values before and after.
 
-A record does not hold the object. The part that the patch concerns is made of the values that it replaces; the items of
-a list to which it appends are not known.
+A record does not contain the object. The part of the object that the patch changes is rebuilt from the replaced values
+in the record. The previous items of a list to which the patch appends are not known.
 """
 
 import re
@@ -25,7 +25,10 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 class FieldChange(NamedTuple):
-    """A changed field: its JSON pointer and its values, or None without one. `is_appended`: `after` has new items."""
+    """A changed field: its JSON pointer, and its value before and after, or None if there is none.
+
+    `is_appended` is true if `after` contains only the items that are appended to a list.
+    """
 
     pointer: str
     before: Any
@@ -50,7 +53,10 @@ def field_changes(patch: Sequence[JsonObject], before: JsonObject) -> list[Field
 
 
 def _fields(patch: Sequence[JsonObject]) -> dict[str, bool]:
-    """Return the pointers of the changed fields, without those within one that is new, and whether items are added."""
+    """Return the pointer of each changed field, with true if items are appended to it.
+
+    A new field counts as one change.
+    """
     fields: dict[str, bool] = {}
     for operation in patch:
         pointer = str(operation.get("path", ""))
@@ -62,7 +68,7 @@ def _fields(patch: Sequence[JsonObject]) -> dict[str, bool]:
 
 
 def _known_part(patch: Sequence[JsonObject], before: JsonObject) -> JsonObject:
-    """Return the part of the object that the patch concerns, with the values that the record holds."""
+    """Return the part of the object that the patch changes, with the values in the record."""
     known: JsonObject = {}
     added: list[str] = []
     for operation in patch:
@@ -79,7 +85,7 @@ def _known_part(patch: Sequence[JsonObject], before: JsonObject) -> JsonObject:
 
 
 def _holder(known: JsonObject, parts: list[str]) -> Any:
-    """Return the object or list that holds the value at `parts`, made with all around it."""
+    """Return the object or list that contains the value at `parts`. Create it and its parents if they are absent."""
     here: Any = known
     for step, following in pairwise(parts):
         is_list = (following == _APPENDED or following.isdecimal()) and step not in _MAPS

@@ -47,16 +47,16 @@ _REMEDIES = {
 class AuditFile:
     """A file that only one process appends to.
 
-    It is rotated at `max_bytes` (`webhook.audit.rotation`); 0 leaves rotation to others. If the file was moved or
-    deleted, the next line creates it again, so logrotate needs no signal. `rotated` are its rotated files.
+    It is rotated at `max_bytes` (`webhook.audit.rotation`); 0 leaves rotation to other programs. If the file was moved
+    or deleted, the next line creates it again, so logrotate needs no signal. `rotated` are its rotated files.
     """
 
     def __init__(self, path: Path, *, max_bytes: int, retention: Retention) -> None:
         """Open the file and lock it against other writers.
 
         Raises:
-            InvalidInput: the file cannot be used, for a permanent reason, or it or its newest rotated file is no audit
-                log. A full disk is not a permanent reason: lines fail until the disk has room again.
+            InvalidInput: the file cannot be used for a permanent reason, or the file or its newest rotated file is not
+                an audit log. A full disk is not a permanent reason: lines fail until the disk has room again.
         """
         if not path.name:
             raise InvalidInput([invalid("--audit", str(path), _REMEDIES[errno.EISDIR])])
@@ -216,13 +216,13 @@ def _lock(descriptor: int) -> None:
 
 
 class AuditStream:
-    """A stream of the process that lines are printed to. A reader that stalls never blocks the writer.
+    """Standard output or standard error, to which lines are printed. A reader that stalls never blocks the writer.
 
-    O_NONBLOCK is a property of the open file, which the process shares with its parent. Setting it on the terminal of
-    a shell would break the shell's reads. A pipe or terminal is therefore opened a second time, through /proc, and only
-    that one gets the flag. If that fails (no /proc, a pipe of another user), the stream is polled for room before each
-    piece; another writer of the same pipe could take the room in between. A socket gets MSG_DONTWAIT with each piece. A
-    regular file never blocks and is written directly.
+    O_NONBLOCK is a property of the open file, which the process shares with its parent. Setting it on the terminal of a
+    shell would break the shell's reads. A pipe or terminal is therefore opened a second time, through /proc, and only
+    the second open file gets the flag. If that fails (no /proc, a pipe of another user), the stream is polled for room
+    before each piece; another writer of the same pipe could take the room in between. A socket gets MSG_DONTWAIT with
+    each piece. A regular file never blocks and is written directly.
     """
 
     def __init__(self, descriptor: int) -> None:

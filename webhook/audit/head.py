@@ -1,9 +1,9 @@
-"""The head file: sequence and hash of the newest record, beside the audit file, to detect a truncated log.
+"""The head file next to the audit file: sequence and hash of the newest record, to detect a truncated log.
 
 `PATH.head` is one short line that is overwritten in place after each write: `00000000000000000042 HASH`. After a crash
-it may lag behind the audit file, but it is never ahead of it. While records cannot be written, a third field counts
-those that went to standard error, so that the next process neither gives their numbers again nor hides the gap. A full
-disk mostly takes this line: its blocks are there.
+it may lag behind the audit file, but it is never ahead of it. While records cannot be written, a third field counts the
+records that went to standard error, so that the next process skips their numbers and the gap stays visible. This line
+can usually be written to a full disk, because its blocks are already allocated.
 """
 
 import re
@@ -38,7 +38,7 @@ def read_head(path: Path) -> ChainHead | None:
     """Return the head in the head file at `path`, or None if the file is missing or empty.
 
     Raises:
-        ValueError: the file holds something else.
+        ValueError: the file is not a head file.
         OSError: the file cannot be read.
     """
     try:
@@ -51,7 +51,7 @@ def parse_head(content: bytes) -> ChainHead | None:
     """Return the head in the content of a head file, or None if it is empty.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the content is not that of a head file.
     """
     if not content:
         return None
@@ -62,9 +62,9 @@ def parse_head(content: bytes) -> ChainHead | None:
 
 
 def compare(name: str, head: ChainHead, entry: Entry | None, emptied: set[PurePath]) -> FieldError | str | None:
-    """Return the fault of the head file `name`, or a note on it, if there is one.
+    """Return the fault of the head file `name` (FieldError), a note about it (str), or None.
 
-    `entry` is the record of the head's hash, or None if no file has it. `emptied` are the files without records.
+    `entry` is the record with the hash of `head`, or None if no file has it. `emptied` are the files without records.
     """
     if entry is None and (log := PurePath(name.removesuffix(SUFFIX))) in emptied:
         counts = f"is gone or empty, but {name} counts {count(head.sequence)}, the last {head.hash}"
@@ -81,5 +81,5 @@ def compare(name: str, head: ChainHead, entry: Entry | None, emptied: set[PurePa
 
 
 def count(records: int) -> str:
-    """Return `1 record` or `2 records`; `records` if the number is unknown."""
+    """Return `1 record` or `2 records`, or `records` for a number below 1, which is unknown."""
     return "1 record" if records == 1 else f"{records} records" if records > 0 else "records"

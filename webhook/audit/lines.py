@@ -31,7 +31,7 @@ _HASH_ENDING_BYTES = len(_HASH_KEY) + 64 + len(b'"}')
 
 
 class RecordTemplate(NamedTuple):
-    """JSON of the keys that the records of equal pods share, so that it is serialized once."""
+    """The JSON of the keys that are equal in the records of equal pods, so that it is serialized once."""
 
     owner: bytes
     decided: bytes
@@ -52,7 +52,7 @@ class RecordTemplate(NamedTuple):
 
     @classmethod
     def of(cls, record: AuditRecord) -> "RecordTemplate":
-        """Return the part of `record` that the records of equal pods share."""
+        """Return the part of `record` that is equal in the records of equal pods."""
         truncator = Truncator(record.truncated)
         workload_type, policy = _text_json(truncator, "workloadType", record.workload_type), b"null"
         if record.policy is not None:
@@ -78,7 +78,7 @@ class RecordTemplate(NamedTuple):
 
 @dataclass(slots=True)  # not frozen: each admission creates one, and a frozen one costs three times as much
 class UnsealedRecord:
-    """A record before it is written: the values of one admission, and the `common` part of equal pods."""
+    """A record before it is written. `common` is the part that is equal in the records of equal pods."""
 
     time: str
     decision: str
@@ -184,7 +184,7 @@ def seal(
 
 
 def stated_hash(line: bytes) -> str:
-    """Return the hash that a line holds for itself, or an empty string if it has none."""
+    """Return the hash of the record that its line states, or "" if it states none."""
     ending = line[-_HASH_ENDING_BYTES:]
     if len(ending) < _HASH_ENDING_BYTES or not (ending.startswith(_HASH_KEY) and ending.endswith(b'"}')):
         return ""
@@ -194,7 +194,7 @@ def stated_hash(line: bytes) -> str:
 def digest(line: bytes) -> str:
     """Return the hash of a record, SHA-256 in hexadecimal, as its line and the `previous` of the next record hold it.
 
-    It is computed over the line (without newline) before `hash` is appended: over the JSON object without that key.
+    It is computed over the line without newline and without the key `hash`.
     """
     return hashlib.sha256(line[:-_HASH_ENDING_BYTES] + b"}" if stated_hash(line) else line).hexdigest()
 
@@ -221,7 +221,7 @@ def _decision_json(entry: AuditRecord | ShadowEntry, outer: str, truncator: Trun
 
 
 def _shadow_json(entry: ShadowEntry, truncator: Truncator) -> bytes:
-    """Return the JSON of the answer that was not given; the same fields of the record are empty then."""
+    """Return the JSON of the answer that was not given. The corresponding fields of the record itself are empty."""
     return b'{%b,"placement":%b,"message":%b}' % (
         _decision_json(entry, "shadow.", truncator),
         placement_json(entry.placement, truncator),

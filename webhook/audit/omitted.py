@@ -1,4 +1,4 @@
-"""The records that the writer makes itself: they count admissions that have no record in the file."""
+"""The records that the writer adds itself, to count the admissions that have no record in the file."""
 
 from collections import Counter
 
@@ -24,13 +24,13 @@ class OmittedDryRuns:
         self.by_namespace[name if is_kept else _OTHERS] += 1
 
     def take(self) -> Omitted:
-        """Return what was counted, and begin again."""
+        """Return the counts, and reset them."""
         counted, self.by_namespace = self.by_namespace, Counter()
         return Omitted("dryRun", counted.total(), namespaces=dict(counted.most_common()))
 
 
 def record_of(omitted: Omitted, time: str, replica: str, sequence: int) -> AuditRecord:
-    """Return the record that states `omitted`, with the number `sequence`."""
+    """Return the record number `sequence`, which reports `omitted`."""
     outcome, text = _stated(omitted)
     return AuditRecord(
         time=time,
@@ -57,7 +57,7 @@ def record_of(omitted: Omitted, time: str, replica: str, sequence: int) -> Audit
 
 
 def _stated(omitted: Omitted) -> tuple[Outcome, str]:
-    """Return outcome and text for readers that do not know the field `omitted`."""
+    """Return outcome and error text of the record, for readers that ignore the field `omitted`."""
     records = omitted.records
     if omitted.reason == "dryRun":
         runs = "1 dry run" if records == 1 else f"{records} dry runs"

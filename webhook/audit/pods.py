@@ -1,8 +1,8 @@
-"""The pods of an audit file, in `FILE.pods`: what is kept of each, once for equal ones, to decide on them again.
+"""The pods of an audit file, in `FILE.pods`: the recorded part of each distinct pod, to replay its admission.
 
 A line is `{"pod":"DIGEST","content":…}`, and the digest is the SHA-256 of the content. The record of an admission names
-the digest of its pod, so the chain of records covers the pods. A full file becomes `FILE.pods.old`, in place of the one
-before: together they take twice `max_bytes` at most.
+the digest of its pod, so the chain of records covers the pods. A full file replaces `FILE.pods.old`. Together the two
+files take at most twice `max_bytes`.
 """
 
 import hashlib
@@ -44,8 +44,8 @@ def pods_beside(path: Path) -> tuple[Path, Path]:
 class PodFile:
     """The writer of `FILE.pods` of the audit file at `path`, which only one process writes.
 
-    `put` never raises: the first pod that cannot be written is reported to `on_failure`, and the next one is tried
-    again. `era` is another number after each change of the file, when no earlier pod is in it any more.
+    `put` never raises. The first of several failures is reported to `on_failure`, and the next pod is tried again.
+    `era` increases whenever a new, empty file is started.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class PodFile:
         """Open the file.
 
         Raises:
-            InvalidInput: it cannot be used, or holds something else.
+            InvalidInput: the file cannot be used, or is not a file of pods.
         """
         self._old, self._path = pods_paths(path)
         self._max_bytes = max_bytes
@@ -82,7 +82,7 @@ class PodFile:
                 self._size_bytes += len(line)
 
     def put(self, content: bytes) -> str:
-        """Return the digest of `content`, which is in the file then, or "" if it is too large or cannot be written."""
+        """Write `content` unless the file has it. Return its digest, or "" if it is too large or cannot be written."""
         if len(content) > LARGEST_POD_BYTES:
             return ""
         digest = hashlib.sha256(content).hexdigest()
@@ -143,7 +143,7 @@ class PodIndex:
         return len(self._places)
 
     def add(self, name: str, file: BinaryIO) -> None:
-        """Add the pods of `file`; lines that are none become `faults`."""
+        """Add the pods of `file`; lines that are not pods are added to `faults`."""
         self.has_old |= name.endswith(OLD_SUFFIX)
         descriptor = file.fileno()
         for number, (start, line) in enumerate(_lines(file), start=1):
@@ -171,7 +171,7 @@ class PodIndex:
 
 
 def _parsed(line: bytes) -> tuple[str, bytes] | None:
-    """Return the digest and the content of a line, or None if it is not a whole one."""
+    """Return the digest and the content of a line, or None if the line is incomplete or not a pod."""
     digest = line[len(_KEY) : _START - len(_CONTENT)]
     if not (line.startswith(_KEY) and line[:_START].endswith(_CONTENT) and line.endswith(_END)):
         return None
@@ -179,7 +179,7 @@ def _parsed(line: bytes) -> tuple[str, bytes] | None:
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that the file has now, with their offsets, each cut at the size of the largest pod."""
+    """Yield the current lines of the file with their offsets, each cut at the size of the largest pod."""
     offset, end = 0, os.fstat(file.fileno()).st_size
     while offset < end and (line := file.readline(min(_MOST_LINE_BYTES, end - offset))):
         yield offset, line
@@ -190,7 +190,10 @@ Lines = Iterable[Entry | InvalidLine]
 
 
 def note_pods(files: Iterable[tuple[str, Lines]], places: dict[str, str]) -> Iterator[tuple[str, Lines]]:
-    """Yield the files; while their lines are read, `places` gets each pod with the place of the first record of it."""
+    """Yield the files.
+
+    While their lines are read, add to `places` each pod with the place of the first record about it.
+    """
 
     def noting(lines: Lines) -> Iterator[Entry | InvalidLine]:
         for line in lines:
@@ -202,7 +205,10 @@ def note_pods(files: Iterable[tuple[str, Lines]], places: dict[str, str]) -> Ite
 
 
 def compare_pods(places: Mapping[str, str], pods: PodIndex | None) -> tuple[list[str], list[FieldError]]:
-    """Return notes and faults of the pods that records at `places` name; `pods` is None if there is no file of pods."""
+    """Return notes and faults of the pods in `places`, by the records that name them.
+
+    `pods` is None without a file of pods.
+    """
     if pods is None:
         return ([f"{_pods(len(places))} not verified: there is no FILE.pods"] if places else []), []
     missing = [place for digest, place in places.items() if digest not in pods]

@@ -1,4 +1,4 @@
-"""Read the lines of audit files: all of them, the first and the last record of a file, or what a server adds."""
+"""Read audit files: all lines, the first or the last record of a file, or the lines that a server adds."""
 
 import glob
 import os
@@ -25,7 +25,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class InvalidLine:
-    """A line that is not a record, and why. `cut_off`: the file ends within the line."""
+    """A line that is not a record, and the reason. `cut_off` is true if the file ends within the line."""
 
     place: str
     line: bytes
@@ -47,7 +47,7 @@ def read(name: str, stream: Iterable[bytes]) -> Iterator[Entry | InvalidLine]:
 
 
 def first_record(path: Path) -> AuditRecord | None:
-    """Return the record in the first line, or None.
+    """Return the record in the first line, or None if the first line is not a record.
 
     Raises:
         OSError: the file cannot be read.
@@ -57,7 +57,7 @@ def first_record(path: Path) -> AuditRecord | None:
 
 
 def last_entry(path: Path) -> Entry | None:
-    """Return the last record that the file holds, with its line, or None.
+    """Return the last record of the file with its line, or None if it has none.
 
     Raises:
         OSError: the file cannot be read.
@@ -86,7 +86,7 @@ def _record(line: bytes) -> AuditRecord | None:
 
 
 def _lines_backwards(path: Path) -> Iterator[bytes]:
-    """Yield the lines of the last `_TAIL_BYTES` of a file, the last line first; that one may lack its newline."""
+    """Yield the lines in the last `_TAIL_BYTES` of a file, the last line first. The last line may lack its newline."""
     with path.open("rb") as file:
         start = file.seek(0, os.SEEK_END)
         first = max(0, start - _TAIL_BYTES)
@@ -143,7 +143,7 @@ class FollowedFile:
         return lines
 
     def _is_replaced(self) -> bool:
-        """Return whether another file is at the path. A missing file is not another one."""
+        """Return whether the path refers to a different file now. A missing file does not count as a different one."""
         try:
             return self._path.stat().st_ino != os.fstat(self._file.fileno()).st_ino
         except FileNotFoundError:

@@ -55,14 +55,14 @@ class RuleEntry:
 
 @dataclass(slots=True)
 class ReservedEntry:
-    """The number of pods that waited before the pod and had room reserved when its verdict was computed."""
+    """The number of waiting pods before this pod that had room reserved when the verdict on this pod was computed."""
 
     pods: int
 
 
 @dataclass(frozen=True, slots=True)
 class GangEntry:
-    """The number of pods of the gang `name` that fit together, of `size`; at least so many unless `is_complete`."""
+    """The pods of the gang `name` that fit together, of `size`. The number is a lower bound unless `is_complete`."""
 
     name: str
     size: int
@@ -75,7 +75,7 @@ class PlacementEntry:
     """The predicted placement of the pod. `total` and `feasible` count nodes.
 
     `unmodelled` lists the kube-scheduler plugins that are relevant to the pod but were not evaluated. `reserved` is
-    None if no room was reserved for other pods, `gang` if the pod is in none.
+    None if no room was reserved for other pods. `gang` is None if the pod is in no gang.
     """
 
     verdict: str
@@ -113,7 +113,7 @@ class Oldest:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Files that rotation deletes because of their `age`, or earlier because of the total `size`.
+    """Files that rotation deletes, because of their `age` or because of the total `size` of all files.
 
     The number of `records` and the times of the first and last are None if they cannot be read.
     """
@@ -128,7 +128,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """The rotated files in a record: where the chain begins from now on, and what was dropped."""
+    """The statement about rotated files in a record: the new first record of the chain, and the dropped files."""
 
     oldest: Oldest | None
     dropped: tuple[Dropped, ...] = ()
@@ -138,8 +138,8 @@ class Rotation:
 class Omitted:
     """Admissions that have no record in the file.
 
-    Those that are `unwritable` took the numbers that end `before` a record, and went to standard error. A `dryRun`
-    beyond the share of its namespace took none; `namespaces` counts these by namespace.
+    The `unwritable` ones went to standard error; they have the sequence numbers directly `before` a record. Dry runs
+    (`dryRun`) beyond the share of their namespace have no sequence numbers; `namespaces` counts them by namespace.
     """
 
     reason: OmittedReason
@@ -154,8 +154,8 @@ class Omitted:
 class AuditRecord:
     """One admission.
 
-    The writer sets `sequence` and `previous` in the line; a record that was read has them. The `hash` of the line is
-    not a field, because only the line itself can be compared with it (`digest`).
+    The writer sets `sequence` and `previous` in the line, so only a record that was read has them. The `hash` of the
+    line is not a field: it can only be verified against the line itself (`digest`).
     """
 
     time: str

@@ -1,4 +1,4 @@
-"""The values that a patch replaces, for its record, and how a JSON pointer finds them."""
+"""The values that a patch replaces, for the audit record, and lookup by JSON pointer."""
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
@@ -12,7 +12,8 @@ _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 def values_before(pod: Mapping[str, Any], patch: Iterable[Mapping[str, Any]]) -> JsonObject:
     """Return the values of `pod` that `patch` replaces or removes, by JSON pointer.
 
-    An added value has no previous one. Containers are left out: their environment does not belong in an audit record.
+    Added values are left out, because they replace nothing. Containers are left out, because their environment does not
+    belong in an audit record.
     """
     before: JsonObject = {}
     for operation in patch:

@@ -20,8 +20,8 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 class Retention:
     """The rotated files to keep: the newest `backups`, and those younger than `keep_seconds`.
 
-    All files together, including the current one, take `max_total_bytes` at most. Beyond that the oldest is dropped,
-    regardless of its age.
+    All files together, including the current one, take at most `max_total_bytes`. If they take more, the oldest file is
+    dropped regardless of its age.
     """
 
     backups: int
@@ -37,8 +37,8 @@ class _File(NamedTuple):
 class RotatedFiles:
     """The rotated files of the log at `path`.
 
-    A record lists the files to drop (`statement`) before they are deleted (`drop`), unless it cannot be written. A
-    reader of the chain can thus distinguish a dropped file from one that was removed.
+    A record lists the files to drop (`statement`) before they are deleted (`drop`), unless the record cannot be
+    written. So a reader of the chain can distinguish a dropped file from one that somebody removed.
     """
 
     def __init__(self, path: Path, max_bytes: int, retention: Retention) -> None:
@@ -87,9 +87,10 @@ class RotatedFiles:
         return self._statement
 
     def drop(self, recorded: bool) -> tuple[Dropped, ...]:
-        """Delete the files that the last statement lists, and return what was deleted, by reason.
+        """Delete the files that the last statement lists, and return the deleted files, one entry for each reason.
 
-        `recorded`: a record with the statement was written. Otherwise the next record gets a new one.
+        `recorded` is true if a record with the statement was written. If it is false, the next record gets a new
+        statement.
 
         Raises:
             OSError: a file could not be deleted.
@@ -127,7 +128,7 @@ class RotatedFiles:
 
 
 def _dropped(files: Sequence[tuple[_File, DropReason]]) -> Iterator[Dropped]:
-    """Yield a description of `files`, which come oldest first, for each reason to drop them."""
+    """Yield one entry for each reason to drop `files`, which are in order, the oldest first."""
     for reason in dict.fromkeys(reason for _, reason in files):
         chosen = [file for file, each in files if each == reason]
         ends = ((first_record(file.path), last_entry(file.path)) for file in chosen)

@@ -1,4 +1,4 @@
-"""Select audit records by the options of a command, or those of a pod."""
+"""Select audit records by the options of a command, or by pod."""
 
 import fnmatch
 import re
@@ -40,7 +40,7 @@ def _has_policy(record: AuditRecord, wanted: str) -> bool:
 
 
 def is_of_pod(record: AuditRecord, pod: str) -> bool:
-    """Return whether the record can be of `pod`, `NAMESPACE/NAME`."""
+    """Return whether the record can be about `pod`, in the form `NAMESPACE/NAME`."""
     namespace, _, name = pod.partition("/")
     if record.namespace != namespace:
         return False

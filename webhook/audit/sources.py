@@ -25,7 +25,7 @@ Lines = Iterator[Entry | InvalidLine]
 class Download:
     """The log that one replica printed, in the file at `path`.
 
-    `problem` states why it was not read to its end, or empty if it was.
+    `problem` is the reason why the log was not read to its end, or empty if it was.
     """
 
     name: str
@@ -36,7 +36,8 @@ class Download:
 class _File(NamedTuple):
     """The lines of one file.
 
-    `is_printed`: the server's log is in the same stream. `must_hold_records`: the user named it.
+    `is_printed` is true if the server's log is in the same stream. `must_hold_records` is true if the user named the
+    file.
     """
 
     name: str
@@ -48,9 +49,10 @@ class _File(NamedTuple):
 class Sources:
     """Files of records that are open for reading; a context manager that closes them.
 
-    `heads` has the chain heads that were kept beside the files, by the name of the head file. `unread` states what is
-    not complete, and why. While the records are read, `without_records` collects the first line of each file that has
-    something else than records, and `cut_logs` the first record of each printed log that has lost older ones.
+    `heads` are the chain heads in the head files of the audit files, by the name of the head file. `unread` lists what
+    is incomplete, with the reason. While the records are read, `without_records` collects the first line of each file
+    that contains anything but records, and `cut_logs` the first record of each printed log whose older records are
+    lost.
     """
 
     def __init__(self, heads: Mapping[str, ChainHead] | None = None) -> None:
@@ -70,7 +72,7 @@ class Sources:
         """Open audit files; `-` is standard input. `missing` names files that do not exist and are read as empty.
 
         Raises:
-            InvalidInput: files cannot be read or are no audit logs; lists all of them.
+            InvalidInput: files cannot be read or are not audit logs; lists all of them.
         """
         sources = cls(heads)
         errors: list[FieldError] = []
@@ -109,9 +111,9 @@ class Sources:
             errors.append(_no_audit_log(name))
 
     def index_pods(self) -> PodIndex | None:
-        """Return the pods that are kept beside the records, or None if there is no file of them.
+        """Return the recorded pods of the audit files, or None if there is no file of pods.
 
-        Call it after the records were read: a running server writes the pod first, then its record.
+        Call it after the records were read, because a running server writes the pod before its record.
 
         Raises:
             OSError: a file cannot be read.
@@ -142,10 +144,11 @@ class Sources:
     def entries(self, on_invalid: Callable[[InvalidLine], None]) -> Iterator[Entry]:
         """Return the records of all files in the order of their time; lines that are not records go to `on_invalid`.
 
-        Rotated files may be given in any order, together with the files of other replicas: each file is in order.
+        Rotated files and the files of several replicas may be given in any order, because each file by itself is in
+        order.
 
         Raises:
-            InvalidInput: a file that the user named holds something else than records.
+            InvalidInput: a file that the user named contains lines other than records.
         """
 
         def records(file: _File) -> Iterator[Entry]:

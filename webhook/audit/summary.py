@@ -21,7 +21,7 @@ PERCENTILES = (50, 90, 99)
 
 @dataclass(slots=True)
 class RuleCount:
-    """The numbers of pods that a rule edited, of its edits, and of pods that it skipped."""
+    """For one rule: the numbers of edited pods, of edits, and of skipped pods."""
 
     edited: int = 0
     edits: int = 0
@@ -69,7 +69,7 @@ def _slow_json(record: AuditRecord) -> JsonObject:
 
 
 def summarise(records: Iterable[AuditRecord], slowest: int) -> Summary:
-    """Return the summary of `records`, which come in the order of their time, with the `slowest` ones."""
+    """Return the summary of `records`, which are in the order of their time, including the `slowest` of them."""
     summary = Summary()
     durations = array("d")
 

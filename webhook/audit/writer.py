@@ -61,13 +61,13 @@ class AuditWriter:
 
     Both messages are logged when standard error has room, otherwise with a later record.
 
-    The records of dry runs are brief, and so are those of a namespace beyond its share: otherwise a user could fill the
-    log with small pods until rotation has dropped the records of others. Dry runs beyond a share of their own have no
-    record: one record a minute counts them. Each address of clients has a share of its
-    own for a namespace, so a client that makes reviews up uses up none of an API server.
+    The records of dry runs are brief, and so are the records of a namespace that exceeds its share. Otherwise a user
+    could fill the log with small pods until rotation drops the records of other users. Dry runs have a separate share.
+    Dry runs beyond it have no record each; one record a minute counts them. Shares are counted for each namespace and
+    client address, so a client with forged reviews does not use up the share of an API server.
 
-    "Written" means handed to the operating system: a crash of this process loses nothing, a crash of the machine can.
-    Not thread-safe: the chain has one end.
+    "Written" means handed to the operating system: a crash of this process loses no record, but a crash of the machine
+    can. Not thread-safe, because the chain has a single end.
     """
 
     def __init__(
@@ -89,8 +89,8 @@ class AuditWriter:
 
         `on_result` receives the result of each record, `on_dropped` the files that rotation deleted. `max_total_bytes`
         defaults to `MAX_TOTAL_BYTES` or, if that is larger, to the size of `backups` files and the current one. `now`
-        returns the time, and `replica` is the name, in the records of the writer itself (`webhook.audit.omitted`);
-        without `now`, it makes none.
+        and `replica` are the time and the name of the replica in the records that the writer adds itself
+        (`webhook.audit.omitted`); without `now`, it adds none.
 
         Raises:
             InvalidInput: the file cannot be used, or another process writes to it.
@@ -139,14 +139,17 @@ class AuditWriter:
         return self._head
 
     def write(self, record: AuditRecord | UnsealedRecord) -> None:
-        """Write the record to the file before returning; if that fails, print, count and log it."""
+        """Write the record to the file before returning.
+
+        If this fails, print the record, and count and log the failure.
+        """
         self.stage(record)
         self.flush()
 
     def stage(self, record: AuditRecord | UnsealedRecord) -> None:
         """Stage the record for the next `flush`, which writes all staged records at about the cost of one.
 
-        A record that is printed is written at once: of several, some could be lost and the others not.
+        A record for standard output is printed at once, because printing several could lose only some of them.
         """
         if record.time[:_WINDOW] != self._window:
             self._window = record.time[:_WINDOW]
@@ -172,7 +175,7 @@ class AuditWriter:
             self.flush()
 
     def _state(self, omitted: Omitted) -> None:
-        """Stage the record that counts `omitted` admissions."""
+        """Stage the record that reports `omitted`."""
         if self._now is not None:
             self.stage(record_of(omitted, self._now(), self._replica, self._sequence + 1))
 
@@ -233,8 +236,8 @@ class AuditWriter:
     def _chain_end(self) -> ChainHead:
         """Return sequence and hash of the record before the next one.
 
-        If the file lacks records that were written, this is the last one written, not the last one left. The gap thus
-        remains detectable.
+        If records that were written are missing from the file, this is the last record written, not the last record in
+        the file, so that the gap stays detectable.
         """
         if self._file is None:
             return ChainHead(0, FIRST)
@@ -275,7 +278,10 @@ class AuditWriter:
                 log("old audit files were dropped" if is_due else early, path=self.path, **what)
 
     def _attempt(self, failure: str, action: Callable[[Argument], Done], argument: Argument) -> Done | None:
-        """Return the result of an action on the file, or None if it fails, which is logged once until it succeeds."""
+        """Return the result of an action on the file, or None if it fails.
+
+        Only the first of several failures is logged.
+        """
         try:
             done = action(argument)
         except OSError as error:

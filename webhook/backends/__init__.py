@@ -1,1 +1,1 @@
-"""The kinds of schedulers: what each reads of a pod, one file and one row of the registry each."""
+"""The kinds of schedulers, and the fields of a pod that each reads. Each has a module and an entry in the registry."""

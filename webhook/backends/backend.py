@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """The requests of a pod's annotations to a batch scheduler, or None if there is no annotation."""
+    """The requests to a batch scheduler in a pod's annotations. An attribute without an annotation is None."""
 
     queue: str | None = None
     gang: str | None = None
@@ -49,10 +49,10 @@ def annotation(key: str, value: str) -> PodField:
 
 
 class Expressed(NamedTuple):
-    """A request in the terms of a scheduler: fields of the pod, and the requested things that it cannot express.
+    """A request as the pod fields that a scheduler reads, and the parts that the scheduler does not support.
 
-    `missing` are texts such as "has no queues", each the predicate of a sentence about the scheduler, by the attribute
-    of `BatchRequest` that has no effect or only a part of it.
+    `missing` are pairs: an attribute of `BatchRequest` that the scheduler ignores wholly or in part, and a text such as
+    "has no queues", which follows the name of the scheduler in a message.
     """
 
     fields: Sequence[PodField] = ()
@@ -60,10 +60,11 @@ class Expressed(NamedTuple):
 
 
 class BatchNames(NamedTuple):
-    """The queue and the group that an admitted pod names in the terms of `backend`. Empty means that it names none.
+    """The queue and the group that an admitted pod names in the fields that `backend` reads, or "" if it names none.
 
-    `has_owner`: the scheduler may take the queue from an owner of the pod instead. `starts_whole`: it holds the pods of
-    a gang until all of them can start; Kueue, until its quota has room for all of them.
+    `has_owner` is true if the scheduler may read the queue from an owner of the pod instead. `starts_whole` is true if
+    the scheduler holds the pods of a gang until all of them can start, or, for Kueue, until its quota has room for all
+    of them.
     """
 
     backend: str
@@ -83,7 +84,7 @@ SIZE_IN_POD_GROUP = "reads the size of a gang from minMember of its PodGroup: na
 
 
 class Backend:
-    """One kind of scheduler; a subclass sets what it has. `name` is its value in the policy."""
+    """One kind of scheduler. A subclass sets the attributes that apply to it. `name` is its name in the policy."""
 
     name: ClassVar[str]
     api_groups: ClassVar[Sequence[str]] = ()
@@ -105,7 +106,7 @@ class Backend:
 
     @classmethod
     def express(cls, request: BatchRequest) -> Expressed:
-        """Return `request` in the terms of the scheduler."""
+        """Return `request` as the pod fields that the scheduler reads."""
         fields, missing = [], []
         for attribute, term in cls.terms.items():
             value = getattr(request, attribute)

@@ -9,7 +9,7 @@ from webhook.backends.backend import SIZE_IN_POD_GROUP, Backend, PodField, Terms
 class Default(Backend):
     """A profile of kube-scheduler, or an unknown scheduler.
 
-    It schedules one pod at a time. A pod of lower priority can be preempted for any other.
+    It schedules one pod at a time. Any pod of lower priority can be preempted.
     """
 
     name = "default"
@@ -39,8 +39,8 @@ class Coscheduling(Backend):
 class Native(Backend):
     """Gang scheduling of kube-scheduler itself (gate GenericWorkload; before 1.37 also GangScheduling).
 
-    A pod of a missing PodGroup is held before the queue without a word. An API server without the gate drops the field,
-    which is immutable once the pod exists.
+    A pod whose PodGroup is missing is held before the queue, without a condition or an event. An API server without the
+    gate drops the field, which is immutable once the pod exists.
 
     Source: k8s.io/api/core/v1/types.go, PodSchedulingGroup
     """

@@ -1,4 +1,4 @@
-"""Kueue: admits pods to a queue before the scheduler sees them, beside any scheduler.
+"""Kueue: admits pods to a queue before their scheduler sees them. It works with any scheduler.
 
 Measured with Kueue 0.15.0: it reads the queue and the group of a plain pod only from labels, and holds the pods of a
 group until all of them exist and fit the quota. A missing LocalQueue is reported on the Workload, not on the pod.
@@ -38,7 +38,10 @@ class Kueue(Backend):
 
     @classmethod
     def express(cls, request: BatchRequest) -> Expressed:
-        """Return the labels, and the annotation with the size of the gang, without which no pod of it is admitted."""
+        """Return the labels and, for a gang, the annotation with its size.
+
+        Without it, Kueue admits none of the pods.
+        """
         fields, missing = [], []
         if request.queue is not None:
             fields.append(label(QUEUE, request.queue))

@@ -22,12 +22,12 @@ class PodReferences:
 
 
 class GangRequest(NamedTuple):
-    """The gang that a pod asks to be in. `name` is empty if it has none, `size` 0 if it is not stated.
+    """The gang that a pod requests to be in. `name` is empty if the gang has no name; `size` is 0 if it is not stated.
 
     `starts_whole` is true if `scheduler` binds the pods together or not at all. `members` is the number of pods from
     which it starts the gang (minMember or minCount of the PodGroup), or 0 if that is not known. `ends_after` is the
     time after which Kueue evicts a gang that has started only in part, such as `5m`, or empty if it does not. `groups`
-    is the number of such gangs of an object. `group` is the PodGroup, or None if it is not known.
+    is the number of equal gangs in an object. `group` is the PodGroup, or None if it is not known.
     """
 
     name: str
@@ -41,7 +41,7 @@ class GangRequest(NamedTuple):
 
     @property
     def least(self) -> int:
-        """Return the number of pods that fit from which the scheduler binds them: 1 if it binds them one by one."""
+        """Return the number of pods that must fit before the scheduler binds any; 1 if it binds them one by one."""
         if self.members:
             return min(self.members, self.size)
         return self.size if self.starts_whole else 1

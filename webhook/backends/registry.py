@@ -25,7 +25,7 @@ _OTHER_API_GROUPS: Mapping[str, Sequence[str]] = {
 
 
 def backend_of(spec: PolicySpec, scheduler: str) -> type[Backend]:
-    """Return the backend of `scheduler`, which may be a scheduler that the policy does not name."""
+    """Return the backend of `scheduler`. The policy need not name this scheduler."""
     return BACKENDS[settings_of(spec.schedulers, scheduler).backend]
 
 
@@ -35,13 +35,16 @@ def queueing_backend_of(spec: PolicySpec, scheduler: str) -> type[Backend]:
 
 
 def api_groups_of(schedulers: Mapping[str, SchedulerSettings], scheduler: str) -> Sequence[str]:
-    """Return the API groups of the CRDs of `scheduler`, or none if it has no CRDs. `schedulers` can have settings."""
+    """Return the API groups of the CRDs of `scheduler`, or none if it has no CRDs.
+
+    `schedulers` are those of the policy.
+    """
     backend = BACKENDS[settings_of(schedulers, scheduler).backend]
     return backend.api_groups or _OTHER_API_GROUPS.get(scheduler, ())
 
 
 def batch_names_of(pod: Mapping[str, Any], backend: type[Backend]) -> tuple[BatchNames, ...]:
-    """Return what the admitted `pod`, a raw API object, names in the terms of its `backend` and of Kueue."""
+    """Return the queue and group that the admitted `pod`, a raw API object, names for its `backend` and for Kueue."""
     metadata = pod["metadata"]
     found = []
     for each in (backend, Kueue):
@@ -53,10 +56,11 @@ def batch_names_of(pod: Mapping[str, Any], backend: type[Backend]) -> tuple[Batc
 
 
 def starts_whole(pod: Mapping[str, Any], names: Iterable[BatchNames]) -> bool:
-    """Return whether the admitted `pod` of a gang starts with the others or not at all; `names` are its batch names.
+    """Return whether the pods of the gang of the admitted `pod` start together or not at all.
 
-    A batch scheduler starts the pods of a gang that it does not know one by one, like any other. Kueue holds a gang
-    until its quota has room for all of it, whether or not nodes have, unless it schedules by topology.
+    `names` are the batch names of the pod. A batch scheduler starts pods one by one if it does not know their gang.
+    Kueue holds a gang until its quota has room for all of it, even if the nodes have no room, unless it schedules by
+    topology.
     """
     for each in names:
         if each.starts_whole and each.backend != Kueue.name:

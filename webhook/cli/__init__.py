@@ -1,4 +1,4 @@
-"""Commands. The offline ones call the same core as the server."""
+"""The commands. Offline commands call the same core as the server."""
 
 import sys
 

@@ -111,7 +111,7 @@ def root() -> None:
 
 
 def _show(error: click.ClickException) -> None:
-    """Print the error as click does, but its message on one line: it can quote an API server or a file name."""
+    """Print the error as click does, but on one line. Its message can quote an API server or a file name."""
     shown = io.StringIO()
     error.show(shown)
     usage, label, message = shown.getvalue().removesuffix("\n").partition("Error: ")

@@ -1,4 +1,4 @@
-"""What limits the moves of pods: their controllers, and the PodDisruptionBudgets."""
+"""The limits on moving pods: their controllers, and the PodDisruptionBudgets."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which evictions the API server would refuse now, because of PodDisruptionBudgets."""
+"""The evictions that the API server would reject now because of PodDisruptionBudgets."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,14 +8,14 @@ from webhook.cluster.pods.bound_pods import BoundPod
 
 
 def budgets_of(pod: BoundPod, budgets: Budgets) -> list[DisruptionBudget]:
-    """Return the `budgets` that the API server asks before it evicts `pod`."""
+    """Return the `budgets` that the API server checks before it evicts `pod`."""
     return [] if pod.is_disruptable else [each for each in budgets.get(pod.namespace, ()) if each.selects(pod.labels)]
 
 
 def eviction_refusal(pods: Iterable[BoundPod], budgets: Budgets) -> str:
-    """Return why the API server would refuse to evict all of `pods` now, or an empty string if it would not.
+    """Return the reason why the API server would not evict all of `pods` now, or "" if it would evict them.
 
-    Several pods of one budget add up.
+    Pods that are covered by the same budget are counted together.
 
     Source: k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go, EvictionREST.Create and checkAndDecrement
     """

@@ -26,16 +26,15 @@ T = TypeVar("T")
 def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     """Return the snapshot of the nodes, pods, namespaces and optional kinds among `documents`; others are ignored.
 
-    An optional kind without objects is not known, because it may not have been requested; an empty list states that
-    there is none. But if there are StorageClasses or CSINodes, all claims are known, and all volumes if no claim names
-    one. If there are ResourceClaims or ResourceClaimTemplates, all DeviceClasses are known.
+    An optional kind without objects is not known, because it may not have been requested. An empty list of the kind
+    shows that there are none. If there are StorageClasses or CSINodes, all claims count as known, and all volumes if no
+    claim names a volume. If there are ResourceClaims or ResourceClaimTemplates, all DeviceClasses count as known.
 
-    What `kubectl version -o json` prints, among `documents`, states the release of the cluster. The ConfigMap of
-    Volcano's scheduler states its actions.
+    The release of the cluster is read from the output of `kubectl version -o json`, if it is among `documents`, and the
+    actions of Volcano's scheduler are read from its ConfigMap.
 
-    A pod counts on the node that it is bound to until it has ended, even while it is being deleted. A pod on a
-    node that does not exist is not counted. Pods that are not bound are in `pending`, those that are nominated to a
-    node also in `nominated`.
+    A bound pod counts on its node until it has ended, even while it is being deleted. A pod on a node that does not
+    exist is not counted. Pods that are not bound are in `pending`; pods with a nominated node are also in `nominated`.
 
     Raises:
         InvalidInput: an object is malformed, or a node, a bound pod or the release is duplicated; holds every error,
@@ -92,7 +91,7 @@ def _left_out_of(pods: Iterable[RunningPod]) -> LeftOut:
 
 
 def _take_release(document: Document, releases: dict[str, Release], errors: list[FieldError]) -> None:
-    """Add the release that a document states, if it does."""
+    """Add the release in a document to `releases`, if the document contains one."""
     is_stated = is_server_version(document.content)
     release = read_document(document, read_server_version, errors) if is_stated else None
     if release is not None:
@@ -118,11 +117,11 @@ def _snapshot(
 
 
 def _known_to_be_empty(found: FactsByKind) -> FactsByKind:
-    """Return the kinds without objects that were probably requested: there is none of them.
+    """Return the kinds that were probably requested and have no objects, each with an empty table.
 
-    Users who request StorageClasses or CSINodes also request claims; a claim that names a volume shows that volumes
-    were not requested. Users who request ResourceClaims also request the DeviceClasses that these name, and users who
-    request DeviceClasses and ResourceSlices also request the claims with allocated devices.
+    Users who request StorageClasses or CSINodes also request claims. If a claim names a volume and there are no
+    volumes, volumes were not requested. Users who request ResourceClaims also request the DeviceClasses that the claims
+    name. Users who request DeviceClasses and ResourceSlices also request the claims with allocated devices.
     """
     empty: dict[str, Iterable[Any]] = {}
     if {"ResourceClaim", "ResourceClaimTemplate"} & found.keys():

@@ -1,7 +1,8 @@
 """The objects that a view leaves out, although it knows their kind: too large, malformed, or too many.
 
-What depends on such an object is unknown. It does not count as missing. Of a running pod, a part can be left out; the
-part is then the kind, and the namespace is that of the pods that depend on it, or `ALL_NAMESPACES`.
+Results that depend on such an object are unknown; the object does not count as missing. For a running pod, only a part
+can be left out. The kind is then the name of the part, and the namespace is that of the pods that depend on it, or
+`ALL_NAMESPACES`.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ ALL_NAMESPACES = ""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftOut:
-    """The names of the objects that are left out, by kind and namespace; empty sets are not in it."""
+    """The names of the objects that are left out, by kind and namespace, without empty sets."""
 
     names: Mapping[tuple[str, str], AbstractSet[str]]
 
@@ -39,7 +40,7 @@ NOTHING_LEFT_OUT = LeftOut({})
 class LeftOutTracker:
     """Keeps the objects that are left out. Not thread-safe.
 
-    `has_changed`: `current` returns another value than before.
+    `has_changed` is true if `current` will return a new value.
     """
 
     def __init__(self) -> None:
@@ -58,7 +59,7 @@ class LeftOutTracker:
         self._note((kind, namespace))
 
     def discard(self, kind: str, namespace: str, name: str) -> bool:
-        """Record that an object is not left out; return whether it was."""
+        """Record that an object is not left out. Return whether it was left out before."""
         names = self._names.get((kind, namespace))
         if names is None or name not in names:
             return False
@@ -69,7 +70,7 @@ class LeftOutTracker:
         return True
 
     def current(self) -> LeftOut:
-        """Return the objects; the same value until one changes."""
+        """Return the objects. The value is the same object until a change."""
         if self.has_changed:
             names = dict(self._shown.names)
             for each in self._changed:

@@ -1,4 +1,4 @@
-"""A node with its running pods, whose equal values are kept once."""
+"""A node with its running pods. Equal values are stored once."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -62,11 +62,11 @@ NO_PRIORITY = 2**31
 
 
 class RunningPod(NamedTuple):
-    """A pod that is bound to a node, and what it uses there.
+    """A pod that is bound to a node, and the resources that it uses there.
 
     `requests` are in thousandths of a core for cpu, in bytes or units for other resources. `non_zero_milli_cpu` and
-    `non_zero_memory_bytes` have a default for each container without a request, as scores count them. `priority` is
-    the value that the API server's Priority plugin sets.
+    `non_zero_memory_bytes` include a default for each container without a request; scores use them. `priority` is the
+    value that the API server's Priority plugin sets.
     """
 
     namespace: str
@@ -101,7 +101,7 @@ class RunningPod(NamedTuple):
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> "RunningPod":
-        """Return the facts of the bound pod `pod`, a raw API object. Of one that is not bound, those of its load.
+        """Return the facts of `pod`, a raw API object. If the pod is not bound, only the facts about its load are read.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -144,11 +144,11 @@ class RunningPod(NamedTuple):
         return found
 
     def assumed_on(self, node: str, priority: int) -> "RunningPod":
-        """Return the pod as it will run on `node`, with the room that is reserved for it."""
+        """Return the pod as a reservation on `node`, where it will run."""
         return self._replace(node_name=node, priority=priority, is_reserved=True)
 
     def is_same_load(self, other: "RunningPod") -> bool:
-        """Return whether a node with `other` in place of this pod is the same to every scheduler."""
+        """Return whether replacing this pod by `other` on a node makes no difference to any scheduler."""
         return _LOAD_OF(self) == _LOAD_OF(other)
 
 
@@ -165,8 +165,9 @@ _LOAD_OF = attrgetter(*(name for name in RunningPod._fields if name not in _NOT_
 class Node:
     """The facts of a Node object that a scheduler reads.
 
-    `allocatable` does not contain `pods`, which is `allowed_pods`. `images` are the sizes in bytes of its images by
-    name. `unhealthy` are the devices of each extended resource that are in the capacity and not allocatable.
+    `allocatable` does not contain `pods`, which is `allowed_pods`. `images` are the sizes of the node's images in
+    bytes, by name. `unhealthy` is the number of devices of each extended resource that are in the capacity but not
+    allocatable.
     """
 
     name: str
@@ -180,7 +181,7 @@ class Node:
 
     @classmethod
     def of(cls, node: Mapping[str, Any], interner: Interner | None = None) -> "Node":
-        """Return the facts of `node`, a raw API object. The capacity replaces a missing allocatable.
+        """Return the facts of `node`, a raw API object. If the node has no allocatable, its capacity is used.
 
         `interner` shares equal facts of several nodes.
 
@@ -214,7 +215,9 @@ class Node:
 
 
 def _unhealthy(status: Reader, allocatable: Amounts) -> Amounts:
-    """Return how many devices a kubelet counts as unhealthy: all while a device plugin is down.
+    """Return the number of devices that the kubelet counts as unhealthy.
+
+    While a device plugin is down, this is all of them.
 
     Source: k8s.io/kubernetes/pkg/kubelet/cm/devicemanager/manager.go, GetCapacity
     """
@@ -239,8 +242,8 @@ def _images(status: Reader) -> Mapping[str, int]:
 class NodeInfo(NamedTuple):
     """A node with its pods and the sum of their requests.
 
-    `schedulers` are the pods' other than the default one, `gangs` those of each pod that is in one. `lowest_priority`
-    is that of the pods.
+    `schedulers` are the schedulers of the pods except the default one. `gangs` are the gangs of the pods.
+    `lowest_priority` is the lowest priority of the pods.
     """
 
     node: Node

@@ -1,8 +1,8 @@
 """The kinds besides nodes, pods and namespaces: how to read their objects and which snapshot field holds them.
 
-Each of them is optional in a snapshot. The scorer makes no assumptions about a kind that is not known. BATCH_KINDS are
-those of CRDs of batch schedulers, which most clusters do not serve. Their names have the API group, because several
-schedulers have a Queue and a PodGroup.
+Each of these kinds is optional in a snapshot. The scorer makes no assumptions about a kind that is not known.
+BATCH_KINDS are the CRDs of batch schedulers, which most clusters do not serve. Their names include the API group,
+because several schedulers have a Queue and a PodGroup.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -42,7 +42,7 @@ FactsByKind = Mapping[str, Iterable[Any]]
 class OptionalKind(NamedTuple):
     """A kind: its API version and plural, the function that reads one object, and its field of a snapshot.
 
-    `is_everywhere`: every API server of a modelled release serves it.
+    `is_everywhere` is true if every API server of a modelled release serves it.
     """
 
     api_version: str
@@ -102,10 +102,10 @@ WORKLOAD_KINDS = frozenset([kind for kind, row in OPTIONAL_KINDS.items() if row.
 
 
 def optional_kind_named(api_version: str, kind: str) -> str | None:
-    """Return the name in EVERY_OPTIONAL_KIND of `kind`, or None if it is none of them.
+    """Return the name of `kind` in EVERY_OPTIONAL_KIND, or None if it is not an optional kind.
 
-    `kubectl get` prints the preferred version of a CRD, so any version of a batch kind will do. Manifests can have a
-    beta version of the kinds of devices.
+    Any version of a batch kind is accepted, because `kubectl get` prints the preferred version of a CRD. Beta versions
+    of device kinds are accepted, because manifests can have them.
     """
     row = OPTIONAL_KINDS.get(kind)
     if row is not None and row.api_version == _DEVICE_VERSIONS.get(api_version, api_version):
@@ -115,7 +115,9 @@ def optional_kind_named(api_version: str, kind: str) -> str | None:
 
 
 def read_optional(kind: str, content: Mapping[str, Any]) -> Facts:
-    """Return the facts of `content`, an object of `kind`; items of a list have no kind of their own.
+    """Return the facts of `content`, an object of `kind`.
+
+    The kind is an argument because items of a list do not have one.
 
     Raises:
         InvalidInput: a field that is read is malformed; holds every error.

@@ -1,4 +1,4 @@
-"""Objects that do not exist yet: claims that a controller creates with its pods, and objects beside the pods."""
+"""Objects that do not exist yet: claims that a controller creates with its pods, and objects in files with pods."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -29,10 +29,10 @@ _UNKNOWN_DEFAULT = "(the default StorageClass)"
 
 
 def with_planned_claims(snapshot: Snapshot, claims: Iterable[dict[str, Any]]) -> Snapshot:
-    """Return `snapshot` with `claims`, raw PersistentVolumeClaims that do not exist yet; existing ones stay.
+    """Return `snapshot` with `claims`, raw PersistentVolumeClaims that do not exist yet. Existing claims are kept.
 
-    A claim without a class has the default class, as the API server sets it. If the claims of the cluster are not
-    known, the snapshot does not change: the pods' placement stays Unknown.
+    A claim without a class gets the default class, as in the API server. If the claims of the cluster are not known,
+    the snapshot is returned unchanged, so that the placement of the pods stays Unknown.
 
     Raises:
         InvalidInput: a field of a claim that is read is malformed; holds every error.
@@ -58,9 +58,9 @@ def is_planned(content: Mapping[str, Any]) -> bool:
 
 
 def with_planned_objects(snapshot: Snapshot, documents: Iterable[Document]) -> Snapshot:
-    """Return `snapshot` with the claims, classes and LimitRanges in `documents`; existing ones stay.
+    """Return `snapshot` with the claims, classes and LimitRanges in `documents` added. Existing objects are kept.
 
-    Claims of a kind that is not known in the cluster are left out: the pods' placement stays Unknown.
+    Claims of a kind that is not known in the cluster are left out, so that the placement of the pods stays Unknown.
 
     Raises:
         InvalidInput: an object is malformed; the errors name its document.
@@ -111,7 +111,7 @@ def _with_limit_range(snapshot: Snapshot, planned: LimitRange) -> Snapshot:
 
 
 def _names_class(claim: dict[str, Any]) -> bool:
-    """Return true if the claim names a class; an empty name asks for a volume without one."""
+    """Return true if the claim names a class. An empty name counts: it requests a volume without a class."""
     spec, annotations = claim.get("spec") or {}, (claim.get("metadata") or {}).get("annotations") or {}
     return spec.get("storageClassName") is not None or "volume.beta.kubernetes.io/storage-class" in annotations
 

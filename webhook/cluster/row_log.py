@@ -9,9 +9,9 @@ MOST_CHANGES = 4096
 
 
 class PodChange(NamedTuple):
-    """A pod that was added to the node in `row`, or removed from it: `sign` is 1 or -1.
+    """A pod that was added to the node in `row` (`sign` is 1) or removed from it (`sign` is -1).
 
-    `number` is that of its class in the table of running pods.
+    `number` is the class of the pod in the table of running pods.
     """
 
     row: int
@@ -21,10 +21,11 @@ class PodChange(NamedTuple):
 
 
 class RowLog:
-    """The changes of the rows of one snapshot since it was made, in order.
+    """The changes to the rows of one snapshot since it was made, in order.
 
-    The log identifies the state of all else in the snapshot: a result that was computed at one length of a log is
-    brought up to date by the changes since. The oldest changes are dropped; what needs them is computed anew.
+    While the log is the same object, only rows have changed in the snapshot. So a result that was computed at one
+    position of the log can be updated with the later changes. The oldest changes are dropped; a result that needs them
+    must be recomputed.
     """
 
     __slots__ = ("changes", "position")
@@ -47,5 +48,5 @@ class RowLog:
             del self.changes[: MOST_CHANGES // 2]
 
     def clear(self) -> None:
-        """Remove the changes of a snapshot that nothing was computed from."""
+        """Remove the changes of a snapshot from which nothing was computed."""
         self.changes.clear()

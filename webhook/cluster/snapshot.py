@@ -43,7 +43,7 @@ LARGEST_AMOUNT = 2**56
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """The facts of a Namespace object that placement and its defaults read."""
+    """The facts of a Namespace that placement needs, and its annotations, which are defaults of its pods."""
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
@@ -60,8 +60,8 @@ class Namespace:
 class Load:
     """The resources that running pods use, in columns over nodes.
 
-    `non_zero_requested` are cpu and memory with a default for each container without a request. `host_ports` are the
-    used ports by protocol and port, each with the row of its node.
+    `non_zero_requested` are the requests of cpu and memory, including a default for each container without a request.
+    `host_ports` are the used ports by protocol and port, each with the row of its node.
     """
 
     requested: dict[str, Column]
@@ -92,14 +92,14 @@ class Load:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ClusterObjects:
-    """The parts of a snapshot other than nodes and their pods. An optional kind that is not known has its default.
+    """The parts of a snapshot other than nodes and their pods. The field of an unknown optional kind has its default.
 
-    `full_quotas` names, by namespace, a ResourceQuota that denies pods with pod affinity across namespaces.
-    `limit_ranges` are those of each namespace. `disruption_budgets` are None if they are not known. `left_out` are
-    objects of known kinds that are not in it. `release` is that of the API server, taken for that of kube-scheduler.
-    `nominated` are the pending pods with a nominated node; they do not use resources yet. `pending` are the pods that
-    are not bound, in the order of their arrival. `is_without_pods`: the nodes are shown without pods. `plugins` are the
-    optional admission plugins that the API server is taken to run.
+    `full_quotas` has, by namespace, the name of a ResourceQuota that denies pods with pod affinity across namespaces.
+    `limit_ranges` are keyed by namespace. `disruption_budgets` are None if they are not known. `left_out` are objects
+    of known kinds that the snapshot does not contain. `release` is that of the API server; kube-scheduler is assumed to
+    have the same. `nominated` are the pending pods with a nominated node; they do not use resources yet. `pending` are
+    the pods that are not bound, in the order of their arrival. `is_without_pods` is true if the snapshot leaves out the
+    pods of nodes. `plugins` are the optional admission plugins that the API server is assumed to run.
     """
 
     namespaces: Mapping[str, Namespace] = field(default_factory=dict)
@@ -132,7 +132,7 @@ _NOT_OF_NODES = tuple(each.name for each in fields(ClusterObjects))
 class Snapshot(ClusterObjects):
     """The cluster at one moment. It is immutable; a later moment is another snapshot with another generation.
 
-    The one exception is the snapshot of a `WorkingSnapshot`, which is for one thread, and states in `log` what changed.
+    The exception is the snapshot of a `WorkingSnapshot`: it is for one thread, and `log` contains its changes.
 
     Row n of every column is `nodes[n]`. Amounts are in thousandths of a core for cpu, in bytes or units for other
     resources. `assumed` are the nominated pods that this snapshot shows as running, each with the row of its node.
@@ -193,7 +193,7 @@ class Snapshot(ClusterObjects):
 
     @property
     def state(self) -> tuple[RowLog, int]:
-        """Return a value that is equal for the same snapshot without a change between."""
+        """Return the log and its position. They are equal to earlier values if the snapshot has not changed since."""
         log = self.log
         return log, log.position
 
@@ -202,11 +202,11 @@ class Snapshot(ClusterObjects):
         self._log, before._log = before.log, None  # noqa: SLF001 - of its own class
 
     def note_origin(self, origin: "Snapshot", rows: Collection[int]) -> None:
-        """Record that the snapshot has the nodes of `origin`, but for those in `rows`."""
+        """Record that the snapshot has the same nodes as `origin`, except those in `rows`."""
         self._origin, self._rows_since_origin = ref(origin), rows
 
     def changed_rows(self, before: "Snapshot") -> Iterable[int]:
-        """Return the rows whose nodes are not the same objects as in `before`, which has as many."""
+        """Return the rows whose nodes are not the same objects as in `before`, which must have as many nodes."""
         if self._origin is not None and self._origin() is before:
             return self._rows_since_origin
         return compress(range(len(self.nodes)), map(is_not, before.nodes, self.nodes))
@@ -218,7 +218,7 @@ class Snapshot(ClusterObjects):
         return replace(self, load=none, pods=pods, nominated=NO_NOMINATED_PODS, assumed=(), is_without_pods=True)
 
     def with_reserved_pods(self) -> "Snapshot":
-        """Return the same with the pods that are not bound and only have room on a node."""
+        """Return the snapshot without running pods, but with the pods for which room is reserved on a node."""
         reserved = [(info.node, [pod for pod in info.pods if pod.is_reserved]) for info in self.nodes]
         empty = self.without_pods()
         if not any(pods for _, pods in reserved):
@@ -242,18 +242,21 @@ class Snapshot(ClusterObjects):
 
     @property
     def knows_priority_classes(self) -> bool:
-        """Return whether all PriorityClasses are known. Every cluster has some, so a view without any does not."""
+        """Return whether all PriorityClasses are known.
+
+        Every cluster has some, so an empty view counts as not known.
+        """
         has_some = any(not each.is_planned for each in self.priority_classes.values())
         return has_some and not self.left_out.has_any(PRIORITY_CLASS_KIND)
 
     @property
     def default_priority_class(self) -> str:
-        """Return the name of the class that pods without a class get, or "" if there is none, or it is not known."""
+        """Return the name of the default PriorityClass, or "" if there is none or it is not known."""
         found = priority_class_named("", self.priority_classes)
         return "" if found is None else found.name
 
     def has_pod_of(self, scheduler: str) -> bool:
-        """Return whether a running pod names `scheduler`, which is not the default one."""
+        """Return whether a running pod names `scheduler`, which must not be the default scheduler."""
         return any(scheduler in info.schedulers for info in self.nodes)
 
     def allocatable(self, resource: str) -> Column:
@@ -272,7 +275,7 @@ class Snapshot(ClusterObjects):
         return found
 
     def non_zero_requested(self, resource: str) -> Column:
-        """Return the same sum, with a default for containers without a request of cpu or memory."""
+        """Return the sum as `requested`, including a default for each container without a request of cpu or memory."""
         column = self.load.non_zero_requested.get(resource)
         return self.requested(resource) if column is None else column
 

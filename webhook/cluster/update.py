@@ -1,4 +1,4 @@
-"""Derive a snapshot from one that differs in a few nodes, at a cost that grows with the differences.
+"""Derive a snapshot from one that differs in a few nodes. The cost depends on the number of differences.
 
 Unchanged columns are shared, so that results computed from them stay valid; changed columns are copied.
 """
@@ -22,7 +22,7 @@ HostPorts = Mapping[tuple[str, int], tuple[tuple[HostPort, int], ...]]
 
 
 class NodeUpdate(NamedTuple):
-    """A node that has changed. It had the pods `lost` and got the pods `added`; the load of the others is the same."""
+    """A changed node. The pods `lost` are gone and the pods `added` are new; the load of the other pods is the same."""
 
     before: NodeInfo
     after: NodeInfo
@@ -31,7 +31,10 @@ class NodeUpdate(NamedTuple):
 
     @classmethod
     def of(cls, before: NodeInfo, after: NodeInfo) -> "NodeUpdate":
-        """Return the change; in most, a node got more pods or has the same ones."""
+        """Return the change of a node from `before` to `after`.
+
+        In most changes, pods were only added, or are the same.
+        """
         count = len(before.pods)
         kept = after.pods[:count]
         if kept == before.pods or (len(kept) == count and all(map(RunningPod.is_same_load, kept, before.pods))):
@@ -43,9 +46,9 @@ NodeUpdates = Mapping[int, NodeUpdate]
 
 
 def updated(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> Snapshot:
-    """Return `snapshot` with `infos` in place of its nodes of the same names.
+    """Return `snapshot` with the nodes that have the names of `infos` replaced by `infos`.
 
-    The result equals a rebuilt snapshot. For nodes where only pods changed, only the columns of pods are updated.
+    The result equals a rebuilt snapshot. If only the pods of nodes changed, only the columns of pods are updated.
     """
     changes = {}
     nodes = list(snapshot.nodes)
@@ -65,7 +68,7 @@ def updated(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> S
 
 
 def _updated_pods(pods: RunningPods, changes: NodeUpdates, nodes: Sequence[NodeInfo]) -> RunningPods:
-    """Return the table of the running pods of `nodes`; where nodes only got more pods, these are appended."""
+    """Return the table of the running pods of `nodes`. Pods are appended if nodes only got more pods."""
     repopulated = {row: change for row, change in changes.items() if change.lost or change.added}
     if not repopulated:
         return pods
@@ -79,8 +82,8 @@ def _updated_pods(pods: RunningPods, changes: NodeUpdates, nodes: Sequence[NodeI
 def with_nodes(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> Snapshot:
     """Return `snapshot` with exactly the nodes of `infos`; few of them have changed.
 
-    The result equals a rebuilt snapshot. Rows move; a new node starts without facts and is then updated like a changed
-    one.
+    The result equals a rebuilt snapshot. Rows are moved. A new node starts as an empty row, which is updated like a
+    changed node.
     """
     nodes = sorted(infos, key=lambda info: info.node.name)
     if snapshot.pods.is_fragmented:
@@ -100,7 +103,10 @@ def _unknown(name: str) -> NodeInfo:
 
 
 def _moved(snapshot: Snapshot, source: Rows, nodes: list[NodeInfo]) -> Snapshot:
-    """Return `snapshot` with row `source[n]` as row n, an empty row where that is -1. `nodes` are its nodes."""
+    """Return `snapshot` with row `source[n]` as row n, or an empty row if `source[n]` is -1.
+
+    `nodes` are the new nodes.
+    """
     row_now = np.full(len(snapshot.nodes), -1, dtype=np.int32)
     kept = np.flatnonzero(source >= 0)
     row_now[source[kept]] = kept
@@ -157,7 +163,7 @@ def _updated_load(load: Load, changes: NodeUpdates, rows: int) -> Load:
 
 
 def _with_facts(snapshot: Snapshot, changes: NodeUpdates) -> Snapshot:
-    """Return `snapshot` with columns for the new facts of the nodes; it already has their NodeInfos."""
+    """Return `snapshot`, which has the NodeInfos of the new nodes, with the columns updated for their facts."""
     nodes = snapshot.nodes
     rows = [(row, change.before.node, change.after.node) for row, change in changes.items()]
     keys = {
@@ -186,7 +192,10 @@ def _with_facts(snapshot: Snapshot, changes: NodeUpdates) -> Snapshot:
 
 
 def _updated(column: NDArray[Any], amounts: Sequence[tuple[int, int, int]]) -> NDArray[Any]:
-    """Return `column` with new amounts, each after its row and the amount before; itself if none has changed."""
+    """Return `column` with `amounts`, given as (row, amount before, new amount).
+
+    It is not copied if none has changed.
+    """
     changed = [(row, after) for row, before, after in amounts if before != after]
     if not changed:
         return column
@@ -200,7 +209,7 @@ def _updated(column: NDArray[Any], amounts: Sequence[tuple[int, int, int]]) -> N
 def _updated_columns(
     columns: Mapping[str, Column], amounts: Sequence[tuple[int, Amounts, Amounts]], rows: int
 ) -> dict[str, Column]:
-    """Return a column for each resource that a node has or had; a column of zeros is equivalent to none."""
+    """Return a column for each resource that a node has or had. A column of zeros is equivalent to no column."""
     touched: dict[str, list[tuple[int, int, int]]] = {}
     for row, before, after in amounts:
         for resource in before.keys() | after.keys():

@@ -1,4 +1,4 @@
-"""A snapshot with columns of its own, in which the pods of a node are changed in place."""
+"""A snapshot with its own columns, in which the pods of nodes are changed in place."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -21,9 +21,10 @@ _MOST_OLD_CLASSES = 1000
 
 
 class WorkingSnapshot:
-    """A copy of `base` with more pods, which follows the cluster. Not thread-safe.
+    """A copy of `base` with added pods, which is updated as the cluster changes. Not thread-safe.
 
-    `snapshot.log` has the rows that were changed since `snapshot` was made. It is a new log when anything else changes.
+    `snapshot.log` contains the rows that were changed since `snapshot` was made. If anything else changes, the log is a
+    new object.
     """
 
     def __init__(self, base: Snapshot, pods: Iterable[RunningPod] = ()) -> None:
@@ -42,24 +43,24 @@ class WorkingSnapshot:
 
     @property
     def is_worn(self) -> bool:
-        """Return whether a new copy is due: many classes are those of pods that are gone."""
+        """Return whether a new copy should be made, because many classes belong to pods that are gone."""
         return self._pods.classes.own_count > _MOST_OLD_CLASSES
 
     def add(self, pod: RunningPod) -> None:
-        """Show `pod` as running on its node, which is one of the snapshot."""
+        """Show `pod` as running on its node, which must be in the snapshot."""
         row = self.snapshot.rows[pod.node_name]
         self._set(row, self._nodes[row].with_pods((pod,)), (pod,), ())
 
     def remove(self, pod: RunningPod) -> None:
-        """Do not show `pod` any more, which was added."""
+        """Remove `pod`, which was added before."""
         row = self.snapshot.rows[pod.node_name]
         self._set(row, self._nodes[row].without_pod(pod), (), (pod,))
 
     def follow(self, base: Snapshot, pods_on: Callable[[str], Sequence[RunningPod]], nodes: Iterable[str] = ()) -> bool:
-        """Show the pods of `base`, another state of the cluster, and `pods_on` each node, which changed for `nodes`.
+        """Show the pods of `base`, a later state of the cluster, and the added pods: `pods_on` returns those of a node.
 
-        A pod in place of an equal one is no change. Return False, without a change, if more than pods has changed: a
-        new copy is then needed.
+        The added pods have changed on `nodes`. Replacing a pod by an equal one is not a change. If anything but pods
+        has changed, return False and change nothing; the caller then needs a new copy.
         """
         before, shown = self._base, self.snapshot
         if before.rows is not base.rows and before.rows != base.rows:

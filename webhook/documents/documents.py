@@ -35,9 +35,9 @@ class Document:
 def parse(text: str | bytes, place: str, most_aliased: int = _MOST_ALIASED) -> list[Document]:
     """Return every object in `text`: JSON, YAML, several YAML documents, and the items of lists, in order.
 
-    An empty list of one kind (NodeList) is an object itself: it states that there is none of that kind.
-    `place` is the name of the text in errors: its file name, or `<stdin>`. `most_aliased` is the number of values
-    that the aliases in `text` can stand for, together.
+    An empty list of one kind, such as a NodeList, is returned as an object, because it shows that there are no objects
+    of this kind. `place` is the name of the text in errors: its file name, or `<stdin>`. `most_aliased` is the maximum
+    number of values after the aliases in `text` are expanded.
 
     Raises:
         InvalidInput: the text is neither JSON nor YAML, a key is duplicated, a document is not an object, or aliases
@@ -56,11 +56,12 @@ def parse(text: str | bytes, place: str, most_aliased: int = _MOST_ALIASED) -> l
 
 
 def parse_list(file: BinaryIO, place: str) -> Iterator[Document]:
-    """Yield what `parse` returns for a large JSON list, without all of it in memory.
+    """Yield the documents of a large JSON list as `parse` returns them, without loading the whole list into memory.
 
     Raises:
         InvalidInput: an item is not an object.
-        NotAListError: the file holds something else, and has to be parsed as a whole; what came so far does not count.
+        NotAListError: the file is not a large JSON list, and must be parsed as a whole. Ignore the documents yielded
+            before.
     """
     listed = JsonList(file)
     kind = listed.content.get("kind")
@@ -135,7 +136,7 @@ def _load_yaml(text: str, most_aliased: int) -> Iterator[Any]:
 
 
 def _reject_deep_nesting(text: str) -> None:
-    """Raise an error for a value that is nested too deeply: libyaml's loader recurses without a limit."""
+    """Raise an error for a value that is nested too deeply, because libyaml's loader recurses without a limit."""
     depth = 0
     for event in yaml.parse(text, Loader=_KubernetesLoader):
         if isinstance(event, yaml.events.CollectionStartEvent):
@@ -166,7 +167,7 @@ else:
 
 
 class _TooManyAliases(yaml.MarkedYAMLError):
-    """The aliases stand for too many values."""
+    """The aliases expand to too many values."""
 
 
 class _KubernetesLoader(_Base):
@@ -177,13 +178,16 @@ class _KubernetesLoader(_Base):
     _aliased = 0
 
     def resolve(self, kind: type[yaml.Node], value: str | None, implicit: tuple[bool, bool] | bool) -> str:
-        """Return the tag of a node that has none."""
+        """Return the tag of a node without an explicit tag."""
         if kind is yaml.ScalarNode and value is not None and isinstance(implicit, tuple) and implicit[0]:
             return plain_tag(value)
         return str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call] # PyYAML's stubs leave it out
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Replace `<<` by the entries that it refers to; of two equal keys the last wins, merged or not."""
+        """Replace `<<` by the entries that it refers to.
+
+        Of two equal keys, the last one wins, whether it is merged or not.
+        """
         if not any(key.tag == f"{TAG}merge" for key, _ in node.value):
             return
         pieces = []
@@ -194,7 +198,7 @@ class _KubernetesLoader(_Base):
         node.value = pieces
 
     def construct_document(self, node: yaml.Node) -> Any:
-        """Return the value of a document that JSON can hold."""
+        """Return the value of a document, which must be representable in JSON."""
         values: dict[int, int] = {}
         self._aliased += self._check(node, set(), values) - len(values)
         return super().construct_document(node)
@@ -278,7 +282,7 @@ _KubernetesLoader.add_constructor(f"{TAG}merge", _constructor(str))
 
 
 def field(content: Mapping[str, Any], *path: str) -> Any:
-    """Return the value at `path`, or None if it or a parent of it is missing, null or not an object."""
+    """Return the value at `path`, or None if it is missing or null, or if a parent of it is not an object."""
     value: Any = content
     for key in path:
         if not isinstance(value, _OBJECT):

@@ -40,13 +40,13 @@ class FieldError:
         return replace(self, path=f"{place}: {self.path}" if self.path else place)
 
     def relocated(self, place: str, outer: str) -> "FieldError":
-        """Return the error with `place` in front of its path in place of `outer`, which the user does not know."""
+        """Return the error with the prefix `outer` of its path, which the user does not know, replaced by `place`."""
         return replace(self, path=self.path.removeprefix(outer).removeprefix(".")).prefixed(place)
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedFieldError(FieldError):
-    """One invalid field, in the words of the API server.
+    """One invalid field, with the message of the API server.
 
     Source: k8s.io/apimachinery/pkg/util/validation/field/errors.go, Error.ErrorBody
     """
@@ -59,7 +59,7 @@ class RejectedFieldError(FieldError):
 
 @dataclass(frozen=True, slots=True)
 class RefusedObjectError(FieldError):
-    """An object that the API server refuses as a whole. `detail` is its message."""
+    """An object that the API server rejects as a whole. `detail` is the message of the API server."""
 
     def __str__(self) -> str:
         place = f"{cut(self.path, _PATH_LIMIT)}: " if self.path else ""
@@ -67,7 +67,7 @@ class RefusedObjectError(FieldError):
 
 
 def refused(resource: str, name: str, reason: str) -> FieldError:
-    """Return the error of an object of `resource` (a plural) that an admission plugin of the API server refuses.
+    """Return the error of an object of `resource` (a plural) that an admission plugin of the API server rejects.
 
     Source: k8s.io/apimachinery/pkg/api/errors/errors.go, NewForbidden
     """
@@ -75,14 +75,14 @@ def refused(resource: str, name: str, reason: str) -> FieldError:
 
 
 class InvalidInput(Exception):  # noqa: N818 - named like field.Invalid
-    """Invalid input of a user; holds every error found."""
+    """Invalid input of a user, with every error found."""
 
     def __init__(self, errors: Iterable[FieldError]) -> None:
         self.errors = tuple(errors)
         super().__init__("\n".join(str(error) for error in self.errors))
 
     def __reduce__(self) -> tuple[type["InvalidInput"], tuple[tuple[FieldError, ...]]]:
-        """Return how to make it again, in another process."""
+        """Return the arguments to recreate the error in another process."""
         return type(self), (self.errors,)
 
 

@@ -1,4 +1,4 @@
-"""JSON that is read in parts, and its errors."""
+"""Read JSON, large lists in parts, and report its errors."""
 
 import json
 import re
@@ -19,21 +19,21 @@ _ITEMS = re.compile(rb'"items"\s*:\s*\[\s*(\{\s*"[^"\\]*")')
 
 
 class NotAListError(Exception):
-    """The text has to be parsed as a whole."""
+    """The text is not a list that can be read in parts, and must be parsed as a whole."""
 
 
 class JsonList:
-    """A JSON object whose list `items` is nearly all of it. `content` is the object with no items.
+    """A JSON object that consists almost only of the list `items`. `content` is the object with an empty list.
 
-    Programs write each item with the same first key, so the list can be cut in front of an item. A cut is right if
-    what is left of it is JSON: JSON values that follow each other, with commas in between, are a list.
+    Programs write each item with the same first key, so the list can be cut before an item. A cut is correct if the
+    text before it is a sequence of JSON values separated by commas.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         """Find the list in a file.
 
         Raises:
-            NotAListError: there is none, or it cannot be found without parsing all of it.
+            NotAListError: there is no such list, or it cannot be found without parsing the whole text.
         """
         self._file = file
         head = file.read(_BLOCK_BYTES)
@@ -60,7 +60,7 @@ class JsonList:
         """Yield the items.
 
         Raises:
-            NotAListError: what follows cannot be cut or is not JSON; the items so far do not count.
+            NotAListError: the rest cannot be cut or is not JSON. Ignore the items yielded before.
         """
         self._file.seek(self._begin)
         left, text = self._end - self._begin, b""
@@ -74,7 +74,7 @@ class JsonList:
             yield from items
 
     def _cut(self, text: bytes) -> tuple[list[Any], bytes]:
-        """Return the items in front of a cut, and the text behind it; no items if none is found."""
+        """Return the items before a cut and the text after it, or no items and the whole text if no cut is found."""
         at = len(text)
         for _ in range(_CUTS):
             at = text.rfind(self._item_start, 0, at)

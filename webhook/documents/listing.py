@@ -1,4 +1,4 @@
-"""Names and counts in words."""
+"""Format lists of names, and counts with nouns."""
 
 from collections.abc import Sequence
 

@@ -18,7 +18,7 @@ Key = str | int
 
 
 class Match(NamedTuple):
-    """A value that a path leads to, or None if it is absent. `keys` are the keys and indices that stars stand for."""
+    """A value found at a path, or None if it is absent. `keys` are the keys and indices that the stars matched."""
 
     path: str
     keys: tuple[Key, ...]
@@ -27,17 +27,19 @@ class Match(NamedTuple):
 
 @lru_cache(maxsize=512)
 def segments(path: str) -> tuple[str, ...]:
-    """Return the keys of `path`, a key with dots in brackets: `metadata.annotations[example.com/a]`."""
+    """Return the keys of `path`. A key that contains dots is in brackets: `metadata.annotations[example.com/a]`."""
     return tuple(found.group(1) or found.group(2) for found in _SEGMENT.finditer(path))
 
 
 def matches(content: JsonObject, path: str) -> Iterator[Match]:
-    """Yield what `path` leads to in `content`: one value without a star, absent or not.
+    """Yield the values at `path` in `content`.
+
+    A path without a star yields exactly one match, also for an absent value.
 
     A star under an absent value has no match.
 
     Raises:
-        InvalidInput: a parent of the value is no object, or a star stands for neither list nor map.
+        InvalidInput: a parent of the value is not an object, or the value at a star is neither a list nor a map.
     """
     found: Iterator[Match] = iter((Match("", (), content),))
     for segment in segments(path):
@@ -46,7 +48,7 @@ def matches(content: JsonObject, path: str) -> Iterator[Match]:
 
 
 def value_at(content: JsonObject, path: str, keys: tuple[Key, ...]) -> Match:
-    """Return what `path` leads to with `keys` in place of its stars.
+    """Return the value at `path` with its stars replaced by `keys`.
 
     Raises:
         InvalidInput: a parent of the value has another type.
@@ -65,10 +67,10 @@ def value_at(content: JsonObject, path: str, keys: tuple[Key, ...]) -> Match:
 
 
 def count_at(content: JsonObject, path: str, keys: tuple[Key, ...]) -> int | None:
-    """Return the count at `path`, or None if it is absent. Only an annotation holds it as text.
+    """Return the integer at `path`, or None if it is absent. In an annotation, the integer is a string.
 
     Raises:
-        InvalidInput: it is not an integer from 0 to 2147483647.
+        InvalidInput: the value is not an integer from 0 to 2147483647.
     """
     where, _, value = value_at(content, path, keys)
     if value is None:
@@ -82,7 +84,7 @@ def count_at(content: JsonObject, path: str, keys: tuple[Key, ...]) -> int | Non
 
 
 def object_at(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the object in the field `name`; an empty one if there is none."""
+    """Return the object in the field `name`, or an empty object if there is none."""
     value = content.get(name)
     return value if isinstance(value, Mapping) else {}
 

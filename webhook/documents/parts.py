@@ -1,4 +1,4 @@
-"""Read parts of objects that nobody has checked. What is not there, or of another type, is empty."""
+"""Read parts of unvalidated objects. A value that is absent or has another type is read as empty."""
 
 from collections.abc import Mapping
 from typing import Any

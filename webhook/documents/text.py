@@ -22,14 +22,14 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Return `text` with unsafe characters but line breaks as escapes."""
+    """Return `text` with unsafe characters except line breaks as escapes."""
     return _UNSAFE_IN_LINES.sub(_escape, text)
 
 
 def escaped_json(document: str) -> str:
     r"""Return the JSON or double-quoted YAML `document` with unsafe characters as `\u` escapes; its value is the same.
 
-    Between tokens, JSON has only spaces, tabs and line breaks: line feeds stay and the others become spaces.
+    Line feeds between tokens are kept; tabs and carriage returns become spaces.
     """
     return _UNSAFE_IN_LINES.sub(_escape_json, document)
 

@@ -1,4 +1,4 @@
-"""YAML as kubectl reads it: the lines of fields, and plain scalars.
+"""Read YAML as kubectl does: the line numbers of fields, and plain scalars.
 
 Plain scalars are booleans and numbers of YAML 1.1, without dates and base 60.
 
@@ -18,7 +18,7 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def objects(text: str | bytes) -> list[yaml.Node]:
     """Return each object in `text`, in the order of `webhook.documents.documents.parse`.
 
-    A text that cannot be parsed has none.
+    The result is empty if the text cannot be parsed.
     """
     try:
         return [each for node in yaml.compose_all(text, _Loader) for each in _objects(node)]
@@ -27,7 +27,7 @@ def objects(text: str | bytes) -> list[yaml.Node]:
 
 
 def lines_in(node: yaml.Node, paths: Iterable[str]) -> dict[str, int]:
-    """Return the lines of the fields of an object at and around `paths`; only these fields are looked at.
+    """Return the line numbers of the fields of an object at `paths` and of the fields that contain them.
 
     Fields are named as in errors: `spec.accelerators[0].card`. The line is that of the field's key, or of its item in a
     list.
@@ -50,12 +50,12 @@ def lines_in(node: yaml.Node, paths: Iterable[str]) -> dict[str, int]:
 
 
 def line_of(path: str, lines: Mapping[str, int]) -> int | None:
-    """Return the line of the field at `path` or, if the text lacks it, of the nearest field around it."""
+    """Return the line of the field at `path` or, if it is absent, of the innermost field that contains it."""
     return next((lines[outer] for outer in _outward(path) if outer in lines), None)
 
 
 def _outward(path: str) -> Iterator[str]:
-    """Yield the path, and those of the fields around it, the nearest first."""
+    """Yield the path, then the paths of the fields that contain it, the innermost first."""
     while path:
         yield path
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
@@ -76,7 +76,7 @@ def _objects(node: yaml.Node | None) -> Iterator[yaml.Node]:
 
 
 def _fields(path: str, node: yaml.Node) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
-    """Yield the path of each field or item of the node at `path`, its key or itself, and its value."""
+    """Yield for each field or item of the node at `path`: its path, the node that has its line, and its value."""
     if isinstance(node, yaml.MappingNode):
         yield from ((f"{path}.{key.value}" if path else str(key.value), key, value) for key, value in node.value)
     elif isinstance(node, yaml.SequenceNode):
@@ -151,7 +151,7 @@ def read_integer(text: str) -> int:
 
 
 def read_float(text: str) -> float:
-    """Return the number in `text`, as an int if kubectl sends it without a fraction.
+    """Return the number in `text`. It is an int if kubectl sends it without a fraction.
 
     Raises:
         ValueError: `text` is not a number.

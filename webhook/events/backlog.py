@@ -1,4 +1,4 @@
-"""The bounded queue in which reports wait to become Events; equal reports become one."""
+"""The bounded queue of reports that will become Events. Equal reports are merged."""
 
 import math
 from collections import Counter
@@ -14,10 +14,10 @@ MOST_ITEMS_OF_NAMESPACE = 64
 
 @dataclass(slots=True, eq=False)
 class PendingReport:
-    """Equal reports on the pods of a controller, or on a pod, which wait until `due_seconds` (monotonic).
+    """Merged equal reports on the pods of a controller, or on one pod. They are due at `due_seconds` (monotonic).
 
     The other times are wall time. `count` is the number of pods that are not looked up yet. `targets` are the objects
-    that are known, each with the number of reports on it.
+    that were found, each with the number of reports on it.
     """
 
     report: Report
@@ -32,11 +32,11 @@ class PendingReport:
 
     @property
     def key(self) -> tuple[ObjectReference, str, str]:
-        """Return what equal reports have in common."""
+        """Return the key by which equal reports are merged."""
         return self.subject, self.report.reason, self.report.topic
 
     def absorb(self, later: Self) -> None:
-        """Count the reports of `later`, too, and keep its note; this one keeps its time."""
+        """Add the count of `later`, and take over its note. The due time does not change."""
         self.report = later.report
         self.first_at, self.last_at = min(self.first_at, later.first_at), max(self.last_at, later.last_at)
         self.count += later.count
@@ -44,7 +44,7 @@ class PendingReport:
 
 
 class Backlog:
-    """Reports that wait: at most 1,024, and 64 of one namespace, so that no namespace can fill it."""
+    """The waiting reports: at most 1,024 in total and 64 of each namespace, so that no namespace can fill the queue."""
 
     def __init__(self) -> None:
         self._items: dict[tuple[ObjectReference, str, str], PendingReport] = {}
@@ -54,7 +54,7 @@ class Backlog:
         return len(self._items)
 
     def put(self, item: PendingReport) -> bool:
-        """Add `item`, or add it to the waiting one with its key; return False if there is no room."""
+        """Add `item`, or merge it into the waiting report with the same key. Return False if there is no room."""
         waiting, namespace = self._items.get(item.key), item.subject.namespace
         if waiting is not None:
             waiting.absorb(item)
@@ -66,7 +66,7 @@ class Backlog:
         return True
 
     def withdraw(self, subject: ObjectReference) -> None:
-        """Take back the last report of a pod of `subject`, if it is not looked up yet."""
+        """Remove the latest report on a pod of `subject`, if the pod is not looked up yet."""
         for item in reversed(self._items.values()):
             if item.subject == subject and item.report.is_on_pod and item.count and not item.lookups:
                 item.count -= 1
@@ -82,7 +82,7 @@ class Backlog:
         return due
 
     def next_due_seconds(self) -> float:
-        """Return the time at which the next report is due; infinite without reports."""
+        """Return the time at which the next report is due, or infinity if there are no reports."""
         return min((item.due_seconds for item in self._items.values()), default=math.inf)
 
     def _remove(self, item: PendingReport) -> None:

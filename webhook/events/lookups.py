@@ -1,4 +1,4 @@
-"""Look up the objects that Events belong on: the admitted pods, and the owner of their owner."""
+"""Look up the objects that Events are about: the admitted pods, and the owner of their owner."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -19,10 +19,10 @@ _CLOSE_SECONDS = 5.0
 
 
 async def pods_of(server: ApiServer, subject: ObjectReference, since: float) -> list[ObjectReference] | None:
-    """Return the pods of `subject` created after `since` (wall clock) without a node; None if there are too many.
+    """Return the pods of `subject` without a node that were created after `since` (wall clock); None for too many.
 
     Raises:
-        ApiServerError: they cannot be read.
+        ApiServerError: the pods cannot be read.
     """
     name = "" if subject.uid else f",metadata.name={subject.name}"
     query: dict[str, str | int] = {"fieldSelector": f"spec.nodeName={name}", "limit": _MOST_PODS}
@@ -46,7 +46,7 @@ def _created_at(metadata: Mapping[str, Any]) -> float:
 
 
 async def with_owner(server: ApiServer, owner: ObjectReference) -> tuple[ObjectReference, ...]:
-    """Return `owner` and, for a ReplicaSet, the object that controls it: users look at the Deployment.
+    """Return `owner` and, for a ReplicaSet, the object that controls it, because users look at the Deployment.
 
     Raises:
         ApiServerError: the API server does not answer.

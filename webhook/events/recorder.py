@@ -1,6 +1,7 @@
-"""Records Events about admissions, off the request path: admissions report, and a task looks up and writes.
+"""Record Events about admissions, off the request path. Admissions add reports; a task looks up the objects and writes.
 
-Nothing here affects an admission: a report costs a look at a bounded queue, and every failure is counted and logged.
+Nothing here affects an admission. Adding a report to the bounded queue is cheap, and failures are only counted and
+logged.
 """
 
 import asyncio
@@ -47,7 +48,7 @@ _NAMESPACE_TERMINATING = "NamespaceTerminating"
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The clocks of a recorder, and the way it waits."""
+    """The clocks of a recorder, and its sleep function."""
 
     monotonic_seconds: Callable[[], float] = time.monotonic
     wall_seconds: Callable[[], float] = time.time
@@ -74,19 +75,21 @@ class EventRecorder:
 
     @property
     def waiting(self) -> int:
-        """Return the number of reports that wait; equal ones count once."""
+        """Return the number of waiting reports. Merged reports count once."""
         return len(self._backlog)
 
     @property
     def is_idle(self) -> bool:
-        """Return whether all that was reported is written, or given up."""
+        """Return whether every report was written or dropped."""
         return not self.waiting and not self._is_writing
 
     def report(self, request: AdmissionRequest, report: Report | None, policy: Policy) -> None:
-        """Report the decision on a pod. None means that there is nothing to report. It never raises.
+        """Report the decision on a pod.
 
-        A pod that has the annotation of `policy` has just been admitted, and the API server calls again because another
-        webhook changed it; the new decision replaces the last one.
+        A `report` of None means that there is nothing to report. This method never raises.
+
+        If the pod already has the annotation of `policy`, the API server calls the webhook again because another
+        webhook changed the pod. The new decision then replaces the last one.
         """
         if request.dry_run or (report is None and not self.waiting):
             return
@@ -129,7 +132,10 @@ class EventRecorder:
                 await self.write_due()
 
     async def drain(self, seconds: float) -> None:
-        """Write what waits within `seconds`, and drop the rest. For the end of the process, after `run`."""
+        """Write the waiting reports for at most `seconds`, and drop the rest.
+
+        Called at the end of the process, after `run`.
+        """
         try:
             async with asyncio.timeout(seconds):
                 if self._resumes_at <= self._clocks.monotonic_seconds():
@@ -139,7 +145,10 @@ class EventRecorder:
         self._count("dropped", self.waiting)
 
     async def write_due(self, ahead_seconds: float = 0.0) -> None:
-        """Look up and write what is due within `ahead_seconds`, until a failure. It never raises."""
+        """Look up and write the reports that are due within `ahead_seconds`, until a failure.
+
+        This method never raises.
+        """
         if self._next_seconds() > self._clocks.monotonic_seconds() + ahead_seconds:
             return
         self._is_writing = True
@@ -157,9 +166,10 @@ class EventRecorder:
             self._is_writing = False
 
     async def _is_handled(self, server: ApiServer, pending: PendingReport) -> bool:
-        """Look up and write `pending`; return False if the API server is to be left alone for a while.
+        """Look up and write `pending`. Return False if no requests should be sent to the API server for a while.
 
-        A namespace can reject Events, by an admission webhook or while it is deleted; that holds up no other.
+        A namespace can reject Events, through an admission webhook or while it is being deleted. This does not delay
+        the Events of other namespaces.
         """
         try:
             await self._resolve(server, pending)
@@ -186,7 +196,10 @@ class EventRecorder:
         return True
 
     async def _resolve(self, server: ApiServer, pending: PendingReport) -> None:
-        """Move what is found of `pending.count` to `pending.targets`; what is left may be stored later."""
+        """Move the pods that are found from `pending.count` to `pending.targets`.
+
+        The remaining pods may be stored later.
+        """
         if not pending.count:
             return
         reason, subject, pods = pending.report.reason, pending.subject, None

@@ -37,12 +37,15 @@ class Report(NamedTuple):
 
     @property
     def is_on_owner(self) -> bool:
-        """Return whether the Event belongs on the owner of the pod, too: the trouble is that of all its pods."""
+        """Return whether the Event also belongs on the owner of the pod, because all its pods have the problem."""
         return self.reason == SCHEDULER_MISSING
 
     @property
     def topic(self) -> str:
-        """Return the note without its numbers, which change with the cluster: reports of one topic are one Event."""
+        """Return the note without its numbers, which change with the cluster.
+
+        Reports with one topic become one Event.
+        """
         note, *_ = self.note.split(OF_NAMESPACE)
         return _NUMBERS.sub("#", note.replace(ONE_WAITS, MANY_WAIT.format(1)))
 

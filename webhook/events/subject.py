@@ -1,7 +1,7 @@
 """The object that identifies the pod of an admission request: its controller, or the pod itself.
 
-At admission a pod has no uid, no creation time and, if the API server generates it, no name. Nothing of it is validated
-yet: a value that no object can have is left out.
+At admission, a pod has no uid and no creation time. If the API server generates its name, it has no name. The fields
+are not validated yet, so values that no object can have are left out.
 """
 
 import re
@@ -30,7 +30,7 @@ class ObjectReference(NamedTuple):
 
 
 def subject_of(request: AdmissionRequest) -> ObjectReference | None:
-    """Return the controller of the pod in `request`, else the pod itself, which has no uid yet; None without a name."""
+    """Return the controller of the pod in `request`, or else the pod itself without uid, or None if it has no name."""
     metadata = field(request.object or {}, "metadata")
     metadata = metadata if isinstance(metadata, Mapping) else {}
     if not is_dns_subdomain(request.namespace):

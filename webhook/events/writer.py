@@ -1,10 +1,10 @@
-"""Writes Events: creates one, or raises the count of the one that this or another replica has created.
+"""Write Events: create an Event, or increase the count of the Event that this or another replica has created.
 
-Events have the form of core/v1, with a count and a lastTimestamp: `kubectl describe` prints "(x12 over 3m)", and
-`kubectl get events --sort-by=.lastTimestamp` sorts them, which it does not with events.k8s.io/v1. The name of an Event
-follows from object, reason and topic, so that replicas count in one Event.
+Events are of core/v1, with a count and a lastTimestamp, so that `kubectl describe` prints "(x12 over 3m)" and `kubectl
+get events --sort-by=.lastTimestamp` sorts them. Neither works with events.k8s.io/v1. The name of an Event is derived
+from object, reason and topic, so that all replicas count in one Event.
 
-Writing needs the verbs create and patch only: an empty patch returns the Event without changing it.
+Writing only needs the verbs create and patch, because an empty patch returns the Event without changing it.
 """
 
 from collections.abc import Awaitable
@@ -26,7 +26,9 @@ _QUERY = {"fieldManager": COMPONENT}
 
 
 async def write(server: ApiServer, pending: PendingReport, target: ObjectReference, count: int, replica: str) -> None:
-    """Create the Event on `target`, or add `count` to it; that of a pod stays as it is, since a pod is admitted once.
+    """Create the Event on `target`, or add `count` to the existing Event.
+
+    An existing Event on a pod does not change, because a pod is admitted once.
 
     Raises:
         ApiServerError: the API server did not accept it.
@@ -44,7 +46,7 @@ async def write(server: ApiServer, pending: PendingReport, target: ObjectReferen
 
 
 async def _is_accepted(request: Awaitable[object], *refusals: int) -> bool:
-    """Return whether the API server accepts `request`, false if it answers with one of `refusals`."""
+    """Return whether the API server accepts `request`, or false if it responds with one of `refusals`."""
     try:
         await request
     except ApiServerError as error:
@@ -55,7 +57,7 @@ async def _is_accepted(request: Awaitable[object], *refusals: int) -> bool:
 
 
 async def _raise(server: ApiServer, named: str, event: JsonObject) -> None:
-    """Add the count of `event` to the stored one, unless that changes meanwhile."""
+    """Add the count of `event` to the stored Event, unless the stored Event changes in the meantime."""
     stored = await server.patch(named, {}, _QUERY)
     count, version = field(stored, "count"), field(stored, "metadata", "resourceVersion")
     raised = (count if isinstance(count, int) else 1) + event["count"]

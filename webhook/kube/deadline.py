@@ -1,4 +1,4 @@
-"""The deadline of an answer, checked between the steps over user-controlled lists."""
+"""The deadline of a response, checked between the steps over user-controlled lists."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -9,14 +9,14 @@ Expired = Callable[[], bool]
 
 
 class DeadlineNearError(Exception):
-    """Ends an evaluation that takes too long; its text becomes the message of the verdict Unknown."""
+    """Ends an evaluation that takes too long. Its text becomes the message of the verdict Unknown."""
 
     def __init__(self, text: str = "the deadline was near: not every plugin was asked") -> None:
         super().__init__(text)
 
 
 class BudgetSpentError(DeadlineNearError):
-    """Ends an evaluation that exceeds its work budget. A retry would cost as much again."""
+    """Ends an evaluation that exceeds its work budget. Do not retry it, because a retry costs as much again."""
 
     def __init__(self, budget_milliseconds: int) -> None:
         super().__init__(f"the work budget of {budget_milliseconds} ms is spent: not every plugin was asked")

@@ -82,7 +82,7 @@ def is_dns_subdomain(text: str) -> bool:
 
 
 def is_label_value(text: str) -> bool:
-    """Return true if `text` is a valid label value; an empty string is."""
+    """Return true if `text` is a valid label value. The empty string is valid."""
     return len(text) <= 63 and (not text or _NAME.fullmatch(text) is not None)
 
 

@@ -47,14 +47,14 @@ _REMEDY = 'must be a quantity: a number with an optional suffix, as in "500m", "
 def value(quantity: object) -> int:
     """Return the whole units of `quantity`, rounded up (away from zero), within an int64.
 
-    The API has strings; YAML makes a number of an unquoted `2` or `0.5`.
+    Quantities are strings in the API, but YAML reads an unquoted `2` or `0.5` as a number.
 
     Raises:
         ValueError: it is not a quantity; the text shows the format.
 
-    Source: k8s.io/apimachinery/pkg/api/resource/quantity.go, Quantity.Value. A number too large for an int64 is
-    capped, as that file documents, also where its own arithmetic overflows. A quantity without a digit, which
-    that file reads as 0, is an error.
+    Source: k8s.io/apimachinery/pkg/api/resource/quantity.go, Quantity.Value. A number too large for an int64 is capped,
+    as that file documents, even where its arithmetic overflows. A quantity without a digit is an error here; that file
+    reads it as 0.
     """
     return _scaled(quantity if isinstance(quantity, str) else _text(quantity))[0]
 

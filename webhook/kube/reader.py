@@ -1,4 +1,4 @@
-"""Read raw objects with the types of the API; type errors are collected, not raised."""
+"""Read raw objects with the types of the API. Type errors are collected instead of raised."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import wraps
@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 # A Struct is made without a call of a Python function: a pod has dozens of objects.
 class Reader(Struct, eq=False):
-    """Reads the fields of one object, `raw`; all readers of objects within it collect into the same `errors`.
+    """Reads the fields of one object, `raw`. Readers of nested objects collect their errors in the same `errors`.
 
-    A missing field and null read as empty, as Go decodes them; so does a value of the wrong type, which is an error.
-    At most MOST_ERRORS are collected. `check` is called repeatedly while lists and maps are read, and can raise to
-    stop. `step` leads from the object `outer` to this one.
+    A missing field or null is read as empty, as Go decodes it. A value of the wrong type is also read as empty, and an
+    error is collected. At most MOST_ERRORS errors are collected. `check` is called repeatedly while lists and maps are
+    read, and can raise to stop the reading. `step` is the key or index of this object in the object `outer`.
     """
 
     raw: Mapping[str, Any]
@@ -43,7 +43,7 @@ class Reader(Struct, eq=False):
             self.errors.append(invalid(self.at(key), value, detail))
 
     def interruptible(self, items: Collection[T]) -> Iterable[T]:
-        """Return `items`, with calls of `check` in between: a user can send a hundred thousand."""
+        """Return `items`, with calls of `check` between them, because a user can send a hundred thousand items."""
         if self.check is None or len(items) < _ITEMS_AT_ONCE:
             return items
         return self._checking(items, self.check)
@@ -140,17 +140,17 @@ class Reader(Struct, eq=False):
         return value is True
 
     def finish(self) -> None:
-        """Return if there are no errors.
+        """Check that there are no errors.
 
         Raises:
-            InvalidInput: holds every error, one for each field.
+            InvalidInput: there are errors; contains all of them, one for each field.
         """
         if self.errors:
             raise InvalidInput({error.path: error for error in self.errors}.values())
 
 
 def reading(read: Callable[[type[T], Reader], T]) -> Callable[[type[T], Mapping[str, Any]], T]:
-    """Return `read`, the body of a class method, as a method that takes the raw API object.
+    """Return a class method that takes a raw API object and calls `read` with a Reader of it.
 
     The method raises InvalidInput with every error if a field that is read is malformed.
     """

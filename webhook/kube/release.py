@@ -1,4 +1,4 @@
-"""The release of a cluster, and what its kube-scheduler does differently from that of other releases."""
+"""The release of a cluster, and the changes of kube-scheduler between releases."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _GATES = "k8s.io/kubernetes/pkg/features/kube_features.go"
 
 
 class _Facts(NamedTuple):
-    """The release 1.N that brought a change, the change, and its source."""
+    """The release 1.N that introduced a change, a description of the change, and its source."""
 
     since: int
     what: str
@@ -27,7 +27,10 @@ class _Facts(NamedTuple):
 
 
 class Change(_Facts, Enum):
-    """A change of the rules or words of kube-scheduler; a feature gate counts once it is enabled by default."""
+    """A change of the rules or messages of kube-scheduler.
+
+    A feature gate counts from the release that enables it by default.
+    """
 
     ALLOCATED_CLAIMS_SCORE = _Facts(
         36,
@@ -130,7 +133,7 @@ class Change(_Facts, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The release 1.`minor` of a cluster. `version` is its full version. It is empty if the release is assumed."""
+    """The release 1.`minor` of a cluster. `version` is its full version, or empty if the release is assumed."""
 
     minor: int = NEWEST
     version: str = ""
@@ -140,7 +143,7 @@ class Release:
         """Return the release of `version`, such as `1.36`, `v1.36.3-eks-1234` or `v1.35.5+k3s1`.
 
         Raises:
-            InvalidInput: it is no version of Kubernetes; `path` is the place of the error.
+            InvalidInput: `version` is not a version of Kubernetes; `path` is the path of the error.
         """
         found = _VERSION.fullmatch(version) if isinstance(version, str) else None
         if found is None:
@@ -149,12 +152,15 @@ class Release:
         return cls(int(found["minor"]), version)
 
     def has(self, change: Change) -> bool:
-        """Return whether kube-scheduler of this release has `change`. A newer release has all, an older one none."""
+        """Return whether kube-scheduler of this release has `change`.
+
+        Releases newer than the modelled ones have all changes, older ones have none.
+        """
         return self.minor >= change.since
 
     @property
     def note(self) -> str:
-        """Return which plugins and messages are used for a release that is not the newest modelled, or "" for that."""
+        """Return a text that names the release whose rules are used, or "" for the newest modelled release."""
         if self.minor == NEWEST:
             return ""
         modelled = min(max(self.minor, OLDEST), NEWEST)
@@ -169,14 +175,14 @@ ASSUMED = Release()
 
 
 def is_server_version(content: Mapping[str, Any]) -> bool:
-    """Return whether `content` is what `kubectl version -o json` prints, with the version of the API server."""
+    """Return whether `content` is the output of `kubectl version -o json` with the version of the API server."""
     return "kind" not in content and "serverVersion" in content
 
 
 def read_server_version(content: Mapping[str, Any]) -> Release:
-    """Return the release in what `kubectl version -o json` prints.
+    """Return the release in the output of `kubectl version -o json`.
 
     Raises:
-        InvalidInput: it has no valid version.
+        InvalidInput: the output has no valid version.
     """
     return Release.of(field(content, "serverVersion", "gitVersion"), "serverVersion.gitVersion")

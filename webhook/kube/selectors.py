@@ -28,8 +28,8 @@ def requirement_matches(requirement: Mapping[str, Any], labels: Mapping[str, str
 def label_matches(operator: Any, values: Sequence[str], label: str | None) -> bool:
     """Return true if an object with the value `label` (None if it has no such label) satisfies a requirement on it.
 
-    `operator` is one of a LabelSelector. NotIn and DoesNotExist match if the label is absent. A requirement that the
-    API server rejects (an unknown operator, no values) matches nothing.
+    `operator` is an operator of a LabelSelector. NotIn and DoesNotExist match if the label is absent. A requirement
+    that the API server rejects (an unknown operator, no values) matches nothing.
 
     Source: k8s.io/apimachinery/pkg/labels/selector.go, Requirement.Matches and NewRequirement
     """
@@ -52,7 +52,7 @@ def _compares(operator: str, label: str, value: str) -> bool:
 
 
 def parse_integer(text: str) -> int | None:
-    """Return `text` as an integer of Gt and Lt (decimal, 64 bits, no blanks), or None if it is not one."""
+    """Return `text` as an integer for Gt and Lt (decimal, 64 bits, no blanks), or None if it is not such an integer."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 64:
         return None
@@ -63,7 +63,7 @@ def parse_integer(text: str) -> int | None:
 def field_requirement_matches(requirement: Mapping[str, Any], name: str) -> bool:
     """Return true if the node `name` satisfies one requirement of `matchFields`.
 
-    Only In and NotIn with exactly one value are valid; fields other than `metadata.name` are empty.
+    Only In and NotIn with exactly one value are valid. Fields other than `metadata.name` count as empty.
 
     Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, nodeSelectorRequirementsAsFieldSelector
     """
@@ -90,7 +90,7 @@ class LabelRequirement(NamedTuple):
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return true if `labels` satisfy it."""
+        """Return true if `labels` satisfy the requirement."""
         return label_matches(self.operator, self.values, labels.get(self.key))
 
 
@@ -136,8 +136,8 @@ def with_label_keys(
 ) -> LabelSelector | None:
     """Return `selector` with a requirement `operator` for the value of each of `keys` that `labels` contain.
 
-    A key that `selector` already has is skipped: the API server added that requirement when it stored the pod (it
-    rejects such a key in the input of users). A null selector stays null.
+    A key that `selector` already has is skipped, because the API server added this requirement when it stored the pod.
+    The API server rejects such a key in the input of users. A null selector stays null.
 
     Source: k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, applyLabelKeysToLabelSelector
     """

@@ -1,7 +1,7 @@
-"""Check that a JSON object has the types of a Pod in the fields that are read.
+"""Check that the fields of a JSON object that are read have the types of a Pod.
 
-The API server sends objects that it has decoded, but other clients can send any JSON. After this check, the other
-modules rely on the types.
+The API server sends validated objects, but other clients can send any JSON. After this check, other modules rely on the
+types.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,13 +17,13 @@ from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, inval
 
 @dataclass(frozen=True)
 class Each:
-    """A list whose items all have this shape: a type, an object by its fields, or a list again."""
+    """A list whose items all have this shape: a type, an object given by its fields, or a nested list."""
 
     item: Any
 
     @cached_property
     def item_type(self) -> Any:
-        """Return the type of items in which `_errors` finds nothing."""
+        """Return the type of a list item for which `_errors` finds no errors."""
         return _type(self.item)
 
 
@@ -70,10 +70,10 @@ POD: Mapping[str, Any] = {
 
 
 def check_pod(pod: Mapping[str, Any]) -> None:
-    """Return if the fields of `pod` have the types of a Pod.
+    """Check that the fields of `pod` have the types of a Pod.
 
     Raises:
-        InvalidInput: a field has another type, or metadata or spec are missing; holds the first MOST_ERRORS fields.
+        InvalidInput: a field has a wrong type, or metadata or spec are missing; contains the first MOST_ERRORS errors.
     """
     if _fits(pod, _POD_TYPE) and pod.get("metadata") is not None and pod.get("spec") is not None:
         return
@@ -130,7 +130,7 @@ def _list_errors(value: Any, shape: Each, path: str) -> Iterator[FieldError]:
 
 
 def _type(shape: Any) -> Any:
-    """Return the type of values in which `_errors` finds nothing."""
+    """Return the type of a value for which `_errors` finds no errors."""
     if isinstance(shape, Mapping):
         return defstruct("Object", [(key, _type(inner) | None, None) for key, inner in shape.items()])
     return list[shape.item_type] if isinstance(shape, Each) else shape

@@ -1,1 +1,1 @@
-"""Injection: read the workload from annotations, turn it into edits by rules, and apply the edits to the pod."""
+"""Injection: read the workload from annotations, let rules turn it into edits, and apply the edits to the pod."""

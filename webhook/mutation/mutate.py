@@ -15,7 +15,7 @@ Rule = Callable[[Workload, Policy], Sequence[Edit] | str]
 
 @dataclass(frozen=True, slots=True)
 class RuleOutcome:
-    """The result of one rule: the edits that changed the pod, or why there were none."""
+    """The result of one rule: the edits that changed the pod, or the reason why there were none."""
 
     name: str
     edits: tuple[str, ...] = ()
@@ -32,16 +32,16 @@ class Mutation:
     warnings: tuple[str, ...]
 
     def followed_by(self, other: "Mutation") -> "Mutation":
-        """Return this mutation and `other`, which is one of the pod that this one makes."""
+        """Return this mutation followed by `other`, a mutation of the pod that this one returns."""
         operations, rules = [*self.operations, *other.operations], (*self.rules, *other.rules)
         return Mutation(other.pod, operations, rules, (*self.warnings, *other.warnings))
 
 
 def mutate(pod: JsonObject, workload: Workload, policy: Policy, rules: Mapping[str, Rule]) -> Mutation:
-    """Return the mutation of `pod` by the rules, which have names; `pod` itself is not changed.
+    """Return the mutation of `pod` by `rules`, which are given by name. `pod` itself is not changed.
 
-    The effective rules are those that apply to the workload and did not keep the user's values throughout. They are
-    written to an annotation even if they changed nothing, so that a second admission writes the same.
+    A rule is effective if it applies to the workload and did not only keep values of the user. The effective rules are
+    written to an annotation even if they changed nothing, so that a second admission writes the same value.
 
     Raises:
         PodTooLargeError: the pod would become too large to be stored.

@@ -1,4 +1,4 @@
-"""Find the label that selects the replicas of a pod's owner: all pods that are created with it."""
+"""Find the label that selects the replicas of a pod's owner, which are the pods that are created together."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ OWNER_LABELS = (
 
 @dataclass(frozen=True, slots=True)
 class ReplicaGroup:
-    """The pods of a namespace with the label `key`=`value`; `is_added`: the webhook adds the label."""
+    """The pods of a namespace with the label `key`=`value`; `is_added` is true if the webhook adds the label."""
 
     key: str
     value: str
@@ -36,9 +36,9 @@ class ReplicaGroup:
 def replica_group(pod: Mapping[str, Any], added_key: str) -> ReplicaGroup | None:
     """Return the group of `pod`, or None if neither a label nor an owner identifies it.
 
-    A label `added_key` of the pod has precedence: it is the user's choice, or of an earlier admission. A label of the
-    owner is next. Otherwise the value names the owner, since no label of a StatefulSet selects its pods over all
-    revisions. All pods of a template have the same group.
+    If the pod has the label `added_key`, it is used: the user or an earlier admission has set it. Otherwise a label
+    that the owner sets is used. Otherwise the label `added_key` with the owner as value is used, because no label of a
+    StatefulSet selects its pods of all revisions. All pods of a template have the same group.
     """
     metadata = pod["metadata"]
     labels: Mapping[str, str] = metadata.get("labels") or {}
@@ -56,9 +56,9 @@ def _is_group(value: str | None) -> bool:
 
 
 def _name_of(owner: Mapping[str, Any]) -> str:
-    """Return kind and name of an owner as a label value: their hash if they are too long, or not valid as one.
+    """Return kind and name of an owner as a label value, or their hash if they are not a valid label value.
 
-    Not the UID: a manifest has none, and its pods are predicted as they will be created.
+    The UID is not used, because a manifest has none, and its pods must be predicted as they will be created.
     """
     name = f"{owner.get('kind')}.{owner.get('name')}"
     return name if is_label_value(name) else blake2b(name.encode(), digest_size=8).hexdigest()

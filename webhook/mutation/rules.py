@@ -1,8 +1,8 @@
-"""The rules of the policy for the pods of a workload: one function and one row of `RULES` each.
+"""The rules of the policy for the pods of a workload. Each is a function with an entry in `RULES`.
 
-A rule reads the workload and the policy, never the pod or the cluster. The injection thus depends only on the pod
-template and the policy revision, as schedulers that group equal pods require. It returns its edits in the order of
-their application, or why it does not apply.
+A rule reads the workload and the policy, never the pod or the cluster. So the injection depends only on the pod
+template and the policy revision, as required by schedulers that group equal pods. A rule returns its edits in the order
+of their application, or the reason why it does not apply.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -100,7 +100,7 @@ def extra_tolerations(workload: Workload, policy: Policy) -> Sequence[Edit] | st
 
 
 def bin_packing(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
-    """Pack small pods on few nodes, so that whole nodes stay free for large pods: by a label, and affinity to it."""
+    """Pack small pods on few nodes, by a label and pod affinity, so that whole nodes stay free for large pods."""
     if not workload.bin_packing:
         return "bin-packing is off for this pod"
     if not workload.batch.adds_packing_hint:
@@ -120,7 +120,7 @@ def scheduler_name(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
 
 
 def batch_scheduler(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
-    """Request queue, gang, share of a card and preemptibility in the terms of the pod's scheduler."""
+    """Request queue, gang, share of a card and preemptibility in the fields that the pod's scheduler reads."""
     batch = workload.batch
     if batch.request.is_empty:
         return "no queue, gang or share of a card is requested"
@@ -130,7 +130,7 @@ def batch_scheduler(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
 
 
 def priority(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
-    """Give a pod that names no PriorityClass that of its workload type."""
+    """Set the PriorityClass of the workload type for a pod that names none."""
     name = workload.type.priority_class_name
     if name is None:
         return "the type names no priority class"
@@ -156,7 +156,7 @@ def spread(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
 
 
 def guaranteed(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
-    """Set the amounts of cpu and memory that follow from others and that the QoS class Guaranteed needs."""
+    """Set missing amounts of cpu and memory for the QoS class Guaranteed, if they can be derived from other amounts."""
     if workload.qos is None:
         return "the type asks for no QoS class"
     return [SetAmount(path, value) for path, value in workload.qos.amounts] or "no limit or request to derive from"

@@ -1,7 +1,7 @@
-"""Take back what was injected into a pod template while its namespace had the right to it.
+"""Remove tolerations that were injected into a pod template before its namespace lost the right to them.
 
-With `mutateTemplates`, the templates of workload objects have the tolerations that their pods get. A pod of such a
-template would keep them after its namespace has lost the right to its type or its products.
+With `mutateTemplates`, the tolerations of the pods are written to the templates of workload objects. A pod of such a
+template would keep them after its namespace has lost the right to the workload type or the products.
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ from webhook.policy.policy import WITHDRAWAL, Policy
 def withdrawal(pod: JsonObject, policy: Policy) -> Mutation | None:
     """Return the mutation of `pod` without the tolerations of node pools and cards, or None if nothing was injected.
 
-    The annotation with the rules, which the webhook has written, tells them from those of a user. What this policy has
-    written stays: the pod is admitted again, and a lost right changes the revision. Required affinity stays, because it
-    only restricts the pod.
+    The annotation with the rules, which the webhook writes, distinguishes injected tolerations from those of a user.
+    Tolerations that this revision of the policy has written are kept, because a lost right changes the revision.
+    Required affinity is kept, because it only restricts the pod.
     """
     annotations: Mapping[str, Any] = pod["metadata"].get("annotations") or {}
     rules = annotations.get(policy.rules_annotation) or ""

@@ -1,1 +1,4 @@
-"""Admission of objects other than pods: objects that create pods, and Namespaces. Only pod templates are patched."""
+"""Admission of objects other than pods, such as objects that create pods, and Namespaces.
+
+Only pod templates are patched.
+"""

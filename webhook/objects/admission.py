@@ -26,7 +26,7 @@ def admit_request(
     expired: Expired = never,
     steps: Steps | None = None,
 ) -> Verdict | ObjectVerdict:
-    """Return the verdict on `request` for an object of any kind; `steps` are those of a pod.
+    """Return the verdict on `request` for an object of any kind. `steps` are the steps of the admission of a pod.
 
     Raises:
         InvalidInput: the request's object cannot be read as its kind.
@@ -49,16 +49,16 @@ def admit_request(
 
 
 def _withheld(withheld: Withheld, kind: WorkloadKind, policy: Policy) -> Denied | Bypassed:
-    """Return the verdict on a workload object: the pods of a DaemonSet are left alone, so it is denied itself."""
+    """Return the verdict on a workload object. A DaemonSet itself is denied, because its pods are bypassed."""
     if withheld.handling == "deny" and kind.is_per_node and policy.spec.workload_objects.enabled:
         return Denied(Denial(403, "Forbidden", withheld.reason), None)
     return Bypassed(withheld.reason)
 
 
 def counted_kind(request: AdmissionRequest, policy: Policy) -> str:
-    """Return the kind under which the request is counted, or "" for a pod and for kinds that are not known.
+    """Return the kind under which metrics count the request, or "" for a pod and for unknown kinds.
 
-    Users cannot choose it, so that they cannot create series in Prometheus.
+    Unknown kinds are not counted by kind, so that users cannot create series in Prometheus.
     """
     group_kind = (request.group, request.kind)
     is_known = group_kind == POLICY_OBJECT or group_kind in QUEUED_KINDS or group_kind in policy.kinds

@@ -1,4 +1,4 @@
-"""The placement of all replicas of a workload object, and its words for the user."""
+"""The placement of all replicas of a workload object, and the messages about it for the user."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -44,11 +44,11 @@ _LONGEST_ROLE = 24
 
 
 def advise(roles: Sequence[Role], workload: WorkloadAdmission) -> Advice | None:
-    """Return the advice on the pods of `roles`, placed one role after the other, or None if no check was asked for.
+    """Return the advice on the pods of `roles`, placed one role after the other, or None if no check is requested.
 
-    An update replaces the running pods of the object, so it is evaluated without them. The first pod of a rolling
-    update that keeps all pods is also evaluated beside them. Pods that wait take their places first, but those of the
-    object only before that first pod.
+    An update replaces the running pods of the object, so its pods are evaluated without them. If a rolling update keeps
+    all running pods at first, its first pod is also evaluated together with them. Waiting pods of others are placed
+    first. Waiting pods of the object itself only count for this first pod.
     """
     checked = [role for role in roles if role.result.injection.check_mode != "off" and role.pods.replicas]
     if not checked:
@@ -86,7 +86,7 @@ def advise(roles: Sequence[Role], workload: WorkloadAdmission) -> Advice | None:
 
 
 def _as_grouped(advice: Advice, role: Role, base: Snapshot) -> Advice:
-    """Return the advice as the PodGroup of a role lets its pods start."""
+    """Return the advice, adjusted to the PodGroup that the pods of a role name."""
     placement, signature = advice.placement, role.result.signature
     if isinstance(signature, str):
         return advice
@@ -103,15 +103,15 @@ def _as_grouped(advice: Advice, role: Role, base: Snapshot) -> Advice:
 def _beside_running(
     role: Role, namespace: str, schedulers: BackendSchedulers, waiting: _Waiting, expired: Expired
 ) -> Placement:
-    """Return the placement of the first pod of `role` while the pods of the object stay, also those that wait."""
+    """Return the placement of the first pod of `role` while the running and waiting pods of the object are kept."""
     pod = PodSignature.of(next(_created_pods(role, namespace, waiting.base, expired)))
     return predict_placement(schedulers, pod, waiting, None, expired)
 
 
 def _blocked(advice: Advice, beside: Placement) -> Advice:
-    """Return the advice on a rolling update whose first pod waits for room, with the placement `beside` running pods.
+    """Return the advice on a rolling update whose first pod waits. `beside` is its placement with the running pods.
 
-    If all pods fit without the running ones, that is the whole advice.
+    If all pods fit without the running ones, the advice only reports this.
     """
     remedy = f"{_PREFIX}{KEEPS_ALL}"
     if advice.placement.verdict != "Feasible":
@@ -122,7 +122,7 @@ def _blocked(advice: Advice, beside: Placement) -> Advice:
 
 
 def _unknown_reason(roles: Sequence[Role]) -> str:
-    """Return why the pods of a role cannot be placed, or an empty string if all can."""
+    """Return the reason why the pods of a role cannot be evaluated, or "" if those of all roles can."""
     for role in roles:
         if role.pods.caveat:
             return role.pods.caveat
@@ -178,7 +178,7 @@ def _as_annotation_changes(
 ) -> Placement:
     """Return the placement of the replica that does not fit, with suggestions that make all replicas fit.
 
-    They name annotations.
+    The suggestions name annotations.
     """
     placement, waiting = worst.found.placement, worst.role.created.waiting
     if not placement.suggestions:
@@ -237,9 +237,9 @@ _SEVERITY = ("Infeasible", "Waiting", "Unknown", "Feasible")
 
 
 def _fitting(placed: Sequence[Placed], *, reports_always: bool) -> Advice:
-    """Return the advice if no replica was found that does not fit.
+    """Return the advice if every evaluated replica fits.
 
-    There is no warning, unless the count ended at the limit or the policy asks for one.
+    It has no warning, unless the count stopped at the limit or the policy requests a warning.
     """
     first = placed[0].found.placement
     summary = replace(first, node=None, message=_counts(placed), scores={})
@@ -251,12 +251,12 @@ def _fitting(placed: Sequence[Placed], *, reports_always: bool) -> Advice:
 
 
 def _counts(placed: Sequence[Placed]) -> str:
-    """Return how many replicas fit: `5 of 8 replicas fit now`, by role if there are several."""
+    """Return a text such as `5 of 8 replicas fit now`, with the numbers of each role if there are several."""
     return f"{_suspended(placed)}{_counts_of_roles(placed)}"
 
 
 def _suspended(placed: Sequence[Placed]) -> str:
-    """Return the words for an object that creates no pods now: the counts are those of its pods once it does."""
+    """Return the text for a suspended object: the counts are for the pods that it will create later."""
     suspended = placed[0].role.pods.suspended
     return f"no pods are created while {suspended} is set; " if suspended else ""
 
@@ -274,7 +274,7 @@ def _counts_of_roles(placed: Sequence[Placed]) -> str:
 
 
 def _next(stopped: Placed, roles: int) -> str:
-    """Return the words for the first replica that does not fit."""
+    """Return the text for the first replica that does not fit."""
     which = "the next" if stopped.found.placed else "the first"
     return f"{which} {_name(stopped) or 'pod'}: " if roles > 1 else f"{which}: "
 

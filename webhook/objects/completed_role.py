@@ -1,4 +1,4 @@
-"""The pods of a template as the API server completes them: with LimitRanges, priorities and RuntimeClasses."""
+"""The pods of a template as the API server completes them with LimitRanges, priorities and RuntimeClasses."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -16,9 +16,9 @@ from webhook.placement.scorer import PodSignature
 
 
 def completed_role(pods: PodSet, result: Mutated, workload: WorkloadAdmission, defaults: Mapping[str, str]) -> Role:
-    """Return the role of `pods`, whose first one has `result` as it is written; `defaults` are of the namespace.
+    """Return the role of `pods`. `result` is that of the first pod as written; `defaults` are those of the namespace.
 
-    The patch of the template is that of the pod as it is written. It never depends on the cluster.
+    The patch of the template is computed from the pod as written, so it never depends on the cluster.
     """
     request, cluster, role = workload.request, workload.cluster, Role(pods, result, result.content, result)
     if cluster is None or cluster.stale_reason or isinstance(result.signature, str):
@@ -41,6 +41,6 @@ def completed_role(pods: PodSet, result: Mutated, workload: WorkloadAdmission, d
 
 
 def refusal_warning(role: Role, snapshot: Snapshot) -> Iterator[str]:
-    """Yield the warning about pods that the API server refuses; another one names a missing PriorityClass."""
+    """Yield the warning about pods that the API server rejects. A missing PriorityClass has a separate warning."""
     if role.refusal and not snapshot.lacks_priority_class(role.result.injection.references.priority_class):
         yield f"{role.pods.path}: the API server refuses such a pod: {role.refusal}"

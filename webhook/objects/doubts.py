@@ -1,4 +1,4 @@
-"""The advice on a workload object where the API server may run plugins that no object of the cluster shows."""
+"""The advice on a workload object if the API server may run admission plugins that no object of the cluster shows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +10,10 @@ from webhook.objects.gangs import Advice, Role, WorkloadAdmission
 
 
 def advise_in_doubt(roles: Sequence[Role], workload: WorkloadAdmission, defaults: Mapping[str, str]) -> Advice | None:
-    """Return the advice on the pods of `roles`: Unknown if it depends on such a plugin, None if not asked for."""
+    """Return the advice on the pods of `roles`, or None if it is not requested.
+
+    The verdict is Unknown if it depends on whether such a plugin runs.
+    """
     advice = advise(roles, workload)
     if advice is None:
         return None
@@ -25,7 +28,7 @@ def advise_in_doubt(roles: Sequence[Role], workload: WorkloadAdmission, defaults
 
 
 def _others(roles: Sequence[Role], workload: WorkloadAdmission) -> Iterator[tuple[str, WorkloadAdmission]]:
-    """Yield the admission in the clusters whose API servers run the plugins in doubt, with the names of these."""
+    """Yield the names of uncertain plugins, with the admission in a cluster whose API server runs them."""
     cluster, doubts = workload.cluster, tuple(dict.fromkeys(each for role in roles for each in role.doubts))
     if cluster is not None and doubts:
         for names, snapshot in alternatives(doubts, cluster.snapshot):

@@ -1,4 +1,4 @@
-"""The gang of a pod as it is written, and that of an object: as many of its pods as must run together."""
+"""The gang of a pod as written, and the gang of an object: the number of its pods that must run together."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -33,7 +33,7 @@ from webhook.policy.policy import Policy
 
 @dataclass(frozen=True, slots=True)
 class WorkloadAdmission:
-    """The admission of `content`, an object of `kind` in `namespace` that creates pods: what every step reads."""
+    """The inputs of the admission of `content`, an object of `kind` in `namespace` that creates pods."""
 
     request: AdmissionRequest
     content: JsonObject
@@ -46,7 +46,7 @@ class WorkloadAdmission:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A set of pods with the result of the policy for its pods."""
+    """A set of pods, and the result of the policy for them."""
 
     pods: PodSet
     result: Mutated
@@ -64,7 +64,10 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The placement of the object as a whole, and the warnings for its user, or none if everything fits."""
+    """The placement of the object as a whole, and the warnings for its user.
+
+    There are no warnings if everything fits.
+    """
 
     placement: Placement
     warnings: tuple[str, ...] = ()
@@ -72,7 +75,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A role, and how many of its replicas fit; `before` is the snapshot that the first one found."""
+    """A role, and the number of its replicas that fit. `before` is the snapshot before its first replica."""
 
     role: Role
     found: Replicas
@@ -111,11 +114,11 @@ def gang_of_object(
     policy: Policy,
     wholes: Sequence[bool],
 ) -> GangRequest | None:
-    """Return the gang of an object of `kind` with so many `pods`, whose templates ask for `requests`.
+    """Return the gang of an object of `kind` with `pods` pods, whose templates request `requests`, or None.
 
-    Without an annotation it is as large as the object states, if it states that its pods run together. `wholes` are,
-    for a pod of each template, whether it starts with the others or not at all. KAI makes a gang of the pods of some
-    kinds by itself.
+    Without an annotation, the size is that in the object, if the object defines that its pods run together. `wholes`
+    has a value for each template: true if its pods start together or not at all. For some kinds, KAI makes a gang by
+    itself.
     """
     is_grouped = (kind.group, kind.kind) in backend_of(policy.spec, scheduler).gang_owners
     is_whole = is_grouped or all(wholes)
@@ -140,9 +143,9 @@ def _name(content: JsonObject) -> str:
 
 
 def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Snapshot) -> GangRequest | None:
-    """Return the gang of an object whose templates are `roles`, with what `base` knows of its PodGroup.
+    """Return the gang of an object with the templates `roles`, including its PodGroup in `base`.
 
-    None if its pods need not run together.
+    The result is None if its pods need not run together.
     """
     injections, content, kind = [each.result.injection for each in roles], workload.content, workload.kind
     pods, scheduler = sum(each.pods.replicas or 0 for each in roles), injections[0].references.scheduler
@@ -157,9 +160,9 @@ def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Sna
 def queues_of(
     role: Role, roles: Sequence[Role], workload: WorkloadAdmission, base: Snapshot
 ) -> tuple[Sequence[BatchNames], GangDemand | None]:
-    """Return the queues and groups of the pods of `role`, and the pods of all `roles` if a scheduler starts them whole.
+    """Return the queues and groups of the pods of `role`, and the gang of all `roles` if they start together.
 
-    The queue of a Volcano Job is its `spec.queue`. Kueue reads the label of the object, whose pods it admits together.
+    The queue of a Volcano Job is its `spec.queue`. Kueue reads the label of the object, and admits its pods together.
     """
     content, kind, references = workload.content, workload.kind, role.result.injection.references
     found = kind.group, kind.kind
@@ -183,7 +186,10 @@ def queues_of(
 
 
 def _in_volcano_job(names: BatchNames, content: JsonObject) -> BatchNames:
-    """Return what the pods of a Volcano Job name: the controller makes a PodGroup of them, in the queue of the Job."""
+    """Return the queue and group of the pods of a Volcano Job.
+
+    The controller creates the PodGroup in the queue of the Job.
+    """
     queue = field(content, "spec", "queue")
     return names._replace(queue=queue if isinstance(queue, str) else "", group="", starts_whole=True)
 
@@ -191,9 +197,9 @@ def _in_volcano_job(names: BatchNames, content: JsonObject) -> BatchNames:
 def with_gang(
     advice: Advice, placed: Sequence[Placed], workload: WorkloadAdmission, schedulers: BackendSchedulers, base: Snapshot
 ) -> Advice:
-    """Return the advice on an object with what is to be said about pods that must run together.
+    """Return the advice on an object, with the result for its pods that must run together.
 
-    `placed` are the roles on `base`. If the pods that must run together fit, nothing is added to the warnings.
+    `placed` are the roles, placed on `base`. If the pods that must run together fit, no warning is added.
     """
     gang = _gang_of_roles([each.role for each in placed], workload, base)
     if gang is None:
@@ -222,7 +228,7 @@ def with_gang(
 
 
 def _most_possible(roles: Sequence[PlacedRole], groups: int, base: Snapshot, expired: Expired) -> int | None:
-    """Return an upper bound of the pods of one of `groups` that fit on an empty cluster, or None if it is not known."""
+    """Return an upper bound of the pods of each of `groups` gangs that fit on an empty cluster, or None if unknown."""
     known = [(*placed_by, found.asked // groups) for placed_by, found in roles if placed_by is not None]
     try:
         return most_of_roles(known, base, expired, restores=True) if len(known) == len(roles) else None
@@ -240,10 +246,12 @@ def within_cluster(
     base: Snapshot,
     expired: Expired,
 ) -> Placement:
-    """Return the `placement` of the first replica that does not fit: Infeasible if `asked` replicas can never fit.
+    """Return `placement`, that of the first replica that does not fit.
 
-    They have `signature`, in an object of `kind`, and keep each other off nodes. Pods of a Job can run one after the
-    other.
+    It is Infeasible if `asked` replicas can never fit.
+
+    This is only evaluated for replicas that exclude each other from nodes. `signature` is that of a replica, and `kind`
+    the kind of the object. Jobs are left out, because their pods can run one after the other.
     """
     keeps_off = bool(signature.info.inter_pod.terms.anti_required or signature.info.host_ports)
     if placement.verdict != "Waiting" or kind.group != "apps" or not keeps_off or policy.spec.node_templates:
@@ -266,10 +274,10 @@ def fit_of_object(
     expired: Expired,
     verdicts: AbstractSet[str],
 ) -> GangFit:
-    """Return how many pods of a gang fit now.
+    """Return the number of pods of a gang that fit now.
 
-    `roles` are the placed replicas of each template, with `verdicts`. If some wait, or some could never fit by
-    themselves, the result has the number of pods that could fit on an empty cluster, unless that is enough.
+    `roles` are the placed replicas of each template, and `verdicts` their verdicts. If some replicas wait, and too few
+    fit now, the result also has the number of pods that could fit on an empty cluster, unless this is enough.
     """
     placed = sum(found.placed for _, found in roles)
     is_complete = placed >= gang.size * gang.groups or all(found.is_complete for _, found in roles)
@@ -281,7 +289,7 @@ def fit_of_object(
 
 
 def partial_start_of_object(gang: GangRequest, fit: GangFit) -> str:
-    """Return the warning if only some pods of an object would start and wait for the others; else an empty text."""
+    """Return the warning for an object of which only some pods would start and wait for the others, or ""."""
     if not fit.is_complete or not gang.least <= fit.fit < fit.size:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""Annotations of an object in places from which its pods do not get them, and the values of those that it passes on."""
+"""Find annotations of an object in places from which its pods do not get them, and check those that it passes on."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -23,15 +23,16 @@ _IN_METADATA = ("metadata", "annotations")
 
 
 def keys_of(content: Any, policy: Policy, *path: str) -> set[str]:
-    """Return the keys of the policy at `path` of an object, or of what pods have in common; in its metadata without."""
+    """Return the keys of the policy among the annotations at `path` of `content`, by default in its metadata."""
     annotations = field(content, *(path or _IN_METADATA))
     return {key for key in policy.keys if key in annotations} if isinstance(annotations, Mapping) else set()
 
 
 def misplaced(content: JsonObject, pods: Iterable[PodSet], policy: Policy, note: str = "") -> list[str]:
-    """Return a warning for each place in `content` with keys of the policy that its `pods` do not get from there.
+    """Return a warning for each place in `content` that has keys of the policy but is not passed on to its `pods`.
 
-    `note` is the place of the pods of an object that holds none. The annotations that it passes on to them are checked.
+    `note` describes where the pods are if the object does not contain them. The annotations that such an object passes
+    on to its pods are checked.
     """
     own, place, remedy = keys_of(content, policy), "", note or "it creates no pod"
     higher: dict[str, str] = {}
@@ -60,7 +61,7 @@ def misplaced(content: JsonObject, pods: Iterable[PodSet], policy: Policy, note:
 
 
 def _too_high(content: JsonObject, path: str, known: set[str], remedy: str, policy: Policy) -> dict[str, str]:
-    """Return a warning, by its place, for the keys that are not `known` at `path` and on its parents."""
+    """Return warnings by place for the keys at `path` and at its parents that are not `known`."""
     found: dict[str, str] = {}
     value: Any = content
     place = ""
@@ -80,7 +81,7 @@ def _too_high(content: JsonObject, path: str, known: set[str], remedy: str, poli
 
 
 def _parts_of(content: JsonObject, templates: Iterable[str]) -> Iterator[str]:
-    """Yield the longest paths to parents of the `templates` that the object has."""
+    """Yield, for each of `templates`, the paths of the innermost parents that exist in the object."""
     for template in templates:
         *parents, _ = segments(template)
         for count in range(len(parents), 0, -1):
@@ -96,7 +97,7 @@ def _no_effect(keys: set[str], where: str, policy: Policy) -> str:
 
 
 def _passed_on(content: JsonObject, templates: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """Yield the paths of the `templates` by which the object changes pods of another one, and these changes."""
+    """Yield the path and the value of each of `templates` with which the object patches the pods of another object."""
     for template in templates:
         try:
             found = [each for each in islice(matches(content, template), _MOST) if isinstance(each.value, Mapping)]
@@ -107,7 +108,7 @@ def _passed_on(content: JsonObject, templates: Iterable[str]) -> Iterator[tuple[
 
 
 def _faults(path: str, annotations: Any, content: JsonObject, policy: Policy) -> Iterator[str]:
-    """Yield the errors of the values, and the keys that look like those of the policy."""
+    """Yield the errors of the values, and warnings for keys that look like those of the policy."""
     if not isinstance(annotations, Mapping) or not all(isinstance(each, str) for each in annotations.values()):
         return
     namespace = field(content, "metadata", "namespace")

@@ -1,4 +1,4 @@
-"""Validate the defaults that a Namespace holds for its pods, when the Namespace is written."""
+"""Validate the annotations of a Namespace that are defaults of its pods, when the Namespace is written."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,7 +30,7 @@ def is_namespace(request: AdmissionRequest) -> bool:
 def admit_namespace(request: AdmissionRequest, policy: Policy) -> ObjectVerdict:
     """Return the verdict on a Namespace that is created or updated.
 
-    An error that the stored object already has is a warning, so that it blocks no other change.
+    An error that the stored object already has is only a warning, so that it does not block other changes.
 
     Raises:
         InvalidInput: the annotations cannot be read.
@@ -59,7 +59,7 @@ def admit_namespace(request: AdmissionRequest, policy: Policy) -> ObjectVerdict:
 
 
 def _reading(own: Mapping[str, str], labels: Mapping[str, str], name: str, policy: Policy) -> WorkloadReading:
-    """Return the reading of a pod that has the defaults as its own annotations and requests an accelerator."""
+    """Return the WorkloadReading of a pod that has the defaults as its own annotations and requests an accelerator."""
     if policy.keys.workload_type not in own:
         # Pods can have types of their own, beside which the other defaults have an effect.
         denials: list[FieldError] = []

@@ -1,4 +1,4 @@
-"""The running pods of a workload object: an update of its template replaces them, or starts beside them."""
+"""The running pods of a workload object, which an update of its template replaces or keeps at first."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -72,7 +72,7 @@ def without_pod(snapshot: Snapshot, namespace: str, name: str) -> WithoutOwnPods
 def without_own_waiting(
     assumed: AssumedPods[K], namespace: str, content: JsonObject, kind: WorkloadKind
 ) -> AssumedPods[K]:
-    """Return `assumed` without those of the pods of the object `content`, which do not wait before each other."""
+    """Return `assumed` without the pods of the object `content`, because they do not wait for each other."""
     selector = _selector(content, kind)
     if not selector:
         return assumed
@@ -85,7 +85,7 @@ def _is_own(pod: RunningPod, namespace: str, selector: LabelSelector) -> bool:
 
 
 def _selector(content: JsonObject, kind: WorkloadKind) -> LabelSelector | None:
-    """Return the selector of the object's pods: its own, or the labels with its name that its controller sets."""
+    """Return the selector of the object's pods: its own, or the labels with its name that the controller sets."""
     own, name = field(content, "spec", "selector"), field(content, "metadata", "name")
     if own is not None:
         is_exact = (kind.group, kind.kind) == ("", "ReplicationController")
@@ -97,7 +97,7 @@ def _selector(content: JsonObject, kind: WorkloadKind) -> LabelSelector | None:
 
 
 def keeps_all_pods(content: JsonObject, kind: WorkloadKind) -> bool:
-    """Return whether the update of `content` creates a pod before it removes one: maxUnavailable is 0.
+    """Return whether an update of `content` creates a pod before it removes one, because maxUnavailable is 0.
 
     Percentages are rounded down, so the default of 25 % is 0 for up to three replicas.
 

@@ -1,7 +1,7 @@
-"""Check the pods of a DaemonSet when the DaemonSet is written: they themselves are neither changed nor checked.
+"""Check the pod template of a DaemonSet when the DaemonSet is written. Its pods are neither changed nor checked later.
 
-Its controller has chosen the node of each pod and does not know what admission adds. So a DaemonSet must have by itself
-what the policy would require of its pods.
+The controller chooses the node of each pod and does not consider fields that admission adds. So a DaemonSet must itself
+have the requirements on nodes that the policy would inject into its pods.
 """
 
 from collections.abc import Mapping
@@ -26,9 +26,10 @@ from webhook.policy.policy import Policy
 def per_node_errors(
     pods: PodSet, request: AdmissionRequest, defaults: Mapping[str, str], policy: Policy
 ) -> list[FieldError]:
-    """Return the errors of the annotations of `pods`, their denials, and the requirements that they lack.
+    """Return the errors of the annotations of `pods`, their denials, and the requirements on nodes that they lack.
 
-    Requirements are enforced where a workload type is required. Elsewhere users can leave the type out.
+    Missing requirements and denials are only errors if a workload type is required, because users could otherwise omit
+    the type.
     """
     is_optional = policy.keys.workload_type not in defaults and policy.spec.require_type in (None, "warn")
     path = pods.locate(".".join(map(str, REQUIRED_NODE)))
@@ -83,7 +84,7 @@ def _missing(result: PolicyResult) -> list[str]:
 
 
 def _unbound(pod: JsonObject) -> JsonObject:
-    """Return `pod` without what makes the policy leave a pod alone: owner, node, and the mark of a mirror pod."""
+    """Return `pod` without the fields that make the policy bypass a pod: owner, node, and the mark of a mirror pod."""
     metadata, spec = pod["metadata"], pod["spec"]
     metadata = {key: value for key, value in metadata.items() if key != "ownerReferences"}
     if isinstance(annotations := metadata.get("annotations"), dict):

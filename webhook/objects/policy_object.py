@@ -1,4 +1,4 @@
-"""Validate a PlacementPolicy when it is written, as a server does that puts it into force."""
+"""Validate a PlacementPolicy when it is written, as a server does before it puts the policy into force."""
 
 from webhook.admission.cluster_view import scheduler_for
 from webhook.admission.injection import Denied
@@ -15,10 +15,10 @@ _NOT_CHECKED = "the policy is not validated yet, because its test cases take lon
 
 
 def validated_policy(text: bytes, place: str, expired: Expired = never) -> Policy:
-    """Return the policy in `text`, the document of an object, for which schedulers can be made.
+    """Return the policy in `text`, the document of an object, after checking that its schedulers can be created.
 
     Raises:
-        InvalidInput: it is not one valid PlacementPolicy, or a test case fails.
+        InvalidInput: the text is not one valid PlacementPolicy, or a test case fails.
         DeadlineNearError: `expired()` returned true between two test cases.
     """
     policy = parse_tested_policy(text, place, expired)
@@ -28,7 +28,7 @@ def validated_policy(text: bytes, place: str, expired: Expired = never) -> Polic
 
 
 def admit_policy_object(request: AdmissionRequest, expired: Expired) -> ObjectVerdict:
-    """Return the verdict on a PlacementPolicy that is created or updated: denied if servers would reject it."""
+    """Return the verdict on a PlacementPolicy that is created or updated. It is denied if servers would reject it."""
     try:
         validated_policy(policy_text(request.object or {}), f"PlacementPolicy {request.name}", expired)
     except InvalidInput as error:

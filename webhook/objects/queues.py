@@ -1,7 +1,7 @@
 """Check the queues that objects name against the limits of their namespace.
 
-The queue of a pod can be named by an object, too: the owner of the pod, or the PodGroup or Workload by which the pod
-waits. They are checked when they are written, so no denial depends on the view of the cluster.
+An object can also name the queue of a pod: the owner of the pod, or its PodGroup or Workload. These objects are checked
+when they are written, so no denial depends on the view of the cluster.
 """
 
 from collections.abc import Iterator
@@ -25,8 +25,8 @@ def queue_denials(
 ) -> Iterator[FieldError]:
     """Yield the denials of the queues that an object of a kind of the policy names for its pods.
 
-    `has_type`: they have a workload type. Without one, only a field of the kind itself counts: its controller makes the
-    PodGroup of the pods, for every type.
+    `has_type` is true if the pods have a workload type. Without a type, only the queue field of the kind itself is
+    checked, because the controller creates the PodGroup from it for every pod.
     """
     found = [
         (f"metadata.{holder}[{key}]", field(content, "metadata", holder, key))
@@ -46,7 +46,7 @@ def queue_denials(
 def admit_queued(request: AdmissionRequest, kind: WorkloadKind, policy: Policy) -> ObjectVerdict:
     """Return the verdict on a PodGroup or Workload that is created or updated.
 
-    An update that keeps the queue is allowed, so that the limits block no object that was stored before them.
+    An update that keeps the queue is allowed, so that new limits do not block existing objects.
     """
     settings = policy.spec.workload_objects
     if not settings.enabled:
@@ -62,6 +62,6 @@ def admit_queued(request: AdmissionRequest, kind: WorkloadKind, policy: Policy) 
 
 
 def _queue(content: JsonObject, kind: WorkloadKind) -> str:
-    """Return the queue that an object of `kind` names, or "" if it names none, or the one of objects that name none."""
+    """Return the queue that an object of `kind` names, or "" if it names none or the default queue."""
     queue = field(content, *segments(kind.queue)) if kind.queue else None
     return queue if isinstance(queue, str) and queue != kind.default_queue else ""

@@ -1,4 +1,4 @@
-"""The patch of a workload object that gives its pod templates what the policy injects into their pods."""
+"""The patch of a workload object that adds to its pod templates the fields that the policy injects into the pods."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -20,8 +20,8 @@ _METADATA = ("labels", "annotations")
 def template_patch(content: JsonObject, roles: Iterable[Role]) -> list[JsonObject] | None:
     """Return the operations that change the templates of `roles` in `content`, or None if they are too large.
 
-    A template gets what differs between the pod of its role as it is written and as it is admitted, so fields that the
-    object states for all of its pods stay as they are.
+    A template gets the differences between the pod of its role as written and as admitted. So fields that the object
+    sets for all of its pods are not copied to the template.
     """
     operations: list[JsonObject] = []
     done: set[str] = set()

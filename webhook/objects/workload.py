@@ -1,8 +1,8 @@
-"""Evaluate the pod templates of a workload object as its pods will be, when the object is written.
+"""Evaluate the pod templates of a workload object when it is written, as its pods will be evaluated.
 
 Each template goes through the same evaluation as a pod. The verdict is for the user of the object: invalid annotations
-are denied with their paths in the object, and the placement of all replicas is one line. Nothing is denied for its
-placement, because the pods are checked again when they are created, and the cluster may have changed by then.
+are denied with their paths in the object, and the placement of all replicas is one warning. An object is never denied
+because of its placement: the pods are checked again when they are created, and the cluster may have changed by then.
 """
 
 from collections.abc import Iterator, Mapping
@@ -97,10 +97,10 @@ def admit_workload(
 def _patch(
     workload: WorkloadAdmission, findings: _Findings, warnings: list[str]
 ) -> tuple[tuple[RuleOutcome, ...], tuple[JsonObject, ...]]:
-    """Return the rules for the pods of the object, and the patch of its templates, if the policy and the kind want one.
+    """Return the rules for the pods of the object, and the patch of its templates if the policy and the kind enable it.
 
-    An update is only patched if it changes a template: a change by the webhook itself would replace running pods.
-    Without a name, what is injected into the pods of the object is not known yet.
+    An update is only patched if it changes a template, because a change by the webhook alone would replace running
+    pods. An object without a name is not patched, because the injection can depend on the name.
     """
     kind, content = workload.kind, workload.content
     is_patched = workload.request.operation in PATCHED_TEMPLATES.get((kind.group, kind.kind), ())
@@ -116,7 +116,7 @@ def _patch(
 
 
 def _has_same_pods(request: AdmissionRequest, policy: Policy, expired: Expired) -> bool:
-    """Return whether an update leaves the pod templates as they are: an annotation of the object itself changed."""
+    """Return whether an update does not change the pod templates, such as an update of the object's own annotations."""
     if request.operation != "UPDATE" or request.old_object is None:
         return False
     try:
@@ -161,7 +161,7 @@ def _has_controller(content: JsonObject) -> bool:
 
 
 def namespace_defaults(request: AdmissionRequest, policy: Policy, cluster: ClusterView | None) -> Mapping[str, str]:
-    """Return the defaults of the namespace: of its annotations, only the keys of the policy."""
+    """Return the defaults of the namespace: those of its annotations that are keys of the policy."""
     annotations = cluster.snapshot.namespace_annotations(request.namespace) if cluster else {}
     return {key: annotations[key] for key in policy.keys if key in annotations}
 
@@ -194,7 +194,7 @@ def _evaluated(content: JsonObject, workload: WorkloadAdmission, defaults: Mappi
 
 
 def _pod_sets(content: JsonObject, policy: Policy, expired: Expired) -> Iterator[PodSet | None]:
-    """Yield the sets of pods, and None at the end if there are more of them, or no time is left."""
+    """Yield the sets of pods. Yield None at the end if there are more sets or no time is left."""
     try:
         for number, found in enumerate(each_pod_set(content, policy.kinds, expired)):
             if number == MOST_TEMPLATES:
@@ -206,7 +206,7 @@ def _pod_sets(content: JsonObject, policy: Policy, expired: Expired) -> Iterator
 
 
 def _in_time(sets: list[PodSet], findings: _Findings, expired: Expired) -> Iterator[PodSet]:
-    """Yield the first of `sets`, and the others while there is time."""
+    """Yield the first of `sets`, and the others until the deadline."""
     for number, each in enumerate(sets):
         if number and _is_over(expired):
             findings.is_cut = True
@@ -262,7 +262,7 @@ def _evaluate(
 
 
 def _located(warning: str, pods: PodSet) -> str:
-    """Return a warning that begins with a field of the pod with the path of the field in the object."""
+    """Return `warning`. If it begins with a field of the pod, replace the field by its path in the object."""
     path, colon, rest = warning.partition(": ")
     if colon and path.startswith(("metadata.", "spec.")) and " " not in path:
         return f"{pods.locate(path)}: {rest}"
@@ -270,7 +270,7 @@ def _located(warning: str, pods: PodSet) -> str:
 
 
 def _known_errors(workload: WorkloadAdmission, defaults: Mapping[str, str]) -> frozenset[str]:
-    """Return the errors that the stored object already has: they block no other change."""
+    """Return the errors that the stored object already has, so that they do not block other changes."""
     before = workload.request.old_object
     if workload.request.operation != "UPDATE" or before is None:
         return frozenset()

@@ -1,1 +1,1 @@
-"""The scorer: filter, score, select, as kube-scheduler does, over a snapshot."""
+"""The scorer: filter, score and select nodes of a snapshot as kube-scheduler does."""

@@ -1,4 +1,4 @@
-"""The one place that maps the name of a scheduler to what predicts its choice."""
+"""The only module that maps the name of a scheduler to the Scheduler that predicts its choice."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,9 +27,10 @@ MOST_SCHEDULERS = 2 + len(BATCH_PROFILES)
 def schedulers_by_name(
     make: Callable[[Profile], Scheduler], settings: Mapping[str, SchedulerSettings]
 ) -> dict[str, Scheduler]:
-    """Return a scheduler, which `make` makes of a profile, for each name whose backend has a profile of its own.
+    """Return a scheduler by name for each scheduler whose backend has its own profile.
 
-    `settings` are those of the policy, over the built-in ones. Names with the same profile share a scheduler.
+    `make` creates a scheduler from a profile. `settings` are those of the policy; they override the built-in ones.
+    Names with the same profile share a scheduler.
     """
     made: dict[str, Scheduler] = {}
     found = {}
@@ -43,13 +44,13 @@ def schedulers_by_name(
 
 
 def listed_schedulers(spec: PolicySpec) -> frozenset[str]:
-    """Return the names of the schedulers that a policy lists. Those of other names can have any rules."""
+    """Return the names of the schedulers that a policy lists. The rules of all other schedulers are not known."""
     return frozenset((DEFAULT_SCHEDULER, *BUILT_IN_SCHEDULERS, *spec.allowed_schedulers, *spec.schedulers))
 
 
 @dataclass(slots=True)
 class Unlisted:
-    """The scheduler that stands for all that the policy `spec` does not list; it is made when it is needed."""
+    """The scheduler for all names that the policy `spec` does not list. It is created on first use."""
 
     make: Callable[[], Scheduler]
     spec: PolicySpec
@@ -65,7 +66,7 @@ class Unlisted:
 
 @dataclass(frozen=True, slots=True)
 class BackendSchedulers:
-    """Predicts with the scheduler of each pod: one of `by_name`, else `unlisted`, else kube-scheduler, `default`."""
+    """Predicts with the scheduler of each pod: one of `by_name`, or else `unlisted`, or else `default`."""
 
     default: Scheduler
     by_name: Mapping[str, Scheduler]
@@ -80,9 +81,9 @@ class BackendSchedulers:
         profiles: Mapping[str, Profile] = _NO_PROFILES,
         unlisted: Unlisted | None = None,
     ) -> "BackendSchedulers":
-        """Return the schedulers of the policy's `settings`, and those of `profiles`, which have precedence.
+        """Return the schedulers for the policy's `settings` and for `profiles`, which have precedence.
 
-        `make` makes each of a profile.
+        `make` creates a scheduler from a profile.
         """
         configured = {name: make(profile) for name, profile in profiles.items()}
         return cls(default, {**schedulers_by_name(make, settings), **configured}, unlisted)
@@ -106,7 +107,7 @@ class BackendSchedulers:
         """Return the rows of the nodes of `snapshot` that pass every filter.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         return self.scheduler_of(asked).feasible_rows(asked, snapshot, expired)
 

@@ -44,12 +44,12 @@ NOT_MODELLED = "which is not modelled"
 
 
 class Scheduler:
-    """Run the plugins of a profile, with a cache of `cache_bytes` for answers and for rankings of nodes.
+    """Run the plugins of a profile. Up to `cache_bytes` of placements and rankings of nodes are cached.
 
-    Not thread-safe. `templates` are the nodes that an autoscaler can add, `temporary_taints` the keys of taints that
-    pass, beside those of Kubernetes. A pod that cannot be placed gets up to `suggestions` suggestions. Without
-    `keeps_scores`, answers have no scores, which keep a snapshot in memory. Unless it `is_listed`, it stands for a
-    scheduler whose rules are not known, and finds no pod Infeasible.
+    Not thread-safe. `templates` are the nodes that an autoscaler can add, and `temporary_taints` the keys of temporary
+    taints in addition to those of Kubernetes. A pod that cannot be placed gets up to `suggestions` suggestions. Without
+    `keeps_scores`, placements have no scores, because scores keep a snapshot in memory. If `is_listed` is false, the
+    rules of the scheduler are not known, and no pod is Infeasible.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Scheduler:
         return self._kept.caches
 
     def place(self, pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired = never) -> Placement:
-        """Return the answer for `PodSignature.of(pod)`.
+        """Return the placement of `pod`, a raw API object.
 
         Raises:
             InvalidInput: a field of the pod that is read is malformed; holds every error.
@@ -84,10 +84,11 @@ class Scheduler:
         return self.answer(PodSignature.of(pod), snapshot, expired)
 
     def answer(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Placement:
-        """Return where kube-scheduler places a pod with `signature` on the nodes of `snapshot`.
+        """Return the placement by kube-scheduler of a pod with `signature` on the nodes of `snapshot`.
 
-        Every node is evaluated; kube-scheduler may stop early in clusters of 100 nodes or more. `expired` is checked
-        before each plugin and, within a plugin, before each term of the pod. Once it holds, the verdict is Unknown.
+        Every node is evaluated, although kube-scheduler may stop early in clusters of 100 nodes or more. `expired` is
+        called before each plugin and, within a plugin, before each term of the pod. Once it returns true, the verdict
+        is Unknown.
         """
         kept = self._kept.of(signature, snapshot)
         answer = self._placed(kept, snapshot, expired)
@@ -108,12 +109,13 @@ class Scheduler:
     def preemption(
         self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never
     ) -> PredictedPreemption | None:
-        """Return which pods kube-scheduler evicts for a pod that no node of `snapshot` can take.
+        """Return the predicted evictions by kube-scheduler for a pod that no node of `snapshot` can take.
 
-        None if it does not look for any: the pod has scheduling gates, there is no node, or the profile never preempts.
+        The result is None if kube-scheduler does not try preemption, because the pod has scheduling gates, there is no
+        node, or the profile never preempts.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         info = signature.info.normalized_for(snapshot)
         if info.gates or not snapshot.nodes or not self.profile.preempts:
@@ -121,7 +123,7 @@ class Scheduler:
         return predict_preemption(self.profile, info, snapshot, expired)
 
     def answer_alone(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Placement:
-        """Return the answer without suggestions, which take longer; both share what is kept of the nodes."""
+        """Return the placement without suggestions, which take longer. The cached rankings are shared with `answer`."""
         return self._placed(self._kept.of(signature, snapshot), snapshot, expired)
 
     def _placed(self, kept: KeptAnswer, snapshot: Snapshot, expired: Expired) -> Placement:
@@ -147,7 +149,7 @@ class Scheduler:
 
         Raises:
             BudgetSpentError: the search for devices takes too many steps.
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         return self._filter(signature.info.normalized_for(snapshot), snapshot, expired).feasible
 
@@ -158,7 +160,7 @@ class Scheduler:
 
         Raises:
             BudgetSpentError: the search for devices takes too many steps.
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         info = signature.info.normalized_for(snapshot)
         table = self._score(info, snapshot, self._filter(info, snapshot, expired).feasible, expired)
@@ -172,7 +174,7 @@ class Scheduler:
         """Return the rows of the nodes that pass every filter, or none for a pod with scheduling gates.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         kept = self._kept.known(signature)
         if kept is not None and kept.passing is not None and kept.passing[0] == snapshot.state:
@@ -186,7 +188,7 @@ class Scheduler:
         return np.flatnonzero(passing)
 
     def reads_other_nodes(self, signature: PodSignature, snapshot: Snapshot) -> bool:
-        """Return true if pods on other nodes, or claims, decide whether a node of `snapshot` can take the pod."""
+        """Return true if pods on other nodes or claims affect whether a node of `snapshot` can take the pod."""
         info = signature.info.normalized_for(snapshot)
         across = self.profile.cross_node_filters
         return bool(info.volumes.claims) or any(each.is_relevant(info, snapshot, never) for each in across)
@@ -202,10 +204,11 @@ class Scheduler:
     ) -> tuple[Suggestion, ...]:
         """Return at most `most` suggestions that make the pod fit, the best first.
 
-        `verdict` and `preemption`, if it is known already, are those of the unchanged pod.
+        `verdict` is the verdict on the unchanged pod. `preemption` is its preemption, or None if that is not computed
+        yet.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
 
         def feasible_nodes(scenario: Scenario) -> Mask:
@@ -260,7 +263,7 @@ class Scheduler:
     def _none_feasible(
         self, info: PodInfo, snapshot: Snapshot, message: str, unmodelled: tuple[str, ...], expired: Expired
     ) -> Placement:
-        """Return Waiting if a node without its pods, or a new node of a template, can take the pod; else Infeasible."""
+        """Return Waiting if an emptied node or a new node of a template can take the pod, or else Infeasible."""
         total, empty = len(snapshot.nodes), snapshot.without_pods()
         answer = partial(Placement, node=None, total=total, feasible=0, message=message, unmodelled=unmodelled)
         passing = partial(self._filter, expired=expired, ignore_transient=True)
@@ -278,5 +281,5 @@ class Scheduler:
         return answer("Infeasible", deny_exemption=doubt)
 
     def _score(self, info: PodInfo, snapshot: Snapshot, feasible: Mask, expired: Expired) -> ScoreTable:
-        """Return the scores of the feasible nodes; a single node is not scored."""
+        """Return the scores of the feasible nodes. A single node is not scored."""
         return run_scores(self.profile.scores, info, snapshot, np.flatnonzero(feasible), expired)

@@ -1,4 +1,4 @@
-"""The question to a scorer about a pod, and the interface by which it answers."""
+"""The input of a scorer about a pod, and the interface of scorers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ ANSWER_CACHE_BYTES = 12 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PodSignature:
-    """The part of a pod that the scheduler reads; pods with equal signatures have equal placements."""
+    """The part of a pod that the scheduler reads. Pods with equal signatures have equal placements."""
 
     info: PodInfo
     size_bytes: int = field(default=0, compare=False)
@@ -35,17 +35,17 @@ class PodSignature:
 
     @classmethod
     def of(cls, pod: Mapping[str, Any], expired: Expired = never, size_bytes: int | None = None) -> "PodSignature":
-        """Return the signature of `pod`, a raw API object; `size_bytes` is its memory, if known.
+        """Return the signature of `pod`, a raw API object. `size_bytes` is its memory, if known.
 
         Raises:
             InvalidInput: a field of the pod that is read is malformed; holds every error.
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         return cls.read(deadline_reader(pod, expired), _size_bytes(pod) if size_bytes is None else size_bytes)
 
     @classmethod
     def read(cls, pod: Reader, size_bytes: int, like: "PodSignature | None" = None) -> "PodSignature":
-        """Return the signature of `pod`; `like` is that of a pod that differs only in containers and volumes.
+        """Return the signature of `pod`. `like` is the signature of a pod that differs only in containers and volumes.
 
         Raises:
             InvalidInput: a field of the pod that is read is malformed; holds every error.
@@ -56,7 +56,7 @@ class PodSignature:
 
 
 def deadline_reader(pod: Mapping[str, Any], expired: Expired) -> Reader:
-    """Return a reader of `pod` that raises DeadlineNearError once `expired()` holds."""
+    """Return a reader of `pod` that raises DeadlineNearError once `expired()` returns true."""
     return Reader(pod, check=partial(_end_if, expired))
 
 
@@ -83,6 +83,6 @@ class Scorer(Protocol):
         """Return the rows of the nodes of `snapshot` that pass every filter.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         ...

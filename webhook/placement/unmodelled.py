@@ -49,7 +49,7 @@ def unmodelled_plugins(
     Default topology spread constraints are unknown if the pod's controller or the Services are not known.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     inter_pod = info.inter_pod
     preferred = set()
@@ -82,9 +82,10 @@ def unmodelled_plugins(
 
 
 def _are_devices_decided(info: PodInfo, snapshot: Snapshot, expired: Expired) -> bool:
-    """Return whether it is known which nodes have the devices of the pod.
+    """Return whether it is known which nodes have the devices that the pod requests.
 
-    1.35 fails to score a pod that has claims with devices and claims without.
+    It is not known if kube-scheduler 1.35 fails to score the pod, because some of its claims have devices and others
+    none.
     """
     if not snapshot.release.has(Change.ALLOCATED_CLAIMS_SCORE):
         claims = [resource_claim(use, snapshot.devices) for use in info.device_claims]
@@ -96,8 +97,8 @@ def _are_devices_decided(info: PodInfo, snapshot: Snapshot, expired: Expired) ->
 def unknown_resources(info: PodInfo, snapshot: Snapshot) -> tuple[str, ...]:
     """Return the requested resources that no node offers but that an unknown DeviceClass may back.
 
-    Unmodelled or unknown objects can only exclude nodes, with this exception: kube-scheduler looks for devices of a
-    class in ResourceSlices. If the DeviceClasses are known, no resource is unknown.
+    Other unmodelled or unknown objects can only exclude nodes. An unknown DeviceClass can make nodes feasible, because
+    kube-scheduler then looks for devices in ResourceSlices. If the DeviceClasses are known, no resource is unknown.
     """
     if snapshot.devices.classes is not None or not snapshot.release.has(Change.DEVICES_BACK_EXTENDED_RESOURCES):
         return ()
@@ -108,7 +109,7 @@ def unknown_resources(info: PodInfo, snapshot: Snapshot) -> tuple[str, ...]:
 def _namespace_effects(inter_pod: InterPodInfo, snapshot: Snapshot) -> set[_Effect]:
     """Return the effects of the pod affinity terms that select namespaces by labels that are not known.
 
-    The namespace of a pod exists: an API server rejects a pod without one.
+    The namespace of the pod itself exists, because the API server rejects a pod in a missing namespace.
     """
     is_known = inter_pod.namespace in snapshot.namespaces or not inter_pod.namespace
     effects = set(_effects_with_namespace_selector(inter_pod.terms))
@@ -128,7 +129,7 @@ def _effects_with_namespace_selector(terms: PodTerms) -> Iterator[_Effect]:
 
 
 def _plugins_of_running_pods(info: PodInfo, left_out: LeftOut) -> Iterator[str]:
-    """Yield the plugins that compare the pod with a part of a running pod that is left out."""
+    """Yield the plugins that would compare the pod with a part of a running pod that is left out."""
     inter_pod, names = info.inter_pod, left_out.names
     required = (*inter_pod.terms.required, *inter_pod.terms.anti_required)
     is_repelled = any((POD_REPULSION, each) in names for each in (ALL_NAMESPACES, inter_pod.namespace))
@@ -149,7 +150,7 @@ def _may_lack_labels(term: PodTerm, names: Collection[tuple[str, str]]) -> bool:
 
 
 def _volume_plugins(volumes: PodVolumes, snapshot: Snapshot) -> Iterator[str]:
-    """Yield the plugins that need volume objects of the pod that `snapshot` lacks."""
+    """Yield the plugins that need objects for the pod's volumes that `snapshot` lacks."""
     storage = snapshot.storage
     if volumes.inline_disks:
         yield from _PLUGINS_OF_INLINE_DISKS
@@ -183,7 +184,7 @@ def _claim_plugins(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator
 
 
 def _may_be_translated(volume: PersistentVolume, storage: Storage) -> bool:
-    """Return whether some nodes may migrate the volume to a CSI driver in a way that is not known."""
+    """Return whether some nodes may migrate the volume to a CSI driver and this is not known."""
     if volume.migrated is None:
         return False
     if storage.limits is None:
@@ -193,9 +194,9 @@ def _may_be_translated(volume: PersistentVolume, storage: Storage) -> bool:
 
 
 def _may_lack_capacity(claim: PersistentVolumeClaim, snapshot: Snapshot) -> bool:
-    """Return whether the claim may be provisioned by a driver that tracks capacity, and the capacity is not known.
+    """Return whether a driver that tracks capacity may provision the claim and the capacity is not known.
 
-    A provisioner whose name no CSIDriver can have reports no capacity.
+    A provisioner whose name is not valid for a CSIDriver reports no capacity.
     """
     storage_class = (snapshot.storage.classes or {}).get(claim.storage_class)
     if storage_class is None or not storage_class.waits_for_consumer:

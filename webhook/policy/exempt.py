@@ -1,4 +1,4 @@
-"""The requests that are exempt, and those for which the policy is not enforced."""
+"""The requests that are exempt, and the requests for which the policy is not enforced."""
 
 import hashlib
 import re
@@ -22,11 +22,11 @@ _SHADOW = "shadow mode"
 
 
 def shadow_reason(request: AdmissionRequest, spec: PolicySpec) -> str | None:
-    """Return why `spec` is not enforced for `request`, or None if it is.
+    """Return the reason why `spec` is not enforced for `request`, or None if it is enforced.
 
-    A canary is a share of the owners of pods. Which pods an object other than a pod will have is not known, so with a
-    share below all of them it is not enforced for any other object. PlacementPolicies are no objects of users, and are
-    always validated.
+    A canary selects a percentage of the owners of pods. The pods that another object will have are not known, so the
+    policy is not enforced for objects other than pods if the percentage is below 100. PlacementPolicies are always
+    validated, because they are not objects of users.
     """
     if (spec.mode != "shadow" and spec.canary_percent >= _ALL) or (request.group, request.kind) == POLICY_OBJECT:
         return None
@@ -36,7 +36,7 @@ def shadow_reason(request: AdmissionRequest, spec: PolicySpec) -> str | None:
 
 
 def pod_shadow_reason(pod: Mapping[str, Any], namespace: str, spec: PolicySpec) -> str | None:
-    """Return why `spec` is not enforced for `pod`, or None if it is."""
+    """Return the reason why `spec` is not enforced for `pod`, or None if it is enforced."""
     if spec.mode == "shadow":
         return _SHADOW
     if spec.canary_percent >= _ALL or owner_bucket(pod, namespace, Keys(spec.key_domain).gang) < spec.canary_percent:
@@ -76,7 +76,7 @@ _SERVICE_ACCOUNT = "system:serviceaccount:"
 
 
 def request_exemption(request: AdmissionRequest, spec: PolicySpec) -> str | None:
-    """Return why `request` is exempt because of its user, or None if it is not."""
+    """Return the reason why `request` is exempt because of its user, or None if it is not exempt."""
     for index, each in enumerate(spec.exemptions):
         if each.concerns_users and _is_of_user(request, each) and _is_of_object(request, each):
             return _reason(index, each)
@@ -84,7 +84,7 @@ def request_exemption(request: AdmissionRequest, spec: PolicySpec) -> str | None
 
 
 def pod_exemption(pod: Mapping[str, Any], namespace: str, spec: PolicySpec) -> str | None:
-    """Return why `pod` is exempt regardless of its creator, or None if it is not."""
+    """Return the reason why `pod` is exempt regardless of its creator, or None if it is not exempt."""
     for index, each in enumerate(spec.exemptions):
         if not each.concerns_users and _is_in(namespace, each) and _has_labels(pod, each.pod_labels):
             return _reason(index, each)
@@ -125,7 +125,7 @@ def _has_labels(pod: Mapping[str, Any], selector: PodLabels | None) -> bool:
 
 
 def _matches(name: str, patterns: tuple[str, ...], prefix: str = "") -> bool:
-    """Return whether a pattern, which can have `prefix`, matches `name`.
+    """Return whether one of `patterns`, each with or without `prefix`, matches `name`.
 
     `*` is its only wildcard, because a user name can have any character.
     """

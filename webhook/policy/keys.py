@@ -53,9 +53,9 @@ def products(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CardMemory:
-    """The least memory of a card that a node reports, in MiB.
+    """The minimum memory of a card in MiB, as nodes report it.
 
-    `origin` states how it follows from the annotation, if the two differ.
+    If it differs from the annotation, `origin` describes how it was derived from the annotation.
     """
 
     least_mib: int
@@ -63,7 +63,7 @@ class CardMemory:
 
 
 def card_memory(tolerance_percent: int) -> Callable[[str], CardMemory]:
-    """Return a parser of the size that a card is sold by; a card may report `tolerance_percent` less."""
+    """Return a parser of the nominal size of a card. A card may report up to `tolerance_percent` less."""
 
     def parse(text: str) -> CardMemory:
         size_bytes = quantity.value(text)
@@ -78,7 +78,7 @@ def card_memory(tolerance_percent: int) -> Callable[[str], CardMemory]:
 
 
 def _meant_card_memory(text: str) -> str:
-    """Return a question about the size that `text` probably means: a bare number is one of GiB, or of MiB."""
+    """Return a question about the size that `text` probably means. A number without a unit is taken as GiB or MiB."""
     number = text.rstrip(ascii_letters)
     if not (number.isascii() and number.isdigit() and text[len(number) :] in ("", "m", "k", "M")) or not int(number):
         return ""
@@ -110,7 +110,7 @@ NO_TOPOLOGY = "none"
 
 
 def topology(aliases: Mapping[str, str]) -> Callable[[str], str]:
-    """Return a parser of topology keys that resolves `aliases`; NO_TOPOLOGY stands for none."""
+    """Return a parser of topology keys that resolves `aliases`. NO_TOPOLOGY means that there is no key."""
 
     def parse(text: str) -> str:
         if text in aliases:
@@ -135,10 +135,10 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class Annotation(Generic[T]):
-    """One annotation, a row of `Keys`: the attribute `gpu_memory` is the annotation `KEY-DOMAIN/gpu-memory`.
+    """One annotation. As an example, the attribute `gpu_memory` of `Keys` is the annotation `KEY-DOMAIN/gpu-memory`.
 
-    `parser` returns the parser of its values for a policy. `values` and `meaning` are its cells in docs/annotations.md.
-    `rule` is the name of the mutation rule that uses it. Empty means that no rule does.
+    `parser` returns the parser of its values for a policy. `values` and `meaning` are the texts in docs/annotations.md.
+    `rule` is the name of the mutation rule that uses it, or empty if no rule uses it.
     """
 
     parser: Callable[[PolicySpec], Callable[[str], T]]
@@ -165,7 +165,10 @@ def _any_policy(parse: Callable[[str], T]) -> Callable[[PolicySpec], Callable[[s
 
 
 class Keys:
-    """The annotations. The class attributes are the rows of the table, the instance attributes the keys of a domain."""
+    """The annotations.
+
+    A class attribute is an `Annotation`; the instance attribute of the same name is its key in a domain.
+    """
 
     workload_type = Annotation(
         lambda spec: one_of(list(spec.workload_types)),

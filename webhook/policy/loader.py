@@ -70,7 +70,7 @@ def parse_policy(text: str | bytes, place: str, check: Check = lambda _: ()) -> 
 def parse_policies(
     text: str | bytes, place: str, check: Check = lambda _: (), most: int = MOST_POLICIES
 ) -> list[PlacedPolicy]:
-    """Return the policies in `text`, one to `most`; `place` is the prefix of the errors' paths.
+    """Return the policies in `text`, at least one and at most `most`. `place` is the prefix of the errors' paths.
 
     `check` returns further errors of a valid policy.
 
@@ -114,7 +114,7 @@ def _name(document: Document) -> str:
 
 
 def _placed(errors: Iterable[FieldError], lines: Mapping[str, int], file: str, document: str) -> Iterator[FieldError]:
-    """Yield the errors in the order of their lines, with file, line and document in front."""
+    """Yield the errors in the order of their lines, with file, line and document before each."""
     found = [(line_of(each.path, lines), each) for each in errors]
     for line, each in sorted(found, key=lambda item: item[0] or 0):
         yield each.prefixed(f"{file}:{line}{document}" if line else f"{file}{document}")
@@ -123,10 +123,10 @@ def _placed(errors: Iterable[FieldError], lines: Mapping[str, int], file: str, d
 def read_policy_document(content: JsonObject) -> Policy:
     """Return the policy in `content`, a document of a file or an object as `kubectl get -o yaml` prints it.
 
-    Of such an object, which has a UID, `status` and the metadata that the API server sets are ignored.
+    An object of a cluster has a UID. Its `status` and the metadata that the API server sets are ignored.
 
     Raises:
-        InvalidInput: it is not a valid PlacementPolicy; lists all errors, without a place.
+        InvalidInput: the content is not a valid PlacementPolicy; lists all errors, without a place.
     """
     content = _as_written(content)
     errors: list[FieldError] = []
@@ -141,7 +141,7 @@ def read_policy_document(content: JsonObject) -> Policy:
 
 
 def _as_written(content: JsonObject) -> JsonObject:
-    """Return `content` without the fields that an API server adds, if it is from one."""
+    """Return `content`. If it is an object from an API server, leave out the fields that the API server adds."""
     metadata = content.get("metadata")
     if not isinstance(metadata, dict) or "uid" not in metadata:
         return content
@@ -167,7 +167,7 @@ def _schema() -> Mapping[str, Any]:
 
 
 def _fields_beside(location: tuple[int | str, ...]) -> list[str]:
-    """Return the fields that the object of the field at `location` can have."""
+    """Return the names of the fields that can occur next to the field at `location`."""
     found: list[Mapping[str, Any]] = [_schema()]
     for step in location[:-1]:
         found = [inner for each in _variants(found) if (inner := _inside(each, step)) is not None]

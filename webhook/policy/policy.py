@@ -23,16 +23,16 @@ _WITHOUT_EFFECT = {"tests", "namespace_selector", "priority", "unknown_namespace
 
 
 class Withheld(NamedTuple):
-    """A decision on every pod, because it is not known which policy is in force for it."""
+    """A fixed decision on every pod, because the policy in force for the pod is not known."""
 
     handling: Literal["leave", "deny"]
     reason: str
 
 
 class Policy:
-    """An immutable policy. With `withheld`, that decides on pods, and not the rules.
+    """An immutable policy. If `withheld` is set, it decides on pods instead of the rules.
 
-    `kinds` are the kinds that create pods: the built-in ones, and those of the policy.
+    `kinds` are the kinds that create pods: the built-in kinds, and those that the policy adds.
 
     `revision` is a hash of the content including all defaults, without test cases and the selection of namespaces. Two
     files with the same meaning have the same revision; comments, the order of keys and explicit defaults do not matter.
@@ -62,7 +62,7 @@ class Policy:
         self.identity = f"{self.name}@{self.revision}"
 
     def with_invalid_annotations(self, handling: Literal["deny", "warn"]) -> "Policy":
-        """Return the policy with another handling of invalid annotations, as a part of the same revision."""
+        """Return the policy with another handling of invalid annotations. The revision stays the same."""
         if handling == self.spec.invalid_annotations:
             return self
         other = copy(self)
@@ -70,7 +70,10 @@ class Policy:
         return other
 
     def withheld_as(self, withheld: Withheld, name: str = "") -> "Policy":
-        """Return this policy with a decision on every pod, in place of the policy `name`."""
+        """Return this policy with the fixed decision `withheld` on every pod.
+
+        With `name`, it replaces the policy of this name.
+        """
         other = copy(self)
         other.withheld = withheld
         if name:
@@ -80,14 +83,14 @@ class Policy:
         return other
 
     def selected_by(self, selector: NamespaceSelector, priority: int) -> "Policy":
-        """Return the policy for the namespaces that `selector` selects, where it is enforced for every pod."""
+        """Return the policy for the namespaces that `selector` selects. It is enforced for every pod there."""
         other = copy(self)
         chosen = {"namespace_selector": selector, "priority": priority, "mode": "enforce", "canary_percent": 100}
         other.spec = self.spec.model_copy(update=chosen)
         return other
 
     def accelerators_of(self, resources: Collection[str]) -> list[Accelerator]:
-        """Return the accelerators with a resource in `resources`, by any of its names, in the order of the policy."""
+        """Return the accelerators that have one of `resources`, under any of its names, in the order of the policy."""
         names = dict.fromkeys((*resources, *map(CARD_BY_OTHER_NAME.get, resources, resources)))
         return [
             accelerator

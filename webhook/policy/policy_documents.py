@@ -1,10 +1,10 @@
-"""Read several PlacementPolicy documents as one set: a default policy, and others for the namespaces that they select.
+"""Read several PlacementPolicy documents as one set: a default policy, and policies for selected namespaces.
 
-They are documents of files, or objects of a cluster.
+The documents are in files or are objects of a cluster.
 
-With one document, that is the policy of all namespaces, and its selector has no effect. With several, the default
-policy is the one without a `namespaceSelector`, as among the objects of a cluster: the object `default` has none, and
-every other one must have one.
+A single document is the policy of all namespaces, and its selector has no effect. Of several documents, the one without
+a `namespaceSelector` is the default policy. Among the objects of a cluster, the object `default` must have no selector,
+and every other object must have one.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -44,12 +44,13 @@ def load_policies(paths: Sequence[Path], argument: str = "--policy") -> list[Pla
 
 
 def policy_set(found: Sequence[PlacedPolicy], fallback: Policy | None = None) -> PolicySet:
-    """Return the set of these policies, at least one: the default one, and the others with the namespaces they select.
+    """Return the set of these policies, of which there must be at least one.
 
-    `fallback` is the default policy if each of several has a selector. If it is None, that is an error.
+    `fallback` is the default policy if there are several policies and each has a selector. Without `fallback`, this is
+    an error.
 
     Raises:
-        InvalidInput: there is no default policy or more than one, or two have the same name; lists all errors.
+        InvalidInput: there is no default policy or more than one, or two policies have the same name; lists all errors.
     """
     if len(found) == 1:
         return PolicySet(found[0].policy)
@@ -62,7 +63,7 @@ def policy_set(found: Sequence[PlacedPolicy], fallback: Policy | None = None) ->
 
 
 def has_default(found: Sequence[PlacedPolicy]) -> bool:
-    """Return whether one of these policies is for all other namespaces."""
+    """Return whether one of these policies is the default policy."""
     return len(found) == 1 or not all(map(_selects, found))
 
 
@@ -98,16 +99,16 @@ def _selects(each: PlacedPolicy) -> bool:
 
 
 def policy_text(content: JsonObject) -> bytes:
-    """Return the document of an object without what the API server adds, as JSON."""
+    """Return the document of an object as JSON, without the fields that the API server adds."""
     name, spec = field(content, "metadata", "name"), content.get("spec", {})
     return orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": spec})
 
 
 def check_selection(policy: Policy) -> None:
-    """Reject an object that selects namespaces and is the default policy, or neither.
+    """Check that exactly the objects other than the default policy have a `namespaceSelector`.
 
     Raises:
-        InvalidInput: the selector must be set, or must be absent.
+        InvalidInput: the default policy has a selector, or another policy has none.
     """
     is_default, selector = policy.name == DEFAULT_NAME, policy.spec.namespace_selector
     place = f"PlacementPolicy {policy.name}: spec.namespaceSelector"
@@ -118,12 +119,12 @@ def check_selection(policy: Policy) -> None:
 
 
 def last_good_policy(content: JsonObject, validated: Callable[[bytes, str], Policy]) -> Policy | None:
-    """Return the policy of the last good generation in the status of a rejected object, or None if there is none.
+    """Return the policy of the last accepted generation in the status of a rejected object, or None if there is none.
 
     `validated` returns the policy in a text.
 
     Raises:
-        InvalidInput: it is not valid, or has another revision than the status.
+        InvalidInput: the policy is not valid, or its revision differs from that in the status.
     """
     spec, revision = field(content, "status", "inForceSpec"), field(content, "status", "revision")
     if not isinstance(spec, dict):
@@ -137,9 +138,10 @@ def last_good_policy(content: JsonObject, validated: Callable[[bytes, str], Poli
 
 
 def accepted_policies(file: PolicyOrSet, objects: Iterable[JsonObject]) -> PolicySet:
-    """Return the policies that a server has accepted among `objects`, before those of its policy file.
+    """Return the policies in `objects` that a server has accepted, before those of its policy file.
 
-    Of an object whose newest generation is not accepted, that is the last good one, if the status has it.
+    If the newest generation of an object is not accepted, the last accepted generation in its status is used, if there
+    is one.
     """
     found = (policy for each in objects if (policy := _accepted(each)) is not None)
     return set_of(file).with_objects(found)

@@ -1,4 +1,4 @@
-"""Several policies; one of them is in force for each namespace."""
+"""Several policies, of which one is in force for each namespace."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ DEFAULT_NAME = "default"
 
 @dataclass(frozen=True, slots=True)
 class PolicySet:
-    """A default policy, and others that their `namespaceSelector` puts into force for some namespaces.
+    """A default policy, and other policies that are in force for the namespaces that they select.
 
-    `others` are in the order in which they are asked: by falling priority, then by name.
+    `others` are in the order of evaluation: by descending priority, then by name.
     """
 
     default: Policy
@@ -34,21 +34,21 @@ class PolicySet:
 
     @property
     def spec(self) -> PolicySpec:
-        """The settings of the default policy, which hold for the server as a whole."""
+        """The settings of the default policy, which apply to the server as a whole."""
         return self.default.spec
 
     @property
     def selects_by_labels(self) -> bool:
-        """Return whether a policy is chosen by labels of the namespace other than its name."""
+        """Return whether a policy selects namespaces by labels other than the name."""
         selectors = (each.spec.namespace_selector for each in self.others)
         return any(selector is not None and not selector.keys <= {NAMESPACE_NAME_LABEL} for selector in selectors)
 
     def of_namespace(self, name: str, labels: Mapping[str, str] | None) -> Policy:
         """Return the policy in force for the namespace `name` with `labels`.
 
-        If they are not known (None), only selectors by the name of the namespace count: otherwise, one that excludes a
-        label would select every namespace. Where other selectors could count, `unknownNamespace` of the default policy
-        decides.
+        If the labels are not known (None), only selectors by the name of the namespace are evaluated, because a
+        selector that excludes a label would match every namespace. If another selector could match, `unknownNamespace`
+        of the default policy decides.
         """
         known = {NAMESPACE_NAME_LABEL: name, **(labels or {})}
         for each in self.others:
@@ -63,26 +63,32 @@ class PolicySet:
         return self.default.withheld_as(Withheld(handling, _UNKNOWN))
 
     def with_objects(self, objects: Iterable[Policy]) -> "PolicySet":
-        """Return these policies with those of the objects of a cluster, which replace them by name.
+        """Return these policies with those of the objects of a cluster, which replace policies of the same name.
 
-        An object named `default` is the default policy, even if the one of this set has another name.
+        An object named `default` becomes the default policy, even if the default policy of this set has another name.
         """
         by_name = {each.name: each for each in objects}
         default = by_name.pop(DEFAULT_NAME, self.default)
         return PolicySet.of(default, ({each.name: each for each in self.others} | by_name).values())
 
     def with_name_of_default(self) -> Policy | None:
-        """Return another policy with the name of the default one: an object beside the policy of a file."""
+        """Return another policy that has the name of the default policy, or None.
+
+        There can be one if an object of the cluster has the name of the file's policy.
+        """
         return next((each for each in self.others if each.name == self.default.name), None)
 
     def by_name(self) -> dict[str, Policy]:
-        """Return the policies by name, the default one first; it is `NAME (default)` if another one has its name."""
+        """Return the policies by name, the default policy first.
+
+        The key of the default policy is `NAME (default)` if another policy has its name.
+        """
         name = self.default.name
         key = f"{name} (default)" if self.with_name_of_default() else name
         return {key: self.default} | {each.name: each for each in self.others}
 
     def conflicts(self) -> dict[str, str]:
-        """Return a warning by name for each policy with priority and selector of an earlier one: it is never used."""
+        """Return a warning by name for each policy that an earlier one with the same priority and selector replaces."""
         first: dict[tuple[int, str], Policy] = {}
         found = {}
         for each in self.others:
@@ -100,7 +106,7 @@ PolicyOrSet = Policy | PolicySet
 
 
 def set_of(policies: PolicyOrSet) -> PolicySet:
-    """Return the set itself, or that of one policy."""
+    """Return `policies` if it is a set, or the set of a single policy."""
     return policies if isinstance(policies, PolicySet) else PolicySet(policies)
 
 

@@ -17,7 +17,7 @@ def limits_of(spec: PolicySpec, namespace: str) -> NamespaceLimits | None:
 
 @dataclass(frozen=True, slots=True)
 class AnyProduct:
-    """The products that a pod may use without naming one: all but `excluded`, or only `listed`."""
+    """The products that a pod may use if it names none: all except `excluded`, or only `listed`."""
 
     excluded: tuple[str, ...] = ()
     """Products that the namespace may not use."""
@@ -31,9 +31,9 @@ class AnyProduct:
 
 
 def namespaces_of_product(spec: PolicySpec, product: str) -> tuple[str, ...] | None:
-    """Return the patterns of the namespaces whose pods may request `product`, or None if every pod may.
+    """Return the patterns of the namespaces whose pods may request `product`, or None for all namespaces.
 
-    A restriction on a product also holds for its variants.
+    A restriction on a product also applies to its variants.
     """
     # Sorted, because policies that differ only in the order of keys have the same revision.
     entries = sorted(spec.allowed_products.items())
@@ -51,7 +51,7 @@ def may_use_product(spec: PolicySpec, product: str, namespace: str) -> bool:
 
 
 def products_instead_of(spec: PolicySpec, product: str, namespace: str) -> tuple[str, ...] | None:
-    """Return the products that the limits of `namespace` allow instead of `product`, or None if they do not forbid it.
+    """Return the products that the limits of `namespace` allow if they forbid `product`, or None if they allow it.
 
     A product includes its variants.
     """
@@ -74,14 +74,14 @@ def with_variants(spec: PolicySpec, products: Iterable[str]) -> tuple[str, ...]:
 
 
 def named_products(spec: PolicySpec, products: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the names among `products`, then those that `allowedProducts` restricts; patterns name no product."""
+    """Return the names in `products`, then those that `allowedProducts` restricts. Patterns are left out."""
     return tuple(dict.fromkeys(each for each in (*products, *sorted(spec.allowed_products)) if "*" not in each))
 
 
 def any_product(spec: PolicySpec, namespace: str) -> AnyProduct:
     """Return the products that a pod of `namespace` may use without naming one.
 
-    A node selector can exclude label values, but not patterns of them, and only if the policy relies on labels.
+    A node selector can exclude label values but not patterns, and only helps if the policy requires products by label.
     """
     limits = limits_of(spec, namespace)
     if limits is not None and limits.products is not None:
@@ -119,7 +119,7 @@ def _variants(spec: PolicySpec, product: str) -> Iterator[str]:
 
 
 def _bases(spec: PolicySpec, product: str) -> Iterator[str]:
-    """Yield the products that `product` is a variant of, and those that these are variants of."""
+    """Yield the products that `product` is a direct or indirect variant of."""
     names = [product]
     for name in names:
         found = (name.removesuffix(suffix) for suffix in spec.product_variants if name.endswith(suffix))

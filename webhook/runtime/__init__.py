@@ -1,1 +1,1 @@
-"""The process: settings, metrics, memory."""
+"""Settings, metrics and memory of the process."""

@@ -29,9 +29,9 @@ _FAMILIES = {
 
 
 class AdmissionCount(NamedTuple):
-    """The increments of one admission; `edits` are rules with the number of their edits.
+    """The increments of the counters for one admission. `edits` are (rule, number of its edits).
 
-    `kind` is that of an object other than a pod. Such an object is counted only by kind and outcome.
+    `kind` is the kind of an object other than a pod. Such an object is only counted by kind and outcome.
     """
 
     outcome: str
@@ -49,12 +49,12 @@ class AdmissionCount(NamedTuple):
 class AdmissionCounts(Collector):
     """Prometheus counters: admissions by outcome and workload type, edits by rule, placement checks by verdict.
 
-    They count pods. Another counter has the other objects by kind and outcome, and one has the answers that shadow mode
-    did not give, for all objects.
+    These counters are for pods. Another one counts other objects by kind and outcome, and one counts, for all objects,
+    the responses that were not sent because of shadow mode.
 
-    Not thread-safe, scrapes included. Counters of prometheus_client take a lock and validate the labels
-    for each edit. That costs 11 % of the CPU time of a cached request, or 4 % if the children are kept for each counted
-    (medians of 240 paired rounds; 1 % of it is noise).
+    Not thread-safe; this includes scrapes. Counters of prometheus_client are not used, because they take a lock and
+    validate the labels for each edit. This costs 11 % of the CPU time of a cached request, or 4 % if the children are
+    cached (medians of 240 paired rounds; 1 % is noise).
     """
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ _LIBRARY = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
 
 
 def bound_kept_memory() -> None:
-    """Limit the free memory that the allocator of this process keeps; no effect without glibc."""
+    """Limit the free memory that the allocator of this process keeps. Without glibc, this has no effect."""
     mallopt = getattr(_LIBRARY, "mallopt", None)
     if mallopt is None:  # musl, or not Linux
         return
@@ -31,7 +31,10 @@ def bound_kept_memory() -> None:
 
 
 def give_memory_back() -> None:
-    """Return the allocator's free memory to the system. Takes a few milliseconds, in which other threads can run."""
+    """Return the allocator's free memory to the system.
+
+    This takes a few milliseconds, during which other threads can run.
+    """
     malloc_trim = getattr(_LIBRARY, "malloc_trim", None)
     if malloc_trim is not None:
         malloc_trim(0)

@@ -1,4 +1,4 @@
-"""An LRU cache limited by the memory of its entries, not by their number, since users control the size of an entry."""
+"""An LRU cache that is limited by the memory of its entries, because users control the size of an entry."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -17,8 +17,9 @@ _VALUE_BYTES = 128
 class ByteCache(Generic[K, V]):
     """Keep the most recently used entries that fit into `budget_bytes`. Not thread-safe.
 
-    An entry larger than a quarter of the budget is not stored, since it would evict most others. The `least` entries
-    used last are kept however large they are: for entries whose size no user controls. A budget of 0 keeps none.
+    An entry larger than a quarter of the budget is not stored, because it would evict most others. The `least` most
+    recently used entries are kept regardless of their size; use this only if no user controls the size. A budget of 0
+    keeps no entries.
     """
 
     def __init__(self, budget_bytes: int, least: int = 0) -> None:
@@ -39,7 +40,10 @@ class ByteCache(Generic[K, V]):
         return found[0]
 
     def put(self, key: K, value: V, size_bytes: int) -> bool:
-        """Store `value`, evict the least recently used entries, and return True; return False if it is too large."""
+        """Store `value` and evict the least recently used entries.
+
+        Return False if `value` is too large to be stored.
+        """
         self.drop(key)
         size_bytes += _ENTRY_BYTES
         if size_bytes * 4 > self.budget_bytes and not self._least:

@@ -1,4 +1,4 @@
-"""The Prometheus metrics, one row each."""
+"""The Prometheus metrics. Each metric is one field of `Metrics`."""
 
 # ruff: noqa: RUF009 - the calls return fields of the dataclass
 
@@ -50,7 +50,7 @@ N = TypeVar("N", Counter, Gauge)
 
 
 def _row(make: Callable[[], M], name: str, labels: Iterable[str]) -> M:
-    """Return a field of `Metrics`; its metadata is the row in docs/operations.md."""
+    """Return a field of `Metrics`. Its metadata is the row in the table of docs/operations.md."""
     metric: M = field(default_factory=make, metadata={"name": f"{_NAMESPACE}_{name}", "labels": tuple(labels)})
     return metric
 
@@ -63,12 +63,12 @@ def _make(kind: type[N], name: str, text: str, labels: Mapping[str, Sequence[str
 
 
 def _counter(name: str, text: str, /, **labels: Sequence[str]) -> Counter:
-    """Return a counter; the given values of `labels` start at 0."""
+    """Return a counter. The series with the given label values are exported as 0 from the start."""
     return _row(lambda: _make(Counter, name, text, labels), f"{name}_total", labels)
 
 
 def _gauge(name: str, text: str, /, **labels: Sequence[str]) -> Gauge:
-    """Return a gauge; the given values of `labels` start at 0."""
+    """Return a gauge. The series with the given label values are exported as 0 from the start."""
     return _row(lambda: _make(Gauge, name, text, labels), name, labels)
 
 
@@ -80,7 +80,7 @@ def _durations(name: str, text: str) -> Histogram:
 
 @dataclass(eq=False)
 class Metrics:
-    """The metrics of one server, one row each, in their own registry, which shows them in this order.
+    """The metrics of one server, in their own registry, which exports them in this order.
 
     The metrics of `admissions` are in `webhook.runtime.admission_counts`.
     """
@@ -212,7 +212,7 @@ class Metrics:
     def start_at_zero(
         self, outcomes: Iterable[str], verdicts: Iterable[str], refusals: Iterable[int], rules: Iterable[str]
     ) -> None:
-        """Export these series with 0 from the start: increase() in Prometheus misses the first 1 of a new series."""
+        """Export these series as 0 from the start. Otherwise increase() in Prometheus misses the first 1."""
         for outcome in outcomes:
             self.admissions.start_at_zero("admission_requests", outcome, "")
             self.admissions.start_at_zero("shadowed_admissions", outcome)
@@ -245,6 +245,6 @@ class Metrics:
         GCCollector(registry=self.registry)
 
     def show_caches(self, name: str, caches: Callable[[], Sequence[ByteCache[Any, Any]]]) -> None:
-        """Export the memory used by the caches of this name and their limits, each summed."""
+        """Export, under this name, the total memory that `caches` use and the sum of their limits."""
         self.cache_bytes.labels(name).set_function(lambda: sum(each.used_bytes for each in caches()))
         self.cache_budget_bytes.labels(name).set_function(lambda: sum(each.budget_bytes for each in caches()))

@@ -27,20 +27,20 @@ class Settings:
 
     `max_body_bytes` limits the size of an AdmissionReview: etcd stores objects up to 1.5 MiB, and the API server
     accepts requests up to 3 MiB. `max_bytes_in_flight` limits the large bodies (over 32 KiB) in progress.
-    `max_connections` limits the connections to the webhook's port, `max_connections_per_address` those of one address.
-    The port is open to every client that reaches it, and memory is limited. An API server opens one connection for each
-    pod that it admits concurrently. `read_timeout_seconds` limits the time to read a body, and the head of the first
-    request of a connection. `server_name` is the name by which API servers call; the certificate must be valid for it.
-    Empty means that it is not known. `certificate_poll_seconds` is the interval at which the certificate files are
-    checked for changes. `policy_poll_seconds` is the same for the policy file. `shutdown_delay_seconds` is the time
-    that a stopping server continues to serve, until load balancers know that it is not ready. `grace_seconds` is the
-    time that it then waits for requests in progress. One response in `answers_per_connection` closes its connection.
-    The API server never closes its connections, so without that a replica added later would get no calls. `cluster`
-    names the view of the cluster for the log. `client_ca` is the file of the CAs of the clients that may call the
-    webhook's port. None means every client may. `client_names` are patterns of names; the certificate of a client must
-    have one of them. Empty means any name. `admin_token_file` holds the bearer token of the admin port, but for probes.
-    None means that it needs none. `extender_profile` is the profile by which the scheduler extender judges nodes;
-    `none`: there is no extender.
+    `max_connections` limits the connections to the webhook's port, and `max_connections_per_address` those of one
+    address, because the port is open to every client that reaches it, and memory is limited. An API server opens one
+    connection for each pod that it admits concurrently. `read_timeout_seconds` limits the time to read a body, and the
+    head of the first request of a connection. `server_name` is the name by which API servers call, or empty if it is
+    not known; the certificate must be valid for it. `certificate_poll_seconds` is the interval at which the certificate
+    files are checked for changes. `policy_poll_seconds` is the same for the policy file. `shutdown_delay_seconds` is
+    the time that a stopping server continues to serve, until load balancers know that it is not ready. `grace_seconds`
+    is the time that it then waits for requests in progress. One response in `answers_per_connection` closes its
+    connection. The API server itself never closes its connections, so without this a replica that is added later would
+    get no calls. `cluster` names the view of the cluster for the log. `client_ca` is the file of the CAs of the clients
+    that may call the webhook's port, or None if every client may call. `client_names` are patterns: the certificate of
+    a client must have a name that matches one of them. Without patterns, any name is accepted. `admin_token_file`
+    contains the bearer token of the admin port, or is None if the port needs no token; probes never need it.
+    `extender_profile` is the profile with which the scheduler extender evaluates nodes, or `none` for no extender.
     """
 
     tls_dir: Path

@@ -1,4 +1,4 @@
-"""A token bucket on a given clock."""
+"""A token bucket. The caller passes the current time."""
 
 
 class TokenBucket:
@@ -11,7 +11,7 @@ class TokenBucket:
         self._at = now
 
     def take(self, now: float) -> float:
-        """Take a token and return 0; if there is none, return the seconds until there is one."""
+        """Take a token and return 0. If there is no token, return the seconds until there is one."""
         self._tokens = min(self._burst, self._tokens + (now - self._at) / self._refill_seconds)
         self._at = now
         if self._tokens >= 1:

@@ -59,9 +59,9 @@ _utc_now = partial(datetime.now, UTC)
 
 
 class Scoring(NamedTuple):
-    """The scorers and the pods of the event loop: the pods that wait are placed by the rankings of the admissions.
+    """The scorers and the waiting pods of the event loop. Waiting pods use the same rankings as admissions.
 
-    `bound` are the pods that were bound recently, which the extender need not assume any more.
+    `bound` are the recently bound pods, for which the extender need not reserve room.
     """
 
     scorers: PolicyScorer
@@ -76,9 +76,10 @@ def scoring(
     *,
     unseen_seconds: float = math.inf,
 ) -> Scoring:
-    """Return what places pods by `profiles` and as the policy in force configures it.
+    """Return the Scoring with `profiles` and the configuration of the policy in force.
 
-    `observe` is called with the duration of each answer at admission in seconds. The others are those of `WaitingPods`.
+    `observe` is called with the duration in seconds of each prediction at admission. `unseen_seconds` is that of
+    `WaitingPods`.
     """
     scorers = PolicyScorer(partial(scheduler_for, profiles=profiles), policies.current(), observe)
     waiting = WaitingPods(
@@ -128,9 +129,10 @@ def build_server(
 ) -> Server:
     """Return the server, ready to run. Its predictions are recorded in `predictions`, its decisions in `events`.
 
-    It decides by the policy in force in `policies`, and follows `policy_file`. `placing` has the pods that wait in a
-    live `view`; with another view they are those that are admitted here. `profiles` are those of a configuration by
-    schedulerName. `timeout` is the registered one. `pods` keeps the pods of records, `read_pair` reads the certificate.
+    The server decides by the policies in force in `policies`, and follows `policy_file`. With a live `view`, `placing`
+    contains the waiting pods of the cluster; with another view, only pods that this server admits. `profiles` are the
+    profiles of a KubeSchedulerConfiguration by schedulerName. `timeout` is the registered timeout. `pods` records pods
+    for a replay, and `read_pair` reads the certificate.
 
     Raises:
         InvalidInput: the certificate cannot be served.
@@ -218,7 +220,7 @@ def _free_cards(throttle: SnapshotThrottle, policies: Policies, metrics: Metrics
 def _readiness(
     certificate: Certificate, view: View | None, policies: Policies, source: PolicySource | None
 ) -> Sequence[Callable[[], str]]:
-    """Return the reason not to be ready, and the problems that do not make the server unready."""
+    """Return a function for the reason not to be ready, then functions for problems that leave the server ready."""
     start = StartOfView(view, time.monotonic, lambda: policies.in_force().selects_by_labels)
 
     def stale() -> str:
@@ -239,7 +241,7 @@ def _show(
     caches: Mapping[str, tuple[ByteCache[Any, Any], ...]],
     scorers: Sequence[PolicyScorer],
 ) -> None:
-    """Read the memory of the caches and the numbers of pods that wait at each scrape."""
+    """Export the memory of the caches and the numbers of waiting pods; both are read at each scrape."""
     for name, named in caches.items():
         metrics.show_caches(name, partial(tuple, named))
     metrics.show_caches("placements", lambda: [cache for each in scorers for cache in each.caches])
@@ -254,7 +256,7 @@ def _throttle(
     metrics: Metrics,
     profiles: Mapping[str, Profile],
 ) -> SnapshotThrottle | None:
-    """Return the throttled `view` for admissions, which the metrics use, too, or None if there is no view."""
+    """Return the throttled `view` for admissions and metrics, or None if there is no view."""
     if view is None:
         return None
 

@@ -1,4 +1,4 @@
-"""The time as records have it, and messages that are logged once in a while."""
+"""The time in the format of records, and a log with a limited rate."""
 
 import asyncio
 import time
@@ -25,7 +25,10 @@ _WINDOW_SECONDS = 10.0
 
 
 class LimitedLog:
-    """Logs warnings, and counts those over the limit. An instance is for one event loop, whose clock it uses."""
+    """Logs warnings up to a rate, and counts those beyond it.
+
+    An instance is for one event loop, whose clock it uses.
+    """
 
     def __init__(self) -> None:
         self._log = structlog.get_logger()
@@ -33,7 +36,7 @@ class LimitedLog:
         self._lines = 0
 
     def warning(self, event: str, **fields: Any) -> None:
-        """Log `event` with its fields, unless there were too many."""
+        """Log `event` with its fields, unless the rate is exceeded."""
         now_seconds = asyncio.get_running_loop().time()
         if now_seconds - self._window_began_seconds >= _WINDOW_SECONDS:
             if self._lines > _MAX_LINES:

@@ -7,8 +7,8 @@ from enum import IntEnum
 class Stage(IntEnum):
     """The stage of a connection; lower stages are evicted first.
 
-    A request that is `QUEUED` has cost the server little and can wait for long, so it gives way to a connection of
-    another client. One that is `PROCESSING` is decided or about to be, and its answer comes soon.
+    A connection with a `QUEUED` request can be evicted for a connection of another client, because its request has cost
+    the server little and can wait for long. A request that is `PROCESSING` gets its response soon.
     """
 
     OPENING = 0
@@ -22,10 +22,10 @@ class Stage(IntEnum):
 class Connection:
     """The state of one connection.
 
-    `client` is the name in its certificate, which was verified, or empty if none is required. `since_seconds` is the
-    monotonic time at which a stage up to `READING` began; `OPENING` begins again after the handshake. `sliced_seconds`
-    is the monotonic time at which its review arrived, if the review took more than a time slice of the event loop and
-    so was given to the worker.
+    `client` is the name in the verified client certificate, or empty if no certificate is required. `since_seconds` is
+    the monotonic time at which a stage up to `READING` began; `OPENING` begins again after the handshake.
+    `sliced_seconds` is set if the review exceeded a time slice of the event loop and was passed to the worker: it is
+    the monotonic time at which the review arrived.
     """
 
     address: str = ""

@@ -1,4 +1,4 @@
-"""The event loop of the server: uvloop, with the end of a failed connection mended."""
+"""The event loop of the server: uvloop, with a workaround for failed connections."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,17 +6,18 @@ from typing import Any
 
 
 def event_loop() -> Callable[[], asyncio.AbstractEventLoop]:
-    """Return what makes the event loop: uvloop if it is installed, else that of asyncio."""
+    """Return the factory of the event loop: that of uvloop if it is installed, or else that of asyncio."""
     try:
         import uvloop
     except ImportError:
         return asyncio.new_event_loop
 
     class Loop(uvloop.Loop):
-        """Detaches a socket over which it could not connect, since libuv has closed its descriptor.
+        """Detaches a socket over which it could not connect, because libuv has closed its descriptor.
 
-        If the peer resets a connection in the first turn of the loop, uvloop does not: when the socket is collected, it
-        closes the number again, which may be that of the audit log by then. aiohttp connects over such sockets.
+        uvloop does not detach the socket if the peer resets the connection in the first iteration of the loop. When the
+        socket is garbage-collected, its descriptor is closed a second time, and may be that of the audit log by then.
+        aiohttp connects over such sockets.
 
         Source: github.com/MagicStack/uvloop/issues/653
         """

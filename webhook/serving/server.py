@@ -1,8 +1,9 @@
-"""The two listeners, from start to graceful shutdown, in an event loop until a signal.
+"""Run the two listeners in an event loop, from the start until a signal and a graceful shutdown.
 
     starting --both listen--> ready --stop set--> draining --delay, then nothing in flight--> gone
 
-A draining server is not ready but still answers: load balancers and the API server need a moment to stop calling it.
+A draining server is not ready but still answers, because load balancers and the API server need a moment to stop
+calling it.
 """
 
 import asyncio
@@ -68,7 +69,7 @@ class Server:
         self._log = structlog.get_logger()
 
     async def run(self, stop: asyncio.Event, on_ready: Callable[[Address, Address], None] = lambda *_: None) -> None:
-        """Serve until `stop` is set, then drain. `on_ready` is called with the two addresses, ports resolved.
+        """Serve until `stop` is set, then drain. `on_ready` is called with the two addresses with resolved ports.
 
         Raises:
             InvalidInput: an address cannot be listened on.

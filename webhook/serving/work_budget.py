@@ -1,4 +1,4 @@
-"""The work that one admission may cost, checked between the steps of that work."""
+"""The limits of the work for one admission, which are checked between its steps."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,13 +10,13 @@ _UNCOUNTED_SECONDS = 0.005
 
 
 class TimeSliceEndedError(Exception):
-    """Stops work that the worker thread must redo, or that no client waits for. No verdict follows from it."""
+    """Stops work that the worker thread must repeat, or for which no client waits. There is no verdict."""
 
 
 class CpuLimit:
-    """A limit of the CPU time of a thread. It is not read during the first `uncounted_seconds`.
+    """A limit of the CPU time of a thread. The CPU time is not read during the first `uncounted_seconds`.
 
-    Asking for the CPU time is a system call, and most work is done before the first one.
+    Reading the CPU time is a system call, and most work is done before the first one.
     """
 
     def __init__(self, limit_seconds: float, uncounted_seconds: float, cpu_seconds: Callable[[], float]) -> None:
@@ -26,7 +26,10 @@ class CpuLimit:
         self._ends_seconds: float | None = None
 
     def left_seconds(self, elapsed_seconds: float) -> float:
-        """Return a time in which the limit cannot be reached after `elapsed_seconds`, or 0 once it is reached."""
+        """Return a number of seconds within which the limit cannot be reached, or 0 once it is reached.
+
+        `elapsed_seconds` is the wall time since the start.
+        """
         if self._ends_seconds is None:
             if elapsed_seconds < self._uncounted_seconds:
                 return self._uncounted_seconds - elapsed_seconds
@@ -37,7 +40,7 @@ class CpuLimit:
 def ends_after(
     seconds: float, monotonic_seconds: Callable[[], float], cpu_seconds: Callable[[], float]
 ) -> Callable[[], bool]:
-    """Return a function that returns whether the thread has worked for `seconds` since now."""
+    """Return a function that returns whether the thread has used `seconds` of CPU time from now on."""
     began_seconds, limit = monotonic_seconds(), CpuLimit(seconds, seconds / 2, cpu_seconds)
     return lambda: limit.left_seconds(monotonic_seconds() - began_seconds) <= 0
 
@@ -51,8 +54,8 @@ class WorkBudget:
     - All work stops after `slice_seconds` of CPU time, if given, or once the budget is `abandoned`.
     - `give_way`, if given, is called at each check. It may wait, which is no CPU time.
 
-    Afterwards `is_expired` and `is_spent` state whether the deadline passed or the budget was spent. An instance is for
-    one thread; any thread may set `abandoned`.
+    Afterwards, `is_expired` and `is_spent` are true if the deadline passed or the budget was spent. An instance is for
+    one thread, but any thread may set `abandoned`.
     """
 
     abandoned = False
@@ -83,8 +86,8 @@ class WorkBudget:
         """Return whether the deadline has passed.
 
         Raises:
-            BudgetSpentError: the scorer has worked for as long as it may.
-            TimeSliceEndedError: the client has left, or the time slice has ended.
+            BudgetSpentError: the scorer has used its budget.
+            TimeSliceEndedError: the client has disconnected, or the time slice has ended.
         """
         if self.abandoned:
             raise TimeSliceEndedError
@@ -127,7 +130,7 @@ class WorkBudget:
         self._next_check_seconds = min(now_seconds + uncounted_seconds, self._deadline_seconds or math.inf)
 
     def _made_limits(self) -> list[CpuLimit]:
-        """Return the limits of the budget and of the slice. Most work ends before they are needed."""
+        """Create the limits of the budget and of the time slice at first use, because most work ends before."""
         limit_seconds, slice_seconds = self._budget_milliseconds / 1000, self._slice_seconds
         found = [CpuLimit(limit_seconds, min(limit_seconds / 2, _UNCOUNTED_SECONDS), self._cpu_seconds)]
         if slice_seconds is not None:

@@ -1,1 +1,1 @@
-"""The live view: list and watch each kind and keep it in the cluster cache."""
+"""The live view: list and watch each kind, and store its objects in the cluster cache."""

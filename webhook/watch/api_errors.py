@@ -1,4 +1,4 @@
-"""Errors of the API server, and the bodies of its responses, with bounds: users decide how large an object is."""
+"""Errors of the API server, and response bodies with size limits, because users decide how large an object is."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -58,9 +58,9 @@ async def read_body(response: aiohttp.ClientResponse, most_bytes: int | None) ->
 
 
 async def lines_of(chunks: AsyncIterator[bytes], path: str, gate: asyncio.Lock) -> AsyncGenerator[list[bytes], None]:
-    """Yield batches of the lines in `chunks`. The list is cleared afterwards: an idle watch keeps no line.
+    """Yield batches of the lines in `chunks`. Each list is cleared after its use, so that an idle watch keeps no lines.
 
-    `gate` is held while a line longer than PAGE_BYTES is read and used, so that few are in memory.
+    `gate` is held while a line longer than PAGE_BYTES is read and used, so that few such lines are in memory.
 
     Raises:
         ApiServerError: the last line has no end.
@@ -93,7 +93,7 @@ def parsed(method: str, path: str, body: bytes) -> JsonObject:
     """Return the object in the body of a response.
 
     Raises:
-        ApiServerError: it is no JSON object.
+        ApiServerError: the body is not a JSON object.
     """
     try:
         content = orjson.loads(body)
@@ -105,7 +105,7 @@ def parsed(method: str, path: str, body: bytes) -> JsonObject:
 
 
 async def refusal(method: str, path: str, response: aiohttp.ClientResponse) -> ApiServerError:
-    """Return the failure that `response` reports, by its Status if it has one."""
+    """Return the error that `response` reports, from its Status if it has one."""
     status = status_in(await _read_error(response))
     causes = field(status, "details", "causes")
     reasons = {str(field(each, "reason")) for each in causes} if isinstance(causes, list) else ()
@@ -114,7 +114,7 @@ async def refusal(method: str, path: str, response: aiohttp.ClientResponse) -> A
 
 
 async def _read_error(response: aiohttp.ClientResponse) -> bytes:
-    """Return the beginning of the body, as far as it arrives, and close the response."""
+    """Return the part of the body that arrives, up to a limit, and close the response."""
     body = b""
     try:
         async for chunk in response.content.iter_any():
@@ -129,7 +129,7 @@ async def _read_error(response: aiohttp.ClientResponse) -> bytes:
 
 
 def status_in(body: bytes) -> JsonObject:
-    """Return the Status in a body, or an empty object if the body is no Status."""
+    """Return the Status in a body, or an empty object if the body is not a Status."""
     try:
         content = orjson.loads(body)
     except ValueError:
@@ -138,5 +138,5 @@ def status_in(body: bytes) -> JsonObject:
 
 
 def message_of(error: BaseException) -> str:
-    """Return the text of the error; its class if it has none."""
+    """Return the text of the error, or its class if it has no text."""
     return str(error) or type(error).__name__

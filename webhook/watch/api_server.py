@@ -1,7 +1,7 @@
-"""One connection to an API server: bodies of lists, lines of watches, objects written, as raw JSON.
+"""A connection to an API server: read lists and watches and write objects, as raw JSON.
 
-The `kubernetes` package reads the configuration, authenticates and connects. Its models are not used: they cost ten
-times as much as decoding, and lose fields that are newer than the package.
+The `kubernetes` package reads the configuration, authenticates and connects. Its models are not used, because they take
+ten times as long as decoding and lose fields that are newer than the package.
 """
 
 import asyncio
@@ -57,8 +57,8 @@ _load_kubeconfig: Any = config.load_kube_config_from_dict
 class ClientConfig:
     """The source of the client configuration.
 
-    The cluster that this process runs in, or a kubeconfig with its current context or `context`. A kubeconfig of None
-    means that of kubectl: $KUBECONFIG or ~/.kube/config.
+    It is the cluster in which this process runs, or a kubeconfig with its current context or `context`. A kubeconfig of
+    None means that of kubectl: $KUBECONFIG or ~/.kube/config.
     """
 
     kubeconfig: Path | None = None
@@ -66,13 +66,13 @@ class ClientConfig:
     context: str | None = None
 
     def connect(self) -> "ApiServer":
-        """Return a connection. It reads tokens and certificates when it is entered."""
+        """Return a connection, a context manager. It reads tokens and certificates when it is entered."""
         return ApiServer(self)
 
     async def read(self) -> tuple[Any, str]:
-        """Return the package's Configuration, and the name of the cluster for people: its context and server.
+        """Return the package's Configuration, and a readable name of the cluster: its context and server.
 
-        The kubeconfig is read once: it can be a pipe.
+        The kubeconfig is read only once, because it can be a pipe.
 
         Raises:
             InvalidInput: the kubeconfig is missing or invalid, or the process has no service account.
@@ -130,7 +130,7 @@ class ApiServer:
         """Return the object at `path`, or None if there is none.
 
         Raises:
-            ApiServerError: the request failed otherwise, or timed out.
+            ApiServerError: the request failed for another reason, or timed out.
         """
         try:
             return await self.get(path, {})
@@ -140,19 +140,22 @@ class ApiServer:
             return None
 
     async def create(self, path: str, content: JsonObject, query: Query) -> JsonObject:
-        """Return the object that is created of `content` in the collection at `path`.
+        """Create an object from `content` in the collection at `path`, and return it.
 
         Raises:
-            ApiServerError: the request failed or timed out, as of each method that writes.
+            ApiServerError: the request failed or timed out. All methods that write raise this error.
         """
         return await self._written("POST", path, query, _JSON, content)
 
     async def patch(self, path: str, body: Body, query: Query) -> JsonObject:
-        """Return the object at `path` after a merge patch (RFC 7386) or, of a list, a JSON patch (RFC 6902)."""
+        """Patch the object at `path` and return it.
+
+        A dict is a merge patch (RFC 7386), a list a JSON patch (RFC 6902).
+        """
         return await self._written("PATCH", path, query, _JSON_PATCH if isinstance(body, list) else _MERGE_PATCH, body)
 
     async def apply(self, path: str, content: JsonObject, query: Query) -> JsonObject:
-        """Return the object at `path`, created or changed by server-side apply of `content`."""
+        """Create or change the object at `path` by server-side apply of `content`, and return it."""
         return await self._written("PATCH", path, query, _APPLY_PATCH, content)
 
     async def delete(self, path: str, content: JsonObject) -> None:
@@ -207,7 +210,9 @@ class ApiServer:
     async def lines(
         self, path: str, query: Query, silence_seconds: float, gate: asyncio.Lock | None = None
     ) -> AsyncGenerator[list[bytes], None]:
-        """Yield batches of the lines that have arrived, until the server closes the response; `gate` as by `lines_of`.
+        """Yield batches of the lines that have arrived, until the server closes the response.
+
+        `gate` is as in `lines_of`.
 
         Raises:
             ApiServerError: the request failed, the response ended within a line, or no byte arrived for

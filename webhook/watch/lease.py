@@ -1,7 +1,7 @@
-"""Leader election by a Lease: of several replicas, one does a task.
+"""Leader election with a Lease: one of several replicas does a task.
 
-The `kubernetes` package has the algorithm of client-go. Here is the lock: a Lease that is read and written by our own
-connection, and released when the replica stops.
+The `kubernetes` package implements the algorithm of client-go. This module implements the lock: a Lease that is read
+and written through `ApiServer`, and released when the replica stops.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _NOT_HELD = "a Lease cannot be read or written, so no replica may be the leader"
 
 @dataclass(frozen=True, slots=True)
 class LeaseOptions:
-    """The Lease, the name of this replica, and the times of client-go: another replica takes over after `seconds`."""
+    """The Lease, the name of this replica, and the times of client-go. Another replica takes over after `seconds`."""
 
     namespace: str
     name: str
@@ -45,7 +45,7 @@ class LeaseOptions:
 
 
 class _Lock(BaseLock):
-    """The Lease as the lock of the package: an error of the API server is a lock that cannot be had now."""
+    """The Lease as the lock of the package. If the API server returns an error, the lock is not available."""
 
     def __init__(self, connect: Connect, options: LeaseOptions) -> None:
         super().__init__(options.name, options.namespace, options.holder)
@@ -96,7 +96,7 @@ class _Lock(BaseLock):
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[ApiServer]:
-        """Yield a connection; log an error once, unless another replica was faster or there is no Lease yet."""
+        """Yield a connection. Log an error once, unless another replica was faster or there is no Lease yet."""
         try:
             async with self._connect() as api:
                 yield api
@@ -119,14 +119,14 @@ def _spec(record: LeaderElectionRecord) -> JsonObject:
 
 
 def _micro_time(text: str) -> str:
-    """Return a time as Leases have it. The package has local times without a zone."""
+    """Return a time in the format of Leases. The package uses local times without a zone."""
     return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 async def lead(connect: Connect, options: LeaseOptions, work: Callable[[], Awaitable[None]]) -> None:
-    """Run `work` whenever this replica is the leader, until cancelled; `work` is cancelled when it no longer is.
+    """Run `work` whenever this replica is the leader, until cancelled. `work` is cancelled when the leadership is lost.
 
-    `work` handles its own errors.
+    `work` must handle its own errors.
     """
     # It logs each attempt in words of its own.
     logging.getLogger("kubernetes.aio.leaderelection").setLevel(logging.CRITICAL)

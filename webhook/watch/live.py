@@ -25,9 +25,9 @@ _RECENT_SECONDS = 0.025
 class LiveCluster:
     """A view of the cluster that is kept current while `run()` runs.
 
-    It follows the API server, so it can be late. An optional kind is in the view once it has been listed. `follower`
-    takes what happens, and the MutatingWebhookConfiguration `webhook_configuration` if that is given. An internal error
-    is logged and ends nothing; a view that cannot be updated becomes stale.
+    The view can lag behind the API server. An optional kind is in the view once it has been listed. `follower` gets all
+    changes, and the MutatingWebhookConfiguration `webhook_configuration` if it is given. An internal error is logged
+    and does not end the view; a view that cannot be updated becomes stale.
     """
 
     is_live = True
@@ -67,7 +67,7 @@ class LiveCluster:
         self._required = [each for each in self._reflectors if each.resource.is_required]
 
     async def run(self) -> None:
-        """Keep the view current until cancelled; required kinds come first."""
+        """Keep the view current until cancelled. Required kinds are listed first."""
         async with asyncio.TaskGroup() as group:
             self._follow(group, self._required)
             polling = Polling(self._connect, self._timing.evidence_seconds, self._follower.failed)
@@ -90,7 +90,7 @@ class LiveCluster:
                     self._settle()
 
     def _settle(self) -> None:
-        """Work the changes into a snapshot, unless an admission has just done that, and pass it to the follower."""
+        """Make a snapshot of the changes, unless an admission has just done this, and pass it to the follower."""
         if time.monotonic() - self._snapshot_seconds > _RECENT_SECONDS:
             self._update()
         try:
@@ -107,7 +107,7 @@ class LiveCluster:
                 reflector.list_again()
 
     def pace(self, timing: Timing) -> None:
-        """Use `timing` from the next watch of each reflector on."""
+        """Use `timing` for the next watches of all reflectors."""
         for reflector in self._reflectors:
             reflector.pace(timing)
 
@@ -116,7 +116,7 @@ class LiveCluster:
             group.create_task(reflector.run(), name=f"reflector of {reflector.resource.kind}")
 
     def _wake(self) -> None:
-        """End the backoff of the reflectors that could not reach the API server: another reflector reached it."""
+        """End the backoff of reflectors that could not reach the API server, after another reflector has reached it."""
         for reflector in self._reflectors:
             reflector.wake()
 
@@ -127,7 +127,7 @@ class LiveCluster:
             self._follower.raised()
 
     def _update(self) -> None:
-        """Take a new snapshot of the cache; if that fails, keep the last one."""
+        """Take a new snapshot of the cache. If this fails, keep the last snapshot."""
         try:
             self._snapshot = self._cache.snapshot()
         except Exception:
@@ -151,7 +151,7 @@ class LiveCluster:
         return namespaces.current_as_of_seconds is not None
 
     def snapshot(self) -> Snapshot:
-        """Return the current state of the cluster; before `is_synced`, only its namespaces."""
+        """Return the current state of the cluster. Before `is_synced`, it only has namespaces."""
         if self.is_synced:
             self._update()
             if self._snapshot is not None:
@@ -159,7 +159,7 @@ class LiveCluster:
         return self._cache.namespaces_only()
 
     def age_seconds(self) -> float:
-        """Return the age of the stalest watch in seconds; infinite before `is_synced`."""
+        """Return the age of the stalest watch in seconds, or infinity before `is_synced`."""
         if not self.is_synced:
             return math.inf
         current = [each.current_as_of_seconds for each in self._reflectors if each.current_as_of_seconds is not None]

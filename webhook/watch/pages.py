@@ -1,4 +1,4 @@
-"""Read a list in pages that are limited by bytes, since users decide how large an object is."""
+"""Read a list in pages that are limited in bytes, because users decide how large an object is."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -33,14 +33,15 @@ async def list_pages(
     gate: asyncio.Lock | None = None,
     read_item: Callable[[Raw], Mapping[str, Any]] | None = None,
 ) -> str:
-    """Call `on_page` with the items of each page, and true for the first page; return the resourceVersion of the list.
+    """Call `on_page` with the items of each page and true for the first page. Return the resourceVersion of the list.
 
-    An item is a raw API object, or the result of `read_item` for its JSON, unless that raises ValidationError.
+    An item is the result of `read_item` for its JSON. It is a raw API object without `read_item` or if this raises
+    ValidationError.
 
     A page with more than PAGE_BYTES is requested again with half the objects, down to one. `gate` is held while a page
-    is decoded and used: lists that share it have one decoded page in memory. The request has no resourceVersion: the
-    list is the most recent state, never older than an earlier one. If the server answers 410 Gone to a continue token,
-    the list starts again, once.
+    is decoded and used, so that lists that share it have only one decoded page in memory. The request has no
+    resourceVersion, so the list is the most recent state and never older than an earlier list. If the server answers
+    410 Gone to a continue token, the list starts again once.
 
     Raises:
         ApiServerError: the list could not be read to its end.
@@ -87,7 +88,7 @@ def _read_page(
 
 
 async def _read(server: ApiServer, path: str, query: Query, held: AsyncExitStack, gate: asyncio.Lock) -> bytes | None:
-    """Return a page, with `gate` held, or None if fewer objects have to be asked for."""
+    """Return a page, with `gate` held, or None if fewer objects must be requested."""
     try:
         body = await server.body(path, query, PAGE_BYTES)
     except TooLargeError:

@@ -1,4 +1,4 @@
-"""Read what is not watched, and read it again at intervals: release, signs of schedulers, webhook configuration."""
+"""Poll data that is not watched: the release, the evidence of schedulers, and the webhook configuration."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -38,17 +38,17 @@ async def read_release(server: ApiServer) -> Release:
 
     Raises:
         ApiServerError: it cannot be read.
-        InvalidInput: it is no version of Kubernetes.
+        InvalidInput: the version is not a version of Kubernetes.
     """
     version = await server.get("/version", {}, most_bytes=_MOST_VERSION_BYTES)
     return Release.of(version.get("gitVersion"), "/version: gitVersion")
 
 
 async def read_scheduler_evidence(server: ApiServer) -> SchedulerEvidence:
-    """Return the API groups and the Leases of the cluster, and what Kueue's configuration says if it can be read.
+    """Return the evidence in API groups and Leases of the cluster, and in Kueue's configuration if it can be read.
 
     Raises:
-        ApiServerError: they cannot be read, or are too many.
+        ApiServerError: the API groups or Leases cannot be read or are too many.
     """
     groups = await server.get("/apis", {}, most_bytes=_MOST_LEASES_BYTES)
     leases = await server.get(_LEASES_PATH, _LEASES_QUERY, most_bytes=_MOST_LEASES_BYTES)
@@ -72,9 +72,9 @@ async def read_webhook_configuration(server: ApiServer, name: str) -> JsonObject
 
 
 class Polling:
-    """Reads at intervals. Each method calls its callback at each interval until cancelled.
+    """Polls at intervals. Each method calls its callback at each interval until cancelled.
 
-    `on_fault` is called after an internal error, which ends nothing.
+    `on_fault` is called after an internal error, which does not end the polling.
     """
 
     def __init__(self, connect: Connect, interval_seconds: float, on_fault: Callable[[], None] = lambda: None) -> None:
@@ -82,7 +82,10 @@ class Polling:
         self._log = structlog.get_logger()
 
     async def release(self, on_release: Callable[[Release], None]) -> None:
-        """Follow the release: the cluster can be upgraded while we run. What is known stays if it cannot be read."""
+        """Poll the release, because the cluster can be upgraded.
+
+        If it cannot be read, the last known release is kept.
+        """
         known = ASSUMED
 
         def take(release: Release) -> None:
@@ -96,7 +99,7 @@ class Polling:
         await self._poll(read_release, take, lambda _: {"used": f"1.{known.minor}"}, unknown, unknown)
 
     async def scheduler_evidence(self, on_evidence: Callable[[SchedulerEvidence | None], None]) -> None:
-        """Follow the signs of schedulers. None means they cannot be read."""
+        """Poll the evidence of schedulers. `on_evidence` gets None if it cannot be read."""
 
         def fail(_: Exception) -> JsonObject:
             on_evidence(None)
@@ -106,10 +109,10 @@ class Polling:
         await self._poll(read_scheduler_evidence, on_evidence, fail, unknown, fault)
 
     async def webhook_configuration(self, name: str, on_configuration: Callable[[JsonObject | None], None]) -> None:
-        """Follow a MutatingWebhookConfiguration. `on_configuration` can raise InvalidInput.
+        """Poll a MutatingWebhookConfiguration. `on_configuration` can raise InvalidInput.
 
-        It gets None if the configuration is invalid or absent, or may not be read. If the API server does not answer,
-        the last known configuration stays. Before one is known, it gets None, too.
+        It gets None if the configuration is invalid, absent or forbidden. If the API server does not answer, the last
+        known configuration is kept; if none is known yet, `on_configuration` gets None.
         """
         is_known = False
 
@@ -137,10 +140,10 @@ class Polling:
         unknown: str,
         fault: str,
     ) -> None:
-        """Call `take` with what was read, and log a failure as `unknown`, or as `fault` if it is internal.
+        """Call `take` with the result of `read`. Log a failure as `unknown`, or as `fault` if it is internal.
 
-        `fail` is called with the error, and returns what is logged besides; a failure with the facts of the last one is
-        not logged again.
+        `fail` is called with the error, and returns further facts for the log. A failure with the same facts as the
+        last one is not logged again.
         """
         logged: JsonObject | None = None
         while True:

@@ -12,12 +12,12 @@
 
 After each backoff the reflector connects again, with the current token and certificates.
 
-A watch that continues after an interruption has to catch up: its first events are old, so they do not prove that the
-view is current. A list with limit 1 returns the newest resourceVersion. The view is current as of that list once the
-watch has passed its resourceVersion, or, without events, as of the end of a short watch.
+A watch that continues after an interruption must catch up: its first events are old, so they do not prove that the view
+is current. A list with limit 1 returns the newest resourceVersion. Once the watch has passed this resourceVersion, the
+view is current as of the time of that list. Without events, it is current as of the end of a short watch.
 
-An optional kind may be forbidden (403) or not served (404): then nothing of it is known, and the reflector retries
-it with long pauses.
+An optional kind may be forbidden (403) or not served (404). Then its objects are not known, and the reflector retries
+with long pauses.
 """
 
 import asyncio
@@ -60,10 +60,11 @@ _LIST_AGAIN = (400, GONE, 422, 504)
 class Reflector:
     """Keeps one resource in the cache.
 
-    `current_as_of_seconds` is the monotonic time since when the cached objects are known to be current, or None before
-    the first list is complete. `version` is the resourceVersion of the cached objects. `is_refused`: the API server
-    forbids or does not serve the resource, and the cache has none of it; `is_forbidden`: it forbids it.
-    `is_unreachable`: the last request got no response. Reflectors that share `gate` decode one page at a time.
+    `current_as_of_seconds` is the monotonic time at which the cached objects were last known to be current, or None
+    before the first list is complete. `version` is the resourceVersion of the cached objects. `is_refused` is true if
+    the API server forbids or does not serve the resource, and the cache has none of it; `is_forbidden` is true if it
+    forbids it. `is_unreachable` is true if the last request got no response. Reflectors that share `gate` decode one
+    page at a time.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class Reflector:
         self._log = structlog.get_logger().bind(kind=resource.name_in_cache)
 
     def pace(self, timing: Timing) -> None:
-        """Use `timing` from the next watch on."""
+        """Use `timing` for the next watches."""
         self._timing = timing
 
     def list_again(self) -> None:
@@ -122,7 +123,7 @@ class Reflector:
             await changed_within(self._woken, self._pause_seconds())
 
     def wake(self) -> None:
-        """Retry now if the API server was unreachable: it is reachable again."""
+        """Retry now if the API server was unreachable, because it is reachable again."""
         if self.is_unreachable:
             self._woken.set()
 
@@ -244,7 +245,7 @@ class Reflector:
         """Apply one event of a watch to the cache.
 
         Raises:
-            ApiServerError: it is an ERROR event, or not an event.
+            ApiServerError: the line is an ERROR event, or not an event.
         """
         event, content, version = read_event(line, self.resource.kind)
         if event != "BOOKMARK":

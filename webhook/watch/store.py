@@ -1,4 +1,4 @@
-"""Stores for the objects of a reflector that are not in the view of the cluster."""
+"""A store for the objects of a reflector that are not in the view of the cluster."""
 
 import asyncio
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from webhook.watch.api_server import JsonObject
 
 
 class ObjectsByName:
-    """The objects of one kind by name, or None before they are known. `changed` is set by each change."""
+    """The objects of one kind by name, or None before they are known. Each change sets `changed`."""
 
     def __init__(self, changed: asyncio.Event | None = None) -> None:
         self.by_name: dict[str, JsonObject] | None = None
@@ -24,17 +24,17 @@ class ObjectsByName:
         return self
 
     def add(self, items: Iterable[JsonObject]) -> list[InvalidObject]:
-        """Take objects of the list."""
+        """Add objects to the new list."""
         self._listed |= {each["metadata"]["name"]: each for each in items}
         return []
 
     def finish(self) -> None:
-        """End the list."""
+        """Complete the new list."""
         listed, self._listed = self._listed, {}
         self.replace(listed)
 
     def replace(self, objects: dict[str, JsonObject]) -> None:
-        """Take a complete list."""
+        """Replace all objects by a complete list."""
         self.by_name, self.is_unknown = objects, False
         self.changed.set()
 
@@ -49,7 +49,7 @@ class ObjectsByName:
         return None
 
     def mark_unknown(self, _: str) -> None:
-        """Forget the objects: they cannot be read."""
+        """Drop the objects, because they cannot be read."""
         if not self.is_unknown:
             self.by_name, self.is_unknown = None, True
             self.changed.set()

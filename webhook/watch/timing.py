@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 class Timing:
     """The intervals and timeouts of a reflector.
 
-    The server ends a watch after `watch_seconds` to 1.5 times as long, when all events have been sent. So the view is
-    known to be current that often, even without events; bookmarks come about once a minute, and not at all for a
+    The server ends a watch after 1 to 1.5 times `watch_seconds`, when all events have been sent. So the view is known
+    to be current at this interval, even without events. Bookmarks only come about once a minute, and not at all for a
     kind that has not changed since the server started. `catching_up_seconds` is the length of watches after an
-    interruption, until the view is current again. A connection is lost if no byte arrives for `silence_seconds` more.
+    interruption until the view is current again. A connection counts as lost if no byte arrives for a further
+    `silence_seconds`.
     """
 
     watch_seconds: int = 24
@@ -33,7 +34,7 @@ class Timing:
 def timing_for(longest_age_seconds: float) -> Timing:
     """Return a timing that keeps the view of a quiet cluster younger than `longest_age_seconds`.
 
-    The longest watch takes 0.6 of it, and 36 s at most.
+    The longest watch takes 0.6 times this age, and at most 36 s.
     """
     default = Timing()
     return replace(default, watch_seconds=max(1, min(default.watch_seconds, int(longest_age_seconds * 0.4))))
@@ -41,11 +42,14 @@ def timing_for(longest_age_seconds: float) -> Timing:
 
 @dataclass(frozen=True, slots=True)
 class CatchUpTarget:
-    """A view that has reached `version` is current as of `asked_seconds`; an empty version is not requested yet."""
+    """A view that has reached `version` is current as of `asked_seconds`. An empty `version` is not requested yet."""
 
     asked_seconds: float = 0.0
     version: str = ""
 
     def is_reached_by(self, version: str) -> bool:
-        """Return true if `version` is at least as new. A resourceVersion that is not a number never matches."""
+        """Return true if `version` is at least as new as the target.
+
+        A resourceVersion that is not a number never is.
+        """
         return version.isdecimal() and self.version.isdecimal() and int(version) >= int(self.version)

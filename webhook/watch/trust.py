@@ -1,14 +1,16 @@
-"""TLS contexts that trust the certificates that Go's clients trust, and so kubectl and API servers."""
+"""TLS contexts that trust the same certificates as clients in Go, such as kubectl and API servers."""
 
 import ssl
 
 
 def trusting_as_go(context: ssl.SSLContext) -> ssl.SSLContext:
-    """Return the context of a client, changed so that it trusts what Go trusts. Chain and name are still verified.
+    """Change the context of a client so that it trusts the certificates that Go trusts, and return it.
 
-    From 3.13 on, Python rejects a CA without keyUsage, as `openssl req -x509` makes it, and a certificate without key
-    identifiers, as EKS makes it. Before 3.13, it rejects an intermediate CA that is trusted without its root. Go
-    accepts all of them, and never reads the common name.
+    Chain and name are still verified.
+
+    From 3.13 on, Python rejects a CA without keyUsage, as created by `openssl req -x509`, and a certificate without key
+    identifiers, as created by EKS. Before 3.13, it rejects an intermediate CA that is trusted without its root. Go
+    accepts all of these, and never reads the common name.
 
     Source: crypto/x509/verify.go, Certificate.Verify; https://docs.python.org/3/whatsnew/3.13.html#ssl
     """

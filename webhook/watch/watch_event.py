@@ -14,10 +14,10 @@ _CHANGES = ("ADDED", "MODIFIED", "DELETED")
 def read_event(line: bytes, kind: str) -> tuple[str, Any, str | None]:
     """Return the type of the event that a watch of `kind` sent as `line`, its raw object, and its resourceVersion.
 
-    A BOOKMARK has no content. A pod that is not malformed is a StoredPod.
+    A BOOKMARK has no content. A well-formed pod is a StoredPod.
 
     Raises:
-        ApiServerError: it is an ERROR event, or not an event.
+        ApiServerError: the line is an ERROR event, or not an event.
     """
     if kind == "Pod" and (found := StoredPod.in_event(line)) is not None and found[0] in _CHANGES:
         return *found, found[1].view.metadata.resource_version

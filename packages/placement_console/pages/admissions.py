@@ -1,6 +1,6 @@
-"""The page Admissions: audit records by time, one decision in detail, and where its pod was bound.
+"""The page Admissions: audit records by time, one decision in detail, and the node to which its pod is bound.
 
-The records are those of audit files or, without one, of the logs of the replicas in a live cluster.
+The records are from audit files or, without files, from the logs of the replicas in a live cluster.
 """
 
 import heapq
@@ -57,7 +57,7 @@ class _Counts:
 
 
 class Admissions:
-    """Answers about audit records. Each answer reads them again, since servers add to them."""
+    """Answers about audit records. Each answer reads the records again, because servers add records."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
@@ -105,7 +105,7 @@ class Admissions:
         raise NotFoundError(f"no record has the decision {wanted}")
 
     def newest(self) -> Iterable[Query]:
-        """Yield the newest decisions of audit files, for a report, and keep their records."""
+        """Yield queries for the newest decisions of audit files, for a report, and cache their records."""
         if self._sources.audit:
             with remarks_taken():
                 entries = deque(self._entries(), maxlen=_MOST_REPORTED)
@@ -113,7 +113,7 @@ class Admissions:
             yield from ({"decision": decision} for decision in self._reported)
 
     def reported(self) -> Iterable[Query]:
-        """Yield the query of the list for a report, which reads no replica."""
+        """Yield the query of the list for a report. A report does not read the logs of replicas."""
         return ({},) if self._sources.audit or not self._has_records else ()
 
     @property
@@ -122,7 +122,7 @@ class Admissions:
 
     @contextmanager
     def _opened(self) -> Iterator[AuditSources]:
-        """Open the audit files, or the records of the replicas."""
+        """Open the audit files, or the logs of the replicas."""
         replicas = None
         if not self._sources.audit:
             replicas = ReplicaSelection(self._sources.session.source, since=datetime.now(UTC) - _OF_REPLICAS)
@@ -175,7 +175,7 @@ def _found(record: AuditRecord, query: Query) -> bool:
 
 
 def _timeline(times: Sequence[tuple[float, str]]) -> dict[str, Any]:
-    """Return the number of records of each outcome in equal parts of the time from the first to the last one."""
+    """Return the number of records of each outcome in equal time intervals from the first to the last record."""
     if not times:
         return {"start": 0, "seconds": 0, "buckets": []}
     first, last = min(times)[0], max(times)[0]

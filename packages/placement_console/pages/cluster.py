@@ -1,4 +1,4 @@
-"""The page Cluster: the pods of one node. The map itself comes with the feed."""
+"""The page Cluster: the pods of one node. The feed sends the map itself."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -40,10 +40,10 @@ def endpoints(sources: Sources) -> Sequence[Endpoint]:
 
 
 def _tried(sources: Sources, asked: Asked) -> object:
-    """Return the result for each pod template of the manifest, and what a command prints on standard error.
+    """Return the result for each pod template of the manifest, and the lines that a command prints on standard error.
 
     Raises:
-        InvalidInput: the manifest cannot be read, has no pods, or has too many.
+        InvalidInput: the manifest cannot be read, has no pods, or has too many pods.
     """
     session, documents = sources.session, parse(asked.body, PLACE)
     if namespace := asked.query.get("namespace", ""):
@@ -70,7 +70,7 @@ def _check_size(workloads: Sequence[Workload]) -> None:
 
 
 def _admission(answer: Answer, snapshot: Snapshot) -> dict[str, Any]:
-    """Return what the webhook does with the first pod of a template."""
+    """Return the decision of the webhook on the first pod of a template."""
     workload = answer.workload
     before = workload.document.content
     found: dict[str, Any] = {"outcome": "Invalid", "diff": [], "operations": [], "rules": [], "warnings": []}
@@ -94,7 +94,7 @@ def _admission(answer: Answer, snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _placement(answer: Answer) -> dict[str, Any]:
-    """Return the line of `check -o json` with the best scores only, and the texts of its other lines."""
+    """Return the line of `check -o json` with only the best scores, and the other lines of `check` as text."""
     line = answer.to_json()
     ranked = sorted(line["scores"].items(), key=lambda item: (-item[1]["total"], item[0]))
     return line | {
@@ -111,7 +111,7 @@ def _placement(answer: Answer) -> dict[str, Any]:
 
 
 def _further(counts: Counts, answer: Answer) -> Mapping[str, Any]:
-    """Return how many pods of the template fit on the cluster as it stands, and on which nodes."""
+    """Return the number of pods of the template that fit on the current cluster, and their nodes."""
     if answer.verdict in ("Invalid", "Refused", "Unknown"):
         return {}
     try:
@@ -130,7 +130,7 @@ def _further(counts: Counts, answer: Answer) -> Mapping[str, Any]:
 
 
 def _progress(expired: Expired) -> ProgressOf:
-    """Return what ends a count, by a TimeoutError, when the time for the answer is over."""
+    """Return a progress function that ends a count with a TimeoutError when the time for the answer is over."""
 
     def on_placed(_: int) -> None:
         if expired():

@@ -1,4 +1,4 @@
-"""The page Pending: the pods that wait, why, and what would make room for them."""
+"""The page Pending: the waiting pods, the reasons, and the changes that would make room for them."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,7 +45,7 @@ def endpoints(sources: Sources) -> Sequence[Endpoint]:
 
 
 class PendingPods:
-    """Answers about pending pods. It keeps what it predicts on one snapshot, and is for the worker thread."""
+    """Answers about pending pods. Predictions on one snapshot are cached. An instance is for the worker thread."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
@@ -53,7 +53,7 @@ class PendingPods:
         self._waits_for: dict[PodKey, str] = {}
 
     def groups(self, _: Asked) -> object:
-        """Return the pending pods in the order of the queue; pods of one owner and template are one group."""
+        """Return the pending pods in the order of the queue. Pods of one owner and template are one group."""
         snapshot, found = self._sources.view.snapshot(), list[dict[str, Any]]()
         queue, end_seconds = self._placed(snapshot), time.monotonic() + _MOST_SECONDS
         for key, pods in self._grouped(snapshot):
@@ -72,7 +72,7 @@ class PendingPods:
             yield {"namespace": key.namespace, "name": key.name}
 
     def explained(self, asked: Asked) -> object:
-        """Return what `check` and `explain` report of a pending pod."""
+        """Return the results of `check` and `explain` for a pending pod."""
         snapshot = self._sources.view.snapshot()
         pod, fact = self._named(asked.query, snapshot)
         session = self._sources.session
@@ -117,7 +117,7 @@ class PendingPods:
         return self._queue[1]
 
     def _predict(self, pod: PendingPod, state: str, queue: PendingQueue, expired: Expired) -> None:
-        """Keep what a pod without a node waits for, as `Placement.waits_for`.
+        """Predict a pod without a node, and store what it waits for (`Placement.waits_for`).
 
         Raises:
             DeadlineNearError: `expired()` holds.
@@ -185,7 +185,7 @@ def _requests_of(content: bytes) -> Mapping[str, int]:
 
 
 def _state(pod: PendingPod, fact: PodFact) -> str:
-    """Return why the pod waits: gated, terminating, unschedulable, nominated, or queued."""
+    """Return the state of a waiting pod: gated, terminating, unschedulable, nominated, or queued."""
     if fact.is_terminating:
         return "terminating"
     if fact.gates:
@@ -196,7 +196,7 @@ def _state(pod: PendingPod, fact: PodFact) -> str:
 
 
 def _object(pod: PendingPod, fact: PodFact) -> dict[str, Any]:
-    """Return the pod as an API object, with the annotations of the key domain, unless the view does not hold it."""
+    """Return the pod as an API object, with the annotations of the key domain if they are known."""
     if not pod.content:
         raise NotFoundError(f"pod {pod.key.namespace}/{pod.key.name} is malformed or too large to be evaluated")
     content = pod.object()

@@ -1,4 +1,4 @@
-"""The page Policy: the policies in force by namespace, and what a candidate would decide otherwise."""
+"""The page Policy: the policies in force by namespace, and the decisions that a candidate policy would change."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def endpoints(sources: Sources) -> Sequence[Endpoint]:
 
 
 def _in_force(sources: Sources, _: Asked) -> dict[str, Any]:
-    """Return the policies with the namespaces of the view that each is in force for."""
+    """Return the policies, each with the namespaces of the view in which it is in force."""
     policies, snapshot = sources.session.rules, sources.view.snapshot()
     namespaces: dict[str, list[str]] = {}
     for name, each in sorted(snapshot.namespaces.items()):
@@ -59,7 +59,7 @@ def _in_force(sources: Sources, _: Asked) -> dict[str, Any]:
 
 
 def _replayed(sources: Sources, asked: Asked) -> dict[str, Any]:
-    """Return what the candidate would decide otherwise on the objects of the cluster, or on recorded admissions."""
+    """Return the changes that a candidate policy makes to decisions on cluster objects or recorded admissions."""
     session = sources.session
     candidate = policy_set(parse_policies(asked.body, PLACE), session.rules.default)
     left_out, unreadable, kinds = Counter[str](), list[FieldError](), candidate.default.kinds

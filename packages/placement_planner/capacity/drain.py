@@ -53,8 +53,8 @@ class DrainedPod:
 class Drain:
     """The pods of the drained `nodes`: those that leave, in the order of their placement, and those that stay.
 
-    `staying` are the pods of DaemonSets and mirror pods; `ending` are already being deleted. `knows_budgets`: the
-    PodDisruptionBudgets are known. `snapshot` is the cluster after the drain.
+    `staying` are the pods of DaemonSets and mirror pods; `ending` are already being deleted. `knows_budgets` is true if
+    the PodDisruptionBudgets are known. `snapshot` is the cluster after the drain.
     """
 
     nodes: tuple[str, ...]

@@ -31,7 +31,7 @@ Verdict = Literal["Fits", "Moves", "None", "Unknown"]
 class Tried:
     """The extent of a search: the nodes that moves of pods could free, and the sets of pods that were tried.
 
-    `moves` is the size of the largest sets. `is_complete`: no set of at most MOST_MOVES pods was left out.
+    `moves` is the size of the largest sets. `is_complete` is true if no set of at most MOST_MOVES pods was left out.
     `unmovable` counts the pods of all nodes that are not moved, by reason.
     """
 

@@ -27,7 +27,10 @@ _ENTRY_BYTES = 4096
 
 
 class Difference(NamedTuple):
-    """An admission on which the two policies decide differently. `is_first`: an equal one was not seen before."""
+    """An admission on which the two policies decide differently.
+
+    `is_first` is true if an equal one was not seen before.
+    """
 
     admission: Admission
     old: Decision

@@ -27,7 +27,7 @@ class Arrival:
 
     `pod` is a raw API object. Its annotations without a domain are those of the webhook. Arrivals share it if they
     differ only in their times. `cards` is what one pod requests of them. `place` is the line of the trace, and `draw`
-    tells the copies of a line apart. `is_restarted`: a controller creates a pod again that is evicted.
+    tells the copies of a line apart. `is_restarted` is true if a controller creates a pod again that is evicted.
     """
 
     at_seconds: float

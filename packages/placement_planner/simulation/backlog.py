@@ -38,7 +38,7 @@ Requests = Sequence[tuple[str, int]]
 class TracePod:
     """A pod of the trace: when it was created, and how long it runs. None means that it does not end.
 
-    `is_restarted`: a controller creates it again if it is evicted.
+    `is_restarted` is true if a controller creates it again if it is evicted.
     """
 
     template: Template
@@ -123,8 +123,8 @@ class Backlog:
 class Group:
     """Units of pods with one signature, which need at least `least` of their pods placed; a gang is one by itself.
 
-    `requests` must be free on a node. `reads_pods`: pods on other nodes decide about a node, too. `failed_at` is the
-    state of the cluster in which one of them found no node and no pods to evict.
+    `requests` must be free on a node. `reads_pods` is true if pods on other nodes decide about a node, too. `failed_at`
+    is the state of the cluster in which one of them found no node and no pods to evict.
     """
 
     template: Template

@@ -36,7 +36,7 @@ class Experiment:
     """The inputs that all runs of a sweep share. They can be sent to another process.
 
     `policies` are named. `scheduler_config` is a KubeSchedulerConfiguration and its place. None means the built-in
-    profiles. `priorities` by workload type are for pods without one. `preempts`: pods are evicted for others.
+    profiles. `priorities` by workload type are for pods without one. `preempts` is true if pods are evicted for others.
     """
 
     cluster: tuple[Document, ...]

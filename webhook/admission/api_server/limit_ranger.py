@@ -26,8 +26,8 @@ _NO_DEFAULTS = LimitRangeItem(OF_CONTAINERS, {}, {}, {}, {}, {})
 def with_default_resources(pod: JsonObject, limit_range: LimitRange) -> tuple[JsonObject, bool]:
     """Return `pod` with the requests and limits that the API server sets for `limit_range`, and whether it sets any.
 
-    Each missing request is the limit first, as the API server decodes a pod, and then a default of the LimitRange,
-    which an annotation notes.
+    A missing request is set to the limit, as the API server does when it decodes a pod, or else to the default of the
+    LimitRange. An annotation lists the values that come from the LimitRange.
     """
     # A LimitRange has one item of each type.
     item = next((each for each in limit_range.items if each.type == OF_CONTAINERS), _NO_DEFAULTS)
@@ -43,7 +43,7 @@ def with_default_resources(pod: JsonObject, limit_range: LimitRange) -> tuple[Js
 
 
 def _completed(container: JsonObject, item: LimitRangeItem, noun: str, notes: list[str]) -> JsonObject:
-    """Return `container` with the defaults of `item`, and add to `notes` what they set."""
+    """Return `container` with the defaults of `item`, and add a text for each value that is set to `notes`."""
     resources = container.get("resources") or {}
     limits = {**(resources.get("limits") or {})}
     requests = {**limits, **(resources.get("requests") or {})}
@@ -57,11 +57,11 @@ def _completed(container: JsonObject, item: LimitRangeItem, noun: str, notes: li
 
 
 def limit_violations(pod: Mapping[str, Any], ranges: Sequence[LimitRange], expired: Expired) -> list[str]:
-    """Return what the first of `ranges` that `pod`, a pod with its default resources, violates says of it.
+    """Return the messages of the first of `ranges` that `pod` violates, or none.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
-        ValueError: an amount of the pod is no quantity.
+        DeadlineNearError: `expired()` returned true.
+        ValueError: an amount of the pod is not a quantity.
     """
     for each in ranges:
         if found := [*islice(_violations(pod["spec"], each, expired), MOST_ERRORS)]:
@@ -121,7 +121,7 @@ def _over_ratio(begin: str, ratio: str, request: object, limit: object) -> Itera
 
 
 def _totals(spec: _Spec, expired: Expired) -> tuple[Quantities, Quantities]:
-    """Return the requests and limits of the pod: of its containers together, or those that it has as a whole.
+    """Return the requests and limits of the pod: those of the pod level if it has any, or the sums over its containers.
 
     Source: k8s.io/kubernetes/pkg/api/pod/util.go, DefaultPodLevelResources
     """
@@ -141,7 +141,7 @@ def _totals(spec: _Spec, expired: Expired) -> tuple[Quantities, Quantities]:
 
 
 def _total(spec: _Spec, part: str, expired: Expired) -> dict[str, str]:
-    """Return the requests or limits of the containers together."""
+    """Return the sum of the requests or of the limits of the containers."""
     total: dict[str, str] = {}
     for container in in_time(spec.get("containers") or [], expired):
         _add(total, _amounts(container, part))

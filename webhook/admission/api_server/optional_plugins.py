@@ -1,7 +1,8 @@
 """Admission plugins that are off by default, for a pod that no API server has seen.
 
-No object of a cluster names them. Some platforms run one always: the labels of their nodes show it. Elsewhere a plugin
-that would change the pod is in doubt, and its pod is judged with it and without.
+No object of a cluster shows which of them are enabled. Some platforms always enable one, and the labels of their nodes
+identify the platform. In other clusters it is not known whether a plugin is enabled. If it would change the pod, the
+pod is evaluated with the plugin and without it.
 
 Source: k8s.io/kubernetes/plugin/pkg/admission/{podnodeselector,podtolerationrestriction,extendedresourcetoleration}
 """
@@ -24,10 +25,11 @@ _CONFLICT = "pod node label selector conflicts with its namespace node label sel
 
 
 class OptionalPlugin(NamedTuple):
-    """A plugin. `change` returns the changed pod for a pod, its cluster and the annotations of its namespace.
+    """A plugin. `change` takes a pod, the snapshot and the annotations of the namespace, and returns the changed pod.
 
-    `change` raises ValueError with the plugin's message for a pod that it refuses. It reads one of `annotations`, if it
-    has any; its platforms give their nodes one of `labels`.
+    `change` raises ValueError with the plugin's message for a pod that the plugin rejects. If `annotations` is not
+    empty, the plugin changes nothing in a namespace without one of them. `labels` are the node labels of the platforms
+    that always enable the plugin.
     """
 
     name: str
@@ -36,12 +38,12 @@ class OptionalPlugin(NamedTuple):
     labels: tuple[str, ...] = ()
 
     def runs(self, snapshot: Snapshot) -> bool:
-        """Return whether the API server of `snapshot` is known, or taken, to run the plugin."""
+        """Return whether the API server of `snapshot` is known or assumed to run the plugin."""
         return self.name in snapshot.plugins or any(snapshot.labels.values(each) for each in self.labels)
 
 
 def changing_plugins(pod: JsonObject, namespace: str, snapshot: Snapshot) -> list[OptionalPlugin]:
-    """Return the plugins that would change or refuse `pod` of `namespace`, in the order in which they run."""
+    """Return the plugins that would change or reject `pod` in `namespace`, in the order in which they run."""
     annotations = snapshot.namespace_annotations(namespace)
     return [each for each in _PLUGINS if _would_change(each, pod, snapshot, annotations)]
 
@@ -56,21 +58,21 @@ def _would_change(plugin: OptionalPlugin, pod: JsonObject, snapshot: Snapshot, a
 
 
 def alternatives(doubts: Sequence[str], snapshot: Snapshot) -> Iterator[tuple[str, Snapshot]]:
-    """Yield `snapshot` with an API server that runs one plugin of `doubts` each, and all of them, with their names."""
+    """Yield names of plugins with a snapshot whose API server runs them: each one of `doubts`, then all of them."""
     for names in dict.fromkeys((*((each,) for each in doubts), (*doubts,))):
         if names:
             yield " and ".join(names), replace(snapshot, plugins=frozenset(names))
 
 
 def in_doubt(verdict: str, other: str, plugins: str, namespace: str) -> str:
-    """Return the words for pods with `verdict` as written, and the verdict `other` where `plugins` run."""
+    """Return the message for pods with `verdict` as written and with `other` if the API server runs `plugins`."""
     keys = [key for each in _PLUGINS if each.name in plugins.split(" and ") for key in each.annotations]
     read = f" (annotation {' or '.join(keys)} of the namespace {namespace})" if keys else ""
     return f"{verdict} as written, {other} if the API server runs {plugins}{read}"
 
 
 def doubtful(placement: Placement, other: str, plugins: str, namespace: str) -> Placement:
-    """Return the placement of pods as written, Unknown because the verdict is `other` where `plugins` run."""
+    """Return `placement` with the verdict Unknown, because the verdict is `other` if the API server runs `plugins`."""
     text = in_doubt(placement.verdict, other, plugins, namespace)
     if placement.verdict != "Feasible":
         text = f"{text}: {placement.message}"

@@ -1,7 +1,7 @@
 """Run the admission plugins of the API server before and after the mutating webhooks.
 
-A manifest and a pod template have not been seen by an API server. A pod at admission has: LimitRanger, Priority and
-RuntimeClass change a pod before any webhook sees it.
+The API server runs LimitRanger, Priority and RuntimeClass on a pod before it calls any webhook. Commands read pods from
+manifests and pod templates, on which no API server has run these plugins yet.
 
 Source: k8s.io/kubernetes/pkg/kubeapiserver/options/plugins.go, AllOrderedPlugins
 """
@@ -26,10 +26,11 @@ from webhook.placement.scorer import PodSignature
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A pod as the API server hands it to webhooks.
+    """A pod as the API server sends it to webhooks.
 
-    `sources` are the objects that add to it, such as `RuntimeClass kata`; `unknown` is why not all is known that the
-    API server adds, or empty if it is. `doubts` are the optional plugins that would change it if they ran.
+    `sources` are the objects from which fields were added, such as `RuntimeClass kata`. `unknown` is the reason why
+    some additions of the API server are not known; it is empty if all are known. `doubts` are the optional plugins that
+    would change the pod if they are enabled.
     """
 
     pod: JsonObject
@@ -39,13 +40,13 @@ class Completed:
 
 
 def completed(pod: JsonObject, snapshot: Snapshot, expired: Expired = never) -> Completed:
-    """Return `pod`, which has the types of a Pod, with what the API server of `snapshot` adds to it.
+    """Return `pod`, whose fields have valid types, with the fields that the API server of `snapshot` adds.
 
-    A completed pod stays as it is. LimitRanges that are not known count as none.
+    A pod that is already completed is returned unchanged. Unknown LimitRanges count as absent.
 
     Raises:
-        InvalidInput: the API server refuses the pod; holds its words.
-        DeadlineNearError: `expired()` holds.
+        InvalidInput: the API server rejects the pod; contains the API server's message.
+        DeadlineNearError: `expired()` returned true.
     """
     namespace, name = _namespace(pod), pod["spec"].get("runtimeClassName")
     unknown = ""
@@ -81,11 +82,11 @@ def completed(pod: JsonObject, snapshot: Snapshot, expired: Expired = never) -> 
 
 
 def check_admitted(pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired = never) -> None:
-    """Return if the API server of `snapshot` admits `pod`, a completed pod after the webhooks.
+    """Check that the API server of `snapshot` admits `pod`, a completed pod after the webhooks.
 
     Raises:
-        InvalidInput: it refuses the pod; holds its words.
-        DeadlineNearError: `expired()` holds.
+        InvalidInput: the API server rejects the pod; contains the API server's message.
+        DeadlineNearError: `expired()` returned true.
     """
     found = limit_violations(pod, snapshot.limit_ranges.get(_namespace(pod), ()), expired)
     if found:

@@ -1,6 +1,6 @@
-"""Priority: the API server's refusal of a pod whose class or priority the cluster does not have.
+"""Priority: the API server rejects a pod whose PriorityClass does not exist or whose priority contradicts it.
 
-The priority of the class itself is looked up where it is read (`webhook/placement/pod/preemption.py`).
+The value of the PriorityClass is looked up in `webhook/placement/pod/preemption.py`.
 
 Source: k8s.io/kubernetes/plugin/pkg/admission/priority/admission.go, admitPod
 """
@@ -16,9 +16,9 @@ _COMPUTED = "priority admission controller computed {} from the given PriorityCl
 
 
 def priority_fault(pod: Mapping[str, Any], snapshot: Snapshot) -> str:
-    """Return why the API server refuses the class or the priority of `pod`, or an empty string if it does not.
+    """Return the reason why the API server rejects the class or the priority of `pod`, or "" if it accepts them.
 
-    It is empty if the class, or for a pod without one the default class, is not known.
+    The result is also "" if the class is not known. For a pod without a class, this is the default class.
     """
     spec = pod["spec"]
     name = spec.get("priorityClassName")

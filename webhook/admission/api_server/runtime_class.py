@@ -15,10 +15,10 @@ _NO_CLASS = "pod rejected: Pod Overhead set without corresponding RuntimeClass d
 
 
 def with_runtime_class(pod: JsonObject, found: RuntimeClass) -> JsonObject:
-    """Return `pod` with what its class `found` adds.
+    """Return `pod` with the overhead, node selector and tolerations of its class `found`.
 
     Raises:
-        ValueError: the API server refuses the pod; holds its words.
+        ValueError: the API server rejects the pod; contains the API server's message.
     """
     spec = {**pod["spec"]}
     if found.overhead is not None:
@@ -40,10 +40,10 @@ def with_runtime_class(pod: JsonObject, found: RuntimeClass) -> JsonObject:
 
 
 def overhead_fault(pod: Mapping[str, Any], found: RuntimeClass | None) -> str:
-    """Return why the API server refuses the overhead of a stored `pod`, whose class is `found`, or "" if it does not.
+    """Return why the API server rejects the overhead of `pod`, whose class is `found`, or "" if it accepts it.
 
     Raises:
-        ValueError: an amount of the pod is no quantity.
+        ValueError: an amount of the pod is not a quantity.
     """
     overhead = pod["spec"].get("overhead")
     if found is None or found.overhead is None:

@@ -87,14 +87,17 @@ def _products(spec: PolicySpec, snapshot: Snapshot) -> list[str]:
 
 
 def _queues(snapshot: Snapshot, namespace: str) -> Iterator[str]:
-    """Yield the queues that pods of the namespace can name; a parent queue of KAI takes none."""
+    """Yield the queues that pods of the namespace can name.
+
+    Parent queues of KAI are left out, because they take no pods.
+    """
     yield from snapshot.volcano.queues or ()
     yield from (name for name in snapshot.kai.queues or () if name not in snapshot.kai.parents)
     yield from (name for own, name in snapshot.kueue.local_queues or () if own == namespace)
 
 
 def _within(names: Iterable[str], patterns: Sequence[str] | None, *always: str) -> list[str]:
-    """Return the names that one of `patterns` matches, or that are in `always`. None means all of them."""
+    """Return the names that match one of `patterns` or are in `always`, or all names if `patterns` is None."""
     return [each for each in names if patterns is None or each in always or matches_any(each, patterns)]
 
 

@@ -143,6 +143,9 @@ def _table(scored: Sequence[tuple[str, Scored]]) -> tuple[list[Column], list[Row
 
 
 def _spread(plugin: str, scored: Sequence[tuple[str, Scored]]) -> int:
-    """Return how far the scores of the plugin are apart: the plugin decides little if they are close."""
+    """Return the difference between the highest and the lowest score of the plugin.
+
+    A small one has little influence.
+    """
     found = [scores.get(plugin, 0) for _, scores in scored]
     return int(max(found) - min(found))

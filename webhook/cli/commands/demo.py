@@ -108,7 +108,7 @@ def _sample(name: str) -> list[Document]:
 
 @contextmanager
 def _log(file: Path | None) -> Iterator[tuple[AuditWriter, PodRecorder | None, Callable[[], bytes]]]:
-    """Yield a writer to `file`, what keeps the pods beside it, and a function that reads it.
+    """Yield a writer to `file`, the recorder of its pods, and a function that reads the file.
 
     Without a file, the log is in memory: the demo also runs where no file can be written.
     """

@@ -62,12 +62,12 @@ class _Explained:
 
     @property
     def node(self) -> str:
-        """Return its node, or an empty string if it is not bound."""
+        """Return the node of the pod, or an empty string if the pod is not bound."""
         return str(field(self.pod, "spec", "nodeName") or "")
 
     @property
     def scheduled(self) -> str:
-        """Return what its scheduler has reported last."""
+        """Return the latest report of the scheduler about the pod."""
         conditions = field(self.pod, "status", "conditions") or ()
         return next((str(each.get("message") or "") for each in conditions if each.get("type") == "PodScheduled"), "")
 

@@ -36,7 +36,7 @@ _EXIT_CODE = 3
 
 
 class _Search:
-    """The missed pods among those that `add` was given, after the namespaces, configurations and policies."""
+    """Collects missed pods from the objects given to `add`. Add namespaces, configurations and policies before pods."""
 
     def __init__(self, policies: PolicySet) -> None:
         self.found: list[MissedPod] = []
@@ -78,7 +78,7 @@ class _Search:
             self.undecided.update(self._selection.undecided(content))
 
     def forget_pods(self) -> None:
-        """Begin again with the pods: their list was interrupted."""
+        """Drop the pods, because their list was interrupted and begins again."""
         self.found.clear()
         self.undecided.clear()
         self.pods = 0
@@ -163,7 +163,7 @@ def _read_file(search: _Search, filename: str) -> None:
 
 
 def _read_live(policies: tuple[Path, ...], kubeconfig: Path | None, context: str | None, in_cluster: bool) -> _Search:
-    """Return the search on a live cluster, which is read page by page, by `policies`, else by those in force there."""
+    """Read a live cluster page by page and return its search, with `policies` or else the policies in force there."""
     # Imported here, so that a command on a file does not import the client.
     from webhook.cli.inputs.live import list_resources
     from webhook.cli.inputs.policy_in_force import read_policies_in_force
@@ -187,7 +187,7 @@ def _read_live(policies: tuple[Path, ...], kubeconfig: Path | None, context: str
 
 
 def _to_json(pod: MissedPod, *, is_chosen: bool) -> Mapping[str, Any]:
-    """Return a missed pod; `is_chosen`: its policy is one of several."""
+    """Return a missed pod; `is_chosen` is true if its policy is one of several."""
     return {
         "pod": f"{pod.namespace}/{pod.name}",
         "namespace": pod.namespace,

@@ -88,14 +88,14 @@ def mutate(session: Session) -> int:
 
 
 def _view(session: Session, workload: Workload, schedulers: Callable[[Policy], Scorer]) -> ClusterView | None:
-    """Return the view for the first pod of a template, with the claims created with it, or None without a view."""
+    """Return the view for the first pod of a template, including its planned claims, or None without a cluster."""
     if not session.has_cluster:
         return None
     return ClusterView(with_claims_of(workload, session.snapshot, 1), schedulers(workload.policy))
 
 
 def _verdict(session: Session, workload: Workload, view: ClusterView | None) -> Verdict | None:
-    """Return the verdict on a pod, or None if it is not valid and the command goes on with the others."""
+    """Return the verdict on a pod. Return None for an invalid pod if the command continues with the other pods."""
     try:
         return admit_checked_document(workload.document, workload.policy, view)
     except InvalidInput as error:
@@ -104,7 +104,7 @@ def _verdict(session: Session, workload: Workload, view: ClusterView | None) -> 
 
 
 def _warn_of_rejection(workload: Workload) -> None:
-    """Warn of a pod that the API server rejects in any case."""
+    """Warn about a pod that the API server rejects whatever the webhook does."""
     try:
         check_pod(workload.document.content)
         check_storable(workload.document.content)
@@ -135,7 +135,7 @@ def _print(workload: Workload, verdict: Patched | Unchanged | Bypassed, output: 
 
 
 def _comment(workload: Workload) -> str:
-    """Return a comment with the object of the pod and the number of its pods; for a Pod nothing."""
+    """Return a comment with the object of the pod and the number of its pods, or "" for a Pod."""
     if not workload.owner or workload.pods is None:
         return ""
     replicas = workload.pods.replicas

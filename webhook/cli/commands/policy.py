@@ -74,7 +74,10 @@ def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, c
 
 
 def _read_valid(file: str) -> list[PlacedPolicy]:
-    """Return the policies of the file, which can be in force together, be it as the objects of a cluster."""
+    """Return the policies of the file.
+
+    They can be in force together, at least as PlacementPolicy objects of a cluster.
+    """
     found = parse_tested_policies(read_text(file, "FILE"), place_of(file))
     policy_set(found, built_in_policy())
     if not has_default(found):

@@ -104,7 +104,7 @@ def read_objects(filename: str) -> tuple[Document, ...]:
 
 
 def _read(filename: str, read: Callable[[Iterable[Document]], T]) -> T:
-    """Return `read()` of the objects in the file, which come one by one where that is possible."""
+    """Return `read()` of the objects in the file. The objects are parsed one by one if the format allows it."""
     place = place_of(filename)
     with open_bytes(filename, "--cluster") as file:
         if file.seek(0, SEEK_END) > _LARGE_BYTES:
@@ -116,7 +116,7 @@ def _read(filename: str, read: Callable[[Iterable[Document]], T]) -> T:
 
 
 def _read_cluster(filename: str, read: Callable[[Iterable[Document]], T], documents: Iterable[Document]) -> T:
-    """Return `read()` of the objects. That no object is a node is an error that comes before all others."""
+    """Return `read()` of the objects. If no object is a node, only this error is raised."""
     kinds: dict[str, None] = {}
 
     def noted() -> Iterator[Document]:

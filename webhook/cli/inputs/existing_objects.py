@@ -1,4 +1,4 @@
-"""Objects that exist in a cluster, with their pods and Events: of a live cluster, or of the objects in a file."""
+"""Existing objects with their pods and Events, from a live cluster or from a file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -35,10 +35,10 @@ _BETWEEN = (
 
 
 def type_named(name: str, kinds: Iterable[WorkloadKind]) -> Resource:
-    """Return the type with this name as in kubectl: its resource, kind or short name, with its group or without.
+    """Return the type with this name as in kubectl: resource, kind or short name, optionally with the group.
 
     Raises:
-        InvalidInput: there is none among pods and `kinds`.
+        InvalidInput: no type among pods and `kinds` has the name.
     """
     versions = ((each, _API_VERSIONS.get(each.group, f"{each.group}/")) for each in kinds)
     known = [POD, *(Resource(each.kind, version, each.resource) for each, version in versions)]
@@ -51,7 +51,7 @@ def type_named(name: str, kinds: Iterable[WorkloadKind]) -> Resource:
 
 
 def pods_of(objects: "Objects", owner: JsonObject, namespace: str) -> list[JsonObject]:
-    """Return the pods of an object, through the objects between; a pod is its own."""
+    """Return the pods that an object owns directly or through other objects. For a Pod, return this pod."""
     if owner.get("kind") == POD.kind:
         return [owner]
     owners = {field(owner, "metadata", "uid")}

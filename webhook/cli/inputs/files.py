@@ -20,7 +20,7 @@ FILE, PATH = click.Path(allow_dash=True), click.Path(path_type=Path)
 
 
 def options(*given: Option) -> Option:
-    """Return a decorator that adds `given` to a command, in their order in --help."""
+    """Return a decorator that adds the options `given` to a command. The order is that of --help."""
 
     def add(command: Command) -> Command:
         for option in reversed(given):
@@ -31,7 +31,7 @@ def options(*given: Option) -> Option:
 
 
 def file_option(*names: str, kind: click.Path = FILE, **attributes: Any) -> Option:
-    """Return an option for a file, with these `attributes` of click."""
+    """Return an option for a file. `attributes` are passed to click."""
     return click.option(*names, type=kind, metavar="FILE", **attributes)
 
 
@@ -69,7 +69,10 @@ class PolicyFiles(click.Option):
 
 
 class PolicyFile(PolicyFiles):
-    """A `multiple` option that is an error if it is given twice: otherwise, the last file would replace the others."""
+    """A `multiple` option that raises an error if it is given twice.
+
+    Otherwise, the last file would replace the others.
+    """
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
         """Return the file, or None if it is not given.
@@ -91,10 +94,10 @@ last_policy_option = file_option("--policy", cls=PolicyFiles, kind=PATH, multipl
 
 
 def check_standard_input(*given: tuple[str, str | None]) -> None:
-    """Return if at most one of the files, each `given` with its flag, is standard input.
+    """Check that at most one of the files, each `given` with its flag, is standard input.
 
     Raises:
-        click.UsageError: more than one is; standard input can be read only once.
+        click.UsageError: several files are standard input, which can be read only once.
     """
     first, *others = [flag for flag, filename in given if filename == STANDARD_INPUT] or [""]
     if others and others[0] == first:
@@ -121,7 +124,7 @@ def read_text(filename: str, flag: str) -> bytes:
 
 
 def open_bytes(filename: str, flag: str) -> BinaryIO:
-    """Return the file, or the bytes of standard input or of a pipe, to be read more than once.
+    """Return the opened file. Standard input and pipes are read into memory, so that they can be read more than once.
 
     Raises:
         InvalidInput: it cannot be read.

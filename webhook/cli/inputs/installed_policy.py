@@ -1,4 +1,4 @@
-"""Read the policy of an installed server: its ConfigMap, what a replica has in force, and the policy objects."""
+"""Read the policy of an installed server from its ConfigMap, from a replica, and from the PlacementPolicy objects."""
 
 import asyncio
 from typing import NamedTuple
@@ -23,7 +23,7 @@ _REPLICA_SECONDS = 3.0
 
 
 class StoredPolicy(NamedTuple):
-    """The policies in the ConfigMap `name` that the Deployment mounts; None with `errors` if they are not valid."""
+    """The policies in the ConfigMap `name` that the Deployment mounts, or None and `errors` if they are not valid."""
 
     name: str
     policies: PolicySet | None
@@ -56,7 +56,7 @@ async def read_stored_policy(server: ApiServer, servers: JsonObject, namespace: 
 
 
 async def ask_replica(server: ApiServer, servers: JsonObject, namespace: str, service: str) -> Policy | None:
-    """Return the default policy that a replica has in force, by its admin port, or None if it cannot be asked."""
+    """Return the default policy that a replica reports on its admin port, or None if the port cannot be reached."""
     port = admin_port(servers)
     if port is None:
         return None

@@ -1,4 +1,4 @@
-"""The workload of the servers of an installation: its flags, and what it mounts. Pure."""
+"""The workload that runs the servers of an installation: its flags, and the volumes that it mounts. Pure."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -13,9 +13,9 @@ _OWN_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io
 
 
 def servers_of(workloads: Iterable[JsonObject], service: JsonObject | None, namespace: str) -> JsonObject | None:
-    """Return the first of `workloads` in the namespace whose pods the Service selects; without one, one of our labels.
+    """Return the first of `workloads` in the namespace whose pods the Service selects, or None.
 
-    None if there is none.
+    Without a Service, the labels of the shipped manifests are used as the selector.
     """
     wanted = texts(service or {}, "spec", "selector") or _OWN_LABELS
     for each in workloads:
@@ -43,9 +43,9 @@ def args_of(container: JsonObject, key: str = "args") -> list[str]:
 
 
 def options(container: JsonObject, name: str) -> list[str]:
-    """Return the values of an option in the order of the arguments; without any, that of its variable.
+    """Return the values of an option in the order of the arguments, or else the value of its environment variable.
 
-    A value is in the argument of its option or in the next one.
+    A value follows the option in the same argument (`--name=value`) or is the next argument.
     """
     values: list[str] = []
     words = iter(args_of(container))
@@ -59,9 +59,9 @@ def options(container: JsonObject, name: str) -> list[str]:
 
 
 def option(workload: JsonObject, name: str) -> str | None:
-    """Return the value of an option of the first container of a workload that has it, the last one if it has several.
+    """Return the value of an option of the first container that has it, or None if no container has it.
 
-    None if it is not there.
+    If the option is given several times, the last value counts.
     """
     return next((values[-1] for each in containers_of(workload) if (values := options(each, name))), None)
 
@@ -72,7 +72,7 @@ def follows_objects(workload: JsonObject) -> bool:
 
 
 def admin_port(workload: JsonObject) -> str | None:
-    """Return the admin port of a server without a token, or None if it is not known or listens on loopback only."""
+    """Return the admin port of a server, or None if it needs a token, is not known, or listens on loopback only."""
     host, _, port = (option(workload, "--admin-listen") or "").rpartition(":")
     is_open = host and host not in ("127.0.0.1", "localhost", "[::1]")
     return port if is_open and port.isdigit() and option(workload, "--admin-token-file") is None else None
@@ -90,7 +90,7 @@ def policy_place(workload: JsonObject) -> tuple[str, str] | None:
 
 
 def mounted(workload: JsonObject, container: JsonObject, directory: str, *path: str) -> str | None:
-    """Return the text at `path` of the volume that `container` mounts at `directory`, such as the name of a Secret."""
+    """Return the text at `path` in the volume that `container` mounts at `directory`, such as the name of a Secret."""
     mounts = listed(container, "volumeMounts")
     volumes = [each.get("name") for each in mounts if str(each.get("mountPath")).rstrip("/") == directory.rstrip("/")]
     for each in listed(workload, "spec", "template", "spec", "volumes"):

@@ -72,7 +72,10 @@ def read_live_cluster(
 
 
 def _read_volcano_actions(source: ClientConfig) -> frozenset[str] | None:
-    """Return the actions of Volcano's scheduler. None is no fault: the ConfigMap can have another name."""
+    """Return the actions of Volcano's scheduler, or None.
+
+    None is not an error, because the ConfigMap can have another name.
+    """
 
     async def read(server: ApiServer) -> JsonObject:
         return await server.get(_VOLCANO_CONFIGURATION_PATH, {}, most_bytes=_MOST_VOLCANO_BYTES)
@@ -84,7 +87,7 @@ def _read_volcano_actions(source: ClientConfig) -> frozenset[str] | None:
 
 
 def read_live_disruptions(source: ClientConfig, on_page: OnPage = lambda *_: None) -> tuple[Snapshot, Disruptions]:
-    """Return the same snapshot, and what limits the moves of its pods. Forbidden PodDisruptionBudgets are not known.
+    """Return the snapshot as `read_live_cluster`, and its Disruptions. Forbidden PodDisruptionBudgets count as unknown.
 
     `on_page` gets each page.
 
@@ -137,8 +140,9 @@ def read_live_workloads(source: ClientConfig) -> list[Document]:
 def list_resources(source: ClientConfig, resources: Iterable[Resource], on_page: OnPage) -> list[Resource]:
     """List `resources` and return those that were listed.
 
-    Standard error gets the name of a cluster that is not named by its kubeconfig, and the optional resources that are
-    forbidden or not served. `on_page` gets the resource, the items of a page, and whether the list begins with it.
+    Printed to standard error are the name of the cluster, if no option names the kubeconfig, and the optional resources
+    that are forbidden or not served. `on_page` gets the resource, the items of a page, and true for the first page of a
+    list.
 
     Raises:
         InvalidInput: the configuration is missing or wrong.
@@ -173,7 +177,7 @@ async def _list(server: ApiServer, resource: Resource, on_page: OnPage) -> bool:
 
 
 def ask_live(source: ClientConfig, what: str, read: Callable[[ApiServer], Awaitable[T]]) -> T | None:
-    """Return what `read` finds. If it cannot be read, report it on standard error."""
+    """Return the result of `read`, or None if `what` cannot be read, which is reported on standard error."""
     try:
         return ask(source, read)
     except (ApiServerError, InvalidInput) as error:
@@ -182,7 +186,9 @@ def ask_live(source: ClientConfig, what: str, read: Callable[[ApiServer], Awaita
 
 
 def ask(source: ClientConfig, read: Callable[[ApiServer], Awaitable[T]], *, prints_name: bool = False) -> T:
-    """Return what `read` finds; with `prints_name`, print the name of a cluster whose kubeconfig is not given, once.
+    """Return the result of `read`.
+
+    With `prints_name`, print the name of the cluster once if no option names the kubeconfig.
 
     Raises:
         ApiServerError: the API server does not answer a request.

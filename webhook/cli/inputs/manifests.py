@@ -116,7 +116,7 @@ def _download(url: str) -> bytes:
 
 
 def _reason(error: Exception) -> object:
-    """Return why a URL cannot be read, without the names of Python's errors."""
+    """Return the reason why a URL cannot be read, without the names of Python's exceptions."""
     reason = error.reason if isinstance(error, URLError) and not isinstance(error, HTTPError) else error
     return getattr(reason, "strerror", None) or reason
 
@@ -136,7 +136,10 @@ def _built(folder: str) -> bytes:
 
 
 def unbound(documents: Iterable[Document]) -> list[Document]:
-    """Return `documents`, stored pods without the node that their scheduler chose; print how many there are."""
+    """Return `documents`, with the node removed from pods that a scheduler has bound.
+
+    Print the number of these pods.
+    """
     found, bound = [], 0
     for each in documents:
         if each.content.get("kind") == "Pod" and field(each.content, "status", "phase"):

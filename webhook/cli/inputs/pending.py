@@ -27,7 +27,7 @@ _AFTER_ALL = "~"
 
 
 class _Place(NamedTuple):
-    """The place of a pod in kube-scheduler's queue; `number` is its place among the pods of one second."""
+    """The place of a pod in kube-scheduler's queue. `number` orders pods that were created in the same second."""
 
     minus_priority: int
     created: str
@@ -41,7 +41,7 @@ def _last(priority: int) -> _Place:
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """The pending pods that come before a pod: those on each node, and the number of those without room."""
+    """The pending pods that come before a pod: their number on each node, and the number of pods without room."""
 
     nodes: Mapping[str, int] = dataclasses.field(default_factory=dict)
     without_room: int = 0
@@ -56,7 +56,7 @@ class Reserved:
 
     @property
     def text(self) -> str:
-        """Return one line about the pods, or an empty string if there are none."""
+        """Return one line of text about the pods, or an empty string if there are none."""
         parts = []
         if self.nodes:
             nodes = sorted(self.nodes.items(), key=lambda item: (-item[1], item[0]))
@@ -78,15 +78,16 @@ NOTHING_RESERVED = Reserved()
 
 @dataclass(frozen=True)
 class PendingQueue:
-    """The pending pods of the cluster: those with `assumed`, and those `without_room`."""
+    """The pending pods of the cluster: the placed ones in `assumed`, and the pods `without_room`."""
 
     assumed: Pending
     without_room: tuple[PodKey, ...] = ()
 
     def before(self, pod: Mapping[str, Any], assumed: Pending) -> tuple[Pending, Reserved]:
-        """Return those of `assumed` that come before `pod`, a raw API object, and all pending pods before it.
+        """Return the part of `assumed` before `pod`, a raw API object, and the count of the pending pods before it.
 
-        A pending pod of the cluster has a place in the queue, and so do not all pods of its priority come before it.
+        A new pod comes after all pending pods of its priority. A pending pod of the cluster keeps its place in the
+        queue.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -99,12 +100,12 @@ class PendingQueue:
         return assumed, self._reserved(asked, assumed)
 
     def reserved_before_new(self, priority: int) -> Reserved:
-        """Return the pending pods before a new pod of `priority`."""
+        """Return the count of the pending pods before a new pod of `priority`."""
         return self._reserved(_last(priority), self.assumed)
 
     @property
     def reserved(self) -> Reserved:
-        """Return all pending pods."""
+        """Return the count of all pending pods."""
         nodes = Counter(each.pod.node_name for each in self.assumed.by_key.values())
         return Reserved(nodes, len(self.without_room))
 
@@ -114,7 +115,7 @@ class PendingQueue:
         return Reserved(Counter(each.pod.node_name for each in with_room), without_room)
 
     def _place(self, pod: Mapping[str, Any]) -> _Place | None:
-        """Return the place of `pod` in the queue, or None if it is no pending pod of the cluster."""
+        """Return the place of `pod` in the queue, or None if it is not a pending pod of the cluster."""
         identity = PodIdentity.of(pod)
         key = PodKey(identity.namespace, identity.name)
         if key not in self._numbers:
@@ -155,10 +156,12 @@ def place_pending_pods(
     most: int = MOST_PENDING,
     schedulers: Mapping[str, SchedulerSettings] = BUILT_IN_SCHEDULERS,
 ) -> PendingQueue:
-    """Place the pending pods of `snapshot` that wait for a node, unless `counts` is false; progress goes to a terminal.
+    """Place the pending pods of `snapshot` that wait for a node, or none if `counts` is false.
 
-    At most `most` pods are placed. Standard error gets the number of the others, of those that cannot be read, and of
-    those whose scheduler does not run. `schedulers` are the settings of the policy.
+    Show progress on a terminal.
+
+    At most `most` pods are placed. The numbers of the other pods, of pods that cannot be read, and of pods whose
+    scheduler does not run are printed to standard error. `schedulers` are the settings of the policy.
     """
     waiting = [each for each in snapshot.pending.values() if each.is_waiting and each.nominated is None]
     if not counts or not waiting:

@@ -34,7 +34,7 @@ policies_option = file_option(
 def read_policies(paths: Sequence[Path], flag: str = "--policy") -> PolicySet:
     """Return the policies of the files, which the user gave as `flag`, or the built-in policy.
 
-    Those that are never in force are printed.
+    The names of policies that are never in force are printed.
 
     Raises:
         InvalidInput: a document is not a valid PlacementPolicy, or they cannot be in force together.
@@ -52,13 +52,13 @@ def read_policies(paths: Sequence[Path], flag: str = "--policy") -> PolicySet:
 
 @dataclass(frozen=True, slots=True)
 class PlacedPolicies:
-    """Policies, and the place of each by its identity; a policy without a place is of a file."""
+    """Policies, and the place of each by its identity. A policy from a file has no place."""
 
     policies: PolicySet
     places: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def place_of(self, policy: Policy) -> str:
-        """Return the place of a policy, such as `PlacementPolicy, in force`, or an empty string for one of a file."""
+        """Return the place of a policy, such as `PlacementPolicy, in force`, or "" for a policy from a file."""
         return self.places.get(policy.identity, "")
 
 
@@ -73,10 +73,10 @@ def is_namespace(content: Mapping[str, Any]) -> bool:
 
 
 class NamespacePolicies:
-    """Returns the policy for a namespace as the server chooses it, and prints which labels it does not know.
+    """Returns the policy for a namespace as the server chooses it, and prints the namespaces with unknown labels.
 
-    Labels are those of a Namespace among `documents` over those of the namespace in `snapshot`, as after
-    `kubectl apply`. The annotations of such a Namespace are no defaults of its pods, which is a warning.
+    The labels of a Namespace in `documents` are merged over those in `snapshot`, as after `kubectl apply`. The
+    annotations of a Namespace in `documents` are not used as defaults of its pods; a warning reports this.
 
     Raises:
         InvalidInput: a Namespace of `documents` is malformed.
@@ -123,7 +123,7 @@ class NamespacePolicies:
         self._warn_of_defaults(name, namespace.annotations)
 
     def _warn_of_defaults(self, name: str, annotations: Mapping[str, str]) -> None:
-        """Warn of annotations that are no defaults of the pods, because the cluster does not have them."""
+        """Warn about annotations that are not used as defaults of the pods, because the cluster does not have them."""
         applied = self._snapshot.namespace_annotations(name) if self._snapshot else {}
         prefix = f"{self._policies.of_namespace(name, self._labels[name]).spec.key_domain}/"
         ignored = [key for key, value in annotations.items() if key.startswith(prefix) and applied.get(key) != value]

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass
 class _Installation:
-    """What was read of an installation. `refusals` are the reasons why a part of it could not be read."""
+    """The objects of an installation that could be read. `refusals` are the reasons why others could not be read."""
 
     namespace: str = Target().namespace
     service: str = Target().service
@@ -55,7 +55,7 @@ class _Installation:
 
     @property
     def problem(self) -> str:
-        """Why the policy of the servers is not known, or an empty string if it is."""
+        """Return the reason why the policy of the servers is not known, or an empty string if it is known."""
         if self.stored is not None and self.stored.policies is None:
             where = f"ConfigMap {self.namespace}/{self.stored.name}"
             errors = "; ".join(self.stored.errors[:3])
@@ -109,7 +109,7 @@ class _Installation:
         return f"{path}/{quote(name, safe='')}" if name else path
 
     async def _read(self, asked: Awaitable[T]) -> T | None:
-        """Return what is `asked`, or None if it cannot be read."""
+        """Return the result of the request `asked`, or None if the object cannot be read."""
         try:
             return await asked
         except ApiServerError as error:
@@ -122,7 +122,7 @@ class _Installation:
 def read_policies_in_force(source: ClientConfig) -> PlacedPolicies | None:
     """Return the policies in force in the cluster of `source`, or None if the API server does not answer.
 
-    What cannot be read, so that the built-in policy is used in its place, is reported on standard error.
+    If a policy cannot be read, the built-in policy is used instead, and this is reported on standard error.
     """
 
     async def read(server: ApiServer) -> _Installation:

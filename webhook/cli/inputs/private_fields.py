@@ -20,10 +20,10 @@ _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerSt
 def without_secrets(content: JsonObject) -> JsonObject:
     """Remove private fields from `content`, a raw API object, in place, and return it.
 
-    These fields are removed: managed fields; env and commands of containers; messages of statuses, and the states of
-    containers but for the reason why one waits, which can hold the last output of a container; names, addresses and
-    device parameters of specs that placement does not read; the last-applied annotation of `kubectl apply`, which
-    repeats them; and the templates of controllers.
+    These fields are removed: managed fields; env and commands of containers; messages of statuses; the states of
+    containers, which can contain the last output of a container, except the reason why a container waits; names,
+    addresses and device parameters of specs that placement does not read; the last-applied annotation of `kubectl
+    apply`, which repeats these fields; and the templates of controllers.
     """
     metadata = content.get("metadata") or {}
     metadata.pop("managedFields", None)
@@ -48,7 +48,7 @@ def without_secrets(content: JsonObject) -> JsonObject:
 
 
 def _drop_states(status: JsonObject) -> None:
-    """Remove the states of a container from its status, but for the reason why it waits."""
+    """Remove the states of a container from its status, except the reason why it waits."""
     status.pop("lastState", None)
     if reason := field(status.pop("state", None), "waiting", "reason"):
         status["state"] = {"waiting": {"reason": reason}}

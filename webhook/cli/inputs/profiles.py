@@ -38,10 +38,13 @@ scheduler_options = options(
 
 
 class Schedulers:
-    """A scheduler for each profile. The chosen profile evaluates a pod, else the profile of its schedulerName.
+    """The schedulers, one for each profile.
 
-    Without a profile of that name, it is that of the backend that the policy `spec` names, else the profile `fallback`:
-    with the verdict Unknown in place of Infeasible unless the policy lists the name.
+    A pod is evaluated by the chosen profile, or else by that of its schedulerName.
+
+    If no profile has the schedulerName, the profile of the backend that the policy `spec` sets for it is used, or else
+    the profile `fallback`. With `fallback`, the verdict is Unknown instead of Infeasible unless the policy lists the
+    schedulerName.
     """
 
     def __init__(
@@ -89,10 +92,10 @@ class Schedulers:
         return scheduler in self._schedulers or scheduler in self._by_backend
 
     def for_pending(self) -> Scorer:
-        """Return a scheduler for the pending pods of the cluster that only finds their nodes.
+        """Return a scheduler for the pending pods of the cluster, which finds their nodes without suggestions.
 
-        It has the chosen profile, else that of each pod, else the default one: a pod of another scheduler takes room,
-        too.
+        It uses the chosen profile, or else the profile of each pod, or else the default profile, because a pod of an
+        unknown scheduler takes room, too.
         """
         name = self._chosen or self._fallback or DEFAULT_SCHEDULER
         scheduler = Scheduler(self._profiles.get(name) or next(iter(self._profiles.values())))
@@ -122,8 +125,9 @@ def read_profiles(configuration: str | None) -> Mapping[str, Profile] | None:
 def read_schedulers(configuration: str | None, name: str | None, *, explains: bool = True) -> SchedulersOf:
     """Return the profiles of the KubeSchedulerConfiguration file, or the built-in ones; `name` selects one for all.
 
-    Without `name`, a pod of a batch scheduler of its policy has its profile. If the schedulers `explain`, an autoscaler
-    can add the nodes of the policy's templates, and a pod that cannot be placed gets suggestions.
+    Without `name`, a pod of a batch scheduler that its policy sets is evaluated by the profile of that scheduler. With
+    `explains`, nodes of the policy's templates count as nodes that an autoscaler can add, and a pod that cannot be
+    placed gets suggestions.
 
     Raises:
         InvalidInput: the file cannot be read or is not one valid KubeSchedulerConfiguration, or it has no

@@ -63,16 +63,16 @@ def max_nodes_option(text: str) -> Option:
 
 @dataclass
 class Session:
-    """The values of the shared options, and what they name. Each input is read once, when it is first asked for.
+    """The values of the shared options, and the inputs that they name. Each input is read once, at its first use.
 
-    `policies` are files; `rules` is what they hold, or what is in force in the live cluster.
-    `has_failed`: an object of the files cannot be read, and the others are evaluated.
-    `unbinds`: stored pods are evaluated without their node.
-    `needs_cluster`: without an option that names a cluster, it is the live cluster that kubectl would use.
-    `explains`: nodes that an autoscaler could add count, and pods that cannot be placed get suggestions.
+    `policies` are files; `rules` are the policies in these files, or those in force in the live cluster. `has_failed`
+    is true if an object of the files could not be read and the others are evaluated. `unbinds` is true if bound pods
+    are evaluated without their node. `needs_cluster` is true if the command uses the live cluster of kubectl when no
+    option names a cluster. `explains` is true if nodes that an autoscaler could add count, and pods that cannot be
+    placed get suggestions.
 
     Raises:
-        InvalidInput: a file or a live cluster cannot be read, or holds what is not valid.
+        InvalidInput: a file or a live cluster cannot be read, or contains invalid objects.
         click.ClickException: the options contradict each other, or the API server does not answer the request.
     """
 
@@ -127,7 +127,7 @@ class Session:
 
     @property
     def has_cluster(self) -> bool:
-        """True if there is a cluster: named, needed, or that of kubectl, which has called this program."""
+        """True if an option names a cluster, the command needs one, or kubectl runs this program as a plugin."""
         return self.names_cluster or self.needs_cluster or is_kubectl_plugin()
 
     @property
@@ -137,11 +137,11 @@ class Session:
 
     @property
     def rules(self) -> PolicySet:
-        """The policies. Those that are never in force are printed."""
+        """The policies. The names of policies that are never in force are printed."""
         return self._known_policies.policies
 
     def place_of(self, policy: Policy) -> str:
-        """Return where a live cluster has `policy`, or an empty string for one of a file."""
+        """Return the place of `policy` in a live cluster, or an empty string for a policy from a file."""
         return self._known_policies.place_of(policy)
 
     @cached_property
@@ -171,7 +171,7 @@ class Session:
 
     @cached_property
     def view(self) -> tuple[Snapshot, Disruptions]:
-        """The cluster, and what limits the moves of its pods. A command that asks for both asks for this first."""
+        """The cluster, and the Disruptions of its pods. A command that needs both must read this before `snapshot`."""
         self._read_small_files()
         if self.cluster is not None:
             documents = read_objects(self.cluster)
@@ -197,11 +197,11 @@ class Session:
         return self._completed(read_live_cluster(self.source))
 
     def _read_small_files(self) -> None:
-        """Read what can have errors before a cluster, which takes longer to read."""
+        """Read the inputs that can have errors before the cluster, because reading the cluster takes longer."""
         _ = self.schedulers, self.policies and self.rules, self._manifests
 
     def _completed(self, snapshot: Snapshot) -> Snapshot:
-        """Return the cluster of the release that is asked for, with the objects of the files; print its release."""
+        """Return the cluster with the release of the option and the objects of the files; print the release."""
         snapshot = snapshot if self.release is None else replace(snapshot, release=self.release)
         if snapshot.release.note:
             echo(snapshot.release.note, err=True)
@@ -214,7 +214,7 @@ class Session:
 
     @cached_property
     def documents(self) -> list[Document]:
-        """The objects of the files; those that name no namespace are in that of the option or the context."""
+        """The objects of the files. Objects without a namespace get that of the option or of the context."""
         return with_namespace(self._manifests, self._given_namespace) if self._given_namespace else self._manifests
 
     @cached_property
@@ -250,7 +250,7 @@ class Session:
         """Print the errors of an object; the command goes on with the others.
 
         Raises:
-            InvalidInput: with `strict`, it does not.
+            InvalidInput: the errors, with `strict`.
         """
         if errors and self.strict:
             raise InvalidInput(errors)
@@ -280,10 +280,10 @@ _SHARED = {each.name for each in fields(Session)}
 
 
 def with_session(*given: Option, **fixed: bool) -> Option:
-    """Add the `given` options to a command, in their order in --help. It gets their values as a Session.
+    """Add the options `given` to a command, in the order of --help. The command gets their values as a Session.
 
-    Values of options that are the command's own follow by name. `fixed` are fields of the Session. The command returns
-    its exit code.
+    The values of the command's own options are passed as keyword arguments. `fixed` are further fields of the Session.
+    The command returns its exit code.
     """
 
     def decorate(command: Command) -> Command:

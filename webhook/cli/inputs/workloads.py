@@ -26,11 +26,12 @@ _MOST_STEPS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The pods of one template; `document` is the first one, with its place in the object `source`.
+    """The pods of one template. `document` is the first pod, with its place in the object `source`.
 
-    `owner` is the object, such as `Deployment team-a/web`, or empty for a Pod. `pods` is None if the pods are not in
-    the object; `note` is the reason, or what the object does not say of its pods. `policy` is the one for the namespace
-    of the object, of several if `policy_is_chosen`; `policy_place` is where a live cluster has it.
+    `owner` is the object, such as `Deployment team-a/web`, or empty for a Pod. `pods` is None if the object does not
+    contain its pods; `note` is then the reason. Otherwise `note` is what the object does not define about its pods, or
+    empty. `policy` is the policy for the namespace of the object. `policy_is_chosen` is true if there are several
+    policies. `policy_place` is the place of the policy in a live cluster.
     """
 
     document: Document
@@ -44,7 +45,7 @@ class Workload:
 
     @property
     def chosen_policy(self) -> str:
-        """Return name, revision and place of the policy if there are several or it has a place; else empty."""
+        """Return name, revision and place of the policy if there are several or it has a place, or else ""."""
         if self.policy_place:
             return f"{self.policy.identity} ({self.policy_place})"
         return self.policy.identity if self.policy_is_chosen else ""
@@ -65,7 +66,7 @@ class Workload:
         return f"{self.owner}, {self.pods.role}" if self.pods and self.pods.role else self.owner
 
     def located(self, text: str) -> str:
-        """Return a message about the pod with the paths of its annotations in the object."""
+        """Return `text`, a message about the pod, with the annotations named by their paths in the object."""
         if self.pods is None or self.pods.annotations_path == f"{self.pods.path}.metadata.annotations":
             return text
         return text.replace("metadata.annotations[", f"{self.pods.annotations_path}[")
@@ -76,9 +77,9 @@ def read_pods(
 ) -> tuple[list[Workload], Sequence[FieldError]]:
     """Return the pods of `documents` in order, and the errors of objects that cannot be read or are not known.
 
-    Objects that create no pods (a Service) are counted on standard error; the version of an API server, which
-    `snapshot` writes, is passed over. The policy of each is chosen by the labels of its namespace in `documents` and in
-    `snapshot`.
+    The number of objects that create no pods, such as Services, is printed to standard error. The version of the API
+    server in a cluster file is ignored. The policy of each object is chosen by the labels of its namespace in
+    `documents` and in `snapshot`.
     """
     found: list[Workload] = []
     errors: list[FieldError] = []
@@ -99,7 +100,7 @@ def read_pods(
 
 
 def print_policy(workload: Workload) -> None:
-    """Print the policy for the pods to standard error, if there are several or it is that of a live cluster."""
+    """Print the policy for the pods to standard error, if there are several policies or it is from a live cluster."""
     if workload.chosen_policy:
         echo(f"{workload.name}: policy {workload.chosen_policy}", err=True)
 
@@ -137,7 +138,7 @@ def with_claims_of_pods(workload: Workload, snapshot: Snapshot, indices: Sequenc
 
 
 def _workloads(document: Document, choice: NamespacePolicies, without_pods: Counter[str]) -> Iterator[Workload]:
-    """Yield the pods of an object; its kind is counted in `without_pods` if it creates none."""
+    """Yield the pods of an object. If it creates no pods, count its kind in `without_pods`."""
     content, place = document.content, document.place
     if choice.are_several and is_namespace(content):
         return
@@ -163,7 +164,7 @@ def _workloads(document: Document, choice: NamespacePolicies, without_pods: Coun
 
 
 def _unknown_kind(content: JsonObject) -> str:
-    """Return how to describe the kind of `content` in a policy."""
+    """Return the advice to describe the kind of `content` in a policy."""
     group, kind = group_of(content["apiVersion"]), content["kind"]
     path = _template_path(content)
     templates = f"[{{path: {path}}}]" if path else "[]"

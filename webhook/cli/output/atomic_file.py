@@ -13,7 +13,7 @@ from webhook.documents.field import FieldError, InvalidInput, invalid
 
 
 def check_writable(output: Path | None, flag: str) -> None:
-    """Return if a file can be written there, before much work is done for it; None is standard output.
+    """Check that the file can be written, before expensive work is done for it. None is standard output.
 
     Raises:
         InvalidInput: the file, which the user gave as `flag`, cannot be written.
@@ -31,9 +31,9 @@ def check_writable(output: Path | None, flag: str) -> None:
 
 
 def write_atomically(output: Path | None, flag: str, write: Callable[[IO[bytes]], object]) -> None:
-    """Write to `output`, by default standard output, what `write` writes into its argument.
+    """Call `write` with a stream, and write the result to `output`, or to standard output if it is None.
 
-    A device or a pipe is written to, not replaced.
+    A file is replaced as a whole; a device or a pipe is written to directly.
 
     Raises:
         InvalidInput: the file, which the user gave as `flag`, cannot be written.

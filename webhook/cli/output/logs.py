@@ -26,7 +26,7 @@ def _printable_traceback(output: TextIO, error: structlog.typing.ExcInfo) -> Non
 
 
 def configure_logs(log_format: str, level: str) -> None:
-    """Log from `level` up, as text or as one JSON object a line; `auto`: text on a terminal."""
+    """Log from `level` up, as text or as one JSON object a line. With `auto`, text is used on a terminal."""
     as_text = log_format == "text" or (log_format == "auto" and sys.stderr.isatty())
     renderers: list[structlog.typing.Processor] = (
         [

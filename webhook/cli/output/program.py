@@ -25,7 +25,7 @@ def is_kubectl_plugin() -> bool:
 
 
 def as_called() -> str:
-    """Return the command that the user called, to call it again: a name in $PATH, a path, or `python -m webhook`."""
+    """Return the program as the user called it: a name in $PATH, a path, or `python -m webhook`."""
     called = sys.argv[0]
     base = PurePath(called).name
     if base == "__main__.py":
@@ -38,7 +38,7 @@ def as_called() -> str:
 
 
 class SuggestingGroup(click.Group):
-    """A group that suggests a command for one that it does not have."""
+    """A group that suggests a similar command for an unknown one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

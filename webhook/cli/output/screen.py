@@ -44,7 +44,7 @@ class SafeConsole(Console):
         )
 
     def on_broken_pipe(self) -> None:
-        """Leave a closed output to `main`, as for all other text. Called where the error is handled."""
+        """Re-raise the error of a closed output, which `main` handles. rich calls this in its error handler."""
         raise
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
@@ -60,12 +60,12 @@ def text_console() -> Console:
 
 
 def marked(text: str) -> str:
-    """Return `text` on one line, for use in rich's markup."""
+    """Return `text` on one line, escaped for use in rich's markup."""
     return escape(printable(text))
 
 
 def print_lines(console: Console, lines: Iterable[str], indent: int = 2) -> None:
-    """Print each of `lines`, which are no markup, unless it is empty; continuation lines keep the indent."""
+    """Print the non-empty ones of `lines` as plain text. Continuation lines keep the indent."""
     for line in filter(None, lines):
         text = line.lstrip(" -")
         hanging = indent + len(line) - len(text)
@@ -84,9 +84,9 @@ def coloured(verdict: str) -> str:
 class Column:
     """A column with its `title`.
 
-    On a narrow terminal, the title of a number folds between its words, and the cells of a text are cut to `least`
-    characters (0: never), or folded if `folds`. If that is not enough, columns are left out, those with the smallest
-    `drop` first (0: never).
+    On a narrow terminal, the title of a column of numbers folds between words. The cells of a column of text are folded
+    if `folds` is true, or else cut to no less than `least` characters (0: never cut). If that is not enough, columns
+    are left out, the one with the smallest `drop` first (0: never left out).
     """
 
     title: str
@@ -107,8 +107,8 @@ class Row:
 def print_table(console: Console, columns: Sequence[Column], rows: Iterable[Row], *, indent: int = 0) -> None:
     """Print a table without the columns that are empty or zero in all rows.
 
-    Without a terminal, no cell is cut or folded. Columns have the width of the cells in the first thousand rows, and
-    wider ones for later rows.
+    Without a terminal, no cell is cut or folded. The width of a column is that of the cells in the first thousand rows;
+    wider cells of later rows exceed it.
     """
     remaining = iter(rows)
     block, following = _block(remaining), _block(remaining)
@@ -147,7 +147,10 @@ def _without_empty(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[Sequ
 
 
 def _widths(columns: Sequence[Column], cell_widths: Sequence[int], width: int | None) -> list[int]:
-    """Return the widths of the columns in `width` characters, or 0 for one that is left out."""
+    """Return the widths of the columns that together fit into `width` characters.
+
+    A column that is left out has width 0.
+    """
     whole = [max(cells, cell_len(each.title)) for each, cells in zip(columns, cell_widths, strict=True)]
     if width is None or _total(whole) <= width:
         return whole
@@ -165,7 +168,7 @@ def _widths(columns: Sequence[Column], cell_widths: Sequence[int], width: int | 
 
 
 def _narrowed(columns: Sequence[Column], widths: Sequence[int], width: int) -> list[int]:
-    """Return the widths after narrowing the folded cells, then the others, the widest first."""
+    """Return the widths after narrowing the folded columns, then the other columns, the widest first."""
     found = list(widths)
     flexible = [n for n, each in enumerate(columns) if each.least and found[n]]
     for n in sorted(flexible, key=lambda n: (not columns[n].folds, -found[n])):
@@ -183,7 +186,7 @@ def _words(column: Column) -> list[str]:
 
 
 def _titles(columns: Sequence[Column], widths: Sequence[int]) -> list[str]:
-    """Return the titles; the lines of a folded one are separated by line breaks."""
+    """Return the titles. The lines of a folded title are separated by line breaks."""
     titles = []
     for column, width in zip(columns, widths, strict=True):
         lines = [""]

@@ -1,8 +1,8 @@
 """Output to standard output and standard error, with the control characters of objects escaped.
 
 Users control the texts of pods, clusters, records, certificates and API servers. These texts are printed with control
-characters as escapes. Only this module and `webhook.cli.output.screen` (for layouts) add colours. An output that fails
-or is closed ends all commands alike.
+characters as escapes. Only this module and `webhook.cli.output.screen` (for layouts) add colours. If an output fails or
+is closed, every command ends in the same way.
 """
 
 import io
@@ -25,15 +25,15 @@ _taken: ContextVar[list[str] | None] = ContextVar("remarks", default=None)
 
 
 def may_colour() -> bool:
-    """Return whether a terminal gets colours: NO_COLOR (https://no-color.org) is not set, and it is not dumb."""
+    """Return whether colours are used on a terminal: not with NO_COLOR (https://no-color.org) or a dumb terminal."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 @contextmanager
 def remarks_taken() -> Iterator[list[str]]:
-    """Collect the lines that the block would print on standard error, for this thread; progress is not printed.
+    """Collect the lines that this thread would print on standard error within the block. Progress is not printed.
 
-    A server returns them with the result that they are about.
+    A server returns these lines with its result.
     """
     remarks: list[str] = []
     token = _taken.set(remarks)
@@ -63,7 +63,7 @@ def echo_fields(*fields: str) -> None:
 
 
 def echo_lines(text: str, *, err: bool = False) -> None:
-    """Print `text` with its line breaks. The caller makes the texts of objects in it `printable`."""
+    """Print `text` with its line breaks. The caller must escape the texts of objects in it with `printable`."""
     click.echo(printable_lines(text), nl=False, err=err)
 
 
@@ -129,7 +129,7 @@ class _Output(io.FileIO):
 
 
 class _Diagnostics(io.FileIO):
-    """Drops text that standard error does not take: there is no place left to report that."""
+    """Drops text that cannot be written to standard error, because there is no other place to report the error."""
 
     def write(self, data: Any, /) -> Any:
         try:
@@ -145,7 +145,7 @@ def prepare_streams() -> None:
 
 
 def discard_output() -> None:
-    """Discard the output that is not written yet, and all that follows: its reader does not take it."""
+    """Discard the output that is not written yet and all later output, because the reader has closed it."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, sys.stdout.fileno())
     os.close(devnull)

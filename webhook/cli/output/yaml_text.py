@@ -1,4 +1,4 @@
-"""Objects as YAML that kubectl reads alike."""
+"""Write objects as YAML that kubectl reads as the same objects."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from webhook.documents.yaml_text import TAG, plain_tag
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """Writes an object that occurs twice in full each time, without an anchor and an alias."""
+    """Writes an object that occurs twice in full each time, without YAML anchors and aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's signature
         """Return True."""

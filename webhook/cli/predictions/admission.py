@@ -1,4 +1,4 @@
-"""Admit the pods of files with the `admit()` of the server; find what it has injected into a pod that is stored."""
+"""Admit the pods of files with the `admit()` of the server, and find the injected fields of stored pods."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -43,10 +43,10 @@ _READ = ("containers", "initContainers", "volumes", "resources", "resourceClaims
 
 
 def with_completed_pod(workload: Workload, snapshot: Snapshot) -> tuple[Workload, Completed]:
-    """Return `workload` with its first pod as the API server hands it to webhooks, and what is known of that.
+    """Return `workload` with its first pod as the API server sends it to webhooks, and the completed pod itself.
 
     Raises:
-        InvalidInput: no API server stores the pod; the errors name file and document.
+        InvalidInput: the API server would reject the pod; the errors name file and document.
     """
     with prefixed_errors(workload.document.place):
         check_pod(workload.document.content)
@@ -65,9 +65,9 @@ def admit_document(document: Document, policy: Policy, cluster: ClusterView | No
 
 
 def admit_checked_document(document: Document, policy: Policy, cluster: ClusterView | None) -> Verdict:
-    """Return the same verdict, but also check the fields that only the scheduler reads, unless the pod is bypassed.
+    """Return the verdict as `admit_document`, and also check the fields that only the scheduler reads.
 
-    In a cluster the API server checks these fields; it does not see a file.
+    In a cluster, the API server has checked these fields. A bypassed pod is not checked.
 
     Raises:
         InvalidInput: the document is not a valid pod; the errors name file and document.
@@ -133,10 +133,10 @@ def _print_warnings(workload: Workload, verdict: Verdict) -> None:
 
 @dataclass
 class Admissions:
-    """The pods of files as the webhook admits them, `with_policy`; else as they are written, with hints.
+    """The pods of files: `with_policy`, as the webhook admits them; without it, as written and with hints.
 
-    A hint suggests `remedy`, which applies the policy, for each pod that it makes fit, and once for all others that the
-    webhook would change.
+    A hint suggests `remedy`, the option that applies the policy. Each pod that the policy makes fit gets a hint. All
+    other pods that the webhook would change get one common hint.
     """
 
     with_policy: bool
@@ -147,7 +147,8 @@ class Admissions:
     def answer(self, workload: Workload, snapshot: Snapshot) -> tuple[str, str]:
         """Print the warnings and the denial that the user of the pods would get.
 
-        Return the message of a denial, and the reason why the webhook leaves the pod alone; empty texts without one.
+        Return the message of a denial, and the reason why the webhook bypasses the pod; each is empty if it does not
+        apply.
 
         Raises:
             InvalidInput: the pod is not valid; the errors name file and document.
@@ -169,7 +170,10 @@ class Admissions:
         return workload.located(verdict.denial.message), ""
 
     def _warn_of_scheduler(self, workload: Workload, pod: JsonObject, snapshot: Snapshot) -> None:
-        """Warn of a scheduler without a sign; of one that is only in the pod, also if signs cannot be known."""
+        """Warn about a scheduler if nothing in the cluster shows that it runs.
+
+        If such evidence cannot be known, only warn about a scheduler that nothing but the pod names.
+        """
         name, settings = str(field(pod, "spec", "schedulerName") or ""), workload.policy.spec.schedulers
         for text in absent_scheduler(name, snapshot, settings):
             warn(f"{workload.name}: {text}")
@@ -192,7 +196,7 @@ class Admissions:
         return patched(pod, verdict.operations) if isinstance(verdict, Patched) else pod
 
     def with_suggestions(self, workload: Workload, placement: Placement, view: Snapshot, place: Place) -> Placement:
-        """Return the placement on `view` of the admitted pod, with suggestions in terms of annotations."""
+        """Return the placement on `view` of the admitted pod, with suggestions of annotations."""
         if field(workload.document.content, "spec", "nodeName"):
             # No scheduler reads its taints.
             return replace(placement, suggestions=())
@@ -215,7 +219,7 @@ class Admissions:
         return placement
 
     def note(self, workload: Workload, snapshot: Snapshot) -> None:
-        """Add the pod, as it is written, to those that the webhook would change, if it would."""
+        """Add the pod as written to the pods that the webhook would change, if the webhook would change it."""
         if not self.with_policy:
             self._note(workload, _admit(workload, snapshot))
 
@@ -224,7 +228,7 @@ class Admissions:
             self._changed.append(workload.name)
 
     def print_hint(self) -> None:
-        """Print the pods that have no suggestion although the webhook would change or refuse them to standard error."""
+        """Print to standard error the pods without a suggestion that the webhook would change or deny."""
         if self._changed:
             names = some([*dict.fromkeys(self._changed)], _MOST_NAMES)
             echo(f"Hint: checked as written, but the webhook would change or refuse {names}: {self.remedy}", err=True)
@@ -243,9 +247,10 @@ def _effect(workload_type: str, admitted: Placement) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """The policy and the rules that a stored pod names; `policy` is empty if none was injected.
+    """The policy and the rules that a stored pod names in its annotations; `policy` is empty if it names none.
 
-    `edits` are the texts of each rule's edits if that policy is `in_force`. A value of the user can have won over one.
+    `edits` are the texts of each rule's edits, if that policy is `in_force`. A value of the user can have had
+    precedence over such an edit.
     """
 
     policy: str
@@ -255,7 +260,7 @@ class Injected:
 
     @property
     def is_by_policy_in_force(self) -> bool:
-        """Return whether the policy in force has injected it."""
+        """Return whether the fields were injected by the policy in force."""
         return self.policy == self.in_force
 
     @property
@@ -284,7 +289,7 @@ def injected(pod: JsonObject, policy: Policy) -> Injected:
 
 
 def _edits(pod: JsonObject, policy: Policy) -> dict[str, tuple[str, ...]]:
-    """Return the edits of each rule: those of the pod without the fields that rules write."""
+    """Return the edits of each rule, computed for the pod without the fields that rules write."""
     marks = (policy.policy_annotation, policy.rules_annotation)
     metadata = {key: value for key, value in pod["metadata"].items() if key not in ("labels", "uid")}
     metadata["annotations"] = {key: value for key, value in metadata["annotations"].items() if key not in marks}

@@ -20,16 +20,16 @@ from webhook.placement.replicas.replicas import Replicas
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result for the pods of one template: of the first pod that does not fit, or of the first one.
+    """The result for the pods of one template. It is that of the first pod that does not fit, or else of the first pod.
 
-    `refusal` is the message of a denied pod, `bypass` the reason why the webhook leaves a pod alone, `faults` are those
-    of a pod that no API server stores. `replicas` is None for a pod that was not evaluated. `reasons` are those of each
-    node that cannot take the pod. `without_pods` are the nodes that could take a waiting pod if no pod was running,
-    `without_pending` those that could take it without the pending pods before it, which are `reserved`. `replaced` is
-    the number of running pods of the object, which count as gone. `gang` are the pods that must run together. `first`
-    is the first pod as it was placed, `evictions` are the lines on what kube-scheduler evicts for it, and
-    `preemption_note` is what is known of evictions that are not predicted. `completed_by` are the objects by which the
-    API server adds to it.
+    `refusal` is the message of a denied pod, and `bypass` the reason why the webhook bypasses a pod. `faults` are the
+    errors of a pod that the API server would reject. `replicas` is None for a pod that was not evaluated. `reasons` are
+    the reasons of each node that cannot take the pod. `reserved` are the pending pods before the pod. `without_pods`
+    are the nodes that could take a waiting pod if no pod were running, and `without_pending` those that could take it
+    without the pending pods before it. `replaced` is the number of running pods of the object, which count as gone.
+    `gang` is the gang of pods that must run together. `first` is the first pod as it was placed. `evictions` are lines
+    about the pods that kube-scheduler would evict for it; `preemption_note` is a note about evictions that are not
+    predicted. `completed_by` are the objects from which the API server adds fields to the pod.
     """
 
     workload: Workload
@@ -58,7 +58,7 @@ class Answer:
 
     @property
     def replicas_text(self) -> str:
-        """Return the object, and how many of its pods fit on which nodes, or "" for a Pod."""
+        """Return a text with the object, the number of its pods that fit, and their nodes, or "" for a Pod."""
         title, pods, found = self.workload.title, self.workload.pods, self.replicas
         if not title or found is None:
             return title
@@ -74,12 +74,12 @@ class Answer:
 
     @property
     def nodes_by_reasons(self) -> dict[str, list[str]]:
-        """Return the nodes that cannot take the pod by all of their reasons, those of most nodes first."""
+        """Return the nodes that cannot take the pod by their joined reasons. The reasons of most nodes come first."""
         return _inverted((name, "; ".join(every)) for name, every in self.reasons.items())
 
     @property
     def nodes_for(self) -> str:
-        """Return which of several replicas the scores and reasons of the nodes are for, or "" for a Pod."""
+        """Return a text that names the replica for which the scores and reasons were computed, or "" for a Pod."""
         found = self.replicas
         if found is None or found.asked == 1 or not (self.placement.scores or self.reasons):
             return ""
@@ -93,7 +93,7 @@ class Answer:
 
     @property
     def gang_lines(self) -> list[str]:
-        """Return the count of the pods that must run together, if the message does not have it, and its consequence."""
+        """Return lines about the gang: the count of pods that fit, unless the message has it, and the consequence."""
         gang, fit = self.gang, self.placement.gang
         if gang is None or fit is None:
             return []
@@ -130,7 +130,7 @@ class Answer:
 
 
 def _inverted(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Return the nodes of each reason, those of most nodes first; `pairs` are a node and a reason."""
+    """Return the nodes by reason, the reason with the most nodes first. `pairs` are (node, reason)."""
     found: dict[str, list[str]] = {}
     for node, reason in sorted(pairs):
         found.setdefault(reason, []).append(node)

@@ -1,4 +1,4 @@
-"""Evaluate the pods of a file: the replicas of each template one after the other, beside pending pods."""
+"""Evaluate the pods of a file: the replicas of each template one after the other, together with the pending pods."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -53,7 +53,7 @@ from webhook.placement.waiting.pending_placement import WaitingPod, predict_plac
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """Evaluates pods beside the `pending` pods of the cluster."""
+    """Evaluates pods together with the `pending` pods of the cluster."""
 
     pending: PendingQueue
     admissions: Admissions
@@ -108,7 +108,10 @@ class Checks:
         return [_in_gang_of_object(each, gang, fit) for each in answers]
 
     def _rolling(self, answer: Answer) -> Answer:
-        """Return the answer for an object with pods, which wait if its rolling update cannot start beside them."""
+        """Return the answer for an existing object.
+
+        Its new pods wait if the rolling update cannot start while the old ones run.
+        """
         workload, first = answer.workload, answer.first
         kind = workload.pods.kind if workload.pods else None
         if first is None or kind is None or not keeps_all_pods(workload.source.content, kind):
@@ -125,7 +128,7 @@ class Checks:
         return replace(answer, placement=replace(placement, suggestions=(*placement.suggestions, KEEPS_ALL)))
 
     def _without_own(self, workload: Workload) -> tuple[Pending, int]:
-        """Return the cluster without the pods of the object, which its new ones replace, and their number."""
+        """Return the cluster without the running pods of the object, which new pods replace, and their number."""
         pods, assumed, content = workload.pods, self.pending.assumed, workload.source.content
         if pods is None:
             return assumed, 0
@@ -138,7 +141,7 @@ class Checks:
         return without_own_waiting(assumed, namespace, content, pods.kind).on(own.snapshot), own.replaced
 
     def _answer(self, workload: Workload, assumed: Pending) -> tuple[Answer, Pending]:
-        """Return the answer, and the assumed on the cluster with the replicas that were placed."""
+        """Return the answer, and `assumed` with the replicas that were placed added to it."""
         try:
             return self._evaluated(workload, assumed)
         except InvalidInput as error:
@@ -146,10 +149,10 @@ class Checks:
             return Answer(workload, Placement.unknown(message), faults=error.errors), assumed
 
     def _evaluated(self, workload: Workload, assumed: Pending) -> tuple[Answer, Pending]:
-        """Return the answer and the assumed pods after it.
+        """Return the answer, and `assumed` with the replicas that were placed added to it.
 
         Raises:
-            InvalidInput: the pod is one that no API server stores; the errors name file, document and field.
+            InvalidInput: the API server would reject the pod; the errors name file, document and field.
         """
         pods = workload.pods
         if pods is None:
@@ -166,7 +169,7 @@ class Checks:
         return replace(answer, bypass=bypass, completed_by=of_server.sources), assumed
 
     def _in_doubt(self, answer: Answer, pods: PodSet, assumed: Pending, doubts: Sequence[str]) -> Answer:
-        """Return the answer, Unknown if another verdict follows from plugins that the API server may run."""
+        """Return the answer. The verdict becomes Unknown if plugins that the API server may run would change it."""
         for names, snapshot in alternatives(doubts, assumed.base):
             try:
                 other: str = self._placed(answer.workload, pods, assumed.on(snapshot))[0].placement.verdict
@@ -237,7 +240,7 @@ class Checks:
         return _with_evictions(answer, scheduler, signature, then, backend.name, native), among.assumed
 
     def _pods(self, workload: Workload, pods: PodSet, snapshot: Snapshot) -> Iterator[JsonObject]:
-        """Yield the pods of a template as they are created; at least one."""
+        """Yield the pods of a template as they are created, at least one."""
         read, created = None, workload.document.content
         for index in range(max(1, pods.replicas or 1)):
             pod = pods.pod_at(index)
@@ -254,7 +257,7 @@ def _with_evictions(
     backend: str,
     native: PodGroup | None,
 ) -> Answer:
-    """Return the answer with the nodes that only running pods keep from the pod, and the evictions there."""
+    """Return the answer with the nodes that would take the pod if no pods were running, and the evictions there."""
     placement, info = answer.placement, signature.info.normalized_for(snapshot)
     without_pods = nodes_without_pods(scheduler, signature, snapshot) if placement.verdict == "Waiting" else ()
     evictions = eviction_lines(placement.preemption, snapshot, time.time()) if placement.preemption else ()
@@ -263,7 +266,7 @@ def _with_evictions(
 
 
 def _native_group(pod: JsonObject, snapshot: Snapshot) -> PodGroup | None:
-    """Return the PodGroup of kube-scheduler itself that the admitted `pod` names, if it is known."""
+    """Return the PodGroup of kube-scheduler itself that the admitted `pod` names, or None if it is not known."""
     key = field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE, str(field(pod, *Native.group_at))
     return (snapshot.pod_groups.native or {}).get(key)
 
@@ -276,7 +279,10 @@ def _with_missing_kinds(placement: Placement, kinds: Sequence[str], remedy: str)
 
 
 def _in_gang_of_object(answer: Answer, gang: GangRequest, fit: GangFit) -> Answer:
-    """Return the answer for a template of `gang`: Infeasible if even an empty cluster does not hold all."""
+    """Return the answer for a template of `gang`.
+
+    The verdict is Infeasible if even an empty cluster has no room for all pods.
+    """
     placement = replace(answer.placement, gang=fit)
     if placement.verdict in ("Feasible", "Waiting") and fit.most is not None:
         placement = replace(placement, verdict="Infeasible", node=None, scores={})
@@ -287,7 +293,7 @@ def _in_gang_of_object(answer: Answer, gang: GangRequest, fit: GangFit) -> Answe
 def _group(
     gang: Gang | None, pod: WaitingPod, among: ReplicaPrediction[PodKey], assumed: Pending, scheduler: Scheduler
 ) -> Group:
-    """Return the pods that a suggestion must make fit: those of the gang of `pod`, or the replicas of its template."""
+    """Return the group of pods that a suggestion must make fit: the gang of `pod`, or the replicas of its template."""
     if gang is not None:
         return group_of_gang(gang, pod, lambda _: scheduler, assumed, never)
     return Group(lambda _: scheduler, pod, among.found.asked, among.before, (), never)

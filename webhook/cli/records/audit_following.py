@@ -1,4 +1,4 @@
-"""Print the records that a server adds to an audit file, and the lines that are no records."""
+"""Print the records that a server adds to an audit file, and report the lines that are not records."""
 
 import sys
 import time

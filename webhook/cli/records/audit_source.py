@@ -41,23 +41,23 @@ class Source:
 
     @property
     def place(self) -> str:
-        """Return what names the source on the command line."""
+        """Return the text that names the source on the command line."""
         return ", ".join(self.files) if self.replicas is None else f"--selector {self.replicas.selector}"
 
     @property
     def is_partial(self) -> bool:
-        """Return whether the oldest records of an audit file may be missing: left out, or not read."""
+        """Return whether the oldest records of an audit file may be missing because they were left out or not read."""
         return bool(self.unread) or (self.replicas is not None and self.replicas.since is not None)
 
     @contextmanager
     def opened(self, *, with_heads: bool = False) -> Iterator[Sources]:
         """Open the records until the block ends.
 
-        `with_heads`: for `verify`, which reports itself what is missing before a record: also read the heads beside
-        audit files. What was not read to its end is reported on standard error.
+        `with_heads` is true for `verify`: the head files are also read, and missing records are not reported here
+        because `verify` reports them. Sources that were not read to their end are reported on standard error.
 
         Raises:
-            InvalidInput: a file cannot be read or holds something else, the kubeconfig is wrong, or no pod is selected.
+            InvalidInput: a file cannot be read or is not an audit log, the kubeconfig is wrong, or no pod is selected.
             click.ClickException: the pods cannot be listed, or the temporary folder cannot take the records.
         """
         if self.replicas is None:
@@ -82,7 +82,7 @@ class Source:
 
 
 def _report_cut_logs(sources: Sources, replicas: "ReplicaSelection") -> None:
-    """Report what is missing before the first record of printed logs, in one line."""
+    """Report the printed logs whose oldest records are missing, in one line."""
     if not sources.cut_logs:
         return
     cut = [
@@ -111,9 +111,9 @@ def _downloads(replicas: "ReplicaSelection") -> Iterator[Sequence[Download]]:
 
 
 def _open_files(files: Sequence[str], *, with_heads: bool) -> Sources:
-    """Open the audit files that `files` names, by default that of this folder with its rotated files.
+    """Open the audit files that `files` names, by default the audit file in this folder with its rotated files.
 
-    That there is none is an error, unless a head counts its records.
+    A missing file is an error, unless a head file exists for it.
     """
     # Read before the records: a running server writes the record first, then the head.
     heads = _kept_heads(files or [DEFAULT_FILE, *rotated_files(Path(DEFAULT_FILE))]) if with_heads else {}
@@ -129,9 +129,9 @@ def _open_files(files: Sequence[str], *, with_heads: bool) -> Sources:
 
 
 def _kept_heads(names: Iterable[str]) -> dict[str, ChainHead]:
-    """Return the contents of the head files that `names` holds, and of those beside the audit files in `names`.
+    """Return the chain heads of `names`, which are head files or audit files with a head file next to them.
 
-    The head of a log also counts as beside its rotated files if the log itself does not exist.
+    If an audit file does not exist, its head file also counts for its rotated files.
     """
     paths = {path for name in names if name != STANDARD_INPUT for path in _head_paths(name)}
     kept: dict[str, ChainHead] = {}
@@ -157,7 +157,7 @@ def _head_paths(name: str) -> list[Path]:
 
 
 def source_options(command: Command) -> Command:
-    """Add FILE and the options of replicas; the command gets `source` instead.
+    """Add FILE and the options of replicas to a command, which gets them as `source`.
 
     After the command, the exit code is 1 if not all records of the replicas were read.
     """
@@ -205,7 +205,7 @@ _SOURCE_OPTIONS = (
 
 
 def _source(values: dict[str, Any]) -> Source:
-    """Take the values of the options out of `values` and return the source."""
+    """Remove the values of the options from `values`, and return the source that they name."""
     files, kubeconfig, context = values.pop("files"), values.pop("kubeconfig"), values.pop("context")
     chosen = {"namespace": values.pop("webhook_namespace"), "selector": values.pop("selector")}
     chosen = {name: value for name, value in chosen.items() if value is not None}

@@ -157,7 +157,10 @@ def _rule_lines(rules: Sequence[RuleEntry]) -> list[str]:
 
 
 def _field_lines(patch: Sequence[JsonObject], before: JsonObject) -> list[str]:
-    """Return the changed fields with their values before and after the patch; `before` has values that it replaces."""
+    """Return the changed fields with their values before and after the patch.
+
+    `before` are the values that it replaces.
+    """
     try:
         changes = field_changes(patch, before)
     except (PatchError, TooDeepError) as error:

@@ -46,7 +46,7 @@ class ReplicaSelection:
 
 
 class _Log(NamedTuple):
-    """The log of a container, or the `problem` why it has no records."""
+    """The log of a container, or the `problem` because of which it has no records."""
 
     name: str
     chunks: AsyncGenerator[bytes, None] | None
@@ -98,7 +98,7 @@ async def _pods(server: ApiServer, selection: ReplicaSelection) -> Sequence[Json
 
 
 def _logs_of(server: ApiServer, selection: ReplicaSelection, pod: JsonObject) -> Iterator[_Log]:
-    """Yield the logs of a replica: none before its container has started, and two after a restart."""
+    """Yield the logs of a replica: none before its container has started, two after a restart, or else one."""
     name = _name_of(pod)
     statuses = {str(each.get("name")): each for each in listed(pod, "status", "containerStatuses")}
     containers = {str(each.get("name")): each for each in listed(pod, "spec", "containers")}

@@ -1,7 +1,7 @@
 """Read the objects of batch schedulers leniently.
 
-Their CRDs may change, and an object that is left out would count as missing. So a field of an unexpected type counts as
-one that is not set, and all texts and lists are bounded.
+Their CRDs may change, and an object that cannot be read would count as missing. So a field of an unexpected type counts
+as unset, and all texts and lists are bounded.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,13 +21,13 @@ _MOST_ITEMS = 64
 
 
 def text(content: Any, *path: str) -> str:
-    """Return the text at `path`, cut to the length of a name, or an empty string if there is none."""
+    """Return the text at `path`, truncated to the length of a name, or an empty string if there is none."""
     value = field(content, *path)
     return value[:_LONGEST_TEXT] if isinstance(value, str) else ""
 
 
 def amounts(content: Any, *path: str) -> Amounts:
-    """Return the ResourceList at `path`, in thousandths of a core for cpu, in bytes or units for other resources."""
+    """Return the ResourceList at `path`: cpu in thousandths of a core, other resources in bytes or units."""
     value = field(content, *path)
     found = {}
     for name, quantity in islice(value.items(), _MOST_ITEMS) if isinstance(value, Mapping) else ():

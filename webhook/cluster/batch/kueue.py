@@ -10,7 +10,7 @@ _STOPPING = ("Hold", "HoldAndDrain")
 
 
 class LocalQueue(NamedTuple):
-    """A LocalQueue. `is_stopped`: it admits no pods."""
+    """A LocalQueue. `is_stopped` is true if its stopPolicy keeps it from admitting pods."""
 
     namespace: str
     name: str
@@ -29,21 +29,24 @@ class LocalQueue(NamedTuple):
 
 
 class FlavorQuota(NamedTuple):
-    """The most that a ClusterQueue can use of a flavor, by resource. None means that it can borrow without a limit."""
+    """The maximum amounts of a flavor that a ClusterQueue can use, by resource.
+
+    None means that borrowing is not limited.
+    """
 
     flavor: str
     most: Mapping[str, int | None]
 
 
 class ResourceGroup(NamedTuple):
-    """The quotas of the resources that are assigned one flavor together."""
+    """A resource group: resources that always get the same flavor, and their quotas by flavor."""
 
     resources: frozenset[str]
     flavors: tuple[FlavorQuota, ...]
 
 
 class ClusterQueue(NamedTuple):
-    """A ClusterQueue. `is_stopped`: it admits no pods.
+    """A ClusterQueue. `is_stopped` is true if it admits no pods.
 
     Source: sigs.k8s.io/kueue/apis/kueue/v1beta1/clusterqueue_types.go; v1beta2 calls the cohort `cohortName`.
     """
@@ -85,7 +88,7 @@ def _most(quota: Any, can_borrow: bool) -> int | None:
 
 
 class ResourceFlavor(NamedTuple):
-    """A ResourceFlavor, and the labels of its nodes. `topology`: it has one, by which Kueue looks for room on nodes."""
+    """A ResourceFlavor, and the labels of its nodes. With a `topology`, Kueue also checks the room on these nodes."""
 
     name: str
     node_labels: Mapping[str, str]
@@ -110,7 +113,7 @@ class KueueObjects:
     flavors: Mapping[str, ResourceFlavor] | None = None
 
     def looks_at_nodes(self, namespace: str, local_queue: str) -> bool:
-        """Return whether the queue admits pods by the room on nodes, too: all of its flavors have a topology.
+        """Return whether the queue also checks the room on nodes, because all of its flavors have a topology.
 
         Source: sigs.k8s.io/kueue/pkg/cache/scheduler/clusterqueue.go, isTASOnly
         """

@@ -1,4 +1,4 @@
-"""The configuration of Kueue's manager: whether Kueue ends the start of a gang in part."""
+"""The configuration of Kueue's manager: the time after which Kueue evicts a gang that has started only in part."""
 
 import re
 from collections.abc import Mapping
@@ -22,7 +22,8 @@ _MOST_ALIASED = 1000
 def pods_ready_timeout(config_map: Mapping[str, Any]) -> str:
     """Return the time after which Kueue evicts a workload unless all of its pods are ready, as `5m`.
 
-    Empty if Kueue never does, or if the ConfigMap does not say so. A feature gate that is set by a flag is not seen.
+    The result is empty if Kueue never evicts it, or if the ConfigMap does not set a time. Feature gates that are set by
+    flags are not considered.
 
     Source: sigs.k8s.io/kueue/apis/config/v1beta1/defaults.go, v1beta2/defaults.go; pkg/util/waitforpodsready
     """

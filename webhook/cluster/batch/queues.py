@@ -11,12 +11,13 @@ from webhook.kube.pod.amounts import CPU, MEMORY, NVIDIA_GPU, Amounts
 
 
 class PodGroup(NamedTuple):
-    """A PodGroup of any scheduler. `members` is the number of pods from which it starts, or 0 if it has none.
+    """A PodGroup of any scheduler. `members` is the number of pods that it needs to start, or 0 if it is not set.
 
-    `queue` is that of Volcano or KAI. `phase`, only of Volcano, is Pending until it admits the group to its queue: the
-    phases of other schedulers change as often, and decide nothing. The pods run in one domain of `topology_key`, unless
-    it is empty, which `topology_plugin` of their scheduler sees to. Only kube-scheduler has the rest: `is_basic`: it
-    starts the pods one by one; and `priority` is None until its class is looked up.
+    `queue` is the queue of Volcano or KAI. `phase` is only read for Volcano, where it is Pending until the group is
+    admitted to its queue. The phases of other schedulers change often and do not affect scheduling. If `topology_key`
+    is not empty, the plugin `topology_plugin` of the scheduler places all pods in one domain of this key. The other
+    fields are only set for kube-scheduler: `is_basic` is true if it starts the pods one by one, and `priority` is None
+    until the class is looked up.
 
     Source: sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1/types.go, PodGroupSpec;
     k8s.io/api/scheduling/v1beta1/types.go, PodGroupSpec
@@ -48,7 +49,7 @@ class PodGroup(NamedTuple):
     def of_native(cls, content: Mapping[str, Any]) -> "PodGroup":
         """Return the facts of `content`, a raw API object, with those that kube-scheduler reads.
 
-        The priority of a group in a CompositePodGroup is that of the root, so it is not known.
+        The priority of a group in a CompositePodGroup is not known, because it is that of the root group.
         """
         policy, priority = field(content, "spec", "schedulingPolicy"), fields.number(content, "spec", "priority")
         is_composed = bool(field(content, "spec", "parentCompositePodGroupName"))
@@ -85,7 +86,7 @@ class PodGroup(NamedTuple):
 
 
 class VolcanoQueue(NamedTuple):
-    """A Queue. `state` is empty before the controller has set it; `capability` limits the resources that it names.
+    """A Queue. `state` is empty until the controller has set it. `capability` limits the resources that it names.
 
     Source: volcano.sh/apis/pkg/apis/scheduling/v1beta1/types.go
     """
@@ -110,7 +111,7 @@ class VolcanoQueue(NamedTuple):
 class VolcanoObjects:
     """The objects of Volcano by name, or by namespace and name, and the actions of its scheduler.
 
-    None means that they are not known. Only the commands read the actions.
+    None means not known. Only the commands read the actions.
     """
 
     queues: Mapping[str, VolcanoQueue] | None = None
@@ -126,7 +127,7 @@ _UNITS = (("gpu", NVIDIA_GPU, 1.0), ("cpu", CPU, 1.0), ("memory", MEMORY, 1e6))
 
 
 class KaiQueue(NamedTuple):
-    """A Queue. `limits` are by resource, in GPUs, thousandths of a core and bytes; one that is absent is not limited.
+    """A Queue. `limits` are in GPUs, thousandths of a core and bytes. A resource without an entry is not limited.
 
     Source: github.com/NVIDIA/KAI-scheduler/pkg/apis/scheduling/v2/queue_types.go, resources.go;
     pkg/scheduler/plugins/proportion/proportion.go

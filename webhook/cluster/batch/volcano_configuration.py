@@ -13,7 +13,7 @@ _MOST_ALIASED = 1000
 
 
 def volcano_actions(content: Mapping[str, Any]) -> frozenset[str] | None:
-    """Return the names of the actions in `content`, a raw API object of v1, or None if it does not have them.
+    """Return the names of the actions in `content`, a raw ConfigMap of v1, or None if it does not contain them.
 
     Source: volcano.sh/volcano/pkg/scheduler/util.go, UnmarshalSchedulerConf
     """

@@ -70,7 +70,9 @@ def _optional(reader: Reader, key: str) -> int | None:
 
 
 def consumed(requested: int | None, capacity: Capacity) -> int | None:
-    """Return what a request, or one without an amount (None), consumes of `capacity`, or None if it is not valid.
+    """Return the part of `capacity` that a request consumes, or None if the request is not valid.
+
+    `requested` is None for a request without an amount.
 
     Source: calculateConsumedCapacity and violatesPolicy
     """

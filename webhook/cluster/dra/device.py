@@ -32,7 +32,7 @@ class DeviceId(NamedTuple):
 
 
 class NodeAccess(NamedTuple):
-    """The nodes with access to devices: one node by name, all nodes, or the nodes that a selector matches."""
+    """The nodes that can access devices: one node by name, all nodes, or the nodes that a selector matches."""
 
     node_name: str
     all_nodes: bool
@@ -42,7 +42,7 @@ class NodeAccess(NamedTuple):
 class DeviceTaintRule(NamedTuple):
     """The facts of a DeviceTaintRule: its taint, and the devices that it selects.
 
-    An empty text of `selected` matches every driver, pool or device. None selects no device.
+    An empty string in `selected` matches every driver, pool or device. If `selected` is None, no device is selected.
 
     Source: k8s.io/api/resource/v1/types.go, DeviceTaintRuleSpec, and
     k8s.io/dynamic-resource-allocation/resourceslice/tracker/tracker.go, applyPatches
@@ -71,11 +71,12 @@ class DeviceTaintRule(NamedTuple):
 class Device:
     """The facts of one device.
 
-    `variables` are the CEL variables of selectors, or None if kube-scheduler gets an error from every selector.
-    `attributes` are by fully qualified name. `access` applies if the slice has `perDeviceNodeSelection`.
-    `allows_multiple_allocations`: it can be allocated several times. `counters` are the amounts that it consumes of the
-    counters of its pool, in thousandths. `has_conditions`: it has binding conditions, which must be met before a pod
-    with the device is bound. `is_plain`: it is always allocated as a whole.
+    `variables` are the CEL variables for selectors, or None if every selector fails with an error in kube-scheduler.
+    `attributes` are keyed by fully qualified name. `access` applies if the slice has `perDeviceNodeSelection`.
+    `allows_multiple_allocations` is true if the device can be allocated several times. `counters` are the amounts that
+    it consumes of the counters of its pool, in thousandths. `has_conditions` is true if it has binding conditions,
+    which must be met before a pod with the device is bound. `is_plain` is true if the device is always allocated as a
+    whole.
     """
 
     name: str
@@ -96,7 +97,10 @@ def read_node_access(reader: Reader) -> NodeAccess:
 
 
 def read_device(device: Reader, driver: str, *, is_nested: bool = False) -> Device:
-    """Return the facts of `device`, which `driver` publishes. `is_nested`: all but its name is in `basic`."""
+    """Return the facts of `device`, which `driver` publishes.
+
+    If `is_nested`, all fields but the name are in `basic`.
+    """
     name, device = device.text("name"), device.object("basic") if is_nested else device
     attributes = {name: _attribute(each) for name, each in device.objects_by_name("attributes")}
     capacity = read_capacities(device)
@@ -147,7 +151,7 @@ def _attribute(attribute: Reader) -> AttributeValue | None:
 
 
 def read_counters(counter_set: Reader) -> dict[str, int]:
-    """Return the counters of a set, or what a device consumes of them, by name, in thousandths."""
+    """Return the counters of a set, or the amounts that a device consumes of them, by name, in thousandths."""
     return {name: read_amount(each, "value") for name, each in counter_set.objects_by_name("counters")}
 
 

@@ -23,10 +23,10 @@ class Devices:
     `allocated` are the names of the exclusively allocated devices, by pool. `shared` are the devices with shared
     allocations and their consumed capacities, or None if there are none. `by_resource` are the classes by the extended
     resource that requests their devices. `contested` are the classes that name the same resource as a newer class.
-    `extended_claims` are the pods for which kube-scheduler has stored a claim for extended resources. `taint_rules` are
-    none if they are not known: releases before 1.37 serve none. `planned_templates` are those of files, which stand
-    beside the pods, while those of the cluster are not known. `answers` is a cache for results that are computed from
-    these objects.
+    `extended_claims` are the pods for which kube-scheduler has stored a claim for extended resources. Unknown
+    `taint_rules` count as none, because releases before 1.37 serve none. `planned_templates` are the
+    ResourceClaimTemplates in files with pods, for a cluster whose own templates are not known. `answers` is a cache for
+    results that are computed from these objects.
     """
 
     classes: Mapping[str, DeviceClass] | None = None
@@ -72,7 +72,7 @@ class Devices:
         )
 
     def back(self, resource: str) -> bool:
-        """Return true if a DeviceClass backs, or may back, the resource, so that nodes need not have it as allocatable.
+        """Return true if a DeviceClass backs or may back the resource, so that nodes need not list it as allocatable.
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/fit.go, shouldDelegateResourceToDRA
         """
@@ -88,7 +88,7 @@ class Devices:
         return any(self.back(resource) for resource, _ in amounts)
 
     def class_of(self, resource: str) -> DeviceClass | None:
-        """Return the DeviceClass whose devices can be requested by the extended resource `resource`.
+        """Return the DeviceClass whose devices pods can request as the extended resource `resource`, or None.
 
         Source: k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache/extendedresourcecache.go
         """
@@ -96,10 +96,10 @@ class Devices:
         return (self.classes or {}).get(name) if name else self.by_resource.get(resource)
 
     def is_class_known(self, resource: str) -> bool:
-        """Return true if the DeviceClass that backs the resource is known, or that there is none.
+        """Return true if it is known which DeviceClass backs the resource, or that no class does.
 
-        When a newer class takes over the explicit resource name of a class, the order in which kube-scheduler reads the
-        classes decides if that class keeps its implicit name.
+        It is not known if a newer class uses the same explicit resource name: the order in which kube-scheduler reads
+        the two classes decides whether the older class keeps its implicit name.
         """
         name = device_class_of(resource)
         return not name or (self.classes is not None and name not in self.contested)
@@ -125,7 +125,10 @@ def _shared(allocations: Iterable[Allocation]) -> dict[PoolName, dict[str, Consu
 
 
 def _by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
-    """Return the class of each explicit extended resource: the newest, then the first by name."""
+    """Return the class of each explicit extended resource.
+
+    Of several classes, the newest counts, then the first by name.
+    """
     found: dict[str, DeviceClass] = {}
     for each in sorted(classes, key=lambda each: each.name, reverse=True):
         known = found.get(each.extended_resource)

@@ -21,9 +21,9 @@ _EXACT_COUNT, _ALL = "ExactCount", "All"
 class DeviceRequest(NamedTuple):
     """One request of a claim, or one of its alternatives (`request/alternative`).
 
-    It requests `amount` devices, or all that the selectors match (`takes_all`). `capacity` is the capacity that it
-    requests of each device, in thousandths. `is_admin`: it requests admin access, also to allocated devices.
-    `is_modelled`: it is of a known kind.
+    It requests `amount` devices, or all devices that the selectors match (`takes_all`). `capacity` is the requested
+    capacity of each device, in thousandths. `is_admin` is true if it requests admin access, which includes allocated
+    devices. `is_modelled` is true if the webhook models this kind of request.
     """
 
     name: str
@@ -38,14 +38,17 @@ class DeviceRequest(NamedTuple):
 
 
 class Alternatives(NamedTuple):
-    """A request of a claim: the first of `requests` that can be allocated. `is_list`: it is a `firstAvailable` list."""
+    """A request of a claim, as alternatives: the first of `requests` that can be allocated is used.
+
+    `is_list` is true for a `firstAvailable` list.
+    """
 
     requests: tuple[DeviceRequest, ...]
     is_list: bool
 
 
 class AttributeConstraint(NamedTuple):
-    """The devices of these requests, or of all, must have the same value of an attribute, or distinct values.
+    """A constraint: the devices of some or all requests must have the same value of an attribute, or distinct values.
 
     A constraint without an attribute is of an unknown kind.
     """
@@ -55,7 +58,7 @@ class AttributeConstraint(NamedTuple):
     is_distinct: bool
 
     def concerns(self, request: str) -> bool:
-        """Return true if it applies to the devices of `request`."""
+        """Return true if the constraint applies to the devices of `request`."""
         return not self.requests or request in self.requests or request.partition("/")[0] in self.requests
 
 
@@ -67,10 +70,12 @@ class Share(NamedTuple):
 
 
 class Allocation(NamedTuple):
-    """The devices of a claim, the request of each device, and the nodes that can use them; no terms: all nodes.
+    """The devices of a claim, the request of each device, and the nodes that can use them.
 
-    `devices` are exclusively allocated. `has_failed`: a binding condition of a device has failed. `is_known`: it does
-    not depend on the current time if kube-scheduler still waits for a binding condition.
+    Without `terms`, all nodes can.
+
+    `devices` are exclusively allocated. `has_failed` is true if a binding condition of a device has failed. `is_known`
+    is false if the current time decides whether kube-scheduler still waits for a binding condition.
     """
 
     devices: tuple[DeviceId, ...]
@@ -179,7 +184,7 @@ def _allocation(status: Reader) -> Allocation | None:
 
 
 def _readiness(status: Reader, results: Sequence[Reader]) -> tuple[bool, bool]:
-    """Return two booleans: a binding condition of a device has failed, and one is still to be met.
+    """Return two booleans: whether a binding condition of a device has failed, and whether one is not yet met.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go,
     isClaimReadyForBinding

@@ -20,9 +20,9 @@ _MOST_ANSWERS = 64
 class ResourceSlice:
     """The facts of a ResourceSlice. `access` is None if each device has its own.
 
-    `counter_sets` are the shared counters of the pool, by set. `consumes_counters`: one of its devices consumes some.
-    `has_conditions`: one of its devices has binding conditions, which must be met before a pod with it is bound.
-    A pool is complete if it has `slice_count` slices of its newest `generation`.
+    `counter_sets` are the shared counters of the pool, by set. `consumes_counters` is true if a device of the slice
+    consumes counters. `has_conditions` is true if a device of the slice has binding conditions, which must be met
+    before a pod with the device is bound. A pool is complete if it has `slice_count` slices of its newest `generation`.
     """
 
     name: str
@@ -63,7 +63,7 @@ class ResourceSlice:
 
     @property
     def pool_name(self) -> PoolName:
-        """Return its pool."""
+        """Return the name of the pool."""
         return self.driver, self.pool
 
     def has_cached(self, expression: str) -> bool:
@@ -71,7 +71,7 @@ class ResourceSlice:
         return expression in self._answers
 
     def matches(self, expression: str) -> tuple[bool | None, ...]:
-        """Return for each device if the selector `expression` matches it, or None if that is not known."""
+        """Return for each device whether the selector `expression` matches it, or None if that is not known."""
         answers = self._answers.get(expression)
         if answers is None:
             holds = compiled(expression).holds
@@ -86,10 +86,10 @@ class ResourceSlice:
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """All ResourceSlices: those of single nodes by node name, the others, and the slices of each pool.
+    """All ResourceSlices: the slices of single nodes by node name, the other slices, and the slices of each pool.
 
-    `ambiguous_pools` are the pool names that several drivers use for devices that consume counters: kube-scheduler
-    confuses their counters.
+    `ambiguous_pools` are pool names that several drivers use for devices that consume counters. kube-scheduler confuses
+    the counters of such pools.
     """
 
     of_node: Mapping[str, tuple[ResourceSlice, ...]]

@@ -1,4 +1,4 @@
-"""The codes of the classes of pods that have a value."""
+"""Integer codes for a value, such as a label, of the classes of pods that have one."""
 
 from collections.abc import Iterable
 
@@ -11,10 +11,10 @@ _SMALLEST = 8
 
 
 class ClassCodes:
-    """The codes of the classes that have one: their numbers in ascending order, and their codes.
+    """The classes of pods that have a value: their numbers in ascending order, and the codes of their values.
 
-    One thread writes at a time, and others read meanwhile. A value gets its code before a class does, and nothing is
-    ever removed. Users name any number of labels, so a label takes memory for the classes that have it, and no others.
+    One thread writes at a time while others read. A value is stored before a class with this value, and nothing is
+    removed. Users can use any number of labels, so a label only takes memory for the classes that have it.
     """
 
     __slots__ = ("_columns", "_length", "values")
@@ -25,13 +25,13 @@ class ClassCodes:
         self.values: dict[str, int] = {}
 
     def copy(self) -> "ClassCodes":
-        """Return the same codes, to which others can be added without these."""
+        """Return a copy; codes that are added to it are not added to this object."""
         other = ClassCodes()
         other._columns, other._length, other.values = self._columns.copy(), self._length, dict(self.values)
         return other
 
     def put(self, number: int, value: str) -> None:
-        """Give the class `number`, the highest so far, the code of `value`."""
+        """Store `value` for the class `number`, which must be higher than those of earlier calls."""
         length = self._length
         if length == self._columns.shape[1]:
             grown = np.empty((2, 2 * length), dtype=np.int32)

@@ -22,7 +22,7 @@ class Image(NamedTuple):
 class Images:
     """The images of nodes in rows, with sizes in bytes.
 
-    A pod needs a few names and nodes have many images, so a name is looked up at its first use and cached.
+    A pod has few images and nodes have many, so an image is looked up at its first use and cached.
     """
 
     __slots__ = ("_found", "_nodes")

@@ -1,4 +1,4 @@
-"""Classes of pods above those of a snapshot, for pods that are only shown as running."""
+"""Classes of pods in addition to those of a snapshot, for pods that a working snapshot shows as running."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -11,9 +11,10 @@ from webhook.kube.selectors import LabelSelector
 
 
 class LayeredPodClasses(PodClasses):
-    """The first `count` classes of `base`, and further ones that `base` does not get.
+    """The first `count` classes of `base`, and further classes that are not added to `base`.
 
-    Pods that are admitted and never run would leave their classes in `base`, which successive snapshots share.
+    Without this layer, admitted pods that never run would leave their classes in `base`, which successive snapshots
+    share.
     """
 
     def __init__(self, base: PodClasses, count: int) -> None:
@@ -34,7 +35,7 @@ class LayeredPodClasses(PodClasses):
 
     @property
     def term_count(self) -> int:
-        """Return the number of distinct carried terms of both."""
+        """Return the number of distinct carried terms in `base` and in this layer."""
         return self._base.term_count + len(self._carried)
 
     @property
@@ -71,7 +72,7 @@ class LayeredPodClasses(PodClasses):
     def selected(
         self, count: int, namespaces: Iterable[str] | None, selector: LabelSelector | None, expired: Expired = never
     ) -> Mask:
-        """Return a mask of the first `count` classes, as the base class does."""
+        """Return a mask of the selected classes, as `PodClasses.selected`."""
         names = None if namespaces is None else tuple(namespaces)
         found = super().selected(count, names, selector, expired)
         found[: self._first] = self._base.selected(self._first, names, selector, expired)
@@ -88,5 +89,5 @@ class LayeredPodClasses(PodClasses):
         yield from super().carried_by_namespace_labels(labels)
 
     def _of_first(self, carried: CarriedTerm) -> CarriedTerm:
-        """Return the term with those of its classes that are here; `base` can have got more meanwhile."""
+        """Return the term with only the first `count` classes of `base`, because `base` can have more classes now."""
         return carried._replace(classes=carried.classes[: bisect_left(carried.classes, self._first)])

@@ -80,7 +80,10 @@ def read_weight(weighted: Reader) -> int:
 
 
 def _check_integers(preference: Reader, term: Term) -> None:
-    """Report values of Gt and Lt that make kube-scheduler reject the pod; in a required term they only do not match."""
+    """Report values of Gt and Lt that are not integers.
+
+    In a preferred term, they make kube-scheduler reject the pod. In a required term, they only match no node.
+    """
     for index, requirement in enumerate(term.expressions):
         values = requirement.values
         if requirement.operator in ("Gt", "Lt") and (len(values) != 1 or parse_integer(values[0]) is None):
@@ -114,9 +117,9 @@ _NO_NAME = "\0"
 def any_matches(
     terms: Sequence[Term], labels: LabelColumns, rows: Mapping[str, int] | None, expired: Expired = never
 ) -> Mask:
-    """Return a mask of the nodes that one of `terms` matches; without terms, none. `rows` are the rows by node name.
+    """Return a mask of the nodes that match one of `terms`, or of no nodes if there are no terms.
 
-    If `rows` is None, names are ignored, and every requirement of a field holds.
+    `rows` are the rows by node name. If `rows` is None, requirements on fields, such as the node name, count as met.
 
     Raises:
         DeadlineNearError: `expired()` returned true.

@@ -1,4 +1,4 @@
-"""Numbered classes of pods that are equal to every selector, and the pod affinity terms that they carry."""
+"""Numbered classes of pods that no selector can distinguish, and the pod affinity terms of these pods."""
 
 from array import array
 from collections.abc import Iterable, Iterator
@@ -25,23 +25,23 @@ class PodIdentity(Protocol):
 
     @property
     def namespace(self) -> str:
-        """Return its namespace."""
+        """Return the namespace of the pod."""
 
     @property
     def labels(self) -> Labels:
-        """Return its labels."""
+        """Return the labels of the pod."""
 
     @property
     def is_terminating(self) -> bool:
-        """Return true if it is being deleted."""
+        """Return true if the pod is being deleted."""
 
     @property
     def terms(self) -> PodTerms:
-        """Return its own pod affinity terms."""
+        """Return the pod affinity terms of the pod."""
 
 
 class CarriedTerm(NamedTuple):
-    """A term of running pods: its kind, its weight, and the classes of these pods, once for each occurrence."""
+    """A pod affinity term of running pods: kind, weight, and the classes of these pods, once for each occurrence."""
 
     kind: TermKind
     weight: int
@@ -56,11 +56,11 @@ class CarriedTerm(NamedTuple):
 
 
 class PodClasses:
-    """Numbers for classes of pods, which are equal in namespace, labels, deletion and terms.
+    """Numbers for classes of pods. Pods of one class are equal in namespace, labels, deletion and pod affinity terms.
 
-    A class never changes and is never deleted, so tables of different moments can share them. Any thread can number
-    pods while others read. A mask has the requested length: the number of classes when a table was made, so all masks
-    for one table have the same length.
+    A class never changes and is never deleted, so tables of different moments can share the classes. Any thread can
+    number pods while others read. `count` is the length of a mask. A table passes the number of classes at the time
+    when it was made, so all its masks have the same length.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class PodClasses:
         return frozenset(self._namespaces.values)
 
     def copy(self) -> "PodClasses":
-        """Return the same classes with the same numbers; what is added to either is not in the other."""
+        """Return a copy with the same classes and numbers; classes that are added to one are not added to the other."""
         with self._lock:
             other = copy(self)
             carried = {key: found._replace(classes=found.classes[:]) for key, found in self._carried.items()}
@@ -126,7 +126,7 @@ class PodClasses:
         return self._numbers.get(key)
 
     def number(self, pod: PodIdentity) -> int:
-        """Return the class of `pod`."""
+        """Return the class of `pod`, which is added if it is new."""
         key = (pod.namespace, tuple(pod.labels.items()), pod.is_terminating, pod.terms)
         known = self.known(key)
         if known is not None:
@@ -229,7 +229,7 @@ class PodClasses:
 
 
 def _places(selector: LabelSelector | None) -> Iterable[tuple[str, str] | None]:
-    """Return the labels of a pod under which a term with `selector` is filed."""
+    """Return the labels under which a term with `selector` is indexed; a pod that it selects has one of them."""
     if selector is None:
         return ()
     for key, operator, values in selector:

@@ -23,10 +23,10 @@ class _Buffer:
 
 
 class PodRows:
-    """Pods by class and row, unordered. It is immutable; one with more pods shares its memory if it can.
+    """Pods by class and row, unordered and immutable. A table with added pods shares the memory if possible.
 
-    The memory has room for more pods behind those of the longest table in it, so the next one costs what is added.
-    Tables see no further than their own length.
+    The memory has room for more pods after those of the longest table, so the cost of the next table depends only on
+    the added pods. A table reads only its own length.
     """
 
     __slots__ = ("_buffer", "class_of", "row_of")
@@ -48,7 +48,7 @@ class PodRows:
         return len(self.class_of)
 
     def with_added(self, added: Sequence[tuple[int, int]]) -> Self:
-        """Return the pods and those `added`, classes with rows."""
+        """Return the pods together with those `added`, given as (class, row)."""
         if not added:
             return self
         buffer, count = self._buffer, len(self)
@@ -64,7 +64,7 @@ class PodRows:
         return type(self)(buffer, end)
 
     def with_rows(self, rows: Sequence[int], added: Sequence[tuple[int, int]]) -> Self:
-        """Return the pods with those `added`, classes with rows, in place of those in `rows`."""
+        """Return the pods with those in `rows` replaced by those `added`, given as (class, row)."""
         is_gone = self.row_of == rows[0] if len(rows) == 1 else np.isin(self.row_of, rows)
         return self._replaced(is_gone, added)
 
@@ -83,7 +83,7 @@ class PodRows:
         return self._replaced(is_gone, added)
 
     def _replaced(self, is_gone: NDArray[np.bool_], added: Sequence[tuple[int, int]]) -> Self:
-        """Return the pods with those `added` in place of those of a mask, which is changed."""
+        """Return the pods with those in the mask `is_gone` replaced by those `added`. The mask is changed."""
         gone, count = np.flatnonzero(is_gone), len(self)
         if not len(gone):
             return self.with_added(added)

@@ -14,8 +14,8 @@ Labels = Mapping[str, str]
 class PodTerm(NamedTuple):
     """One PodAffinityTerm: the pods that it selects, and the topology key.
 
-    `namespaces` contains the pod's own namespace if the term has none. A `namespace_selector` of None selects no
-    namespace, an empty one selects all.
+    If the term names no namespaces, `namespaces` contains the pod's own namespace. A `namespace_selector` of None
+    selects no namespace; an empty one selects all.
     """
 
     topology_key: str
@@ -25,11 +25,14 @@ class PodTerm(NamedTuple):
 
     @property
     def chooses_namespaces(self) -> bool:
-        """Return true if it selects namespaces by label; an empty selector needs no labels."""
+        """Return true if the term selects namespaces by label.
+
+        This is false for an empty selector, which needs no labels.
+        """
         return bool(self.namespace_selector)
 
     def matches(self, namespace: str, namespace_labels: Labels, labels: Labels) -> bool:
-        """Return true if it selects a pod with `labels` in `namespace`, which has `namespace_labels`.
+        """Return true if the term selects a pod with `labels` in `namespace`, which has `namespace_labels`.
 
         Source: k8s.io/kube-scheduler/framework/types.go, AffinityTerm.Matches
         """

@@ -32,12 +32,12 @@ class _Selected(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class RunningPods:
-    """The running pods by class and row of the node. `classes` numbers pods that are equal to every selector.
+    """The running pods by class and row of the node. Pods of one class are equal for every selector.
 
-    A table is immutable, but for `ShownPods`. The carriers are the pods with pod affinity terms of their own.
-    Successive tables share one `classes`, which only grows, so the cost of the next table grows with the changes.
-    `class_count` is the number of classes when this table was made, and the length of all its masks: another thread can
-    add classes at any time.
+    A table is immutable, except for its subclass `ShownPods`. `carriers` are the pods with pod affinity terms of their
+    own. Successive tables share one `classes`, which only grows, so the cost of the next table depends on the number of
+    changes. `class_count` is the number of classes when this table was made and the length of all its masks, because
+    another thread can add classes at any time.
     """
 
     classes: PodClasses
@@ -66,7 +66,7 @@ class RunningPods:
         return self._carriers
 
     def with_rows(self, nodes: Mapping[int, PodHolder]) -> "RunningPods":
-        """Return the table with the pods of `nodes` in place of those in the same rows."""
+        """Return the table with the pods in the rows of `nodes` replaced by those of `nodes`."""
         added, carriers = self._numbered((row, node.pods) for row, node in nodes.items())
         rows = [*nodes]
         return RunningPods(
@@ -86,7 +86,7 @@ class RunningPods:
     def _numbered(
         self, pods: Iterable[tuple[int, Sequence[PodIdentity]]]
     ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """Return the class and the row of each of `pods`, and those of the carriers among them."""
+        """Return the class and the row of each of `pods`, and the same for the carriers among them."""
         numbered = [((self.classes.number(pod), row), pod) for row, each in pods for pod in each]
         return [place for place, _ in numbered], [place for place, pod in numbered if pod.terms]
 
@@ -97,7 +97,7 @@ class RunningPods:
         return self._table(self.classes, self.pods.class_of[stay], rows[stay])
 
     def isolated(self) -> "RunningPods":
-        """Return the same table with classes of its own, so that pods that never run leave no class behind."""
+        """Return the table with its own copy of the classes, so that pods that never run leave no classes behind."""
         return RunningPods(self.classes.copy(), self.class_count, self.pods, self.carriers)
 
     @property
@@ -107,7 +107,7 @@ class RunningPods:
 
     @property
     def term_keys(self) -> frozenset[str]:
-        """Return the label keys in the selectors of these terms; it can contain keys of removed pods."""
+        """Return the label keys in the selectors of the pods' affinity terms. Keys of removed pods can be included."""
         return self.classes.term_keys if self.has_terms else frozenset()
 
     @property
@@ -137,7 +137,7 @@ class RunningPods:
 
     @property
     def is_any_terminating(self) -> bool:
-        """Return whether a class is that of pods that are being deleted."""
+        """Return whether pods of a class are being deleted."""
         return self.classes.is_any_terminating(self.class_count)
 
     def rows_of(self, selected: Mask) -> Codes:
@@ -175,7 +175,7 @@ class RunningPods:
         return self.classes.carried(namespace, namespace_labels, labels) if self.has_terms else iter(())
 
     def carrier_rows(self, carried: CarriedTerm) -> tuple[Codes, NDArray[np.int64]]:
-        """Return the row of each pod that carries a term, and how many times it does."""
+        """Return the row of each pod that carries a term, and the number of times that the pod carries it."""
         times = np.bincount(carried.numbers(), minlength=self.class_count)
         of_pods = times[self.carriers.class_of]
         found = np.flatnonzero(of_pods)

@@ -1,4 +1,4 @@
-"""The table of the pods that a working snapshot shows, which is changed in place."""
+"""The table of the pods that a working snapshot shows. It is changed in place."""
 
 from webhook.cluster.index.layered_pod_classes import LayeredPodClasses
 from webhook.cluster.index.pod_classes import PodIdentity
@@ -9,16 +9,16 @@ _MOST_NUMBERED = 1024
 
 
 class ShownPods(RunningPods):
-    """The pods of `base` and further pods, whose classes are kept apart from those of `base`. Not thread-safe.
+    """The pods of `base` and added pods, whose classes are kept separate from those of `base`. Not thread-safe.
 
-    The arrays are brought up to date when they are read: few pods have a plugin that reads them.
+    The arrays are updated when they are read, because for most pods no plugin reads them.
     """
 
     classes: LayeredPodClasses
     __slots__ = ("_carrier_changes", "_carrier_count", "_changes", "_is_any_terminating", "_numbers")
 
     def __init__(self, base: RunningPods) -> None:
-        """Create the table without more pods, at no cost."""
+        """Create the table without added pods, at no cost."""
         classes = LayeredPodClasses(base.classes, base.class_count)
         super().__init__(classes, base.class_count, base.pods, base.carriers)
         # How many more pods of a class are in a row than in the arrays.
@@ -52,7 +52,7 @@ class ShownPods(RunningPods):
 
     @property
     def is_any_terminating(self) -> bool:
-        """Return whether a class is that of pods that are being deleted."""
+        """Return whether pods of a class are being deleted."""
         return self._is_any_terminating
 
     def add(self, pod: PodIdentity, row: int) -> int:

@@ -1,1 +1,1 @@
-"""Objects beside nodes and pods."""
+"""Cluster objects other than nodes and pods."""

@@ -14,9 +14,10 @@ DISRUPTION_BUDGET_KIND = "PodDisruptionBudget"
 class DisruptionBudget:
     """A PodDisruptionBudget. A null selector selects no pod, an empty one all pods of the namespace.
 
-    `disruptions_allowed` is the number in its status. `is_stale`: the status is older than the spec. `disrupted_pods`
-    are the names of the pods whose eviction the API server has allowed and the controller has not seen yet. `healthy`
-    of the `desired` pods are healthy. `always_evicts_unhealthy` is its policy AlwaysAllow for unhealthy pods.
+    `disruptions_allowed` is the number in its status. `is_stale` is true if the status is older than the spec.
+    `disrupted_pods` are the names of the pods whose eviction the API server has allowed and the controller has not seen
+    yet. `healthy` and `desired` are the numbers currentHealthy and desiredHealthy in the status.
+    `always_evicts_unhealthy` is true if unhealthyPodEvictionPolicy is AlwaysAllow.
     """
 
     namespace: str
@@ -53,7 +54,7 @@ class DisruptionBudget:
 
     @property
     def allowed(self) -> int:
-        """Return how many evictions of healthy pods the API server allows now: none if the status is stale."""
+        """Return the number of evictions of healthy pods that the API server allows now; 0 if the status is stale."""
         return 0 if self.is_stale else max(self.disruptions_allowed, 0)
 
     def selects(self, labels: Mapping[str, str]) -> bool:

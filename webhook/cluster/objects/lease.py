@@ -1,4 +1,4 @@
-"""The age of a Lease: of leader election, or of an API server."""
+"""The age of a Lease of a leader election or of an API server."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ def time_of(text: object) -> datetime | None:
 
 
 def writes_of(lease: Any, *fields: str) -> list[datetime]:
-    """Return when the API server stored these fields of `spec`, by its clock, for each client that owns all of them.
+    """Return the times at which clients that own all these fields of `spec` wrote them, by the API server's clock.
 
     Source: k8s.io/apimachinery/pkg/util/managedfields/internal/managedfieldsupdater.go, Update
     """
@@ -35,10 +35,10 @@ def writes_of(lease: Any, *fields: str) -> list[datetime]:
 
 
 def last_renewal(lease: Any) -> datetime | None:
-    """Return when the holder last renewed `lease`, or None if that is not known.
+    """Return the time at which the holder last renewed `lease`, or None if it is not known.
 
-    This is by the API server's clock if the holder has written the Lease since it was created. `renewTime` is by the
-    clock of the holder.
+    The time is by the API server's clock if the holder has written the Lease since it was created. Otherwise it is
+    `renewTime`, which is by the clock of the holder.
     """
     created = time_of(field(lease, "metadata", "creationTimestamp"))
     written = [time for time in writes_of(lease, "renewTime", "holderIdentity") if created and time > created]
@@ -54,9 +54,9 @@ def is_expired(lease: Any, now: datetime) -> bool:
 
 
 def newest_write(leases: Iterable[Any]) -> datetime | None:
-    """Return the time of the newest write to a Lease of kube-system: about the present, by the API server's clock.
+    """Return the time of the newest write to a Lease of kube-system, which is about the current time of the API server.
 
-    API servers renew a Lease there every ten seconds. Users may not write there. None means that there is none.
+    API servers renew a Lease there every ten seconds, and users cannot write there. The result is None without a Lease.
     """
     own = (each for each in leases if field(each, "metadata", "namespace") == _SYSTEM)
     return max((time for each in own for time in writes_of(each, "renewTime")), default=None)

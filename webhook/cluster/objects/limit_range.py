@@ -1,4 +1,4 @@
-"""LimitRanges: the default resources of the containers of a namespace, and what their pods may request."""
+"""LimitRanges: default resources for the containers of a namespace, and limits for the requests of pods."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

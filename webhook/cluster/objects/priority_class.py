@@ -10,9 +10,10 @@ NEVER = "Never"
 
 
 class PriorityClass(NamedTuple):
-    """A PriorityClass. `never_preempts`: its pods stay pending and do not preempt other pods.
+    """A PriorityClass. `never_preempts` is true if its pods stay pending and do not preempt other pods.
 
-    `is_planned`: it does not exist yet, so it is no sign that the classes of the cluster are known.
+    `is_planned` is true if the class does not exist yet. Such a class does not show that the classes of the cluster are
+    known.
     """
 
     name: str

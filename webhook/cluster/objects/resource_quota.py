@@ -10,9 +10,9 @@ _POD_COUNTS = ("pods", "count/pods")
 
 
 class ResourceQuota(NamedTuple):
-    """A ResourceQuota. `denies_cross_namespace`: it denies each new pod with pod affinity across namespaces.
+    """A ResourceQuota. `denies_cross_namespace` is true if it denies each new pod with pod affinity across namespaces.
 
-    A quota with a further scope counts as one that does not: the webhook does not evaluate the other scopes.
+    This is false for a quota with a further scope, because the webhook does not evaluate other scopes.
     """
 
     namespace: str
@@ -22,7 +22,7 @@ class ResourceQuota(NamedTuple):
     @classmethod
     @reading
     def of(cls, quota: Reader) -> "ResourceQuota":
-        """Read a ResourceQuota. The API server, too, compares the amounts of the status.
+        """Read a ResourceQuota. The amounts are those of its status, which the API server also compares.
 
         Source: k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go, CheckRequest
         """

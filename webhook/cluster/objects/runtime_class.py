@@ -1,4 +1,4 @@
-"""RuntimeClasses: the overhead and the nodes of the pods that name one."""
+"""RuntimeClasses: the overhead and the nodes of the pods that name a class."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from webhook.kube.reader import Reader, reading
 
 
 class RuntimeClass(NamedTuple):
-    """A RuntimeClass. `overhead` has quantities as the API server prints them, or None if there is none."""
+    """A RuntimeClass. `overhead` are quantities as the API server prints them, or None if the class has no overhead."""
 
     name: str
     overhead: Mapping[str, str] | None
@@ -31,7 +31,7 @@ class RuntimeClass(NamedTuple):
 
 
 class RuntimeClasses(NamedTuple):
-    """The RuntimeClasses by name; `are_known`: there are no others."""
+    """The RuntimeClasses by name. `are_known` is true if these are all classes of the cluster."""
 
     by_name: Mapping[str, RuntimeClass]
     are_known: bool = False

@@ -14,10 +14,10 @@ from webhook.documents.documents import field
 
 @dataclass(frozen=True, slots=True)
 class SchedulerEvidence:
-    """The API groups that a cluster serves, and the names and holders of its renewed Leases, one a line.
+    """The API groups that a cluster serves, and a text with a line for each name and holder of its renewed Leases.
 
-    `pods_ready_timeout` is the time after which Kueue evicts what it admitted unless all pods are ready, as `5m`, or
-    empty if it does not, or if that is not known.
+    `pods_ready_timeout` is the time, such as `5m`, after which Kueue evicts an admitted workload unless all of its pods
+    are ready. It is empty if Kueue does not evict it, or if that is not known.
     """
 
     groups: frozenset[str]
@@ -43,7 +43,7 @@ class SchedulerEvidence:
         return cls(frozenset(name for name in names if isinstance(name, str)), "\n".join(sorted(texts)))
 
     def shows(self, scheduler: str, api_groups: Collection[str]) -> bool:
-        """Return whether one of `api_groups` is served, or the name or holder of a renewed Lease contains it.
+        """Return whether one of `api_groups` is served, or the name or holder of a renewed Lease contains `scheduler`.
 
         `api_groups` are those of the CRDs of `scheduler`.
 

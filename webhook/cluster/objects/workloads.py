@@ -24,7 +24,7 @@ class Owner(NamedTuple):
 
     @property
     def is_looked_up(self) -> bool:
-        """Return true if kube-scheduler reads the selector of such a controller."""
+        """Return true if kube-scheduler reads the selector of a controller of this kind."""
         return (self.api_version, self.kind) in OWNERS
 
 
@@ -58,9 +58,9 @@ _NO_SELECTORS = NamespaceSelectors((), {})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectingObjects:
-    """The known selecting objects of a cluster, by namespace; a namespace without any is not in it.
+    """The known selecting objects of a cluster by namespace. A namespace without selecting objects has no entry.
 
-    `knows_services`: there are no other Services.
+    `knows_services` is true if these are all Services of the cluster.
     """
 
     by_namespace: Mapping[str, NamespaceSelectors]
@@ -100,7 +100,7 @@ class SelectingObjects:
         return frozenset(requirement.key for selector in (*services, of_owner or ()) for requirement in selector)
 
     def lacks(self, namespace: str, owner: Owner | None) -> bool:
-        """Return true if kube-scheduler reads the selector of `owner`, or of a Service, and it is not known."""
+        """Return true if kube-scheduler reads a selector, of `owner` or of a Service, that is not known."""
         if not self.knows_services:
             return True
         if owner is None or not owner.is_looked_up:

@@ -1,1 +1,1 @@
-"""Pods of a cluster by what they do: run, wait, are bound or nominated."""
+"""Running, pending, bound and nominated pods of a cluster."""

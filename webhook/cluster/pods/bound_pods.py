@@ -1,4 +1,4 @@
-"""The facts of bound pods that decide whether a pod may be moved; a snapshot does not hold them."""
+"""The facts of bound pods that decide whether a pod may be moved. A snapshot does not contain them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,9 +34,9 @@ class Controller(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BoundPod:
-    """A pod that is bound to `node`. `created` is its creation time as written, which sorts by time.
+    """A pod that is bound to `node`. `created` is its creationTimestamp, whose text sorts by time.
 
-    `content` is the raw object. `is_disruptable`: the eviction API does not ask the budgets of the pod.
+    `content` is the raw object. `is_disruptable` is true if the eviction API does not check the pod's budgets.
     """
 
     namespace: str
@@ -92,7 +92,7 @@ class BoundPod:
         return self.namespace, self.name
 
     def replacement(self) -> dict[str, Any]:
-        """Return the pod that the controller creates in place of this one: its spec, without a node and a status."""
+        """Return the pod that the controller creates as a replacement: this pod without a node and a status."""
         metadata = {key: self.content["metadata"].get(key) for key in ("annotations", "labels", "ownerReferences")}
         kept = {key: value for key, value in metadata.items() if value is not None}
         spec = {key: value for key, value in self.content["spec"].items() if key != "nodeName"}

@@ -1,4 +1,4 @@
-"""Pending pods with a nominated node, which is reserved for them."""
+"""Pending pods with a nominated node, on which room is reserved for them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,9 @@ from webhook.kube.reader import Reader
 
 
 def read_nominated_pod(pod: Mapping[str, Any]) -> RunningPod | None:
-    """Return the facts of `pod`, a raw API object that is pending, as if it ran on its nominated node, if it has one.
+    """Return the facts of the pending `pod`, a raw API object, as a running pod on its nominated node.
+
+    Return None for a pod without a nominated node.
 
     A nominated pod counts even while it is being deleted: kube-scheduler's PodTopologySpread leaves out running pods
     that are being deleted, but not nominated ones.

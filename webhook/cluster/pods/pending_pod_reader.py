@@ -1,4 +1,4 @@
-"""Read pending pods fast: those of one template have equal content, and most of their events change nothing of it."""
+"""Read pending pods fast. Pods of one template have equal content, and most events do not change this content."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ _BUDGET_BYTES = 4 * 1024 * 1024
 
 
 class PendingPodReader:
-    """Reads pods as `PendingPod.of`; those of one template share their content. Not thread-safe."""
+    """Reads pods as `PendingPod.of` does. Pods of one template share their content. Not thread-safe."""
 
     def __init__(self) -> None:
         self._contents: ByteCache[bytes, bytes] = ByteCache(_BUDGET_BYTES)

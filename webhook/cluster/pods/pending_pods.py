@@ -1,4 +1,4 @@
-"""Pending pods: which of them wait for a scheduler, and what a scheduler reads of them."""
+"""Pending pods: the fields that a scheduler reads, and whether a pod waits for a scheduler."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -48,11 +48,11 @@ class PodKey(NamedTuple):
 class PendingPod:
     """A pod that is not bound and has not ended.
 
-    `content` is the JSON of what a scheduler reads of it, without its name, so pods of one template have equal ones, or
-    empty if there is too much of it. `created` is its creationTimestamp, `priority` the value that the API server's
-    Priority plugin sets. `is_waiting` is true if its scheduler will soon look for a node: it has no scheduling gates,
-    is not being deleted, and is not unschedulable, unless only other pods of its gang are missing. `nominated` is the
-    pod on its nominated node.
+    `content` is the JSON of the fields that a scheduler reads, without the name, so pods of one template have equal
+    content. It is empty if these fields are too large. `created` is the creationTimestamp, and `priority` the value
+    that the API server's Priority plugin sets. `is_waiting` is true if the scheduler will soon look for a node: the pod
+    has no scheduling gates, is not being deleted, and is not unschedulable, or only because other pods of its gang are
+    missing. `nominated` is the pod as a running pod on its nominated node.
     """
 
     identity: PodIdentity
@@ -65,9 +65,9 @@ class PendingPod:
 
     @classmethod
     def of(cls, pod: Mapping[str, Any], content_of: Callable[[PodView], bytes] | None = None) -> "PendingPod":
-        """Return the facts of `pod`, a raw API object for which `is_pending` is true; a StoredPod is read fastest.
+        """Return the facts of `pod`, a raw API object for which `is_pending` is true. A StoredPod is read fastest.
 
-        `content_of` returns the content of a pod, from a cache.
+        `content_of` returns the content of a pod; it may use a cache.
 
         Raises:
             InvalidInput: a field of a nominated pod is malformed; holds every error. Other pods are read when they are
@@ -104,14 +104,15 @@ class PendingPod:
 
 
 def content_digest(content: bytes) -> bytes:
-    """Return a short digest of what a scheduler reads of a pod."""
+    """Return a short digest of `content`, the JSON of the fields that a scheduler reads from a pod."""
     return blake2b(content, digest_size=16).digest()
 
 
 def scheduled_content(pod: Mapping[str, Any]) -> bytes:
-    """Return the JSON of what a scheduler reads of `pod`, the fields of a view, without its name.
+    """Return the JSON of the fields of `pod` that a scheduler reads, without the name.
 
-    It is empty if the pod is malformed or has more than MOST_CONTENT_BYTES of it, or more labels than any real pod.
+    It is empty if the pod is malformed, if the JSON exceeds MOST_CONTENT_BYTES, or if the pod has more labels than any
+    real pod.
     """
     metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
     labels = metadata.get("labels")
@@ -138,7 +139,7 @@ def content_of_view(view: PodView) -> bytes:
 
 
 class PendingPods(dict[PodKey, PendingPod]):
-    """Pending pods that differ from those of an earlier moment, `origin`, in some of the `keys`."""
+    """Pending pods, which can differ from those of an earlier moment, `origin`, only in `keys`."""
 
     __slots__ = ("__weakref__", "_keys", "_origin")
 
@@ -147,7 +148,7 @@ class PendingPods(dict[PodKey, PendingPod]):
         self._origin, self._keys = None if origin is None else ref(origin), (*keys,)
 
     def keys_since(self, before: Mapping[PodKey, PendingPod]) -> Collection[PodKey] | None:
-        """Return the keys in which it can differ from `before`, or None if that is not its origin."""
+        """Return the keys in which the pods can differ from `before`, or None if `before` is not their origin."""
         return self._keys if self._origin is not None and self._origin() is before else None
 
 
@@ -174,7 +175,7 @@ def _of_scheduler(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _set_fields(name: str, value: Any) -> Any:
-    """Return the field `name` of a spec; containers without their empty fields."""
+    """Return `value`, the field `name` of a spec. Empty fields of containers are removed."""
     if name not in _CONTAINERS or not isinstance(value, list):
         return value
     return [{key: of for key, of in each.items() if of} if isinstance(each, dict) else each for each in value]
@@ -187,7 +188,7 @@ def _priority(value: Raw) -> int:
 
 
 def _is_unschedulable(conditions: Iterable[Condition] | None) -> bool:
-    """Return whether a scheduler has found no node for a pod, for another reason than the want of other pods."""
+    """Return whether a scheduler found no node for the pod, except because other pods of its gang are missing."""
     return any(
         (each.type, each.status, each.reason) == _UNSCHEDULABLE and not _wants_siblings(each.message or "")
         for each in conditions or ()
@@ -195,7 +196,7 @@ def _is_unschedulable(conditions: Iterable[Condition] | None) -> bool:
 
 
 def _wants_siblings(message: str) -> bool:
-    """Return whether the message of a scheduler says that too few pods of a gang exist, which is no lack of room.
+    """Return whether the message of a scheduler reports that too few pods of a gang exist, rather than a lack of room.
 
     Source: volcano.sh/volcano/pkg/scheduler/api/job_info.go, FitError;
     sigs.k8s.io/scheduler-plugins/pkg/coscheduling/core/core.go, PreFilter
@@ -208,5 +209,5 @@ def _wants_siblings(message: str) -> bool:
 
 
 def _object(value: Any) -> Mapping[str, Any]:
-    """Return `value`; an empty object if it is none."""
+    """Return `value`, or an empty object if it is not an object."""
     return value if isinstance(value, dict) else _EMPTY

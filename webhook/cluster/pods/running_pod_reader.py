@@ -1,4 +1,4 @@
-"""Read bound pods fast: tens of thousands of pods come from a few templates, and most events change no fact."""
+"""Read bound pods fast. Tens of thousands of pods come from a few templates, and most events change no facts."""
 
 from collections.abc import Mapping, Sequence
 from sys import intern
@@ -43,7 +43,7 @@ _GANG = GANG.encode()
 
 
 class RunningPodReader:
-    """Reads pods as `RunningPod.of`; pods of one template are read once and share their facts.
+    """Reads pods as `RunningPod.of` does. Pods of one template are read once and share their facts.
 
     The facts of a pod that is too large are partial. Not thread-safe.
     """
@@ -53,7 +53,7 @@ class RunningPodReader:
         self._templates: ByteCache[bytes, RunningPod] = ByteCache(_BUDGET_BYTES)
 
     def read(self, pod: JsonObject) -> RunningPod:
-        """Return the facts of the bound pod `pod`, a raw API object; a StoredPod is read fastest.
+        """Return the facts of the bound pod `pod`, a raw API object. A StoredPod is read fastest.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -137,7 +137,7 @@ def _volumes(restricting: Sequence[Volume], namespace: str, pod: PodReference) -
 
 
 def _without_large_parts(template: RunningPod, affinity: Any) -> RunningPod:
-    """Return `template` without lists of ports, terms and resources that are longer than those of any real pod."""
+    """Return `template` without those lists of ports, terms and resources that are longer than in any real pod."""
     # Those of each node come first, and zeros last: no node offers so many resources that others are left out.
     requests = sorted(template.requests.items(), key=lambda each: (not each[1], "/" in each[0]))
     found = template._replace(requests=dict(requests[:_MOST_ITEMS]))
@@ -149,7 +149,7 @@ def _without_large_parts(template: RunningPod, affinity: Any) -> RunningPod:
 
 
 def _left_out_of(terms: PodTerms) -> tuple[tuple[str, str], ...]:
-    """Return the effects that are not known without `terms`. Required anti-affinity can exclude other pods."""
+    """Return the parts to record as left out if `terms` are not kept. Required anti-affinity can exclude other pods."""
     if not terms.anti_required:
         return ((POD_PREFERENCES, ALL_NAMESPACES),)
     namespaces = frozenset[str]().union(*[each.namespaces for each in terms.anti_required])

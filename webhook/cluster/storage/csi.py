@@ -12,8 +12,8 @@ from webhook.kube.selectors import LabelSelector, read_label_selector
 class CsiDriver:
     """The facts of a CSIDriver.
 
-    `tracks_capacity`: volumes are provisioned only where it reports enough capacity. `must_be_installed`: pods with its
-    volumes run only on nodes whose CSINode lists it.
+    `tracks_capacity` is true if volumes are only provisioned where the driver reports enough capacity.
+    `must_be_installed` is true if pods with its volumes only run on nodes whose CSINode lists the driver.
     """
 
     name: str
@@ -32,8 +32,8 @@ class CsiDriver:
 class CsiStorageCapacity:
     """The facts of a CSIStorageCapacity: the maximum size of a volume of a class on the nodes that `topology` selects.
 
-    `topology` None selects no node. `limit_bytes` is None if the driver reports neither size nor capacity.
-    `capacity_bytes` is what it has free for all volumes, or None if it does not report that.
+    A `topology` of None selects no node. `limit_bytes` is None if the driver reports neither size nor capacity.
+    `capacity_bytes` is the total free capacity, or None if the driver does not report it.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/binder.go, volumeLimit
     """
@@ -55,7 +55,7 @@ class CsiStorageCapacity:
 
 @dataclass(frozen=True, slots=True)
 class VolumeAttachment:
-    """The facts of a VolumeAttachment. `volume_name` is empty if it is not of a PersistentVolume."""
+    """The facts of a VolumeAttachment. `volume_name` is empty if the volume is not a PersistentVolume."""
 
     node_name: str
     driver: str
@@ -72,7 +72,7 @@ class VolumeAttachment:
 
 @dataclass(frozen=True, slots=True)
 class Csi:
-    """The objects that CSI drivers update often. They are apart from `Storage`, which stays when these change.
+    """The objects that CSI drivers update often. They are separate from `Storage`, which is kept when they change.
 
     `drivers` are the CSIDrivers, `capacities` the CSIStorageCapacities by class, `attachments` the VolumeAttachments by
     node, or None if the kind is not known.

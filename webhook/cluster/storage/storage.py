@@ -15,7 +15,8 @@ _MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 class StorageClass:
     """The facts of a StorageClass. A node must match one of `allowed_topologies`, if there are any.
 
-    `is_default`: the API server gives it to claims that name no class; of several the one `created` last.
+    `is_default` is true for a default class. The API server sets the default class that was `created` last for claims
+    that name no class.
     """
 
     name: str
@@ -48,9 +49,10 @@ def _topology(term: Reader) -> Term:
 
 @dataclass(frozen=True, slots=True)
 class VolumeLimits:
-    """The facts of a CSINode: the volume limit of each driver on the node; a driver without one has no limit.
+    """The facts of a CSINode: the volume limit of each driver on the node. A driver without an entry has no limit.
 
-    `drivers` are those that are installed. `migrated_plugins` are the in-tree plugins that are migrated to CSI there.
+    `drivers` are the installed drivers. `migrated_plugins` are the in-tree plugins that are migrated to CSI on the
+    node.
     """
 
     node_name: str
@@ -73,7 +75,7 @@ class VolumeLimits:
 class Storage:
     """The storage objects of a cluster by name, or None if the kind is not known.
 
-    `volumes_by_class` are the volumes that can be bound to a claim of the class.
+    `volumes_by_class` are the volumes that can be bound to a claim, by storage class.
     """
 
     claims: Mapping[NamespacedName, PersistentVolumeClaim] | None = None

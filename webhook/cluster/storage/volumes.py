@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims and PersistentVolumes: what is requested, bound, and reachable from which nodes."""
+"""PersistentVolumeClaims and PersistentVolumes: requests, bindings, and the nodes that can access a volume."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -32,9 +32,9 @@ Terms = tuple[Term, ...] | None
 class PersistentVolumeClaim:
     """The facts of a PersistentVolumeClaim.
 
-    `is_bound`: it and the volume `volume_name` are bound to each other. `selected_node` is the node that a scheduler
-    selected for provisioning, or empty. `storage_milli` is in thousandths of a byte. `controller` is the pod that it
-    was created for.
+    `is_bound` is true if the claim and the volume `volume_name` are bound to each other. `selected_node` is the node
+    that a scheduler selected for provisioning, or empty. `storage_milli` is the requested size in thousandths of a
+    byte. `controller` is the pod that the claim was created for.
     """
 
     namespace: str
@@ -94,9 +94,10 @@ NamespacedName = tuple[str, str]
 class PersistentVolume:
     """The facts of a PersistentVolume.
 
-    `required` are terms that its nodes must match. None means any node. `claim` and `claim_uid` are its claimRef. `csi`
-    is None if it is not a CSI volume. `source` is its in-tree type, one of MIGRATIONS, or empty; `migrated` is then the
-    volume of the CSI driver, and `translated` are the terms for nodes on which the volume type is migrated.
+    `required` are the terms that its nodes must match, or None for any node. `claim` and `claim_uid` are its claimRef.
+    `csi` is None if it is not a CSI volume. `source` is its in-tree type, one of MIGRATIONS, or empty. For a volume
+    with a `source`, `migrated` is the volume of the CSI driver, and `translated` are the terms for nodes on which the
+    volume type is migrated.
     """
 
     name: str
@@ -151,8 +152,8 @@ class PersistentVolume:
 def translated(required: Terms, labels: Mapping[str, str], driver: str) -> Terms:
     """Translate `required`, the node affinity of a volume with `labels`, for `driver`.
 
-    The driver's own key replaces the zone key in the affinity; if the affinity has no zones, those of the zone label
-    are added to every term.
+    The driver's own key replaces the zone key in the affinity. If the affinity has no zones, the zones in the zone
+    label are added to every term.
 
     Source: k8s.io/csi-translation-lib/plugins/in_tree_volume.go, translateTopologyFromInTreeToCSI
     """
@@ -173,7 +174,10 @@ def translated(required: Terms, labels: Mapping[str, str], driver: str) -> Terms
 
 
 def _uses_old_zone_label(terms: Iterable[Term], labels: Mapping[str, str]) -> bool:
-    """Return true if the old zone label applies: affinity precedes labels, the new zone label the old one."""
+    """Return true if the old zone label applies.
+
+    The affinity takes precedence over labels, and the new zone label over the old.
+    """
     keys = {requirement.key for term in terms for requirement in term.expressions}
     for known in (keys, labels.keys()):
         if ZONE_LABEL in known or _OLD_ZONE_LABEL in known:

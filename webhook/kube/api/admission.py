@@ -67,8 +67,9 @@ class AdmissionRequest:
     """One request, by default to create a pod.
 
     `content` is the pod or another object as a raw dict, or None if the operation has no object. `old_object` is the
-    stored object of an UPDATE. `group` is the API group of the kind, or empty for the core group. `groups` are those of
-    the user. `view` is the view of a new pod, or None if it is malformed. One from a review has no `content`.
+    stored object of an UPDATE. `group` is the API group of the kind, or empty for the core group. `groups` are the
+    groups of the user. `view` is the view of a new pod, or None if it is malformed. A request from a review has a
+    `view` instead of `content` for a new pod.
     """
 
     uid: str = ""
@@ -90,7 +91,7 @@ class AdmissionRequest:
 
     @property
     def template(self) -> bytes | None:
-        """Return what is read of the new pod as JSON (`PodView.created`), or None if it is malformed."""
+        """Return the fields of the new pod that are read, as JSON (`PodView.created`), or None for a malformed pod."""
         if self._template is None:
             if self.view is None and self.content is not None:
                 self.view = PodView.of(self.content)
@@ -101,7 +102,7 @@ class AdmissionRequest:
     def object(self) -> JsonObject | None:
         """Return the pod or another object as a raw dict, or None if the operation has no object.
 
-        That of a review has only the fields of its view.
+        A new pod from a review only has the fields of its view.
 
         Raises:
             InvalidInput: the review has text that is not Unicode.
@@ -148,8 +149,8 @@ def parse_review(body: bytes) -> AdmissionRequest:
     """Return the request in an AdmissionReview.
 
     Raises:
-        InvalidInput: `body` is not JSON, not an AdmissionReview v1, or its request has no uid or object, or too long
-            a namespace.
+        InvalidInput: `body` is not JSON or not an AdmissionReview v1, or its request has no uid, no object or a
+            namespace that is too long.
     """
     if (request := _new_pod(body)) is not None:
         return request
@@ -167,7 +168,7 @@ def parse_review(body: bytes) -> AdmissionRequest:
 
 
 def _new_pod(body: bytes) -> AdmissionRequest | None:
-    """Return the request in the review of a new pod, or None if it is another review, or malformed."""
+    """Return the request in a review of a new pod, or None if the review is malformed or not about a new pod."""
     try:
         review = _REVIEWS.decode(body)
     except NOT_A_POD:
@@ -196,10 +197,10 @@ def _new_pod(body: bytes) -> AdmissionRequest | None:
 
 
 def parse_beginning(body: bytes) -> AdmissionRequest | None:
-    """Return the request without user and object, from a body that may lack its end, or None if it does not show them.
+    """Return the request, without user and object, from a body that may be cut off, or None if it cannot be read.
 
-    API servers write uid, kind, namespace and operation before the user. A text has its quotes escaped, so that the
-    bytes of a key are found as a key only.
+    API servers write uid, kind, namespace and operation before the user. Quotes in strings are escaped, so the bytes of
+    a key only occur as a key.
     Source: k8s.io/api/admission/v1/types.go, AdmissionRequest
     """
     beginning, is_there, _ = body[:_BEGINNING_BYTES].partition(_USER)
@@ -229,7 +230,7 @@ def _request(request: Reader) -> AdmissionRequest:
 
 
 def _read(request: Reader, operation: str, content: JsonObject | None) -> AdmissionRequest:
-    """Return the request; a field of another type counts as one that is not set."""
+    """Return the request. A field of a wrong type counts as unset."""
     metadata, user, kind = Reader(content or {}).object("metadata"), request.object("userInfo"), request.object("kind")
     groups = user.raw.get("groups")
     namespace = request.text("namespace") or metadata.text("namespace")

@@ -37,7 +37,7 @@ def mutating_version(minor: int) -> str:
 
 
 class ObjectId(NamedTuple):
-    """The kind and name of an object of the cluster."""
+    """The kind and name of a cluster-scoped object."""
 
     kind: str
     name: str
@@ -57,7 +57,7 @@ def path_of(content: JsonObject) -> str:
 
 
 def is_exported(content: JsonObject) -> bool:
-    """Return whether the object is one of the exporter, by its label."""
+    """Return whether the object has the label of the exporter."""
     return bool(field(content, "metadata", "labels", MANAGED_BY_LABEL) == MANAGER)
 
 
@@ -69,10 +69,10 @@ class Difference(Enum):
 
 
 def difference(wanted: JsonObject, stored: JsonObject) -> Difference | None:
-    """Return which part of `stored` differs from `wanted`, or None if they are equal.
+    """Return the part of `stored` that differs from `wanted`, or None if they are equal.
 
-    Labels, annotations and owners beyond the wanted ones count for nothing. In the spec, only the defaults of the API
-    server do, so an added field is found.
+    Additional labels, annotations and owners are ignored. In the spec, only the defaults of the API server are ignored,
+    so an additional field counts as a difference.
     """
     if _with_defaults(wanted["spec"]) != _without_empty(stored.get("spec") or {}):
         return Difference.SPEC
@@ -121,9 +121,9 @@ class Changes(NamedTuple):
 
 
 def changes(wanted: Iterable[JsonObject], stored: Mapping[ObjectId, JsonObject]) -> Changes:
-    """Return the changes: wanted objects with the stored one that differs, or None for a missing one; and stored ones.
+    """Return the changes: wanted objects, each with the differing stored object or None; and stored objects to remove.
 
-    `stored` are the objects of the exporter, by their label.
+    `stored` are the objects with the label of the exporter.
     """
     order = list(PLURALS)
     by_id = {ObjectId.of(each): each for each in sorted(wanted, key=lambda each: order.index(each["kind"]))}

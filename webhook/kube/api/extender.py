@@ -63,7 +63,7 @@ def _nodes(args: Reader) -> tuple[tuple[str, ...], tuple[JsonObject, ...] | None
 def filter_result(args: ExtenderArgs, rejected: Mapping[str, str]) -> bytes:
     """Return the ExtenderFilterResult: the nodes of `args` without those in `rejected`, which maps names to reasons.
 
-    The rejections are final: kube-scheduler preempts no pod for them.
+    The rejections are final: kube-scheduler does not preempt pods on these nodes.
     """
     names: Sequence[str] | None = [name for name in args.node_names if name not in rejected]
     nodes = None

@@ -10,7 +10,7 @@ JsonObject = dict[str, Any]
 
 
 class PatchError(Exception):
-    """A patch cannot be applied. The message has nothing of the document."""
+    """A patch cannot be applied. The message contains no part of the document."""
 
 
 class TooDeepError(Exception):
@@ -21,7 +21,7 @@ def independently_patched(document: Mapping[str, Any], operations: Sequence[Mapp
     """Return a copy of `document` after `operations` (RFC 6902).
 
     Raises:
-        PatchError: they cannot be applied.
+        PatchError: the operations cannot be applied.
         TooDeepError: the document is nested deeper than any pod.
     """
     try:

@@ -1,4 +1,4 @@
-"""Read kubeconfig files as kubectl does: `--kubeconfig`, else the files of $KUBECONFIG, else ~/.kube/config."""
+"""Read kubeconfig files as kubectl does: `--kubeconfig`, or else the files of $KUBECONFIG, or else ~/.kube/config."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ class Kubeconfig:
 def read_kubeconfig(
     path: Path | None = None, context: str | None = None, environment: Mapping[str, str] = os.environ
 ) -> Kubeconfig:
-    """Return the merged kubeconfig of `path`, or of the files that kubectl reads without --kubeconfig.
+    """Return the kubeconfig in `path`, or the merged files that kubectl reads without --kubeconfig.
 
     The first file that sets the current context or defines a name wins; files of $KUBECONFIG that do not exist are
     skipped. `context` replaces the current context. File names in a kubeconfig are relative to its folder.

@@ -33,7 +33,8 @@ class Denial:
 class ReviewAnswer(NamedTuple):
     """A response without the fields of a single request, so that many requests can share it.
 
-    `content` is the JSON of its members from `allowed` on, without auditAnnotations; `patch` that of the operations.
+    `content` is the JSON of the members from `allowed` on, without auditAnnotations. `patch` is the JSON of the
+    operations.
     """
 
     content: bytes
@@ -48,7 +49,7 @@ class ReviewAnswer(NamedTuple):
         audit_annotations: Mapping[str, str] | None = None,
         denial: Denial | None = None,
     ) -> "ReviewAnswer":
-        """Return a response that allows the request unless `denial` is set, with `patch`, the JSON of operations."""
+        """Return a response with `patch`, the JSON of operations. It allows the request unless `denial` is set."""
         response: JsonObject = {"allowed": denial is None}
         if denial is not None:
             patch = b""
@@ -85,7 +86,7 @@ _ANSWER = (
 
 
 def fit_warnings(warnings: Sequence[str]) -> list[str]:
-    """Return `warnings` within the API server's limits: distinct, one line and 256 bytes each, 4 KiB in total.
+    """Return `warnings` within the API server's limits: distinct, each one line of 256 bytes, 4 KiB in total.
 
     The API server drops a warning with a control character, and kubectl prints warnings unchanged.
     Source: k8s.io/apimachinery/pkg/util/net/http.go, NewWarningHeader

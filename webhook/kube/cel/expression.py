@@ -1,8 +1,8 @@
 """CEL expressions of device selectors, without loops, evaluated at a bounded cost.
 
-An expression has the value that kube-scheduler computes, or none. It has none if it uses an unsupported feature (macros
-over lists, optional values, arithmetic, …), and where kube-scheduler gets an error (a missing key, types that do not
-match).
+An expression has the value that kube-scheduler computes, or no value. It has no value if it uses an unsupported feature
+(macros over lists, optional values, arithmetic, …), or if kube-scheduler gets an error (a missing key, types that do
+not match).
 """
 
 import operator
@@ -56,7 +56,7 @@ class Expression:
         self.size = compiler.size
 
     def holds(self, scope: Scope) -> bool | None:
-        """Return its value for these variables, or None if the value is unknown or not a boolean."""
+        """Return the value of the expression for these variables, or None if it is unknown or not a boolean."""
         try:
             result = self._evaluate(scope)
         except UndecidedError:
@@ -190,7 +190,7 @@ def _looked_up(name: str, scope: Scope) -> Any:
 
 
 def _bound(name: str, value: Evaluate, body: Evaluate, scope: Scope) -> Any:
-    """Evaluate `body` with a variable; a variable without a value fails only where it is used."""
+    """Evaluate `body` with a variable. If the variable has no value, only a use of it fails."""
     try:
         found = value(scope)
     except UndecidedError:
@@ -199,7 +199,10 @@ def _bound(name: str, value: Evaluate, body: Evaluate, scope: Scope) -> Any:
 
 
 def _joined(parts: Sequence[Evaluate], decisive: bool, scope: Scope) -> bool:
-    """Evaluate `||` or `&&`: a part with the `decisive` value decides, even if another part has no value."""
+    """Evaluate `||` or `&&`.
+
+    If a part has the `decisive` value, this is the result, even if another part has no value.
+    """
     undecided = False
     for part in parts:
         try:

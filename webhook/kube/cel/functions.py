@@ -32,7 +32,7 @@ def _on(kind: type, call: Call) -> Call:
 
 
 def _made(make: Callable[[str], Any]) -> Call:
-    """Return a function that parses a string with `make`."""
+    """Return a CEL function that parses a string with `make`."""
 
     def made(text: Any) -> Any:
         if not isinstance(text, str):
@@ -46,7 +46,7 @@ def _made(make: Callable[[str], Any]) -> Call:
 
 
 def _ordered(holds: Callable[[Any, Any], Any]) -> Call:
-    """Return a function that compares two quantities or two versions with `holds`."""
+    """Return a CEL function that compares two quantities or two versions with `holds`."""
 
     def compared(left: Any, right: Any) -> Any:
         if type(left) is not type(right) or not isinstance(left, (Quantity, Version)):

@@ -1,4 +1,4 @@
-"""CEL values and their operations. An operation without a result raises, where kube-scheduler gets an error."""
+"""CEL values and their operations. An operation raises if kube-scheduler would get an error from it."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ class UndecidedError(Exception):
 
 
 class Defaulting(dict[str, Mapping[str, Any]]):
-    """A mapping that returns an empty mapping for a missing key, though the key is not `in` it."""
+    """A mapping that returns an empty mapping for a missing key. The key is still not `in` the mapping."""
 
     def __missing__(self, key: str) -> Mapping[str, Any]:
         return {}
@@ -32,11 +32,11 @@ def is_number(value: Any) -> bool:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Return true if both are equal; values of different types are not.
+    """Return true if both are equal. Values of different types are not equal.
 
     Raises:
-        UndecidedError: one is a list or a mapping, which are not compared here; or one is a quantity or a version,
-            which Kubernetes compares only with the same type.
+        UndecidedError: a value is a list or a mapping, which are not compared here; or one value is a quantity or a
+            version and the other is not.
     """
     kinds = {type(left), type(right)}
     if kinds & {list, dict, Defaulting} or (len(kinds) == 2 and kinds & {Quantity, Version}):

@@ -1,7 +1,7 @@
 """Names of resources, and their amounts: read, add and compare ResourceLists.
 
-While they are added, amounts are in thousandths, so that a sum is rounded once. Results are in thousandths of a core
-for `cpu`, and in bytes or units for other resources.
+Amounts are added in thousandths, so that a sum is rounded only once. Results are in thousandths of a core for `cpu`,
+and in bytes or units for other resources.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 def is_extended_resource(name: str) -> bool:
-    """Return true if `name` is a resource of a device plugin or an administrator, not of Kubernetes itself.
+    """Return true if `name` is an extended resource, which Kubernetes itself does not define.
 
     Source: k8s.io/kubernetes/pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName
     """
@@ -56,7 +56,7 @@ def may_name_device_class(name: str) -> bool:
 
 
 def device_class_of(name: str) -> str:
-    """Return the DeviceClass in the name of the resource, or an empty string.
+    """Return the name of the DeviceClass in the name of the resource, or an empty string if it contains none.
 
     Source: k8s.io/api/resource/v1/types.go, ResourceDeviceClassPrefix
     """
@@ -99,14 +99,14 @@ def read_quantities(reader: Reader, key: str) -> dict[str, str]:
 
 
 def sum_of(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
-    """Return the sum by resource. The arguments do not change; the result can be one of them."""
+    """Return the sum by resource. The arguments are not changed, but the result can be one of them."""
     if not left or not right:
         return left or right
     return left | {name: left.get(name, 0) + amount for name, amount in right.items()}
 
 
 def peak_of(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
-    """Return the larger amount of each resource. The arguments do not change; the result can be one of them."""
+    """Return the larger amount of each resource. The arguments are not changed, but the result can be one of them."""
     if not left or not right:
         return left or right
     return left | {name: max(left.get(name, 0), amount) for name, amount in right.items()}

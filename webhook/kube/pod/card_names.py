@@ -1,7 +1,8 @@
-"""Other names by which a pod requests cards: the resources of schedulers and device plugins that share cards.
+"""Further resource names that request cards: those of schedulers and device plugins that share cards.
 
-They are numbers of cards, or shares: the memory or the cores of one card. A container with a share and without a number
-gets one card. The names are the defaults of Volcano and HAMi for the vendors of the built-in policy.
+The amount of such a resource is a number of cards, or a share: the memory or the cores of one card. A container that
+requests a share but no number gets one card. The names are the defaults of Volcano and HAMi for the vendors of the
+built-in policy.
 
 Source: volcano.sh/volcano/pkg/scheduler/api/devices/config/config.go, pkg/scheduler/api/devices/nvidia/vgpu/utils.go,
 resourcereqs; github.com/Project-HAMi/HAMi/charts/hami/templates/scheduler/device-configmap.yaml, values.yaml

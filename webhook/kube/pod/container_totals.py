@@ -1,4 +1,4 @@
-"""The requests of the containers of a pod together, and what a kubelet reports of them while it resizes a pod.
+"""The sum of the requests of a pod's containers, including the resources that the kubelet reports during a resize.
 
 Amounts are in thousandths.
 """
@@ -15,7 +15,7 @@ Milli = dict[str, int]
 
 
 class Container(NamedTuple):
-    """The requests of one container; a missing request defaults to the limit."""
+    """The requests of one container. A missing request defaults to the limit."""
 
     name: str
     requests: dict[str, int]
@@ -32,7 +32,10 @@ class Container(NamedTuple):
 
 
 class _Reported(NamedTuple):
-    """The resources in a status: those that the kubelet has set, and those that it has allocated, or None if absent."""
+    """The resources in a status: actual resources that the kubelet has set, and allocated ones.
+
+    Each is None if absent.
+    """
 
     actuated: Milli | None
     allocated: Milli | None
@@ -49,8 +52,8 @@ class _Reported(NamedTuple):
 class Resize(NamedTuple):
     """The resources in the status of a running pod, by container and for the pod as a whole.
 
-    `is_infeasible`: the node can never allocate what the spec requests. `has_pod_resources`: the pod as a whole has
-    resources, perhaps empty ones.
+    `is_infeasible` is true if the node can never allocate what the spec requests. `has_pod_resources` is true if the
+    pod as a whole has resources, perhaps empty ones.
 
     Source: k8s.io/component-helpers/resource/helpers.go, AggregateContainerRequests and effectivePodLevelResources
     """
@@ -62,7 +65,7 @@ class Resize(NamedTuple):
 
     @classmethod
     def of(cls, status: Reader) -> "Resize | None":
-        """Return what `status` reports, or None if it reports nothing."""
+        """Return the resources that `status` reports, or None if it reports none."""
         by_container: dict[str, _Reported] = {}
         for field in ("containerStatuses", "initContainerStatuses"):
             for container in status.objects(field):
@@ -76,14 +79,17 @@ class Resize(NamedTuple):
         return cls(by_container, of_pod, is_infeasible, status.raw.get("resources") is not None)
 
     def of_pod(self, spec: Milli) -> Milli:
-        """Return the effective pod-level requests; `spec` are those of the pod's spec, at least one."""
+        """Return the effective pod-level requests.
+
+        `spec` are the pod-level requests of the spec, which must not be empty.
+        """
         if not self.has_pod_resources:
             return spec
         found = peak_of(self.of_whole_pod.actuated or {}, self.of_whole_pod.allocated or {})
         return found if self.is_infeasible else peak_of(spec, found)
 
     def views(self, containers: Sequence[Container]) -> tuple[list[Container], list[Container]]:
-        """Return `containers` with what is allocated to them, and with what is set for them."""
+        """Return `containers` with their allocated resources, and `containers` with their actual resources."""
         allocated, actuated = [], []
         for container in containers:
             reported = self.by_container.get(container.name, _Reported(None, None))
@@ -102,9 +108,9 @@ def aggregate(
     defaults: Mapping[str, int],
     resize: Resize | None = None,
 ) -> Milli:
-    """Return the requests of all containers together: the most of what is requested, allocated and set.
+    """Return the sum of the requests of all containers: the maximum of requested, allocated and actual resources.
 
-    `defaults` replace missing requests of a container. Without a `resize`, what is requested counts.
+    `defaults` replace missing requests of a container. Without a `resize`, only the requested resources count.
 
     Source: k8s.io/component-helpers/resource/helpers.go, AggregateContainerRequests
     """

@@ -1,4 +1,4 @@
-"""The gangs that the annotations of a pod name, in any key domain."""
+"""The gangs that a pod names in its annotations, in any key domain."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -14,8 +14,8 @@ _MOST = 3
 class GangKey(NamedTuple):
     """A gang: the pods of `namespace` whose `annotation` is `name`.
 
-    A gang that has a size and no name is that of all pods of one controller: `annotation` is that of the size, `name`
-    the name of the controller.
+    A gang with a size but without a name consists of all pods of one controller. `annotation` is then the annotation
+    with the size, and `name` the name of the controller.
     """
 
     namespace: str
@@ -24,7 +24,7 @@ class GangKey(NamedTuple):
 
 
 def gangs_of(namespace: str, metadata: Mapping[str, Any]) -> tuple[GangKey, ...]:
-    """Return the gangs of a pod in `namespace` with `metadata`; names that are no label values are left out."""
+    """Return the gangs of a pod in `namespace` with `metadata`. Names that are not valid label values are left out."""
     annotations = metadata.get("annotations")
     if not annotations or not isinstance(annotations, Mapping):
         return ()
@@ -45,7 +45,7 @@ def gangs_of(namespace: str, metadata: Mapping[str, Any]) -> tuple[GangKey, ...]
 
 
 def gang_annotations(annotations: object) -> dict[str, Any]:
-    """Return those of `annotations` that `gangs_of` reads, a few at most."""
+    """Return the annotations that `gangs_of` reads, limited to a few."""
     if not isinstance(annotations, Mapping):
         return {}
     found = {key: value for key, value in annotations.items() if key.endswith((GANG, GANG_SIZE))}

@@ -1,4 +1,4 @@
-"""The forms of names, labels and keys, and the words in which the API server states them."""
+"""The valid forms of names, labels and keys, and the API server's messages about them."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ _OPTIONAL_PREFIX = "with an optional DNS subdomain prefix and '/' (e.g. 'example
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The form of a name, and the words in which the API server states it.
+    """The valid form of a name, and the API server's message about it.
 
     Source: k8s.io/apimachinery/pkg/util/validation/validation.go and pkg/api/validate/content
     """
@@ -25,7 +25,7 @@ class Rule:
 
     @property
     def text(self) -> str:
-        """Return the words with the examples and the regular expression."""
+        """Return the message with the examples and the regular expression."""
         return f"{self.words} (e.g. {self.examples}, regex used for validation is '{self.regex}')"
 
     def errors(self, text: str, before: str = "") -> Iterator[str]:

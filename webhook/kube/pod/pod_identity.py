@@ -51,7 +51,10 @@ class PodIdentity(NamedTuple):
 
     @property
     def keys(self) -> Sequence[Hashable]:
-        """Return what the pod can be found by, the most certain first. Only a volume proves that it is the pod."""
+        """Return the keys by which the pod can be found, the most reliable first.
+
+        Only `token_volume` proves that it is the pod.
+        """
         namespace, name, generate_name, controller, token_volume = self
         found: list[Hashable] = [(namespace, "volume", token_volume)] if token_volume else []
         if name:
@@ -61,6 +64,6 @@ class PodIdentity(NamedTuple):
 
 
 def short_text(value: Any) -> str:
-    """Return `value` as text; the hash of a text that is longer than any name."""
+    """Return `value` as text, or the hash of a text that is longer than any name."""
     text = value if isinstance(value, str) else str(value or "")
     return text if len(text) <= _LONGEST_TEXT else blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()

@@ -1,6 +1,6 @@
 """Check names, amounts and constraints of a pod as the API server does before it stores the pod. Not on the hot path.
 
-A manifest in a file has not been seen by an API server, so a pod in it can be one that no API server stores.
+No API server has validated a manifest in a file, so the API server may reject a pod in it.
 """
 
 import re
@@ -17,14 +17,15 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def check_storable(pod: Mapping[str, Any]) -> None:
-    """Return if no API server rejects the names, labels, resources, tolerations and node affinity of `pod`.
+    """Check that the API server accepts the names, labels, resources, tolerations and node affinity of `pod`.
 
-    `pod` has the types of a Pod. Its name can be missing: a generated name is valid if its prefix is. Malformed
-    quantities are left to the modules that read the amounts. What depends on the release or its feature gates is no
-    error: the operators `Lt` and `Gt` of a toleration.
+    The fields of `pod` must have valid types. Its name can be missing: a generated name is valid if its prefix is
+    valid. Malformed quantities are left to the modules that read the amounts. A value that is only valid in some
+    releases or with feature gates is not an error; these are the operators `Lt` and `Gt` of a toleration.
 
     Raises:
-        InvalidInput: an API server rejects the pod; holds the first MOST_ERRORS errors, in its words.
+        InvalidInput: the API server rejects the pod; contains the first MOST_ERRORS errors with the API server's
+            messages.
 
     Source: k8s.io/kubernetes/pkg/apis/core/validation/validation.go, ValidatePodCreate
     """

@@ -1,8 +1,8 @@
-"""The fields that are read of a pod, decoded once from its JSON. What is not named here is not read.
+"""The fields of a pod that are read, decoded once from its JSON. Other fields are not read.
 
-Policies and schedulers read a pod from the JSON of its view, or of a part of it, and that JSON is the key of what is
-kept for equal pods. So a field that is added here is in every key. Most of a pod is not decoded: `managedFields`,
-environments, commands.
+Policies and schedulers read a pod from the JSON of its view or of a part of the view. This JSON is also the key under
+which results for equal pods are cached, so a field that is added here becomes part of every key. Most of a pod is not
+decoded, such as `managedFields`, environments and commands.
 """
 
 from collections.abc import Mapping
@@ -96,13 +96,13 @@ class PodSpec(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel")
 
 
 class Waiting(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Why a container waits."""
+    """The reason why a container waits."""
 
     reason: str | None = None
 
 
 class ContainerState(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The state of a container; that of a container that runs or has ended is not read."""
+    """The state of a container. It is only read while the container waits."""
 
     waiting: Waiting | None = None
 
@@ -159,9 +159,10 @@ class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
             return None
 
     def created(self) -> bytes:
-        """Return the JSON of what is read of the pod as it is created, without its name.
+        """Return the JSON of the fields that are read when the pod is created, without its name.
 
-        It is equal for pods of one template. The API server ignores the status of a new pod.
+        The JSON is equal for pods of one template. It has no status, because the API server ignores the status of a new
+        pod.
         """
         return encode(self._of_template(None))
 
@@ -170,17 +171,17 @@ class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
         return encode(PodView(replace(self.metadata, **_OF_ONE_POD), replace(self.spec, **_NO_CONTAINERS)))
 
     def pending(self) -> bytes:
-        """Return the JSON of what is read of the pod while it waits, without its name: equal for pods of one template.
+        """Return the JSON of the fields that are read while the pod is pending, without its name.
 
-        Conditions and the nominated node are not in it.
+        The JSON is equal for pods of one template. It has no conditions and no nominated node.
         """
         return encode(self._of_template(self.status and replace(self.status, **_OF_WAITING)))
 
     def running(self) -> bytes:
-        """Return the JSON of what a node has of the pod while it runs: equal for pods of one template.
+        """Return the JSON of the fields that count on a node while the pod is running.
 
-        Name, node, volumes and the states of containers are not in it; labels only if a term of its affinity depends on
-        them.
+        The JSON is equal for pods of one template. It has no name, node, volumes and states of containers. It has
+        labels only if a term of the pod's affinity depends on them.
         """
         status, has_label_keys = self.status, _LABEL_KEYS in bytes(self.spec.affinity)
         labels = self.metadata.labels if has_label_keys else MISSING
@@ -202,7 +203,7 @@ class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def restricting_volumes(self) -> list[Volume]:
-        """Return the volumes that not every node has."""
+        """Return the volumes that can restrict the pod to some nodes."""
         volumes = self.spec.volumes
         return [each for each in volumes if not each.keys() <= PLAIN_VOLUME_KEYS] if volumes else []
 

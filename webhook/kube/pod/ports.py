@@ -15,7 +15,7 @@ class HostPort(NamedTuple):
     ip: str
 
     def conflicts(self, other: "HostPort") -> bool:
-        """Return true if both cannot be in use on one node.
+        """Return true if the two ports cannot be used on the same node.
 
         Source: k8s.io/kube-scheduler/framework/types.go, HostPortInfo.CheckConflict
         """
@@ -27,7 +27,7 @@ class HostPort(NamedTuple):
 def read_host_ports(spec: Reader) -> tuple[HostPort, ...]:
     """Return the host ports of the containers and sidecars of a pod with `spec`.
 
-    With hostNetwork every container port is a host port, as the API server defaults it.
+    With hostNetwork, every container port is a host port, as the API server sets it by default.
 
     Source: k8s.io/kubernetes/pkg/scheduler/util/utils.go, GetHostPorts; pkg/apis/core/v1/defaults.go
     """

@@ -18,8 +18,9 @@ COMPUTE_RESOURCES = (CPU, MEMORY)
 class ComputeResources:
     """The requests and limits of cpu and memory, in thousandths, of one container, or of the pod as a whole.
 
-    `place` is where its `resources` are, such as `("spec", "containers", 0, "resources")`. `container` is its name, or
-    None for the pod. A missing request is the limit, as the API server sets it. Amounts of zero are left out.
+    `place` is the path of the `resources`, such as `("spec", "containers", 0, "resources")`. `container` is the name of
+    the container, or None for the pod. A missing request defaults to the limit, as in the API server. Amounts of zero
+    are left out.
     """
 
     place: tuple[str | int, ...]
@@ -29,7 +30,7 @@ class ComputeResources:
 
 
 def qos_class(pod: Mapping[str, Any]) -> QosClass | None:
-    """Return the QoS class of `pod` from Kubernetes 1.37 on, or None if its resources are malformed.
+    """Return the QoS class of `pod` by the rules of Kubernetes 1.37, or None if its resources are malformed.
 
     Source: k8s.io/kubernetes/pkg/apis/core/v1/helper/qos/qos.go, ComputePodQOS
     """
@@ -61,10 +62,10 @@ def compute_resources(pod: Reader) -> Iterator[ComputeResources]:
 
 
 def _as_stored(pod: Reader, whole: ComputeResources) -> list[ComputeResources]:
-    """Return `whole`, the resources of the pod, with the limits that an API server adds to them when it stores the pod.
+    """Return `whole`, the pod-level resources, with the limits that the API server adds when it stores the pod.
 
-    A missing limit is that of the containers together if each has one, but not below the request. Empty resources of
-    the pod count as none. Before 1.37 both is different.
+    If every container has a limit, a missing pod-level limit becomes the sum of these limits, but at least the request.
+    Empty pod-level resources count as absent. Both rules differ before 1.37.
 
     Source: k8s.io/kubernetes/pkg/api/pod/util.go, defaultPodLevelLimits
     """
@@ -90,7 +91,7 @@ def _limits_of(container: Reader) -> Container:
 
 
 def container_resources(spec: Reader, field: str) -> Iterator[ComputeResources]:
-    """Yield the resources of the containers in `field` of a pod's `spec`."""
+    """Yield the resources of the containers in the list `field` of a pod's `spec`."""
     for index, container in enumerate(spec.objects(field)):
         resources = container.object("resources")
         limits = read_milli(resources, "limits")

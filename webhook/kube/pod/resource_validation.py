@@ -33,7 +33,7 @@ NameErrors = Callable[[str, str], Iterator[RejectedFieldError]]
 
 
 def each_container(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the containers and init containers of `pod` with their paths; values that are no objects are left out."""
+    """Yield the containers and init containers of `pod` with their paths. Values that are not objects are left out."""
     for part in ("containers", "initContainers"):
         containers = field(pod, "spec", part)
         for index, container in enumerate(containers if isinstance(containers, list) else ()):
@@ -90,7 +90,7 @@ def _pod_level_errors(pod: Mapping[str, Any], resources: Mapping[str, Any], path
 def _completed(
     limits: ResourceList, requests: ResourceList, of_limits: ResourceList, of_requests: ResourceList
 ) -> tuple[ResourceList, ResourceList]:
-    """Return the limits and requests of the pod as a whole with what the API server adds from its containers.
+    """Return the pod-level limits and requests with the values that the API server adds from the containers.
 
     Source: k8s.io/kubernetes/pkg/apis/core/v1/defaults.go, defaultPodRequests, defaultHugePagePodLimits
     """
@@ -104,7 +104,7 @@ def _completed(
 
 
 def _aggregated(pod: Mapping[str, Any], *, requests: bool) -> dict[str, str]:
-    """Return the requests, or the limits, of all containers together."""
+    """Return the sum of the requests, or of the limits, of all containers."""
     found: dict[str, list[Container]] = {"containers": [], "initContainers": []}
     written: dict[str, Any] = {}
     for path, container in each_container(pod):
@@ -126,7 +126,7 @@ def _quantity(milli: int, like: object) -> str:
 
 
 def _exceeds(amount: object, most: object) -> bool:
-    """Return whether `amount` is larger than `most`; one that is absent or malformed is not."""
+    """Return whether `amount` is larger than `most`, or false if either is absent or malformed."""
     try:
         return milli_value(amount) > milli_value(most)
     except ValueError:
@@ -221,7 +221,7 @@ def _amount_errors(name: str, quantity: object) -> Iterator[str]:
 
 
 def _is_multiple(quantity: object, page_size: str) -> bool:
-    """Return whether `quantity` is a multiple of the size of huge pages in the name of their resource."""
+    """Return whether `quantity` is a multiple of `page_size`, the page size in the name of a huge pages resource."""
     try:
         milli = milli_value(page_size)
     except ValueError:

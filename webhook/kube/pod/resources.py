@@ -34,8 +34,8 @@ _NONE: dict[str, int] = {}
 class ContainerRequests(NamedTuple):
     """The requests of one container of a pending pod, in thousandths.
 
-    `place` is the index of the container, init containers first. `is_short_lived`: it is an init container but not a
-    sidecar.
+    `place` is the index of the container, init containers first. `is_short_lived` is true if it is an init container
+    but not a sidecar.
     """
 
     place: int
@@ -45,14 +45,14 @@ class ContainerRequests(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PodResources:
-    """The requests of one pod, in the three ways in which kube-scheduler counts them.
+    """The requests of one pod, as the three sums that kube-scheduler uses.
 
-    `requests` must be free on the node. `non_zero_requested` is added to the node for scores if the pod is running,
-    `scoring_requests` is added by NodeResourcesFit if it is pending: in both, a container without a request of cpu or
-    memory has a default. They differ only for pods with pod-level resources, which `scoring_requests` leaves out.
-    `by_container` are the requests of the containers of a pending pod that request extended resources. `of_containers`
-    are the `requests` without pod-level resources, or None if there are none of these. `summed` are the resources of
-    which no container requests as much as all containers together.
+    `requests` must be free on the node. For scores, kube-scheduler adds `non_zero_requested` of each running pod to its
+    node, and NodeResourcesFit adds `scoring_requests` of the pending pod. In both sums, a container without a request
+    of cpu or memory counts with a default. They differ only for pods with pod-level resources, which `scoring_requests`
+    leaves out. `by_container` are the requests of those containers of a pending pod that request extended resources.
+    `of_containers` are the `requests` without pod-level resources, or None if the pod has no pod-level resources.
+    `summed` are the resources that several containers request, so that the sum exceeds every single request.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, PodInfo.CalculateResource, and
     framework/plugins/noderesources/resource_allocation.go, calculatePodResourceRequest
@@ -69,7 +69,7 @@ class PodResources:
 def requested_extended_resources(pod: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the extended resources (devices such as `nvidia.com/gpu`) that the containers of `pod` request, sorted.
 
-    Those with the name of a DeviceClass are included. A share of a card counts with an amount of 0, too: it requests
+    Resources that name a DeviceClass are included. A share of a card also counts with an amount of 0, which requests
     the default share. Malformed amounts do not count.
     """
     spec = pod.get("spec")
@@ -84,7 +84,10 @@ def requested_extended_resources(pod: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _extended(limits: Any, requests: Any) -> Iterator[str]:
-    """Yield the names of the extended resources of one container; a request replaces the limit."""
+    """Yield the names of the extended resources of one container.
+
+    If it has a request and a limit, the request counts.
+    """
     amounts: dict[Any, Any] = {}
     for each in (limits, requests):
         amounts |= each if isinstance(each, Mapping) else {}
@@ -98,10 +101,10 @@ def _extended(limits: Any, requests: Any) -> Iterator[str]:
 
 
 def read_pod_resources(pod: Reader, *, running: bool = False) -> PodResources:
-    """Return the resources of `pod`: those of the containers, the peak of the init containers, sidecars and overhead.
+    """Return the resources of `pod` from its containers, sidecars, the peak of its init containers, and its overhead.
 
-    A missing request defaults to the limit, as in the API server. Requests of the pod replace those of its containers.
-    `running`: the resources that the kubelet reports for an in-place resize count if they exceed the requests.
+    A missing request defaults to the limit, as in the API server. Pod-level requests replace those of the containers.
+    With `running`, the resources that the kubelet reports for an in-place resize count if they exceed the requests.
 
     Source: k8s.io/component-helpers/resource/helpers.go, PodRequests; k8s.io/kubernetes/pkg/apis/core/v1/defaults.go
     """
@@ -140,7 +143,7 @@ def read_pod_resources(pod: Reader, *, running: bool = False) -> PodResources:
 
 
 def read_pod_level_requests(spec: Reader) -> dict[str, int]:
-    """Return the requests of the pod as a whole, in thousandths, as the API server completes them."""
+    """Return the pod-level requests in thousandths, as the API server completes them."""
     containers, init_containers = (
         [Container.of(each) for each in spec.objects(field)] for field in ("containers", "initContainers")
     )
@@ -148,7 +151,7 @@ def read_pod_level_requests(spec: Reader) -> dict[str, int]:
 
 
 def _by_container(init_containers: list[Container], containers: list[Container]) -> tuple[ContainerRequests, ...]:
-    """Return the requests of the containers that request an extended resource, which a DeviceClass may back."""
+    """Return the requests of the containers that request an extended resource, because a DeviceClass may back it."""
     return tuple(
         [
             ContainerRequests(

@@ -23,14 +23,14 @@ _PODS: Final = Decoder(PodView)
 
 
 class StoredPod(Mapping[str, Any]):
-    """A pod that is not malformed, with its `view`. As a mapping, it is the raw API object, decoded on first use."""
+    """A well-formed pod with its `view`. As a mapping, it is the raw API object, which is decoded on first use."""
 
     __slots__ = ("_content", "_json", "_place", "namespace", "node_name", "phase", "view")
 
     def __init__(
         self, view: PodView, json: bytes | Raw = b"", place: str = "", content: Mapping[str, Any] | None = None
     ) -> None:
-        """Create the pod from its `content` or from `json`, which has it at `place`."""
+        """Create the pod from its `content`, or from `json`, which contains it at `place`."""
         self._json, self._place, self._content = json, place, content
         self.view = view
         self.namespace = view.metadata.namespace or DEFAULT_NAMESPACE
@@ -50,13 +50,13 @@ class StoredPod(Mapping[str, Any]):
         """Return an item of a list of pods.
 
         Raises:
-            ValidationError: it is malformed.
+            ValidationError: the pod is malformed.
         """
         return cls(_PODS.decode(item), item)
 
     @classmethod
     def in_event(cls, event: bytes) -> "tuple[str, StoredPod] | None":
-        """Return the type and the pod of a watch event, or None if it is malformed or not about a pod."""
+        """Return the type and the pod of a watch event, or None if the event is malformed or not about a pod."""
         try:
             found = _EVENTS.decode(event)
             return found.type, cls(found.object, event, "object")
@@ -65,7 +65,7 @@ class StoredPod(Mapping[str, Any]):
 
     @property
     def identity(self) -> PodIdentity:
-        """Return what identifies the pod."""
+        """Return the identity of the pod."""
         return PodIdentity.of_view(self.view, self.namespace)
 
     def __getitem__(self, key: str) -> Any:
@@ -86,7 +86,7 @@ class StoredPod(Mapping[str, Any]):
 
 
 class Binding(NamedTuple):
-    """A bound pod: what identifies it, its node, and its creationTimestamp, or empty if there is none."""
+    """A bound pod: its identity, its node, and its creationTimestamp, or empty if it has none."""
 
     identity: PodIdentity
     node: str
@@ -94,7 +94,7 @@ class Binding(NamedTuple):
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> "Binding":
-        """Return the binding of `pod`, a raw API object; a StoredPod is read fastest."""
+        """Return the binding of `pod`, a raw API object. A StoredPod is read fastest."""
         if isinstance(pod, StoredPod):
             return cls(pod.identity, pod.node_name, pod.view.metadata.creation_timestamp or "")
         node, created = field(pod, "spec", "nodeName"), field(pod, "metadata", "creationTimestamp")
@@ -102,7 +102,7 @@ class Binding(NamedTuple):
 
 
 def node_and_phase(pod: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return the node and the phase of `pod`, a raw API object, of any type if it is malformed."""
+    """Return the node and the phase of `pod`, a raw API object. They can have any type if the pod is malformed."""
     if isinstance(pod, StoredPod):
         return pod.node_name, pod.phase
     return field(pod, "spec", "nodeName"), field(pod, "status", "phase")

@@ -55,14 +55,14 @@ class Taint(NamedTuple):
 
     @classmethod
     def read(cls, taint: Reader) -> "Taint":
-        """Return a taint whose fields can have wrong types."""
+        """Return the taint in `taint`, which reports fields with wrong types."""
         return cls(taint.text("key"), taint.text("value"), taint.text("effect"))
 
 
 def is_temporary(key: str, listed: Collection[str] = TEMPORARY_TAINTS) -> bool:
-    """Return true if a taint of `key` is a state of the node that passes: one of Kubernetes, or one that is `listed`.
+    """Return true if a taint with `key` marks a temporary state of a node: a key of Kubernetes, or one in `listed`.
 
-    A listed key that ends with "/" stands for all keys of that domain.
+    A key in `listed` that ends with "/" matches all keys of this domain.
     """
     return key.startswith(CONDITION_DOMAINS) or key in listed or "".join(key.partition("/")[:2]) in listed
 
@@ -83,10 +83,10 @@ class Toleration(NamedTuple):
         return cls(get("key") or "", operator, "" if operator == "Exists" else get("value") or "", get("effect") or "")
 
     def tolerates(self, taint: Taint) -> bool:
-        """Return true if it tolerates `taint`.
+        """Return true if the toleration tolerates `taint`.
 
-        An empty effect stands for every effect, an empty key for every key. `Lt` and `Gt` tolerate nothing: their
-        feature gate TaintTolerationComparisonOperators is alpha and off by default.
+        An empty effect matches every effect, and an empty key matches every key. `Lt` and `Gt` tolerate nothing,
+        because their feature gate TaintTolerationComparisonOperators is alpha and off by default.
 
         Source: k8s.io/api/core/v1/toleration.go, ToleratesTaint
         """
@@ -102,7 +102,7 @@ class Toleration(NamedTuple):
 def any_tolerates(tolerations: AbstractSet[Toleration], taint: Taint) -> bool:
     """Return true if one of `tolerations` tolerates `taint`; see `Toleration.tolerates`.
 
-    They are a hash set, because a pod can have thousands, and a cluster many taints.
+    `tolerations` is a set, because a pod can have thousands of tolerations and a cluster many taints.
     """
     key, value, effect = taint
     return (
@@ -118,7 +118,7 @@ def any_tolerates(tolerations: AbstractSet[Toleration], taint: Taint) -> bool:
 
 
 def with_default_tolerations(tolerations: Iterable[Toleration]) -> frozenset[Toleration]:
-    """Return `tolerations` and the default tolerations of not-ready and unreachable nodes that the API server adds.
+    """Return `tolerations` with the default tolerations for not-ready and unreachable nodes that the API server adds.
 
     Source: k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds/admission.go
     """
@@ -138,7 +138,7 @@ _DEFAULT_TOLERATIONS = (
 def covers(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> bool:
     """Return true if `wide` tolerates every taint that `narrow` tolerates, for at least as long.
 
-    `tolerationSeconds` bounds the time under a NoExecute taint; without it the time has no bound.
+    `tolerationSeconds` limits the time under a NoExecute taint. Without it, the time is not limited.
 
     Source: k8s.io/kubernetes/pkg/util/tolerations/tolerations.go, isSuperset
     """

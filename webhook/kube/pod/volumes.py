@@ -9,7 +9,7 @@ _GCE, _AWS = "gcePersistentDisk", "awsElasticBlockStore"
 
 
 class Migration(NamedTuple):
-    """An in-tree volume plugin, the CSI driver that it is migrated to, and its field that names the volume."""
+    """An in-tree volume plugin, the CSI driver that it is migrated to, and the field that names the volume."""
 
     plugin: str
     driver: str
@@ -28,7 +28,7 @@ MIGRATIONS: Mapping[str, Migration] = {
 
 
 class AttachedVolume(NamedTuple):
-    """A volume as nodes count it: its CSI driver and its unique handle there.
+    """A volume as it counts for the volume limits of nodes: its CSI driver and its unique handle in this driver.
 
     `handle` is empty if the volume cannot be migrated to the driver.
     """
@@ -38,14 +38,17 @@ class AttachedVolume(NamedTuple):
 
 
 class PodReference(NamedTuple):
-    """The pod that a claim is created for; `uid` is empty before the pod is stored."""
+    """The pod that a claim is created for. `uid` is empty before the pod is stored."""
 
     name: str
     uid: str
 
     @classmethod
     def controller(cls, metadata: Reader, kind: str | None = None) -> "PodReference | None":
-        """Return the controller of `kind`, or of any, in the `metadata` of a claim, or None if there is none."""
+        """Return the controller in the `metadata` of a claim, or None if there is none.
+
+        With `kind`, it must be of this kind.
+        """
         for owner in metadata.objects("ownerReferences"):
             if owner.raw.get("controller") is True and kind in (None, owner.raw.get("kind")):
                 return cls(owner.text("name"), owner.text("uid"))
@@ -53,7 +56,7 @@ class PodReference(NamedTuple):
 
 
 class ClaimUse(NamedTuple):
-    """A PersistentVolumeClaim that a pod uses. An ephemeral claim is created for the pod, after the pod."""
+    """A PersistentVolumeClaim that a pod uses. An ephemeral claim is created for the pod after the pod is created."""
 
     name: str
     is_ephemeral: bool
@@ -62,8 +65,8 @@ class ClaimUse(NamedTuple):
 class PodVolumes(NamedTuple):
     """The claims, in `namespace`, that a pod uses.
 
-    `inline_disks` are the types of its in-tree disks without a claim, which are not modelled. `pod` identifies the pod
-    if one of the claims is ephemeral.
+    `inline_disks` are the types of the pod's in-tree disks without a claim, which are not modelled. `pod` identifies
+    the pod if one of the claims is ephemeral.
     """
 
     namespace: str = ""

@@ -66,7 +66,7 @@ def _jobset_template(spec: str, name: str, labels: tuple[tuple[str, str], ...] =
 
 
 def _component(role: str) -> PodTemplatePath:
-    """Return a component of an InferenceService: a PodSpec with the fields of a component beside its own.
+    """Return a component of an InferenceService, which is a PodSpec with additional fields.
 
     Source: github.com/kserve/kserve, pkg/apis/serving/v1beta1/component.go, predictor.go
     """
@@ -84,7 +84,7 @@ def _component(role: str) -> PodTemplatePath:
 
 
 def _workflow(kind: str, resource: str, spec: str) -> WorkloadKind:
-    """Return a kind of Argo Workflows: each of its templates that runs a container makes a pod for each step.
+    """Return a kind of Argo Workflows. Each template that runs a container creates a pod for each step.
 
     Source: github.com/argoproj/argo-workflows, workflow/controller/workflowpod.go, build; workflow/util/pod_name.go
     """
@@ -101,7 +101,7 @@ def _workflow(kind: str, resource: str, spec: str) -> WorkloadKind:
 
 
 def _trainer(kind: str, resource: str) -> WorkloadKind:
-    """Return a kind of runtimes of the Kubeflow trainer.
+    """Return a kind of training runtime of the Kubeflow trainer.
 
     Source: github.com/kubeflow/trainer, pkg/apis/trainer/v1alpha1/trainingruntime_types.go
     """

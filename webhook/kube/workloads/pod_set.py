@@ -12,7 +12,7 @@ from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKi
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One count of an object: the indices from `first`."""
+    """One factor of the number of pods: a count, and the `first` index."""
 
     first: int
     number: int
@@ -20,7 +20,7 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class PodNames:
-    """The parts of the names of pods. Without `base`, the name of the object, `generate_name` begins the names."""
+    """The parts of pod names. `base` is the name of the object. If it is empty, `generate_name` is the prefix."""
 
     namespace: str
     base: str
@@ -29,26 +29,26 @@ class PodNames:
     pattern: str
 
     def of_pod(self, indices: tuple[int, ...]) -> tuple[str, str]:
-        """Return the field of a pod's name, and the name."""
+        """Return the field for the name of a pod (`name` or `generateName`), and its value."""
         if not self.base:
             return "generateName", self.generate_name
         name = self.formatted(self.pattern, indices)
         return ("generateName" if name.endswith("-") else "name"), name
 
     def formatted(self, pattern: str, indices: tuple[int, ...], pod: str = "") -> str:
-        """Return `pattern` with its parts."""
+        """Return `pattern` with its placeholders replaced."""
         return pattern.format(*indices, name=self.base, role=self.role.lower(), pod=pod)
 
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
-    """The pods of one template of an object. Making it costs the same for any number of replicas.
+    """The pods of one template of an object. The cost to create a set does not depend on the number of replicas.
 
-    `path` is the path of the template in the object, `annotations_path` that of the annotations of its pods, or empty
-    for a Pod, which is its own template. `role` tells the sets of an object apart. `replicas` is None for a pod on each
-    node. `claims` are the volumeClaimTemplates. `caveat` is what the object does not say of its pods: no verdict on
-    them is certain. `suspended` is the field that keeps the object from creating the pods now, or empty if there is
-    none.
+    `path` is the path of the template in the object, and `annotations_path` the path of the annotations of its pods.
+    They are empty for a Pod, which is its own template. `role` distinguishes the sets of an object. `replicas` is None
+    for one pod on each node. `claims` are the volumeClaimTemplates. `caveat` is a property of the pods that the object
+    does not define; if it is set, no verdict on the pods is certain. `suspended` is the field that currently keeps the
+    object from creating the pods, or empty if there is none.
     """
 
     kind: WorkloadKind | None
@@ -71,7 +71,7 @@ class PodSet:
         return self.pod_at(0)
 
     def pods(self) -> Iterator[JsonObject]:
-        """Yield the pods in the order of their creation; of a pod on each node the first."""
+        """Yield the pods in the order of their creation. If there is one pod on each node, only yield the first."""
         for index in range(1 if self.replicas is None else self.replicas):
             yield self.pod_at(index)
 
@@ -117,7 +117,7 @@ class PodSet:
         return f"{self.path}.{path}" if self.path and path else self.path or path
 
     def _indices(self, index: int) -> tuple[int, ...]:
-        """Return the index within each count. The last one counts fastest."""
+        """Return the index within each count. The last index changes fastest."""
         indices = []
         for each in reversed(self.dimensions):
             index, position = divmod(index, max(1, each.number))
@@ -125,7 +125,7 @@ class PodSet:
         return tuple(reversed(indices))
 
     def _with_claims(self, pod: JsonObject, name: str) -> JsonObject:
-        """Return `pod` with a volume for each claim, in place of its own volumes of these names.
+        """Return `pod` with a volume for each claim. These volumes replace the pod's own volumes of the same names.
 
         Source: k8s.io/kubernetes/pkg/controller/statefulset/stateful_set_utils.go, updateStorage
         """
@@ -147,7 +147,7 @@ class PodSet:
 
 
 def pod_name(pod: Mapping[str, Any]) -> str:
-    """Return `NAMESPACE/NAME` of a pod, with generateName where it has no name."""
+    """Return `NAMESPACE/NAME` of a pod, with generateName if it has no name."""
     namespace = field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE
     return f"{namespace}/{field(pod, 'metadata', 'name') or field(pod, 'metadata', 'generateName') or ''}"
 

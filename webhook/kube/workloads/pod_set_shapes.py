@@ -1,4 +1,4 @@
-"""The pod that a template makes, for each shape of template."""
+"""Read the pod of a template, with one function for each shape of template."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -33,11 +33,11 @@ _PARAMETER = "the pod depends on parameters of the workflow, such as {}"
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """The labels, annotations and spec that a template gives its pods, as they are in the object.
+    """The labels, annotations and spec of the pods of a template, as written in the object.
 
-    The paths are those of the annotations and of the pod's spec in the object. `caveat` is what the object does not
-    say of the pod. `name` is the pattern of names that differ from those of other templates. `path` is that of
-    a template that another field stands for.
+    The paths are the paths of the annotations and of the pod's spec in the object. `caveat` is a property of the pod
+    that the object does not define. `name` is the pattern of pod names if it differs from that of other templates.
+    `path` is the path of the template if it is in another field.
     """
 
     labels: Any
@@ -65,7 +65,7 @@ def pod_template(found: Match, _: JsonObject) -> Shaped:
 def ray_submitter(found: Match, content: JsonObject) -> Shaped | None:
     """Return the pod that submits a RayJob, or None if KubeRay submits it without a pod of its own.
 
-    In place of a missing template stands the selector of a RayCluster.
+    A RayJob without a template has the selector of a RayCluster instead.
 
     Source: github.com/ray-project/kuberay, ray-operator/controllers/ray/common/job.go, GetSubmitterTemplate;
     rayjob_controller.go, Reconcile
@@ -90,7 +90,7 @@ _SUBMITTER: JsonObject = {
 
 
 def component(found: Match, _: JsonObject) -> Shaped:
-    """Return the pod of a component of an InferenceService as far as the object describes it."""
+    """Return the pod of a component of an InferenceService, with the fields that the object defines."""
     path, inline = found.path, found.value
     spec = {name: inline[name] for name in _POD_SPEC_FIELDS if inline.get(name) is not None}
     caveat = ""
@@ -105,7 +105,7 @@ def component(found: Match, _: JsonObject) -> Shaped:
 
 
 def workflow_template(found: Match, content: JsonObject) -> Shaped | None:
-    """Return the pod of a template of an Argo Workflow, or None for a template that runs no container (steps, dag).
+    """Return the pod of a template of an Argo Workflow, or None for a template without a container (steps, dag).
 
     Source: github.com/argoproj/argo-workflows, workflow/controller/workflowpod.go, build, addSchedulingConstraints,
     addVolumeReferences, addMetadata; workflow/controller/operator.go, mergedTemplateDefaultsInto
@@ -163,7 +163,7 @@ def _mounted(containers: Iterable[Any]) -> Iterator[str]:
 def _workflow_caveat(
     template: Mapping[str, Any], workflow: Mapping[str, Any], values: Iterable[Any], mounted: set[str]
 ) -> str:
-    """Return what a workflow does not say of the pod of `template`, or an empty string if it says everything."""
+    """Return the property of the pod of `template` that the workflow does not define, or "" if it defines all."""
     if template.get("podSpecPatch") or workflow.get("podSpecPatch"):
         return _PATCHED
     if parameter := next(_parameters(values), None):
@@ -193,7 +193,7 @@ def _merged(first: Any, second: Any) -> Any:
 
 
 def _parameters(values: Iterable[Any]) -> Any:
-    """Yield texts with a parameter of Argo in `values`, except in commands and environments."""
+    """Yield the strings in `values` that contain a parameter of Argo, except in commands and environments."""
     stack = list(values)
     while stack:
         value = stack.pop()

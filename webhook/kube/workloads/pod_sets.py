@@ -20,21 +20,21 @@ _KEPT = ("labels", "annotations")
 
 
 def pod_sets(content: JsonObject, kinds: Kinds) -> tuple[PodSet, ...]:
-    """Return the sets of pods that `content` creates, or none if its kind is not in `kinds`, or only has a note.
+    """Return the sets of pods that `content` creates, or none if its kind is not in `kinds` or has no templates.
 
     Raises:
-        InvalidInput: the object cannot be read as its kind; holds the first MOST_ERRORS errors.
+        InvalidInput: the object cannot be read as its kind; contains the first MOST_ERRORS errors.
     """
     return tuple(each_pod_set(content, kinds))
 
 
 def each_pod_set(content: JsonObject, kinds: Kinds, expired: Expired = never) -> Iterator[PodSet]:
-    """Yield the same, each set when it is asked for: an object can have a hundred thousand templates.
+    """Yield the sets of pods as `pod_sets`, each on demand, because an object can have a hundred thousand templates.
 
     Raises:
         DeadlineNearError: `expired()` returned true.
-        InvalidInput: the object cannot be read as its kind. Except for the first MOST_ERRORS errors, every set that
-            can be read was yielded before.
+        InvalidInput: the object cannot be read as its kind; contains the first MOST_ERRORS errors. Every set that can
+            be read was yielded before.
     """
     if content.get("kind") == "Pod" and content.get("apiVersion", "v1") == "v1":
         names = PodNames("", "", "", "", "")
@@ -155,7 +155,7 @@ def _pod_set(
 
 
 def _is_set(content: JsonObject, path: str, keys: tuple[Key, ...]) -> bool:
-    """Return true if there is a value at `path` other than false."""
+    """Return true if the value at `path` exists and is not false."""
     return bool(path) and value_at(content, path, keys).value not in (None, False)
 
 
@@ -173,7 +173,7 @@ def _dimension(content: JsonObject, count: Count, keys: tuple[Key, ...]) -> Dime
 
 
 def _role(content: JsonObject, template: PodTemplatePath, match: Match) -> str:
-    """Return the key or the name of the item that the last star of the path stands for."""
+    """Return the role of a set: the key or the name of the item that the last star of the path matched."""
     if not match.keys:
         return ""
     if isinstance(match.keys[-1], str):
@@ -201,7 +201,7 @@ def _claims(content: JsonObject, template: PodTemplatePath, keys: tuple[Key, ...
 
 
 def _made(content: JsonObject, kind: WorkloadKind, shaped: Shaped, namespace: str) -> JsonObject:
-    """Return what the pods of a template have in common."""
+    """Return the part of the pod that all pods of a template share."""
     own = {"labels": shaped.labels, "annotations": shaped.annotations}
     if kind.copies_metadata:
         copied = {name: object_at(content, "metadata").get(name) for name in _KEPT}
@@ -217,7 +217,7 @@ def _made(content: JsonObject, kind: WorkloadKind, shaped: Shaped, namespace: st
 
 
 def _copied(outer: Any, own: Any) -> Any:
-    """Return the labels or annotations of the object with those of the template over them."""
+    """Return the labels or annotations of the object merged with those of the template, which take precedence."""
     if not isinstance(outer, Mapping) or not isinstance(own or {}, Mapping):
         return outer if own is None else own
     return {**{key: value for key, value in outer.items() if "kubectl" not in key}, **(own or {})}

@@ -1,8 +1,8 @@
 """The description of a kind that creates pods: where its pod templates are, how many pods they make, and their names.
 
-A path is dotted; `*` stands for each item of a list or each value of a map, and a key with dots is in brackets. In
+A path is dotted. `*` matches each item of a list or each value of a map. A key that contains dots is in brackets. In
 patterns, `{name}` is the name of the object, `{role}` the role in lower case, `{0}` and `{1}` the index within the
-first and second count, `{pod}` the name of the pod.
+first and second count, and `{pod}` the name of the pod.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ Shape = Literal["PodTemplate", "Component", "RaySubmitter", "WorkflowTemplate"]
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A factor of the number of pods: the integer at `path`, `default` if it is absent or the path is empty.
+    """A factor of the number of pods: the integer at `path`, or `default` if it is absent or the path is empty.
 
-    `at_least` and `at_most` are paths of bounds. `start` is the path of the first index. The first `skipped` indices
-    are pods of another template.
+    `at_least` and `at_most` are the paths of a minimum and a maximum. `start` is the path of the first index. The first
+    `skipped` indices belong to pods of another template.
     """
 
     path: str
@@ -34,13 +34,13 @@ class Count:
 class PodTemplatePath:
     """One path of pod templates in an object.
 
-    `counts`: their product is the number of pods. `role` tells the templates of an object apart. Empty means the key or
-    the name of the item that the last `*` stands for (`unnamed` and its index if it has no name). `or_else` is the path
-    of the template that takes the place of an absent one. An object without an `is_optional` template is valid.
-    `claims` is the path of its volumeClaimTemplates. `annotations` is the path of the annotations of templates without
-    metadata. `suspended` is the path of the field that leaves the template without pods while it is set; with the field
-    at `unless`, the template is not read. `shape` is the type at the path: a PodTemplateSpec, a component of an
-    InferenceService, the submitter of a RayJob or a template of an Argo Workflow.
+    The number of pods is the product of `counts`. `role` distinguishes the templates of an object; if it is empty, the
+    role is the key or the name of the item that the last `*` matched (or `unnamed` and its index). `or_else` is the
+    path of a template that is used if this one is absent. `is_optional` is true if an object without the template is
+    valid. `claims` is the path of the volumeClaimTemplates. `annotations` is the path of the annotations of templates
+    without metadata. `suspended` is the path of a field: while it is set, the template creates no pods. `unless` is
+    also the path of a field: if it is set, the template is not read. `shape` is the type at the path: a
+    PodTemplateSpec, a component of an InferenceService, the submitter of a RayJob or a template of an Argo Workflow.
     """
 
     template: str
@@ -64,19 +64,19 @@ class PodTemplatePath:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadKind:
-    """A kind that creates pods, or (without `templates`) whose pods are not in the object; `note` says why.
+    """A kind that creates pods. Without `templates`, the object does not contain its pods, and `note` is the reason.
 
-    `is_per_node`: it makes a pod for each node. `copies_metadata`: its controller copies the labels and annotations of
-    the object to the pods, too. `spec_defaults` are fields of a pod that templates can leave to the object: the field,
-    the path in the object, and the default. `caveat` is what the object does not say of its pods; their placement is
-    then Unknown. `caveats` are the same for objects with a value at a path. `suspended` is the path of the field that
-    keeps the object from creating pods while it is set. `gang` are the paths of the number of pods that must run
-    together, the first one that is set counts, else it is all pods. None means each pod is useful by itself.
-    `group_size` is the path of the number of pods of each of its groups, which run together. `worker_groups` is the
-    path of the groups of workers whose least numbers of pods, with one head, a scheduler starts together that makes
-    gangs of the kind by itself. `queue` is the path of the queue of its pods, and `default_queue` the value there of an
-    object that names none. `passed_on` are the paths of the changes of pod templates that are in another object, with
-    their annotations.
+    `is_per_node` is true if the controller creates a pod on each node. `copies_metadata` is true if the controller also
+    copies the labels and annotations of the object to the pods. `spec_defaults` are pod fields that a template can omit
+    because the object sets them: the field, the path in the object, and the default. `caveat` is a property of the pods
+    that the object does not define; their placement is then Unknown. `caveats` are caveats for objects that have a
+    value at a path. `suspended` is the path of a field: while it is set, the object creates no pods. `gang` are the
+    paths of the number of pods that must run together; the first one that is set counts, or else all pods. None means
+    that the pods need not run together. `group_size` is the path of the number of pods in each group, if the object
+    creates groups of pods that run together. `worker_groups` is the path of the worker groups: a scheduler that makes
+    gangs of the kind by itself starts one head together with the minimum number of pods of each group. `queue` is the
+    path of the queue of the pods, and `default_queue` the queue of an object that names none. `passed_on` are the paths
+    of patches, with annotations, that the object applies to the pod templates of another object.
     """
 
     group: str
@@ -109,7 +109,7 @@ def group_of(api_version: object) -> str:
 def gang_size(content: JsonObject, kind: WorkloadKind, pods: int, *, is_grouped: bool = False) -> int | None:
     """Return the size of the gang of an object with this number of `pods`, or None if each pod is useful by itself.
 
-    `is_grouped`: its scheduler makes a gang of the kind by itself.
+    `is_grouped` is true if the scheduler makes gangs of objects of this kind by itself.
 
     Raises:
         InvalidInput: a field that is read is malformed.
@@ -129,7 +129,7 @@ def gang_size(content: JsonObject, kind: WorkloadKind, pods: int, *, is_grouped:
 
 
 def _least_of_group(content: JsonObject, path: str, keys: tuple[Key, ...]) -> int:
-    """Return from how many pods KAI starts a group of workers of a RayCluster.
+    """Return the minimum number of pods of a worker group of a RayCluster that KAI starts.
 
     Source: github.com/NVIDIA/KAI-scheduler/pkg/podgrouper/podgrouper/plugins/ray/ray_grouper.go, calcJobNumOfPods
     """

@@ -8,7 +8,7 @@ def _ray(
 ) -> WorkloadKind:
     """Return a kind of KubeRay. The name of the RayCluster of a RayJob or RayService has a random suffix.
 
-    `selector` is the path of the labels of a RayCluster that exists, on which the object runs instead.
+    `selector` is the path of the labels of an existing RayCluster. If it is set, the object runs on this cluster.
 
     Source: github.com/ray-project/kuberay, ray-operator/controllers/ray/utils/util.go, PodName,
     GetWorkerGroupDesiredReplicas

@@ -1,9 +1,9 @@
-"""The kinds of objects that create pods, that have none, or by which pods wait in a queue; which are patched.
+"""The kinds of objects that create pods, create no pods, or queue pods, and the kinds that may be patched.
 
-The templates of a kind may be patched if they are PodTemplateSpecs that its controller copies to the pods, and if its
-own admission takes every field of a pod. Left out are kinds whose templates are no PodTemplateSpecs (InferenceService,
-Notebook, Workflow), that refuse fields of a pod (Knative's Service refuses affinity and tolerations by default), whose
-pods are left alone (DaemonSet), and kinds that the policy adds.
+The templates of a kind may be patched if they are PodTemplateSpecs that the controller copies to the pods, and if the
+admission of the kind accepts every field of a pod. Not patched are kinds whose templates are not PodTemplateSpecs
+(InferenceService, Notebook, Workflow), kinds that reject fields of a pod (Knative's Service rejects affinity and
+tolerations by default), kinds whose pods are bypassed (DaemonSet), and kinds that the policy adds.
 """
 
 from collections.abc import Iterable, Mapping
@@ -63,7 +63,10 @@ Kinds = Mapping[tuple[str, str], WorkloadKind]
 
 
 def kinds_by_name(configured: Iterable[WorkloadKind] = ()) -> Kinds:
-    """Return the built-in kinds by group and kind, with `configured` ones added or in place of equal names."""
+    """Return the built-in kinds by group and kind, with `configured` kinds added.
+
+    A configured kind replaces a built-in one.
+    """
     return {(each.group, each.kind): each for each in (*BUILT_IN_KINDS, *configured)}
 
 

@@ -1,6 +1,6 @@
-"""Change pods: copy what changes and record the RFC 6902 operations.
+"""Change pods: copy the changed parts and record the RFC 6902 operations.
 
-The edits record their operations, since a comparison of two documents is much more expensive.
+The operations are recorded because comparing two documents is much more expensive.
 """
 
 from functools import lru_cache
@@ -63,7 +63,7 @@ class PodEditor:
         items.append(value)
 
     def remove(self, *path: Step) -> None:
-        """Remove the value at `path`, whose last step is a key of an object; nothing if there is none."""
+        """Remove the value at `path`, if there is one. The last step of the path is a key of an object."""
         if self.get(*path) is None:
             return
         parent = self._open(path[:-1], {})
@@ -72,7 +72,10 @@ class PodEditor:
         del parent[path[-1]]
 
     def _open(self, path: Path, kind: Any) -> Any:
-        """Return the list or dict at `path` for writing; `kind` is an empty value of its type. Parents are objects."""
+        """Return the list or dict at `path` for writing.
+
+        `kind` is an empty value of its type. The parents must be objects.
+        """
         here: Any = self.pod
         for depth, step in enumerate(path):
             there = here.get(step) if isinstance(here, dict) else here[step]

@@ -1,8 +1,8 @@
 """Edits: the changes that rules can make to a pod, as data.
 
-Every edit is idempotent and, but for `SetAnnotation`, never removes or overrides what the user wrote. An edit that is
-already satisfied changes nothing. An edit that contradicts the user keeps the user's value and returns a warning with
-the consequence.
+Every edit is idempotent. Except for `SetAnnotation`, an edit never removes or overrides a value of the user. An edit
+that is already satisfied changes nothing. An edit that contradicts a value of the user keeps this value and returns a
+warning with the consequence.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ class PodTooLargeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The result of an edit: whether the pod changed, warnings for the user, and the user's value that it kept."""
+    """The result of an edit: whether the pod changed, warnings for the user, and the user's value that was kept."""
 
     changed: bool
     warnings: tuple[str, ...] = ()
@@ -56,12 +56,12 @@ class Edit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AddToleration:
-    """Tolerate the taint `key`=`value`:`effect`; an empty effect stands for every effect.
+    """Tolerate the taint `key`=`value`:`effect`. An empty effect matches every effect.
 
-    With operator Exists, it tolerates every value. `seconds` bounds the time under a NoExecute taint.
+    With the operator Exists, every value is tolerated. `seconds` limits the time under a NoExecute taint.
 
-    A toleration that another one covers is not added. PodTolerationRestriction would drop it, and every later update
-    of the pod would be rejected.
+    A toleration that is covered by another one is not added, because PodTolerationRestriction would drop it, and then
+    every later update of the pod would be rejected.
     """
 
     key: str
@@ -100,7 +100,10 @@ class AddToleration:
         return CHANGED
 
     def _may_be_covered(self, present: AbstractSet[Toleration]) -> bool:
-        """Return whether one of `present` covers it, apart from tolerationSeconds: a lookup instead of a pass."""
+        """Return whether one of `present` covers the toleration, ignoring tolerationSeconds.
+
+        This is a lookup, not a loop.
+        """
         if self.operator == "Equal":
             return any_tolerates(present, Taint(self.key, self.value, self.effect))
         return any(
@@ -136,7 +139,7 @@ class AddLabel:
 
 @dataclass(frozen=True, slots=True)
 class PreferPodAffinity:
-    """Prefer topology domains that run pods with the label, with `weight`: pods of `namespaces`."""
+    """Prefer, with `weight`, topology domains that run pods of `namespaces` with the label."""
 
     weight: int
     label_key: str
@@ -166,7 +169,7 @@ class PreferPodAffinity:
         return CHANGED
 
     def is_same(self, term: Mapping[str, Any]) -> bool:
-        """Return whether `term` is this one: for the same pods, over the same topology."""
+        """Return whether `term` is for the same pods and the same topology."""
         selector = term.get("labelSelector") or {}
         expressions: Sequence[Mapping[str, Any]] = selector.get("matchExpressions") or ()
         labels: Mapping[str, str] = selector.get("matchLabels") or {}
@@ -184,10 +187,10 @@ class PreferPodAffinity:
 
 @dataclass(frozen=True, slots=True)
 class SetScheduler:
-    """Set the scheduler `name`, if the pod has the default one.
+    """Set the scheduler `name`, if the pod has the default scheduler.
 
-    `requested`: the pod's annotation requests it. If the pod names another scheduler, only a requested one leads to a
-    warning; the default of a workload type does not.
+    `requested` is true if the pod's annotation requests the scheduler. If the pod names another scheduler, there is a
+    warning only if `requested` is true, not for the default of a workload type.
     """
 
     name: str
@@ -214,7 +217,7 @@ class SetScheduler:
 
 @dataclass(frozen=True, slots=True)
 class SetAnnotation:
-    """Set an annotation of the webhook's own. It records the mutation, so it overrides a value of the user."""
+    """Set an annotation of the webhook, which records the mutation and therefore overrides a value of the user."""
 
     key: str
     value: str

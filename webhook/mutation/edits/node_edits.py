@@ -1,4 +1,4 @@
-"""Edits of the node affinity; `webhook.mutation.edits.edits` has the invariants of edits."""
+"""Edits of the node affinity. The invariants of edits are in `webhook.mutation.edits.edits`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ _MOST_CONFLICTS_REPORTED = 10
 
 @dataclass(frozen=True, slots=True)
 class RequireNode:
-    """Require nodes that meet `requirement`: it is ANDed into every non-empty term of the required node affinity.
+    """Require nodes that meet `requirement`, which is ANDed into every non-empty term of the required node affinity.
 
-    Terms are ORed, so a single term without the requirement would bypass it. An empty term matches no node. It stays
-    empty, because with a requirement it would match some nodes.
+    Terms are ORed, so a single term without the requirement would bypass it. An empty term matches no node; it stays
+    empty, because it would match nodes if the requirement were added.
     """
 
     requirement: NodeLabelRequirement
@@ -87,8 +87,9 @@ class RequireNode:
 class PreferNode:
     """Prefer nodes that meet `requirement` with `weight`, unless the user prefers other values of the label.
 
-    Weights add up, so beside such a preference the policy's could draw the pod to nodes that the user prefers less.
-    `policy_preferences` are all weights and requirements that the policy prefers, to tell its terms from the user's.
+    Weights add up, so together with a preference of the user, that of the policy could move the pod to nodes that the
+    user prefers less. `policy_preferences` are all (weight, requirement) of the policy; they distinguish its terms from
+    those of the user.
     """
 
     weight: int
@@ -123,9 +124,11 @@ class PreferNode:
         return CHANGED
 
     def _added_preferences(self, terms: Sequence[Mapping[str, Any]]) -> Sequence[tuple[int, NodeLabelRequirement]]:
-        """Return the preferences of the policy that it has added: they are added in order, so none is missing before.
+        """Return the preferences of the policy that it has added before.
 
-        An equal term of the user without those before it is a preference of the user.
+        They are always added in order and without gaps.
+
+        So a term that equals a preference of the policy, without those before it, is a preference of the user.
         """
         present = [(term.get("weight"), _only_expression(term)) for term in terms]
         for index, (weight, requirement) in enumerate(self.policy_preferences):
@@ -140,7 +143,7 @@ class PreferNode:
 
 
 def _only_expression(term: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the expression of a preferred term that has one requirement; an empty one for any other term."""
+    """Return the expression of a preferred term that has one requirement, or an empty expression for any other term."""
     preference = term.get("preference") or {}
     expressions: Sequence[Mapping[str, Any]] = preference.get("matchExpressions") or ()
     return expressions[0] if len(expressions) == 1 and not preference.get("matchFields") else {}

@@ -81,7 +81,7 @@ class NodeLabelRequirement:
         )
 
     def is_implied_by(self, expressions: Sequence[Expression]) -> bool:
-        """Return whether one of the ANDed `expressions` is at least as strict, so that nothing has to be added."""
+        """Return whether one of the ANDed `expressions` is at least as strict, so that nothing needs to be added."""
         return any(self._is_implied_by(expression) for expression in expressions)
 
     def _is_implied_by(self, expression: Expression) -> bool:
@@ -99,7 +99,7 @@ class NodeLabelRequirement:
         return False
 
     def _excludes_no_less(self, expression: Expression, values: Sequence[str]) -> bool:
-        """Return, for NotIn, whether `expression` excludes every value that this requirement excludes."""
+        """Return whether `expression` excludes every value that this NotIn requirement excludes."""
         operator = expression.get("operator")
         if operator == "NotIn":
             return frozenset(values).issuperset(self.values)
@@ -141,12 +141,12 @@ class NodeLabelRequirement:
 
 @lru_cache(maxsize=64)
 def _integers(values: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the integers among `values`, once for all terms of a pod: a policy can exclude a thousand products."""
+    """Return the integers among `values`. The result is cached, because a policy can exclude a thousand products."""
     return tuple(value for value in values if parse_integer(value) is not None)
 
 
 def _expression_text(expression: Expression) -> str:
-    """Return the expression as text with `_MOST_VALUES_SHOWN` values at most, since a pod may have any number."""
+    """Return the expression as text with at most `_MOST_VALUES_SHOWN` values, because a pod may have any number."""
     values = _values_text(expression.get("values") or ())
     operator = cut(str(expression.get("operator")), LONGEST_SHOWN)
     return f"{expression.get('key')} {operator}" + (f" [{values}]" if values else "")

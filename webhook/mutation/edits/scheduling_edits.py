@@ -1,4 +1,4 @@
-"""Edits of queues, priority, resources and spreading; `webhook.mutation.edits.edits` has the invariants of edits."""
+"""Edits of queues, priority, resources and spreading. The invariants of edits are in `webhook.mutation.edits.edits`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,8 +46,8 @@ class SetPriorityClass:
     """Set the PriorityClass `name`, if the pod has none or the cluster's `default_class`.
 
     The admission plugin Priority runs before webhooks and again after them. The first time, it sets `priority` and
-    `preemptionPolicy` by the class that it finds. The second time, it denies a pod whose values are not those of the
-    class, so the edit removes both, and the plugin sets them again.
+    `preemptionPolicy` to the values of the class that it finds. The second time, it denies a pod whose values differ
+    from those of its class. So the edit removes both values, and the plugin sets them again.
 
     Source: k8s.io/kubernetes/plugin/pkg/admission/priority/admission.go, admitPod and getDefaultPriority
     """
@@ -59,7 +59,7 @@ class SetPriorityClass:
         return f"priority class {self.name}"
 
     def apply(self, pod: PodEditor) -> Effect:
-        """Set the class and remove the values of the default, unless the user chose a class or values."""
+        """Set the class and remove the values of the default class, unless the user chose a class or values."""
         present = pod.get("spec", "priorityClassName") or ""
         if present == self.name:
             return KEPT
@@ -74,7 +74,10 @@ class SetPriorityClass:
 
 
 def _own_value(pod: PodEditor) -> str:
-    """Return a value of a pod without a class that is not the default without classes: the API server denies it."""
+    """Return the priority or preemption policy that the user set in a pod without a class, or "".
+
+    The API server denies a pod with such a value.
+    """
     if (priority := pod.get("spec", "priority")) not in (None, 0):
         return f"priority {cut(str(priority), LONGEST_SHOWN)}"
     if (preemption := pod.get("spec", "preemptionPolicy")) not in (None, "", PREEMPT_LOWER_PRIORITY):
@@ -84,7 +87,7 @@ def _own_value(pod: PodEditor) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SetAmount:
-    """Set the request or limit at `path` to `value`, unless there is one."""
+    """Set the request or limit at `path` to `value`, unless it is already set."""
 
     path: Path
     value: Any
@@ -103,11 +106,11 @@ class SetAmount:
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """Spread the pods of `group` over the domains of `topology_key`, unless the user has settled that.
+    """Spread the pods of `group` over the domains of `topology_key`, unless the user has configured this.
 
-    The user has, with a spread constraint or pod anti-affinity over this key, or with pod affinity over it for pods
-    like this one. `hint` is the packing hint of the policy, which does not count. `is_requested`: the pod's annotation
-    requests it, so that there is a warning if it is not added.
+    These count as the user's configuration: a spread constraint or pod anti-affinity over the key, or pod affinity over
+    the key for pods like this one. `hint` is the packing hint of the policy, which does not count. `is_requested` is
+    true if the pod's annotation requests the spreading, so that there is a warning if it is not added.
     """
 
     topology_key: str
@@ -120,7 +123,7 @@ class _Spread:
         return {"matchLabels": {self.group.key: self.group.value}}
 
     def _added(self, pod: PodEditor, item: JsonObject, path: Path, *, is_present: bool) -> Effect:
-        """Append `item`, and the label of the group if it is the webhook's own."""
+        """Append `item`. Also add the label of the group if the webhook defines it."""
         if not is_present:
             if kept := self._kept(pod):
                 return kept
@@ -131,7 +134,7 @@ class _Spread:
         return KEPT if is_present else CHANGED
 
     def _kept(self, pod: PodEditor) -> Effect | None:
-        """Return the effect if only the user's own values remain, or None if there are none for this topology key."""
+        """Return the effect of keeping the user's configuration, or None if there is none for this topology key."""
         anti_affinity = _terms(pod, _ANTI_AFFINITY)
         if any(each.get("topologyKey") == self.topology_key for each in pod.get(*CONSTRAINTS) or ()):
             own = "topologySpreadConstraints"
@@ -146,7 +149,7 @@ class _Spread:
         return Effect(changed=False, warnings=(warning,) if self.is_requested else (), kept_value=kept_value)
 
     def _attracts(self, pod: PodEditor, term: Mapping[str, Any]) -> bool:
-        """Return whether the affinity `term` draws the pod to others like it, in one domain."""
+        """Return whether the affinity `term` places the pod in a domain with pods like it."""
         if term.get("topologyKey") != self.topology_key or self.hint.is_same(term):
             return False
         selector, labels = term.get("labelSelector"), pod.get("metadata", "labels") or {}
@@ -170,7 +173,7 @@ class SpreadByAntiAffinity(_Spread):
         return f"{verb} {self.topology_key} without pods {self.group}{weight}"
 
     def apply(self, pod: PodEditor) -> Effect:
-        """Append the term, unless the pod has it or the user's own values stay."""
+        """Append the term, unless the pod has it or the user's configuration is kept."""
         term = {"labelSelector": self._selector, "topologyKey": self.topology_key}
         if self.weight is None:
             path: Path = (*_ANTI_AFFINITY, REQUIRED)
@@ -184,8 +187,8 @@ class SpreadByAntiAffinity(_Spread):
 class SpreadByConstraint(_Spread):
     """Add a topology spread constraint for the group.
 
-    Nodes whose taints the pod does not tolerate do not count as domains; kube-scheduler leaves out those that the pod's
-    node affinity excludes by itself.
+    Nodes whose taints the pod does not tolerate do not count as domains. By default, kube-scheduler also ignores nodes
+    that the pod's node affinity excludes.
     """
 
     max_skew: int
@@ -195,7 +198,7 @@ class SpreadByConstraint(_Spread):
         return f"spread pods {self.group} over {self.topology_key} ({self.when_unsatisfiable}, maxSkew {self.max_skew})"
 
     def apply(self, pod: PodEditor) -> Effect:
-        """Append the constraint, unless the pod has it or the user's own constraints are kept."""
+        """Append the constraint, unless the pod has it or the user's configuration is kept."""
         constraint = {
             "maxSkew": self.max_skew,
             "topologyKey": self.topology_key,

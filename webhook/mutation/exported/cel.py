@@ -1,10 +1,10 @@
-"""Write CEL expressions: literals, choices, patterns, operations of JSON patches.
+"""Write CEL expressions: literals, choices, patterns, and operations of JSON patches.
 
-An expression is text, in parentheses where it has operators. Lists of operations see the pod as it was before all of
-them.
+An expression is a string, in parentheses if it has operators. The operations of a list are evaluated on the pod as it
+was before all of them.
 
-The expressions compile in the environment of Kubernetes 1.33 and newer: an API server accepts new expressions in the
-environment of the release before its own.
+The expressions compile in the CEL environment of Kubernetes 1.33 and newer, because an API server compiles new
+expressions in the environment of the previous release.
 
 Source: k8s.io/apiserver/pkg/cel/environment/base.go
 """
@@ -36,18 +36,19 @@ def texts(values: Iterable[str]) -> Cel:
 def dyn_map(fields: Mapping[str, Cel]) -> Cel:
     """Return a map whose values may have different types, which a JSON patch can have as a value.
 
-    A typed object must not be in a list that is a value: it panics the API server (kube-apiserver 1.36.2).
+    A list that is a value must not contain typed objects, because they make the API server panic (kube-apiserver
+    1.36.2).
     """
     return "{" + ", ".join(f"{text(key)}: dyn({value})" for key, value in fields.items()) + "}"
 
 
 def any_of(conditions: Iterable[Cel]) -> Cel:
-    """Return whether one of `conditions` holds; false without any."""
+    """Return whether one of `conditions` is true, or false if there are none."""
     return _joined(conditions, " || ", "false")
 
 
 def all_of(conditions: Iterable[Cel]) -> Cel:
-    """Return whether all `conditions` hold; true without any."""
+    """Return whether all `conditions` are true, or true if there are none."""
     return _joined(conditions, " && ", "true")
 
 
@@ -63,12 +64,12 @@ def _joined(conditions: Iterable[Cel], operator: str, empty: Cel) -> Cel:
 
 
 def negated(condition: Cel) -> Cel:
-    """Return whether `condition` does not hold."""
+    """Return whether `condition` is false."""
     return {"true": "false", "false": "true"}.get(condition, f"!({condition})")
 
 
 def choose(choices: Iterable[tuple[Cel, Cel]], otherwise: Cel) -> Cel:
-    """Return the value of the first pair whose condition holds, else `otherwise`."""
+    """Return the value of the first pair whose condition is true, or else `otherwise`."""
     pairs = list(choices)
     result = otherwise
     for condition, value in reversed(pairs):
@@ -88,7 +89,7 @@ def concatenated(lists: Iterable[Cel]) -> Cel:
 
 
 def when(condition: Cel, items: Cel) -> Cel:
-    """Return the list `items` if `condition` holds, else an empty list."""
+    """Return the list `items` if `condition` is true, or else an empty list."""
     return choose([(condition, items)], "[]")
 
 
@@ -111,7 +112,7 @@ def stripped(value: Cel) -> Cel:
 
 
 def is_label_value(value: Cel) -> Cel:
-    """Return whether the string `value` is a label value that is not empty."""
+    """Return whether the string `value` is a non-empty label value."""
     return f"{value}.matches({text(_LABEL_VALUE)})"
 
 
@@ -121,7 +122,7 @@ def added(path: Cel, value: Cel) -> Cel:
 
 
 def value_at(path: Path) -> Cel:
-    """Return the optional value at `path` of the pod."""
+    """Return the CEL optional with the value at `path` of the pod."""
     return "object" + "".join(f".?{step}" if str(step).isidentifier() else f"[?{text(str(step))}]" for step in path)
 
 

@@ -1,4 +1,4 @@
-"""Export policies as objects that the API server itself evaluates."""
+"""Export policies as objects that the API server evaluates itself."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _ALL = 100
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A field of a policy that is left to the webhook, and why."""
+    """A field of a policy that only the webhook applies, and the reason."""
 
     policy: str
     field: str
@@ -50,7 +50,7 @@ LEFT_TO_WEBHOOK = (
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The objects of policies, the fields that keep whole policies from being exported, and those without effect."""
+    """The exported objects, the fields that prevent the export of whole policies, and the fields without effect."""
 
     objects: list[JsonObject]
     left_out: list[LeftOut]
@@ -58,10 +58,10 @@ class Exported:
 
 
 def export(policies: PolicySet, release: int = _STABLE, excluded: tuple[str, ...] = _EXCLUDED) -> Exported:
-    """Return the objects for the release 1.`release`; the namespaces in `excluded` are left alone.
+    """Return the objects for the release 1.`release`. They do not apply to the namespaces in `excluded`.
 
-    A policy in shadow mode has none. One that cannot be exported has none either, and its namespaces are left to the
-    webhook.
+    A policy in shadow mode has no objects. A policy that cannot be exported has none either, and its namespaces are
+    left to the webhook.
     """
     objects: list[JsonObject] = []
     left_out: list[LeftOut] = []
@@ -92,7 +92,7 @@ def _left_out(policy: Policy) -> Iterator[LeftOut]:
 
 
 def _without_effect(policy: Policy) -> Iterator[tuple[str, str]]:
-    """Yield the fields that an exported policy does not express, and what that leads to."""
+    """Yield the fields that an exported policy cannot express, each with the consequence."""
     spec = policy.spec
     for name, each in spec.workload_types.items():
         field = f"spec.workloadTypes.{name}"

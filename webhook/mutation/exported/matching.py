@@ -1,4 +1,4 @@
-"""The pods that an exported policy applies to, as for the webhook: by rule, selector and match condition."""
+"""The pods that an exported policy applies to, by rule, selector and match condition, as for the webhook."""
 
 from typing import Any
 
@@ -18,7 +18,8 @@ _LABELS: Cel = "namespaceObject.metadata.?labels.orValue({})"
 def constraints(policy: Policy, before: tuple[Policy, ...], excluded: tuple[str, ...]) -> dict[str, Any]:
     """Return the matchConstraints: pods that are created in the namespaces of `policy`, but not in those `excluded`.
 
-    The policies in `before` come first. A selector cannot express that one with several requirements does not select.
+    The policies in `before` take precedence. Only those whose selector has a single requirement are excluded here,
+    because a selector cannot negate a conjunction; `in_force` excludes the others.
     """
     requirements = [LabelRequirement(NAMESPACE_NAME_LABEL, "NotIn", excluded)]
     requirements += _requirements(policy)
@@ -43,14 +44,16 @@ def _requirements(policy: Policy) -> LabelSelector:
 
 
 def _competing(policy: Policy, before: tuple[Policy, ...]) -> list[Policy]:
-    """Return the policies that can select a namespace which `policy` selects, too."""
+    """Return the policies in `before` that can select a namespace that `policy` also selects."""
     return [each for each in before if each.spec.namespace_selector is not None and _may_both_select(policy, each)]
 
 
 def condition(policy: Policy) -> Cel:
-    """Return whether `policy` may concern the pod. It does not know the namespace: match conditions have none.
+    """Return whether `policy` may apply to the pod.
 
-    It is one expression, so that a pod without annotations costs its first part only.
+    The namespace is not evaluated, because match conditions have no access to it.
+
+    It is a single expression, so that only its first part is evaluated for a pod without annotations.
     """
     conditions = [_may_have_type(policy), 'object.spec.?nodeName.orValue("") == ""']
     conditions.append(f"!(has({_OWN}) && {text(MIRROR_POD_ANNOTATION)} in {_OWN})")
@@ -61,7 +64,7 @@ def condition(policy: Policy) -> Cel:
 
 
 def _may_have_type(policy: Policy) -> Cel:
-    """Return whether the pod names a type, or may get that of its namespace or the required one."""
+    """Return whether the pod names a type, or may get the type of its namespace or the required type."""
     if policy.spec.without_accelerator.namespace_defaults != "leave":
         return "true"
     own = f"(has({_OWN}) && {text(policy.keys.workload_type)} in {_OWN})"
@@ -116,7 +119,7 @@ def _requires(key: str, operator: str, values: tuple[str, ...], labels: Cel) -> 
 
 
 def _may_both_select(policy: Policy, other: Policy) -> bool:
-    """Return false if no namespace has labels that both policies select: one label cannot have two values."""
+    """Return false if no namespace can match both policies, because a label cannot have two values."""
     for each in _requirements(policy):
         same = [wanted for wanted in _requirements(other) if wanted.key == each.key]
         if each.operator == "In" and any(

@@ -14,9 +14,9 @@ _PRODUCT_LABEL: Cel = 'variables.card + ".product"'
 
 
 def injection(policy: Policy, before: tuple[Policy, ...]) -> Iterator[Variable]:
-    """Yield the variables of what is requested and of what is injected, each after those that it uses.
+    """Yield the variables for the requests of the pod and for the injected fields. Each one follows those that it uses.
 
-    The policies in `before` have precedence over `policy` where both select a namespace.
+    The policies in `before` have precedence over `policy` in namespaces that both select.
     """
     yield "own", "object.metadata.?annotations.orValue({})"
     yield "defaults", "namespaceObject.metadata.?annotations.orValue({})"
@@ -56,9 +56,9 @@ def _tolerations(policy: Policy) -> Iterator[Cel]:
 
 
 def mutations(policy: Policy) -> list[dict[str, Any]]:
-    """Return one mutation, since the API server encodes and decodes the pod for each.
+    """Return a single mutation, because the API server encodes and decodes the pod for each mutation.
 
-    Its operations are in the order of the rules, and each is expressed on the pod as it was before all of them.
+    Its operations are in the order of the rules. Each is evaluated on the pod as it was before all of them.
     """
     expression = when("variables.usable", concatenated(_operations(policy)))
     return [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]
@@ -77,9 +77,9 @@ def _operations(policy: Policy) -> Iterator[Cel]:
 
 
 def _record_operations(policy: Policy) -> Cel:
-    """Return the operations that write the policy and the rules that apply to the annotations of the pod.
+    """Return the operations that write the policy and the effective rules to the annotations of the pod.
 
-    The rules that the webhook has recorded stay: the API server evaluates the policy again after webhooks.
+    Rules that the webhook has recorded are kept, because the API server evaluates the policy again after webhooks.
     """
     recorded = f'variables.own[?{text(policy.rules_annotation)}].orValue("")'
     withdrawn = when(f"{recorded}.startsWith({text(WITHDRAWAL)})", texts([WITHDRAWAL]))
@@ -95,7 +95,7 @@ def _record_operations(policy: Policy) -> Cel:
 
 
 def effective_rules(policy: Policy) -> dict[str, Cel]:
-    """Return the exported rules, each with the condition under which it has not kept the user's values throughout."""
+    """Return the exported rules, each with its condition: it is effective, and did not only keep values of the user."""
     return {
         "NodeUsageAffinity": "true",
         "GpuProduct": "variables.accepted.size() > 0 || variables.anyWillDo",

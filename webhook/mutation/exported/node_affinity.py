@@ -35,7 +35,7 @@ def usage_requirement(policy: Policy) -> Cel:
 
 
 def required_variables() -> Iterator[Variable]:
-    """Yield what each term of the pod lacks of `variables.requirements`; an empty term stays empty."""
+    """Yield the part of `variables.requirements` that each term of the pod lacks. An empty term stays empty."""
     present = "t.?matchExpressions.orValue([])"
     is_empty = f"{present}.size() == 0 && t.?matchFields.orValue([]).size() == 0"
     is_strict = 'e.operator == "In" && e.?values.orValue([]).size() > 0 && e.values.all(v, v in r.values)'
@@ -69,7 +69,7 @@ def preferences(policy: Policy) -> Variable:
 def preferred_operations(policy: Policy) -> Cel:
     """Return the operations that append `variables.preferences`, after those of `required_operations`.
 
-    What a pod lacks that prefers node pools itself is left to the webhook.
+    If the pod itself prefers node pools, its missing preferences are left to the webhook.
     """
     is_of_key = f"e.key == {text(policy.node_usage_key)}"
     names_pool = f"t.preference.?matchExpressions.orValue([]).exists(e, {is_of_key})"

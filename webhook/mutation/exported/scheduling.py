@@ -29,7 +29,7 @@ _SCHEDULER: Path = ("spec", "schedulerName")
 
 
 def scheduler(policy: Policy) -> Iterator[Variable]:
-    """Yield the scheduler that the pod names itself, empty for the default one, and the one that the policy chooses."""
+    """Yield the scheduler that the pod names (empty for the default scheduler), and the one that the policy chooses."""
     name = f'{value_at(_SCHEDULER)}.orValue("")'
     yield "ownScheduler", f'({name} == {text(DEFAULT_SCHEDULER)} ? "" : {name})'
     yield "schedulerText", value_of(policy, Keys.scheduler)
@@ -48,7 +48,7 @@ def scheduler_operations() -> Cel:
 def packing(policy: Policy) -> Iterator[Variable]:
     """Yield whether the pod is packed.
 
-    A pod that the webhook may spread over the same topology instead is left to it.
+    A pod that the webhook may spread over the same topology is not packed here, but left to the webhook.
     """
     yield "packText", value_of(policy, Keys.bin_packing)
     packed = texts(name for name, each in types_of(policy) if each.bin_packing and not may_undo_packing(policy, each))
@@ -57,7 +57,7 @@ def packing(policy: Policy) -> Iterator[Variable]:
 
 
 def may_undo_packing(policy: Policy, of_type: WorkloadType) -> bool:
-    """Return whether the spreading of a type may undo the packing of its pods."""
+    """Return whether the spreading of the type `of_type` may conflict with the packing of its pods."""
     named = of_type.spread.topology
     key = None if named is None else policy.spec.topology_aliases.get(named, named)
     return of_type.spread.mode == "preferred" and key == policy.spec.bin_packing.topology_key

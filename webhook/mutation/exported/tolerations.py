@@ -40,7 +40,7 @@ def _is_covered(*, has_time: bool) -> Cel:
 
 
 def missing(candidates: Cel, *added: Cel, has_time: bool = False) -> Cel:
-    """Return the `candidates` that neither a toleration of the pod nor one of the lists `added` covers."""
+    """Return the `candidates` that are covered neither by a toleration of the pod nor by one in the lists `added`."""
     present = concatenated((f"{value_at(TOLERATIONS)}.orValue([])", *added))
     return f"{candidates}.filter(c, !{present}.exists(t, {_is_covered(has_time=has_time)}))"
 
@@ -52,7 +52,7 @@ def operations(policy: Policy) -> Cel:
 
 
 def extra_variables(policy: Policy) -> Iterator[Variable]:
-    """Yield the tolerations that the policy lists for the accelerators and the type, and those that the pod lacks."""
+    """Yield the tolerations that the policy lists for the accelerators and the type, and those that are missing."""
     yield "extra", concatenated(_extra(policy))
     yield "extraMissing", missing("variables.extra", "variables.missing", has_time=True)
 
@@ -64,7 +64,7 @@ def has_extra(policy: Policy) -> bool:
 
 
 def _extra(policy: Policy) -> Iterator[Cel]:
-    """Yield the tolerations in their order, each unless one before it covers it."""
+    """Yield the tolerations in order, without those that an earlier one covers."""
     before: list[tuple[Cel, Mapping[str, Any]]] = []
     for condition, each in _listed(policy):
         edit = AddToleration(each.key, each.value, each.effect or "", each.operator, each.toleration_seconds)
@@ -78,7 +78,7 @@ def _extra(policy: Policy) -> Iterator[Cel]:
 
 
 def _may_both(one: Cel, other: Cel) -> bool:
-    """Return whether two conditions can hold for one pod: it has one type."""
+    """Return whether two conditions can both be true for a pod, which has only one type."""
     types = [each for each in (one, other) if each.startswith("variables.type ")]
     return len(types) < 2 or one == other
 

@@ -1,7 +1,7 @@
-"""The variables of an exported policy: what the webhook reads of a pod and its namespace, as CEL.
+"""The variables of an exported policy: the values that the webhook reads from a pod and its namespace, as CEL.
 
-They are evaluated when they are first used, on the pod as it was before the mutation. Admission of a mutated pod finds
-the same, which is a law of edits.
+They are evaluated at their first use, on the pod before the mutation. They have the same values for the mutated pod,
+because edits are idempotent.
 """
 
 from collections.abc import Iterable, Iterator
@@ -46,7 +46,7 @@ NOT_EXPORTED = (
 
 
 def requested_cards(policy: Policy) -> Iterator[Variable]:
-    """Yield the accelerators that the pod requests, by their index, and whether it may request one otherwise.
+    """Yield the accelerators that the pod requests, by their index, and whether it may request one in another way.
 
     The API server has set a missing request to the limit.
     """
@@ -79,19 +79,22 @@ def _is_of(accelerator: Accelerator) -> Cel:
 
 
 def value_of(policy: Policy, annotation: Annotation[Any]) -> Cel:
-    """Return the value of an annotation of the pod or its namespace, without blanks. It is empty if there is none."""
+    """Return the value of an annotation of the pod or its namespace, without blanks, or "" if there is none."""
     key = text(policy.keys.of(annotation))
     own, default = f"{stripped(f'{OWN}[{key}]')}", stripped(f"{DEFAULTS}[{key}]")
     return choose([(f"{key} in {OWN}", own), (f"({key} in {DEFAULTS} && variables.defaultsApply)", default)], '""')
 
 
 def has_any(keys: Iterable[str]) -> Cel:
-    """Return whether the pod, or its namespace for it, has one of the annotations."""
+    """Return whether the pod, or its namespace as a default, has one of the annotations."""
     return f"{texts(keys)}.exists(k, k in {OWN} || (k in {DEFAULTS} && variables.defaultsApply))"
 
 
 def by_type(values: Iterable[tuple[str, Cel]], otherwise: Cel) -> Cel:
-    """Return the value of the pod's workload type; types with equal values share a branch."""
+    """Return the expression that selects the value for the pod's workload type.
+
+    Types with equal values share a branch.
+    """
     grouped: dict[Cel, list[str]] = {}
     for name, value in values:
         grouped.setdefault(value, []).append(name)
@@ -142,9 +145,9 @@ def is_usable(policy: Policy) -> Cel:
 
 
 def products(policy: Policy) -> Iterator[Variable]:
-    """Yield the prefix of the labels of the pod's cards, the products that will do, and whether any other will, too.
+    """Yield the label prefix of the pod's cards, the requested products, and whether other products are accepted.
 
-    With `allowedProducts`, the webhook alone decides on products.
+    If the policy has `allowedProducts`, only the webhook decides on products.
     """
     cards = [(f"variables.requested[0] == {i}", text(each.card)) for i, each in enumerate(policy.spec.accelerators)]
     yield "card", choose([("variables.requested.size() == 0", cards[0][1]), *cards[1:]], cards[0][1])

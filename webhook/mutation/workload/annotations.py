@@ -1,4 +1,4 @@
-"""The annotations of a pod over those of its namespace, and keys that nothing reads."""
+"""The annotations of a pod with those of its namespace as defaults, and keys that have no effect."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -17,8 +17,8 @@ T = TypeVar("T")
 class Annotations:
     """The annotations of a pod, with those of its namespace as defaults, and the errors found while parsing them.
 
-    `errors` are those of the pod's own values. `ignored` are warnings about values of the namespace: they count as
-    absent, because an error on a Namespace must not deny all of its pods.
+    `errors` are errors in the pod's own values. `ignored` are warnings about invalid values of the namespace. These
+    values count as absent, because an error on a Namespace must not deny all of its pods.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Annotations:
         self.ignored: list[str] = []
 
     def text(self, key: str) -> str | None:
-        """Return the value of `key` from the pod, otherwise from the namespace."""
+        """Return the value of `key` from the pod, or else from the namespace."""
         value = self._pod.get(key)
         return self._namespace.get(key) if value is None else value
 
@@ -60,7 +60,7 @@ class Annotations:
         return None
 
     def reject(self, annotation: Annotation[Any], detail: str) -> None:
-        """Report the value of `annotation`, which parses and cannot hold for this pod."""
+        """Report the value of `annotation`, which is well-formed but not valid for this pod."""
         key = self._policy.keys.of(annotation)
         self._report(key, invalid(self.path(key), self.text(key), detail))
 
@@ -81,9 +81,9 @@ _MOST_SHOWN = 3
 
 
 def stray_keys(annotations: Mapping[str, str], labels: Mapping[str, str], policy: Policy) -> list[str]:
-    """Return warnings for keys that look like annotations of the policy and do nothing.
+    """Return warnings for keys that look like annotations of the policy but have no effect.
 
-    These are unknown keys of its domain, known ones of a former domain or of one that is an edit away, and labels.
+    These are unknown keys of the policy's domain, known keys of a former or slightly misspelt domain, and labels.
     """
     unknown, elsewhere = [], []
     for key in annotations:
@@ -115,7 +115,7 @@ def stray_keys(annotations: Mapping[str, str], labels: Mapping[str, str], policy
 
 
 def is_one_edit(one: str, other: str) -> bool:
-    """Return whether one edit makes `one` of `other`: a character more, less or another, or two neighbours swapped."""
+    """Return whether one edit turns `other` into `one`: a character added, removed or replaced, or two swapped."""
     if one == other or abs(len(one) - len(other)) > 1:
         return False
     same = next((index for index, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), None)
@@ -127,9 +127,9 @@ def is_one_edit(one: str, other: str) -> bool:
 
 
 def keys_without_type(own: Mapping[str, str], policy: Policy, *, type_is_left_out: bool = False) -> list[str]:
-    """Return a warning if a pod without a workload type has other annotations of ours.
+    """Return a warning if a pod without a workload type has other annotations of the policy.
 
-    With `type_is_left_out`, its namespace has a type that does not apply because the pod requests no accelerator.
+    `type_is_left_out` is true if the namespace has a type that does not apply because the pod requests no accelerator.
     """
     if not own:
         return []

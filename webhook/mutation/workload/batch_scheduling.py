@@ -1,4 +1,4 @@
-"""Read what a pod requests of a batch scheduler, and express it in the terms of the scheduler."""
+"""Read the requests of a pod to a batch scheduler, and express them in the fields that the scheduler reads."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ from webhook.policy.spec.workloads import Accelerator, WorkloadType
 
 @dataclass(frozen=True, slots=True)
 class BatchScheduling:
-    """The scheduler that the pod will have, what the pod requests of it, and the fields that express it."""
+    """The scheduler that the pod will have, the requests of the pod to it, and the fields that express the requests."""
 
     scheduler: str
     request: BatchRequest
@@ -49,7 +49,8 @@ def read_batch_scheduling(
 ) -> BatchScheduling:
     """Return the batch scheduling of `pod`, for which the policy chooses `scheduler`.
 
-    Errors of its annotations are reported to `annotations`; what the scheduler cannot express is added to `warnings`.
+    Errors in annotations are reported to `annotations`. Requests that the scheduler does not support are added to
+    `warnings`.
     """
     own = pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
     name = own if own != DEFAULT_SCHEDULER else scheduler or DEFAULT_SCHEDULER
@@ -99,7 +100,7 @@ def _has_hard_constraint(spreading: Spreading | str, pod: Mapping[str, Any]) -> 
 def _has_own_preference(pod: Mapping[str, Any], pool_key: str) -> bool:
     """Return whether the pod has a preferred node affinity term that is not only about the label `pool_key`.
 
-    Those can be the preference of the type, added at an earlier admission.
+    A term that is only about `pool_key` can be the preference of the type, added at an earlier admission.
     """
     for term in field(pod, *map(str, PREFERRED_NODES)) or ():
         preference = term.get("preference") or {}
@@ -116,9 +117,9 @@ def _missing(
     scheduler: str,
     policy: Policy,
 ) -> Iterator[str]:
-    """Yield the warnings about what cannot be expressed.
+    """Yield the warnings about requests that the scheduler does not support.
 
-    A default of the namespace is for pods of several schedulers, so there is none about it.
+    There is no warning about a default of the namespace, because it is meant for pods of several schedulers.
     """
     for backend, each in expressed:
         holder = "Kueue" if backend is Kueue else f"scheduler {cut(scheduler, LONGEST_SHOWN)}"
@@ -129,7 +130,7 @@ def _missing(
 
 
 def _parts(request: BatchRequest, scheduler: str, policy: Policy) -> list[tuple[type[Backend], BatchRequest]]:
-    """Return the backends that read `request`, with the part that each reads."""
+    """Return the backends that read `request`, each with the part that it reads."""
     backend = backend_of(policy.spec, scheduler)
     if request.is_empty:
         return []

@@ -15,9 +15,10 @@ from webhook.policy.policy import Policy
 
 
 def cards_of(pod: Mapping[str, Any], scheduler: str, gpu_fraction: str | None, policy: Policy) -> int:
-    """Return the number of cards that `pod` requests, or 0 if its resources are malformed: the API server rejects it.
+    """Return the number of cards that `pod` requests, or 0 for malformed resources, which the API server rejects.
 
-    `scheduler` will schedule it, and `gpu_fraction` is the share that the annotation of the policy requests.
+    `scheduler` is the scheduler that the pod will have. `gpu_fraction` is the share that the policy's annotation
+    requests.
     """
     reader = Reader(pod)
     containers = read_pod_resources(reader).by_container
@@ -50,9 +51,9 @@ def _cards_of_container(amounts: Sequence[tuple[str, int]], policy: Policy) -> C
 
 
 def _shared_by_kai(pod: Mapping[str, Any], scheduler: str, gpu_fraction: str | None, policy: Policy) -> int:
-    """Return the cards that a share of KAI amounts to, rounded up: the fraction of each of a number of devices.
+    """Return the number of cards, rounded up, for a share of KAI, which is a fraction of each of several devices.
 
-    A share by memory is that of a card of unknown size, so each device counts as a card.
+    For a share given as memory, each device counts as a whole card, because the size of the card is not known.
 
     Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/api/resource_info/gpu_resource_requirment.go
     """

@@ -1,4 +1,4 @@
-"""Determine whether a pod requests an accelerator, and handle pods that do not as the policy's `withoutAccelerator`."""
+"""Determine whether a pod requests an accelerator, and handle other pods as `withoutAccelerator` of the policy says."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -53,11 +53,11 @@ class CardRequest:
 
     @property
     def may_include_card(self) -> bool:
-        """Return whether the pod requests an accelerator, or can do so by a claim."""
+        """Return whether the pod requests an accelerator, or has a claim that may request one."""
         return bool(self.accelerators) or self.has_claims or self.has_share
 
     def applicable_defaults(self, defaults: Mapping[str, str], policy: Policy) -> Mapping[str, str]:
-        """Return those of the namespace's `defaults` that apply to the pod."""
+        """Return the part of the namespace's `defaults` that applies to the pod."""
         if self.may_include_card or policy.spec.without_accelerator.namespace_defaults != "leave":
             return defaults
         # These restrict a pod and inject nothing.
@@ -66,7 +66,7 @@ class CardRequest:
 
 
 def is_of_kai(scheduler: str, policy: Policy) -> bool:
-    """Return whether pods of `scheduler` can request a share by an annotation of KAI."""
+    """Return whether pods of `scheduler` can request a share with an annotation of KAI."""
     return backend_of(policy.spec, scheduler) is Kai
 
 

@@ -1,4 +1,4 @@
-"""Read what a pod lacks for the QoS class Guaranteed, and which of it can be set."""
+"""Find the amounts that a pod lacks for the QoS class Guaranteed, and those of them that can be set."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,16 +20,19 @@ MOST_REPORTED = 5
 
 @dataclass(frozen=True, slots=True)
 class GuaranteedQos:
-    """`amounts` are path and value of each request and limit to set if missing; `gaps` are what the pod lacks then."""
+    """`amounts` are (path, value) of the requests and limits to set if missing.
+
+    `gaps` name what the pod still lacks then.
+    """
 
     amounts: tuple[tuple[Path, Any], ...] = ()
     gaps: tuple[FieldError, ...] = ()
 
 
 def read_guaranteed_qos(pod: Mapping[str, Any], type_name: str, workload_type: WorkloadType) -> GuaranteedQos | None:
-    """Return the reading of `pod`, or None if its type asks for no QoS class.
+    """Return the GuaranteedQos of `pod`, or None if its type requires no QoS class.
 
-    A pod with malformed resources lacks nothing: the API server rejects it.
+    It is empty for a pod with malformed resources, which the API server rejects.
     """
     if workload_type.qos.class_ is None:
         return None
@@ -48,7 +51,10 @@ def read_guaranteed_qos(pod: Mapping[str, Any], type_name: str, workload_type: W
 
 
 def _amounts(pod: PodEditor, part: ComputeResources, *, fills_limits: bool) -> Iterator[tuple[Path, Any]]:
-    """Yield the requests equal to limits, and the limits equal to requests, with the user's text of the amount."""
+    """Yield the requests to set from limits, and the limits to set from requests.
+
+    The amounts are as the user wrote them.
+    """
     for name in COMPUTE_RESOURCES:
         if name in part.limits and part.requests.get(name) == part.limits[name]:
             yield (*part.place, "requests", name), pod.get(*part.place, "limits", name)

@@ -1,7 +1,7 @@
 """Check a pod against the limits of its namespace: workload types, products, schedulers, queues, cards.
 
-A value of the pod's own that is not allowed is a denial. A default of the namespace that is not allowed is ignored,
-with a warning, because a value on a Namespace must not deny its pods.
+If the pod itself has a value that is not allowed, it is denied. If a default of the namespace is not allowed, it is
+ignored with a warning, because a value on a Namespace must not deny its pods.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from webhook.policy.spec.fields import matches_any
 
 
 def read_type(annotations: Annotations, namespace: str, policy: Policy) -> tuple[str, list[FieldError]]:
-    """Return the type, empty if it is invalid or not allowed, and the denial of a type that the pod itself sets."""
+    """Return the type, or "" if it is invalid or not allowed, and the denials of a type that the pod itself sets."""
     type_name = annotations.read(Keys.workload_type)
     if type_name is None:
         return "", []
@@ -45,7 +45,7 @@ def read_type(annotations: Annotations, namespace: str, policy: Policy) -> tuple
 def read_products(
     annotations: Annotations, namespace: str, policy: Policy, denials: list[FieldError]
 ) -> tuple[str, ...]:
-    """Return the products, or none if the namespace may not use one of them, which is reported."""
+    """Return the products. If the namespace may not use one of them, report it and return none."""
     key, products = policy.keys.gpu_product, annotations.read(Keys.gpu_product) or ()
     denied = [product for product in products if not may_use_product(policy.spec, product, namespace)]
     for product in denied:
@@ -64,9 +64,9 @@ def read_products(
 def allowed_defaults(
     defaults: Mapping[str, str], own: Mapping[str, str], namespace: str, policy: Policy
 ) -> tuple[Mapping[str, str], list[str]]:
-    """Return the defaults without those of queue and scheduler that the namespace may not use, and warnings about them.
+    """Return the defaults without a queue or scheduler that the namespace may not use, and warnings about these.
 
-    A default that the pod overrides stays.
+    A default that the pod overrides is kept.
     """
     if limits_of(policy.spec, namespace) is None:
         return defaults, []
@@ -79,7 +79,10 @@ def allowed_defaults(
 def limit_denials(
     annotations: Annotations, pod: Mapping[str, Any], batch: BatchScheduling, namespace: str, policy: Policy
 ) -> Iterator[FieldError]:
-    """Yield the denials of queue, scheduler and number of cards of `pod`, which has the scheduler of `batch`."""
+    """Yield the denials for the queue, the scheduler and the number of cards of `pod`.
+
+    Its scheduler is that of `batch`.
+    """
     limits = limits_of(policy.spec, namespace)
     if limits is None:
         return
@@ -102,7 +105,7 @@ def _denied_annotations(annotations: Annotations, namespace: str, policy: Policy
 
 
 def _denied_queues(metadata: Mapping[str, Any], scheduler: str, namespace: str, policy: Policy) -> Iterator[FieldError]:
-    """Yield the denials of queues that the pod names in the terms of its scheduler, or of Kueue."""
+    """Yield the denials of queues that the pod names in fields that its scheduler or Kueue reads."""
     for holder, key in (*backend_of(policy.spec, scheduler).queue_at, *Kueue.queue_at):
         queue = (metadata.get(holder) or {}).get(key)
         if denial := queue_denial(f"metadata.{holder}[{key}]", queue, namespace, policy):
@@ -110,7 +113,7 @@ def _denied_queues(metadata: Mapping[str, Any], scheduler: str, namespace: str, 
 
 
 def queue_denial(path: str, queue: str | None, namespace: str, policy: Policy) -> FieldError | None:
-    """Return the denial of the `queue` at `path`, or None if there is none or pods of `namespace` may use it."""
+    """Return the denial of `queue` at `path`, or None if `queue` is empty or pods of `namespace` may use it."""
     limits = limits_of(policy.spec, namespace)
     if not queue or limits is None or limits.queues is None or matches_any(queue, limits.queues):
         return None

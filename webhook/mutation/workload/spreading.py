@@ -1,4 +1,4 @@
-"""Read how a pod is spread: from its annotation and its workload type, with the replicas that it belongs to."""
+"""Read the spreading of a pod from its annotation and its workload type, and find its replica group."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,10 @@ from webhook.policy.spec.workloads import WorkloadType
 
 @dataclass(frozen=True, slots=True)
 class Spreading:
-    """The replicas in `group` are spread over the domains of `topology_key`. `is_requested`: by an annotation."""
+    """The replicas in `group` are spread over the domains of `topology_key`.
+
+    `is_requested` is true if an annotation asks for it.
+    """
 
     topology_key: str
     group: ReplicaGroup
@@ -22,9 +25,9 @@ class Spreading:
     is_requested: bool
 
     def is_undone_by(self, packing: BinPacking) -> bool:
-        """Return whether the packing hint prefers the domain that this avoids.
+        """Return whether the packing hint prefers the domains that the spreading avoids.
 
-        A required spread holds in any case, so the hint then only selects among the other domains.
+        A required spreading always takes effect, so the hint then only chooses among the other domains.
         """
         return self.settings.mode == "preferred" and packing.topology_key == self.topology_key
 

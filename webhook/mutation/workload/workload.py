@@ -53,9 +53,9 @@ class Workload:
 class WorkloadReading:
     """The workload, if the pod has a valid type that its namespace may use, with errors and warnings.
 
-    `errors` are invalid values, `denials` are privileges that the namespace lacks. The workload includes neither.
-    Without a workload, `bypass_reason` is the reason to inject nothing if the pod is admitted. `is_forbidden`: the
-    namespace may not use what the pod, or its own default, asks for.
+    `errors` are invalid values, and `denials` are values that the namespace may not use. The workload includes neither.
+    Without a workload, `bypass_reason` is the reason to inject nothing if the pod is admitted. `is_forbidden` is true
+    if the namespace may not use a value that the pod, or a default of the namespace, requests.
     """
 
     type_name: str | None
@@ -68,7 +68,7 @@ class WorkloadReading:
 
 
 def opts_out(pod_annotations: Mapping[str, str], namespace: Mapping[str, str], policy: Policy) -> bool:
-    """Return whether the pod, or by default its namespace, opts out."""
+    """Return whether the pod opts out of the injection, by its own annotation or by that of its namespace."""
     return (Annotations(pod_annotations, "", namespace, policy).text(policy.keys.inject) or "").strip() == "disabled"
 
 
@@ -81,8 +81,8 @@ def read_workload(
 ) -> WorkloadReading:
     """Return the workload of `pod`, which must not opt out, from its annotations and the defaults of its namespace.
 
-    `defaults` are the annotations of the namespace. `extended_resources` are the resources that the pod requests. None
-    means that they are read from the pod.
+    `defaults` are the annotations of the namespace. `extended_resources` are the extended resources that the pod
+    requests; if it is None, they are read from the pod.
     """
     if extended_resources is None:
         extended_resources = requested_extended_resources(pod)
@@ -137,7 +137,10 @@ def read_workload(
 def _without_type(
     own: Mapping[str, str], warnings: list[str], policy: Policy, required_type: str | None, *, type_is_left_out: bool
 ) -> WorkloadReading:
-    """Return the reading of a pod without a workload type. `type_is_left_out`: that of its namespace does not apply."""
+    """Return the reading of a pod without a workload type.
+
+    `type_is_left_out` is true if the type of its namespace does not apply.
+    """
     reason = "no workload type"
     errors: tuple[FieldError, ...] = ()
     if type_is_left_out:

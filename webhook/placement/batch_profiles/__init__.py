@@ -1,1 +1,1 @@
-"""The profiles of batch schedulers: their filters, scores and words, one file for each scheduler."""
+"""The profiles of batch schedulers: their filters, scores and messages. Each scheduler has a module."""

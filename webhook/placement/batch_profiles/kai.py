@@ -1,6 +1,7 @@
-"""KAI, as far as node constraints go, read in and measured with KAI 0.12.0.
+"""The node constraints and scores of KAI, from the source of KAI 0.12.0 and from measurements.
 
-It packs: a node with less that is free of the resource that the pod is for, GPUs or cpu, comes first.
+KAI packs: for a pod with GPUs, the node with the fewest free GPUs comes first; for other pods, the one with the least
+free cpu.
 
 Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/conf_util/scheduler_conf_util.go, plugins/nodeplacement/pack.go,
 plugins/resourcetype, k8s_internal/predicates
@@ -54,7 +55,10 @@ class LargestNode:
     name = "MaxNodePoolResources"
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
-        """Return the text about the first such resource. A share of a card is less than one card."""
+        """Reject all nodes, with a reason about the first such resource.
+
+        A share of a card counts as less than one card.
+        """
         if pod.shares_card and not nodes.allocatable(NVIDIA_GPU).any():
             return PreFilterResult(reason=f"No node has {_LARGEST[NVIDIA_GPU]} resources", is_summary=True)
         order = sorted(of_containers(pod).requests, key=lambda each: [*_LARGEST, each[0]].index(each[0]))
@@ -69,9 +73,11 @@ class LargestNode:
 
 
 class KaiFit(NodeResourcesFit):
-    """NodeResourcesFit as KAI filters: it counts every missing resource of a node; devices of a class do not count.
+    """NodeResourcesFit as KAI applies it: every missing resource of a node is a reason.
 
-    Pod-level resources do not count. A node whose pods request more cpu, memory or GPUs than it has takes no pod.
+    Devices of a class do not count.
+
+    Pod-level resources do not count. A node whose pods request more cpu, memory or GPUs than it has accepts no pod.
 
     Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/api/common_info/pod_errors.go,
     NewFitErrorInsufficientResource; api/pod_info/pod_info.go, getPodResourceRequest;
@@ -91,7 +97,7 @@ class KaiFit(NodeResourcesFit):
 
 
 class Pack:
-    """Score the nodes with the least that is free highest: of GPUs for a pod that requests them, else of cpu.
+    """Score nodes higher the less they have free: of GPUs for a pod that requests GPUs, or else of cpu.
 
     Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/plugins/nodeplacement/pack.go
     """
@@ -99,7 +105,7 @@ class Pack:
     name = "nodeplacement"
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> ScoreColumn:
-        """Return 0 to 9, not rounded, or 0 for nodes that have none of the resource."""
+        """Return scores from 0 to 9, not rounded. Nodes without the resource score 0."""
         resource = NVIDIA_GPU if dict(pod.requests).get(NVIDIA_GPU) else CPU
         capacity = nodes.allocatable(resource).take(rows)
         free = (capacity - nodes.requested(resource).take(rows)).astype(np.float64)

@@ -16,7 +16,10 @@ NOTE = " Predicted: node constraints; the queue decides when it starts."
 
 
 class ReasonsOnly:
-    """Runs `plugin` as a pre-filter of a scheduler that ignores the nodes it names; `reason` words its rejection."""
+    """Runs `plugin` as a pre-filter for a scheduler that only uses its rejections, not the nodes that it names.
+
+    `reason` returns the message of a rejection.
+    """
 
     def __init__(self, plugin: PreFilterPlugin, reason: str = "{reason}") -> None:
         self.name = plugin.name
@@ -32,7 +35,7 @@ class ReasonsOnly:
 
 
 def of_containers(pod: PodInfo) -> PodInfo:
-    """Return `pod` as a scheduler sees it that does not read pod-level resources."""
+    """Return `pod` without pod-level resources, for schedulers that do not read them."""
     return pod if pod.container_requests is None else pod._replace(requests=pod.container_requests)
 
 
@@ -48,7 +51,7 @@ def batch_profile(
 ) -> Profile:
     """Return the profile `name` with these plugins, in order.
 
-    `carry_on`, `wording` and `unmodelled_steps` are those of a profile.
+    `carry_on`, `wording` and `unmodelled_steps` are the fields of `Profile`.
     """
     enabled = Enabled(_names(pre_filters), _names(filters), tuple((plugin.name, weight) for plugin, weight in scores))
     return Profile(

@@ -43,9 +43,9 @@ _OVERCOMMIT_FACTOR = 1.2
 
 
 class Overcommit:
-    """Holds a pod back while its requests exceed the cluster: 1.2 times the allocatable amounts, less what is in use.
+    """Rejects a pod if its requests exceed 1.2 times the allocatable amounts of the cluster, minus the used amounts.
 
-    A pod of a named group is admitted with its group, whose requests are not known here.
+    A pod that names a group is not evaluated, because it is admitted with its group, whose requests are not known here.
 
     Source: volcano.sh/volcano/pkg/scheduler/plugins/overcommit/overcommit.go
     """
@@ -61,7 +61,7 @@ class Overcommit:
         return bool(pod.requests) and not pod.has_group
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """Return every node if the cluster lacks a resource. Volcano then writes that the pod group is not ready."""
+        """Return every node if the cluster lacks a resource. Volcano then reports that the pod group is not ready."""
         if not self.is_relevant(pod, nodes):
             return ()
         columns, most = self._most
@@ -77,18 +77,18 @@ class Overcommit:
 
 
 class VolcanoFit(NodeResourcesFit):
-    """NodeResourcesFit as Volcano's action `allocate` filters: each node has its first missing resource as a reason.
+    """NodeResourcesFit as Volcano's action `allocate` applies it: the reason of a node is its first missing resource.
 
-    Resources that devices back do not count, and what pods that are being deleted request counts as free. A pod without
-    requests is placed by the action `backfill`, which checks only the number of pods.
+    Resources that devices back do not count. The requests of pods that are being deleted count as free. A pod without
+    requests is placed by the action `backfill`, which only checks the number of pods.
 
     Source: volcano.sh/volcano/pkg/scheduler/actions/allocate/allocate.go, predicate
     """
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
-        """Yield the nodes that are short of a resource: of cpu, memory, another one, then of pods.
+        """Yield the nodes that lack a resource, in the order cpu, memory, other resources, number of pods.
 
-        A node whose pods request more cpu or memory than it has takes no pod with requests.
+        A node whose pods request more cpu or memory than it has accepts no pod with requests.
         """
         full = nodes.load.pods >= nodes.allowed_pods
         if not pod.requests:
@@ -112,10 +112,10 @@ class VolcanoFit(NodeResourcesFit):
 
 
 class IdleResources:
-    """Rejects nodes on which Volcano does not bind the pod now, after all else.
+    """Rejects nodes that pass all other filters, but on which Volcano does not bind the pod now.
 
-    Volcano reserves a node for a pod that fits once pods that are being deleted have gone. Binding a pod without
-    requests fails on a node whose pods request more cpu or memory than it has.
+    Volcano only reserves a node for a pod that does not fit until pods that are being deleted are gone. Binding a pod
+    without requests fails on a node whose pods request more cpu or memory than it has.
 
     Source: volcano.sh/volcano/pkg/scheduler/api/node_info.go, FutureIdle and AddTask
     """
@@ -124,7 +124,10 @@ class IdleResources:
     scope = Scope.NODE
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
-        """Yield the nodes that lack room now. `VolcanoFit` also counts the room of pods that are being deleted."""
+        """Yield the nodes that lack room now.
+
+        Unlike in `VolcanoFit`, room of pods that are being deleted is not free.
+        """
         if not pod.requests or nodes.pods.is_any_terminating:
             for resource, amount in in_time(_asked(pod), expired):
                 free = nodes.allocatable(resource) - nodes.requested(resource)
@@ -151,13 +154,13 @@ def _free(nodes: Snapshot, resource: str, releasing: Mapping[int, Sequence[Runni
 
 
 class LinkedBalancedAllocation(NodeResourcesBalancedAllocation):
-    """NodeResourcesBalancedAllocation of the release that Volcano is linked with, without pod-level resources.
+    """NodeResourcesBalancedAllocation of the Kubernetes release in Volcano's build, without pod-level resources.
 
     Source: volcano.sh/volcano/pkg/scheduler/plugins/nodeorder/nodeorder.go, whose features omit PodLevelResources
     """
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
-        """Return the scores of that release."""
+        """Return the scores of this release."""
         return super().score(of_containers(pod), nodes, rows, expired)
 
     def _is_compared(self, release: Release) -> bool:
@@ -165,7 +168,7 @@ class LinkedBalancedAllocation(NodeResourcesBalancedAllocation):
 
 
 class Binpack:
-    """Score by the used share of cpu and memory, with the pod; a node that lacks one of them scores 0 for it.
+    """Score by the used share of cpu and memory, including the pod. A node that lacks one of them scores 0 for it.
 
     Source: volcano.sh/volcano/pkg/scheduler/plugins/binpack/binpack.go, BinPackingScore
     """

@@ -25,7 +25,10 @@ _POINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """The plugins of a profile: `by_point` names them in order, `weights` are those of the scores."""
+    """The plugins of a profile.
+
+    `by_point` are their names in order by extension point; `weights` are the score weights.
+    """
 
     by_point: Mapping[str, tuple[str, ...]]
     weights: Mapping[str, int]
@@ -33,7 +36,7 @@ class Expansion:
 
 
 def expand(plugins: Plugins) -> Expansion:
-    """Return the default plugins with the changes of `plugins`; the errors of `plugin_errors` are ignored.
+    """Return the default plugins with the changes of `plugins`. Errors are ignored; `plugin_errors` reports them.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, expandMultiPointPlugins and
     getValidScoreWeights
@@ -49,7 +52,7 @@ def expand(plugins: Plugins) -> Expansion:
 
 
 def _merged(custom: PluginSet) -> list[PluginEntry]:
-    """Return the default plugins without the disabled ones, reconfigured, then the added ones.
+    """Return the default plugins without the disabled ones and with new weights, followed by the added plugins.
 
     Source: k8s.io/kubernetes/pkg/scheduler/apis/config/v1/default_plugins.go, mergePluginSet
     """
@@ -62,7 +65,7 @@ def _merged(custom: PluginSet) -> list[PluginEntry]:
 
 
 def _at_point(point: str, own: PluginSet, multi_point: Iterable[PluginEntry]) -> Iterator[str]:
-    """Yield what the point reconfigures, then the rest of `multi_point`, then what the point adds."""
+    """Yield the plugins that the point reconfigures, then the rest of `multi_point`, then those that the point adds."""
     enabled = [plugin.name for plugin in own.enabled]
     disabled = {plugin.name for plugin in own.disabled}
     if EVERY in disabled:

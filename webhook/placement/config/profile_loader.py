@@ -1,4 +1,4 @@
-"""Load a KubeSchedulerConfiguration into profiles, as kube-scheduler does; report all errors at once."""
+"""Load a KubeSchedulerConfiguration into profiles as kube-scheduler does, and report all errors at once."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -51,7 +51,7 @@ M = TypeVar("M", bound=StrictModel)
 
 
 def parse_profiles(text: str | bytes, place: str) -> Mapping[str, Profile]:
-    """Return the profiles in `text` by scheduler name, in order; `place` precedes the paths of errors.
+    """Return the profiles in `text` by scheduler name, in order. `place` is the prefix of the paths of errors.
 
     Raises:
         InvalidInput: the text is not one valid KubeSchedulerConfiguration; holds every error found.
@@ -71,7 +71,7 @@ def parse_profiles(text: str | bytes, place: str) -> Mapping[str, Profile]:
 
 
 def _read(model: type[M], content: Any, path: str, errors: list[FieldError]) -> M | None:
-    """Return `content` as `model`, or None and add to `errors`; null is an absent field, as in Go."""
+    """Return `content` as `model`, or add to `errors` and return None. A null counts as an absent field, as in Go."""
     try:
         return model.model_validate(_without_nulls(content), by_alias=True, by_name=False)
     except ValidationError as error:
@@ -182,7 +182,7 @@ def _plugin_args(profile: KubeSchedulerProfile, path: str, errors: list[FieldErr
 
 
 def _with(args: PluginArgs, read: Args, raw: Mapping[str, Any], path: str, errors: list[FieldError]) -> PluginArgs:
-    """Return `args` with those of one plugin, `read` from `raw` at `path`."""
+    """Return `args` with the args of one plugin, which `read` reads from `raw` at `path`."""
     if isinstance(read, NodeResourcesFitArgs):
         return replace(
             args,
@@ -241,7 +241,7 @@ def _constraint(constraint: DefaultConstraint) -> SpreadConstraint:
 
 
 def _added_affinity(raw: Mapping[str, Any], path: str, errors: list[FieldError]) -> NodeAffinityTerms:
-    """Return the added affinity; check the selector rules that the model does not hold."""
+    """Return the added affinity. Check the rules for selectors that the model does not check."""
     reader = Reader(raw, step=path)
     terms = read_node_affinity(reader, "addedAffinity")
     errors += reader.errors

@@ -12,14 +12,14 @@ from webhook.policy.spec.fields import LabelKey, StrictModel
 
 
 class PluginEntry(StrictModel):
-    """A plugin's name, and the weight of its scores; 0 is the default weight."""
+    """A plugin's name, and the weight of its scores. 0 means the default weight."""
 
     name: str
     weight: Annotated[int, within(0, 2**31 - 1)] | None = None
 
 
 class PluginSet(StrictModel):
-    """The plugins that are enabled and disabled at an extension point; `*` stands for all."""
+    """The plugins that are enabled and disabled at an extension point. `*` means all plugins."""
 
     enabled: Items[PluginEntry] = ()
     disabled: Items[PluginEntry] = ()
@@ -54,7 +54,7 @@ class PluginConfig(StrictModel):
 
 
 class KubeSchedulerProfile(StrictModel):
-    """One profile; pods choose it by its scheduler name."""
+    """One profile. Pods choose it by its scheduler name."""
 
     scheduler_name: str | None = None
     percentage_of_nodes_to_score: Percentage | None = None

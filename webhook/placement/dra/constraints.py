@@ -18,7 +18,7 @@ class ConstraintState:
     """The devices that count for a constraint, added and removed as kube-scheduler does.
 
     A constraint for distinct values compares with all devices if `compares_all`. Otherwise it stores one value for each
-    request: that of its last device, and none once that is removed.
+    request: the value of its last device, or no value after this device is removed.
 
     Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/constraint.go, and
     allocator_incubating.go, matchAttributeConstraint

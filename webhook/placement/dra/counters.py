@@ -13,7 +13,7 @@ from webhook.kube.release import Change, Release
 def consumed_capacity(
     device: Device, request: DeviceRequest, free_capacity: Mapping[str, int]
 ) -> tuple[int, ...] | None:
-    """Return what `request` consumes of each capacity, by name, or None if there is not enough `free_capacity`.
+    """Return the amounts that `request` consumes, in the order of capacity names; None for too little `free_capacity`.
 
     Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go,
     CmpRequestOverCapacity
@@ -31,10 +31,10 @@ def consumed_capacity(
 
 
 class FreeCounters(NamedTuple):
-    """The amounts `left` of the counters of a pool, in the order of their names.
+    """The remaining amounts, `left`, of the counters of a pool, in the order of their names.
 
-    `is_invalid`: a counter set is duplicate, or a device consumes a counter that does not exist. `is_unpredictable`:
-    the devices that kube-scheduler counts depend on the node that it evaluates first.
+    `is_invalid` is true if a counter set is duplicate, or a device consumes a counter that does not exist.
+    `is_unpredictable` is true if the devices that kube-scheduler counts depend on the node that it evaluates first.
     """
 
     left: tuple[int, ...] = ()
@@ -46,7 +46,7 @@ _NO_COUNTERS = FreeCounters()
 
 
 class PoolCounters:
-    """Compute what allocated devices leave of the counters of pools.
+    """Compute the remaining counters of pools, after the allocated devices.
 
     Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go,
     checkAvailableCounters, and pools_incubating.go, buildPool

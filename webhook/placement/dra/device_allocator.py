@@ -1,4 +1,4 @@
-"""Allocate the devices of a node to claims: kube-scheduler's search for an allocation, bounded.
+"""Allocate the devices of a node to claims, with a bounded version of kube-scheduler's search.
 
 Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 """
@@ -26,11 +26,11 @@ _FOUND, _NONE, _EXCEEDED = range(3)
 
 
 class Candidate(NamedTuple):
-    """The part of a device that matters to the search: its state for each request, its value for each constraint.
+    """The part of a device that matters to the search: its state for each request, and its value for each constraint.
 
-    A device that can be allocated several times has `consumed_capacity`, what each request consumes of its capacities,
-    and `free_capacity`. `counters` are the amounts that it consumes of the counters of its pool, each with the index of
-    the counter; `pool` is the index of the pool among those of its node.
+    A device that can be allocated several times has `consumed_capacity`, the amounts of its capacities that each
+    request consumes, and `free_capacity`. `counters` are (index of the counter, amount) that it consumes of its pool.
+    `pool` is the index of the pool among the pools of the node.
     """
 
     states: tuple[int, ...]
@@ -44,7 +44,7 @@ class Candidate(NamedTuple):
 class IndexedRequest(NamedTuple):
     """A request. `number` is its index in `Candidate.states`; `constraints` are indexes in `Candidate.values`.
 
-    `selectors` are all that a device must satisfy: those of the class, then its own.
+    `selectors` are all selectors that a device must satisfy: those of the class, then those of the request.
     """
 
     request: DeviceRequest
@@ -54,7 +54,7 @@ class IndexedRequest(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """One request of the claim with the number `claim`, or a list of alternatives; the first that fits is used."""
+    """One request of the claim number `claim`, or a list of alternatives, of which the first that fits is used."""
 
     alternatives: tuple[IndexedRequest, ...]
     claim: int
@@ -70,15 +70,15 @@ def allocate(
     leaks_counters: bool = False,
     compares_all: bool = True,
 ) -> tuple[int, ...] | None:
-    """Return the index of the alternative that each of `choices` gets, or None if there is not enough for all.
+    """Return the index of the alternative that each of `choices` gets, or None if there are too few devices.
 
-    `devices` are those of a node, in kube-scheduler's order, and `free_counters` those of its pools.
-    Before 1.37, kube-scheduler does not restore the counters of a device that it skips for a taint or a constraint
-    (`leaks_counters`), and does not compare distinct attributes with all devices (`compares_all`).
+    `devices` are the devices of a node in kube-scheduler's order, and `free_counters` the counters of its pools. Before
+    1.37, kube-scheduler does not restore the counters of a device that it skips because of a taint or a constraint
+    (`leaks_counters`), and does not compare distinct attributes with all devices (`compares_all` is false).
 
     Raises:
         SearchAbortedError: the budget is spent, or kube-scheduler gets an error.
-        DeadlineNearError: the time is over.
+        DeadlineNearError: the deadline has passed.
     """
     states = [ConstraintState(rule, compares_all) for rule in rules]
     search = _Search(choices, states, devices, free_counters, budget, leaks_counters=leaks_counters)
@@ -128,7 +128,7 @@ class _Search:
         return len(self._selected_by(indexed)) if indexed.request.takes_all else indexed.request.amount
 
     def choose(self, index: int) -> int:
-        """Allocate unused devices for the choices from `index` on."""
+        """Allocate unused devices to the choices from `index` on."""
         if index == len(self._choices):
             return _FOUND
         outcome = self._choose_one(index)
@@ -159,7 +159,7 @@ class _Search:
         )
 
     def _allocate_some(self, index: int, indexed: IndexedRequest, have: int, start: int) -> int:
-        """Allocate the missing devices from `start` on, then those of the remaining choices."""
+        """Allocate the missing devices of a request from `start` on, then those of the remaining choices."""
         if have == indexed.request.amount:
             return self.choose(index + 1)
         failed: set[Candidate] = set()
@@ -243,7 +243,7 @@ class _Search:
         self._counts[claim] -= 1
 
     def _is_in_use(self, index: int, indexed: IndexedRequest, place: int) -> bool:
-        """Return whether the device is in use for the request; admin access ignores other claims."""
+        """Return whether the device is in use for the request. A request with admin access ignores other claims."""
         used = self._used.get(place, ())
         if indexed.request.is_admin:
             return self._choices[index].claim in used
@@ -261,7 +261,7 @@ class _Search:
         )
 
     def _consume_counters(self, device: Candidate) -> bool:
-        """Consume the counters of `device`, if its pool has enough, and return whether it has."""
+        """Consume the counters of `device` if its pool has enough. Return whether it has enough."""
         if not device.counters:
             return True
         consumed = self._consumed[device.pool]
@@ -277,7 +277,7 @@ class _Search:
             self._consumed[device.pool][place] -= amount
 
     def _add_to_constraints(self, indexed: IndexedRequest, device: Candidate) -> bool:
-        """Add the device to all constraints, or to none if one does not allow it; return whether it was added.
+        """Add the device to all constraints, or to none if one does not allow it. Return whether it was added.
 
         Raises:
             SearchAbortedError: the request takes all devices, so kube-scheduler returns an error.

@@ -33,11 +33,11 @@ class Selection:
     steps: int = 0
 
     def taken(self, resource_slice: ResourceSlice, selectors: Selectors) -> Sequence[bool | None]:
-        """Return for each device whether all `selectors` select it, or None if unknown. The first mismatch decides.
+        """Return for each device whether all `selectors` select it, or None if not known. The first mismatch decides.
 
         Raises:
             SearchAbortedError: the selectors take too long.
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         selected: Sequence[bool | None] = [True] * len(resource_slice.devices)
         for expression in selectors:
@@ -69,7 +69,7 @@ def accessible_nodes(access: NodeAccess, nodes: Snapshot) -> Mask | list[int]:
 
 
 def remembered(nodes: Snapshot, key: object, inputs: tuple[object, ...], make: Callable[[], T]) -> T:
-    """Return what `make` has returned for `key` on the same device objects and the same objects `inputs`."""
+    """Return the result of `make`, cached by `key`, the device objects of `nodes` and the objects `inputs`."""
     answers: dict[Any, tuple[tuple[object, ...], T]] = nodes.devices.answers
     answer = answers.get(key)
     if answer is None or not all(map(is_, answer[0], inputs)):

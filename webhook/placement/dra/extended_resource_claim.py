@@ -1,4 +1,4 @@
-"""The claim that kube-scheduler makes, node by node, for extended resources that a DeviceClass backs.
+"""The claim that kube-scheduler creates on each node for extended resources that a DeviceClass backs.
 
 Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go
 """
@@ -21,7 +21,7 @@ _NAME = "<extended-resources>"
 
 
 class ExtendedResourceNeed(NamedTuple):
-    """Nodes, in `rows`, that lack the same backed resources, and the claim for these, or None if they lack none."""
+    """The nodes in `rows` that lack the same backed resources, and the claim for these, or None if they lack none."""
 
     rows: Rows
     claim: ResourceClaim | None
@@ -30,8 +30,8 @@ class ExtendedResourceNeed(NamedTuple):
 class ExtendedResourceClaims(NamedTuple):
     """The claims that a pod's extended resources need on each node.
 
-    `lacks_resource` are the nodes that lack a resource that no DeviceClass backs. `is_known` is False if the class of a
-    resource is not known.
+    `lacks_resource` is a mask of the nodes that lack a resource that no DeviceClass backs. `is_known` is False if the
+    class of a resource is not known.
     """
 
     needs: Sequence[ExtendedResourceNeed]
@@ -43,7 +43,7 @@ def extended_resource_claims(pod: PodInfo, nodes: Snapshot, expired: Expired) ->
     """Return the claims that the extended resources of `pod` need on each of `nodes`.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     count = len(nodes.nodes)
     everywhere = np.arange(count)
@@ -83,7 +83,10 @@ def _rows_by_lacking(backed: Sequence[str], nodes: Snapshot, expired: Expired) -
 
 
 def _claim(pod: PodInfo, resources: frozenset[str], devices: Devices) -> ResourceClaim | None:
-    """Return the claim for `resources`: at most one request for each container and resource, in the order of names."""
+    """Return the claim for `resources`.
+
+    It has at most one request for each container and resource, in the order of names.
+    """
     requests = [
         request
         for resource in resources
@@ -118,8 +121,8 @@ class _ContainerDevices(NamedTuple):
 def _requests(resource: str, class_name: str, by_container: Sequence[ContainerRequests]) -> Iterator[DeviceRequest]:
     """Yield the requests for one resource.
 
-    An init container that ends uses the devices of the long-lived containers after it. Init containers that end share
-    the devices that they need beyond these: the largest such amount is one request.
+    An init container that is not a sidecar uses the devices of the long-lived containers after it. Such init containers
+    share the devices that they need in addition, so the largest additional amount is one request.
     """
     needs = list(_container_devices(resource, by_container))
     later = sum(need.amount for need in needs if not need.is_short_lived)
@@ -135,7 +138,7 @@ def _requests(resource: str, class_name: str, by_container: Sequence[ContainerRe
 
 
 def _container_devices(resource: str, by_container: Sequence[ContainerRequests]) -> Iterator[_ContainerDevices]:
-    """Yield what each container needs; fractional amounts are skipped, as in kube-scheduler."""
+    """Yield the devices that each container needs. Fractional amounts are skipped, as in kube-scheduler."""
     for place, is_short_lived, amounts in by_container:
         milli = dict(amounts).get(resource, 0)
         if milli and milli % 1000 == 0:

@@ -1,4 +1,4 @@
-"""The devices of nodes for an extended resource that a DeviceClass backs, as scores count them."""
+"""The devices of nodes for an extended resource that a DeviceClass backs, as kube-scheduler counts them for scores."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -32,7 +32,7 @@ def amounts(pod: PodInfo, resource: str, requested: Column, nodes: Snapshot, exp
     Devices count if a node does not offer the resource itself. Unknown devices do not count.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/resource_allocation.go,
     calculateResourceAllocatableRequest
@@ -52,7 +52,7 @@ def are_totals_known(pod: PodInfo, resource: str, nodes: Snapshot, expired: Expi
     """Return whether everything that `amounts` counts is known.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     if not counts_devices(pod, resource, nodes):
         return True
@@ -113,7 +113,7 @@ def _count(
 
 
 def _selects_differently_when_scoring(resource_slice: ResourceSlice, device_class: DeviceClass) -> bool:
-    """Return whether selectors may see other devices when kube-scheduler scores than when it allocates."""
+    """Return whether selectors may select other devices for kube-scheduler's scores than for its allocation."""
     return any(each.allows_multiple_allocations for each in resource_slice.devices) and any(
         _NOT_SET_WHEN_SCORING in (expression or "") for expression in device_class.selectors
     )

@@ -32,10 +32,10 @@ _MOST_ALTERNATIVES = 8
 class DeviceFeasibility(NamedTuple):
     """The result of a pod's claims for each node.
 
-    `lacks_resource`: the node lacks an extended resource that no DeviceClass backs. `unallocatable`: devices are
-    missing. `invalid`: devices are missing, and a pool is invalid. `unavailable`: the node cannot access the devices
-    that are allocated to a claim. `preferred` is the score of the alternatives that the claims get. `is_decided`: the
-    result of every node that is not rejected is known.
+    The masks are true for these nodes. `lacks_resource`: the node lacks an extended resource that no DeviceClass backs.
+    `unallocatable`: devices are missing. `invalid`: devices are missing, and a pool is invalid. `unavailable`: the node
+    cannot access the devices that are allocated to a claim. `preferred` is the score of the alternatives that the
+    claims get on each node. `is_decided` is true if the result is known for every node that is not rejected.
     """
 
     lacks_resource: Mask
@@ -47,7 +47,7 @@ class DeviceFeasibility(NamedTuple):
 
     @property
     def rejected(self) -> Mask:
-        """The nodes that are rejected for any reason."""
+        """A mask of the nodes that are rejected for any reason."""
         return self.lacks_resource | self.unallocatable | self.invalid | self.unavailable
 
 
@@ -58,15 +58,15 @@ def resource_claim(use: PodResourceClaim, devices: Devices) -> ResourceClaim | N
 
 
 def lacks_template(use: PodResourceClaim, devices: Devices) -> bool:
-    """Return whether it is not known if the claim template that a pod uses exists."""
+    """Return true if it is not known whether the claim template that a pod uses exists."""
     return use.is_template and devices.templates is None and resource_claim(use, devices) is None
 
 
 def device_feasibility(pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> DeviceFeasibility:
-    """Return on which `nodes` the claims of `pod`, and its extended resources that a DeviceClass backs, fit.
+    """Return the result for `nodes` of the claims of `pod` and of its extended resources that a DeviceClass backs.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     extended = tuple([each for each in pod.requests if may_name_device_class(each[0])]) if pod.by_container else ()
     key = (pod.device_claims, pod.by_container, extended, nodes.is_without_pods, nodes.release.minor)
@@ -113,7 +113,7 @@ def _feasibility_of(
     *,
     is_decided: bool,
 ) -> DeviceFeasibility:
-    """Return the result of `claims` and the `extended` claims for each node; allocated claims keep their devices."""
+    """Return the result of `claims` and the `extended` claims for each node. Allocated claims keep their devices."""
     count = len(nodes.nodes)
     unavailable = np.zeros(count, dtype=np.bool_)
     unallocated = []
@@ -146,7 +146,7 @@ def is_left_out(use: PodResourceClaim, nodes: Snapshot) -> bool:
 
 
 def _is_known(pod: PodInfo, nodes: Snapshot) -> bool:
-    """Return whether the pod's claims, and the devices allocated to others, are known."""
+    """Return whether the pod's claims, and the devices allocated to other pods, are known."""
     devices = nodes.devices
     if any(is_left_out(use, nodes) for use in pod.device_claims):
         return False
@@ -169,9 +169,9 @@ def _preferred_of_allocated(claim: ResourceClaim) -> int:
 def _allocate(
     claims: Sequence[ResourceClaim], rows_to_check: Rows, fit: DeviceFeasibility, nodes: Snapshot, expired: Expired
 ) -> bool:
-    """Write the result of unallocated claims for the nodes in `rows_to_check` to `fit`.
+    """Write to `fit` the result of the unallocated claims for the nodes in `rows_to_check`.
 
-    Return whether it is known for all of them.
+    Return whether the result is known for all of these nodes.
     """
     plan, slices = _plan(claims, nodes.devices), nodes.devices.slices
     if plan is None or slices is None:
@@ -206,7 +206,7 @@ _UNDECIDED = (-1,)
 def _chosen_alternatives(
     plan: _Plan, found: NodeDevices, budget: StepBudget, release: Release, *, is_without_pods: bool
 ) -> tuple[int, ...] | None:
-    """Return the alternatives that the choices get on nodes with the devices `found`, or None if there are too few."""
+    """Return the alternatives that the choices get on nodes with the devices `found`, or None for too few devices."""
     if found.is_unpredictable:
         return _UNDECIDED
     if (found.is_incomplete or found.is_invalid) and (

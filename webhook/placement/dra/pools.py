@@ -1,4 +1,4 @@
-"""The devices that a node can access and a pod's requests select, by pool."""
+"""The devices, by pool, that a node can access and that a pod's requests select."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,11 +20,11 @@ from webhook.placement.dra.device_selection import Selection, accessible_nodes
 
 @dataclass(frozen=True, slots=True)
 class NodeDevices:
-    """The devices of a node; `counters` are the free counters of the pools, for candidates that consume some.
+    """The devices of a node. `counters` are the free counters of the pools, for candidates that consume counters.
 
-    `is_unpredictable`: a device or its pool is not modelled, or it is not known whether a device is selected.
-    `is_incomplete`: a pool lacks slices. `is_invalid`: a pool has two devices of one name, or inconsistent counters.
-    Incomplete and invalid pools give no devices.
+    `is_unpredictable` is true if a device or its pool is not modelled, or it is not known whether a device is selected.
+    `is_incomplete` is true if a pool lacks slices. `is_invalid` is true if a pool has two devices of one name, or
+    inconsistent counters. Incomplete and invalid pools give no devices.
     """
 
     candidates: tuple[Candidate, ...]
@@ -45,12 +45,12 @@ class _NodeDevicesBuilder:
 
 
 class NodePools:
-    """Find the devices of each of `nodes` that `requests` select; `attributes` are those of the constraints.
+    """Find the devices of each of `nodes` that `requests` select. `attributes` are those that the constraints compare.
 
     On nodes without pods, every device is free and every device taint is tolerated.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
 
     Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go
     """
@@ -84,7 +84,7 @@ class NodePools:
 
         Raises:
             SearchAbortedError: the selectors take too long.
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         local = self._slices.of_node.get(self._nodes.nodes[row].node.name, ())
         builder = _NodeDevicesBuilder()
@@ -162,7 +162,7 @@ class NodePools:
         into += known
 
     def _candidates(self, row: int, resource_slice: ResourceSlice) -> Iterable[Candidate | None]:
-        """Return a candidate for each selected device, or None for one that is not known to be selected."""
+        """Return a candidate for each selected device, or None if it is not known whether the device is selected."""
         key = id(resource_slice)
         found = self._found.get(key)
         if found is None:
@@ -188,7 +188,7 @@ class NodePools:
     def _candidate(
         self, device: Device, is_selected: Sequence[bool | None], resource_slice: ResourceSlice
     ) -> Candidate:
-        """Return the candidate of a selected device; equal devices share one object."""
+        """Return the candidate of a selected device. Equal devices share one object."""
         if self._taint_rules:
             identity = DeviceId(resource_slice.driver, resource_slice.pool, device.name)
             added = [each.taint for each in self._taint_rules if each.selects(identity)]
@@ -267,7 +267,7 @@ class NodePools:
 
 
 def _newest(slices: Iterable[ResourceSlice]) -> list[list[ResourceSlice]]:
-    """Return the slices of the newest generation of each pool, pools and slices sorted by name."""
+    """Return the slices of the newest generation of each pool. Pools and slices are sorted by name."""
     pools: dict[tuple[str, str], list[ResourceSlice]] = {}
     for each in slices:
         known = pools.setdefault(each.pool_name, [])

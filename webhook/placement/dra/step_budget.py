@@ -1,4 +1,4 @@
-"""The bounds of the search for devices."""
+"""The limits of the search for devices."""
 
 from dataclasses import dataclass
 
@@ -13,12 +13,12 @@ _MOST_INSPECTIONS = 5_000
 
 
 class SearchAbortedError(Exception):
-    """The result is not known: the search takes too long, or kube-scheduler returns an error."""
+    """The result is not known, because the search takes too long or kube-scheduler returns an error."""
 
 
 @dataclass(slots=True)
 class StepBudget:
-    """The steps and inspections that are left, and the deadline; shared by all nodes."""
+    """The remaining steps and inspections, and the deadline. All nodes share one budget."""
 
     steps: int = MOST_STEPS
     expired: Expired = never
@@ -28,8 +28,8 @@ class StepBudget:
         """Use one step.
 
         Raises:
-            SearchAbortedError: none is left.
-            DeadlineNearError: `expired()` holds.
+            SearchAbortedError: no step is left.
+            DeadlineNearError: `expired()` returned true.
         """
         self.steps -= 1
         if self.steps % _STEPS_IN_NO_TIME == 0 and self.expired():
@@ -38,11 +38,11 @@ class StepBudget:
             raise SearchAbortedError
 
     def inspect(self, position: int) -> None:
-        """Inspect the device at this index; only full batches are counted.
+        """Count the inspection of the device at this index. Only full batches are counted.
 
         Raises:
-            SearchAbortedError: too many devices have been looked at.
-            DeadlineNearError: `expired()` holds.
+            SearchAbortedError: too many devices have been inspected.
+            DeadlineNearError: `expired()` returned true.
         """
         if position % _DEVICES_IN_NO_TIME < _DEVICES_IN_NO_TIME - 1:
             return

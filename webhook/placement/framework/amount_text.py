@@ -6,7 +6,7 @@ _UNITS = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 
 def amount_text(resource: str, amount: int) -> str:
-    """Return `amount` (thousandths of a core for cpu, bytes or units for all else) as an exact quantity."""
+    """Return `amount` (thousandths of a core for cpu, bytes or units for other resources) as an exact quantity."""
     if resource == CPU:
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
     if _is_in_bytes(resource):

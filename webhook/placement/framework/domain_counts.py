@@ -11,7 +11,7 @@ from webhook.cluster.snapshot import Column
 
 
 class _Domains(NamedTuple):
-    """The domain of each node, -1 for a node without one, and whether no other node has the same."""
+    """The domain of each node, or -1 for a node without one, and whether each domain has only one node."""
 
     codes: NDArray[np.intp]
     size: int
@@ -19,9 +19,9 @@ class _Domains(NamedTuple):
 
 
 class DomainCounts:
-    """The weight of running pods in topology domains: `of_nodes` is the sum over the domains of each node.
+    """The weight of running pods in topology domains. `of_nodes` is, for each node, the sum over its domains.
 
-    `is_empty`: no pod was counted in any domain.
+    `is_empty` is true if no pod was counted in any domain.
     """
 
     __slots__ = ("_domains", "_labels", "is_empty", "of_nodes")
@@ -33,7 +33,7 @@ class DomainCounts:
         self.of_nodes: Column = np.zeros(labels.count, dtype=np.int64)
 
     def add(self, topology_key: str, pods: Codes, weight: int | NDArray[np.int64]) -> None:
-        """Count `pods`, given as the rows of their nodes, with one `weight` or one each.
+        """Count `pods`, given as the rows of their nodes. `weight` is a number for all of them, or one for each.
 
         Pods on nodes without the label are not counted.
         """
@@ -52,7 +52,7 @@ class DomainCounts:
         self.is_empty = False
 
     def add_one(self, topology_key: str, row: int, weight: int) -> None:
-        """Count one more pod on the node in `row`; a negative `weight` removes one."""
+        """Count one more pod on the node in `row`. A negative `weight` removes a pod."""
         codes, _, are_nodes = self._of(topology_key)
         domain = codes.item(row)
         if domain < 0:

@@ -17,8 +17,8 @@ from webhook.placement.pod.pod_info import PodInfo
 class PreFilterOutcome(NamedTuple):
     """The result of all pre-filters.
 
-    `node_names` are the only candidates, or None for all nodes, and `plugins` named them. `reason` is that of a plugin
-    that rejects every node.
+    `node_names` are the only candidates, or None for all nodes. `plugins` are the plugins that named them. `reason` is
+    the reason of a plugin that rejects every node, or empty.
     """
 
     node_names: frozenset[str] | None
@@ -31,7 +31,7 @@ def run_pre_filters(
 ) -> PreFilterOutcome:
     """Return the nodes that all `pre_filters` name.
 
-    `ignore_transient`: continue after a rejection that can disappear without a change of a node.
+    With `ignore_transient`, continue after a rejection that can disappear without a change of a node.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunPreFilterPlugins
     """
@@ -52,8 +52,8 @@ def run_pre_filters(
 def pre_filter_rejection(plugins: Collection[str], *, is_disjoint: bool) -> str:
     """Return the reason of a node that the pre-filters of `plugins` exclude.
 
-    `is_disjoint`: the plugins name no node in common. Otherwise `plugins` includes the plugin that rejected the pod's
-    nominated node, which kube-scheduler evaluates first.
+    `is_disjoint` is true if the plugins name no node in common. Otherwise `plugins` includes the plugin that rejected
+    the pod's nominated node, which kube-scheduler evaluates first.
 
     Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, findNodesThatFitPod, and framework/runtime/framework.go,
     RunPreFilterPlugins
@@ -76,14 +76,14 @@ def run_filters(
     candidates: Mask,
     reasons: Counter[str],
 ) -> Mask:
-    """Return the `candidates` that pass all `filters`; add to `reasons` how many of them fail for each reason.
+    """Return the `candidates` that pass all `filters`, and add the number of failures by reason to `reasons`.
 
-    `carry_on` is that of a profile: a node that is rejected for one of these reasons is given to the next filter all
-    the same, and can be counted again. For kube-scheduler, whose `carry_on` is None, the nodes of `with_nominated` must
-    pass with their nominated pods and without them.
+    `carry_on` is the field of the profile: a node that is rejected for one of these reasons is still passed to the next
+    filter, and can be counted again. It is None for kube-scheduler. Then the nodes of `with_nominated` must pass both
+    with and without their nominated pods.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods
     """

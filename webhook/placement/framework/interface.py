@@ -1,8 +1,8 @@
 """The plugin interface. A method evaluates all nodes at once.
 
 Filter and score methods get `expired`. They iterate over user-controlled lists with `in_time`
-(webhook/kube/deadline.py) if each item reads the cluster. `in_time` raises once `expired()` holds, and the verdict is
-Unknown.
+(webhook/kube/deadline.py) if each item reads the cluster. `in_time` raises once `expired()` returns true, and the
+verdict is then Unknown.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ ScoreColumn: TypeAlias = Column | NDArray[np.float64]
 
 
 class Failure(NamedTuple):
-    """The nodes, as a mask of rows, that a filter rejects for one reason, in kube-scheduler's words."""
+    """The nodes, as a mask of rows, that a filter rejects for one reason. The reason is kube-scheduler's message."""
 
     reason: str
     rejected: Mask
@@ -34,9 +34,10 @@ class Failure(NamedTuple):
 class PreFilterResult:
     """The result of a pre-filter.
 
-    `node_names` are the only candidates. None means all nodes. `reason` is why the plugin rejects all nodes. Empty
-    means that it does not. `is_transient` is true if the rejection can end without a change of a node, such as when a
-    claim is bound. `is_summary` is true if the scheduler prints `reason`, and the filters have the reason of each node.
+    `node_names` are the only candidates, or None for all nodes. `reason` is the reason why the plugin rejects all
+    nodes, or empty if it does not. `is_transient` is true if the rejection can end without a change of a node, such as
+    when a claim is bound. `is_summary` is true if the scheduler prints `reason` but the filters have the reason of each
+    node.
     """
 
     node_names: frozenset[str] | None = None
@@ -46,7 +47,10 @@ class PreFilterResult:
 
 
 class Scope(IntEnum):
-    """The inputs of a result for one node, in addition to the pending pod. A score is that before normalization."""
+    """The inputs, besides the pending pod, of a plugin's result for one node.
+
+    For scores, this is the result before normalization.
+    """
 
     FACTS = 0
     """The facts of nodes and of objects other than pods."""
@@ -59,7 +63,7 @@ class Scope(IntEnum):
 class Plugin(Protocol):
     """A plugin with the name of the kube-scheduler plugin that it models.
 
-    A plugin with a narrower `scope` than CLUSTER does not read `inter_pod` of the pending pod. Its results are kept.
+    A plugin with a narrower `scope` than CLUSTER does not read `inter_pod` of the pending pod. Its results are cached.
     """
 
     name: str
@@ -72,9 +76,9 @@ def scope_of(plugin: Plugin) -> Scope:
 
 
 def concerns(plugin: Plugin, pod: "PodInfo", nodes: Snapshot) -> bool:
-    """Return whether `plugin` can filter or score for `pod`, with any pods on `nodes`.
+    """Return whether `plugin` can filter or score for `pod`, whatever pods run on `nodes`.
 
-    A plugin states it by a method of this name; one without it concerns every pod.
+    A plugin can implement a method of this name. A plugin without the method concerns every pod.
     """
     own = getattr(plugin, "concerns", None)
     return own is None or bool(own(pod, nodes))
@@ -85,7 +89,7 @@ class PreFilterPlugin(Plugin, Protocol):
     """A plugin that restricts the candidates before nodes are filtered."""
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
-        """Return which of `nodes` are candidates for `pod`."""
+        """Return the candidates for `pod` among `nodes`."""
 
 
 @runtime_checkable
@@ -95,7 +99,7 @@ class FilterPlugin(Plugin, Protocol):
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterable[Failure]:
         """Return the `nodes` that cannot take `pod`, by reason. A node may fail for several reasons.
 
-        The caller reads failures one by one, so a plugin with many can yield them.
+        The caller reads failures one by one, so a plugin with many failures can yield them.
         """
 
 
@@ -104,10 +108,10 @@ class CrossNodeFilterPlugin(FilterPlugin, Protocol):
     """A filter that may reject a node because of pods on other nodes."""
 
     def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> bool:
-        """Return whether the filter applies to `pod` and `nodes`; if not, kube-scheduler skips it.
+        """Return whether the filter applies to `pod` and `nodes`. If it does not, kube-scheduler skips it.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
 
 
@@ -118,12 +122,15 @@ class ScorePlugin(Plugin, Protocol):
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired) -> ScoreColumn | None:
         """Return the score of each of the feasible `rows` of `nodes`, normalized to 0–MAX_NODE_SCORE, not weighted.
 
-        None if the plugin does not score `pod` on these nodes: then it is absent from the scores.
+        The result is None if the plugin does not score `pod` on these nodes. Then the plugin is absent from the scores.
         """
 
 
 class Certainty(NamedTuple):
-    """The certainty of a plugin: its `scores` are known; kube-scheduler is known to score (`verdict`)."""
+    """The certainty of a score plugin: `scores` is true if its scores are known.
+
+    `verdict` is true if kube-scheduler certainly scores without an error.
+    """
 
     scores: bool = True
     verdict: bool = True
@@ -134,10 +141,10 @@ class UncertainScorePlugin(ScorePlugin, Protocol):
     """A score plugin that reads objects that may not be known."""
 
     def certainty(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Certainty:
-        """Return how certain the scores of `nodes` for `pod` are.
+        """Return the certainty of the scores of `nodes` for `pod`.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
 
 

@@ -16,7 +16,7 @@ def required_affinity_matches(pod: PodInfo, nodes: Snapshot, expired: Expired) -
     """Return the nodes that match both the nodeSelector and the required node affinity of `pod`.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
 
     Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, RequiredNodeAffinity.Match
     """

@@ -1,4 +1,4 @@
-"""States of nodes that pass: cordoned or tainted for a time, and devices that are not healthy or not registered."""
+"""Temporary states of nodes: cordoned, temporary taints, and devices that are unhealthy or not registered."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
@@ -53,15 +53,15 @@ class UnhealthyDevices(NamedTuple):
 
 
 def is_ready(node: Node) -> bool:
-    """Return whether the kubelet of `node` reports, by its taints.
+    """Return whether the kubelet of `node` reports its status, according to the taints.
 
-    kube-scheduler does not read the condition Ready: the node lifecycle controller makes taints of it.
+    kube-scheduler does not read the condition Ready, because the node lifecycle controller turns it into taints.
     """
     return all(each.key not in NOT_READY_TAINTS for each in node.taints)
 
 
 def state_of(node: Node, temporary: Collection[str] = TEMPORARY_TAINTS) -> str:
-    """Return the state for which no new pod is to run on `node`, or an empty string if it takes pods."""
+    """Return the state because of which `node` accepts no new pods, or an empty string if it accepts pods."""
     if node.unschedulable:
         return "cordoned"
     if not is_ready(node):
@@ -71,12 +71,12 @@ def state_of(node: Node, temporary: Collection[str] = TEMPORARY_TAINTS) -> str:
 
 
 def open_nodes(nodes: Snapshot, temporary: Collection[str] = TEMPORARY_TAINTS) -> Mask:
-    """Return a mask of the nodes that take pods: those that have no state that passes."""
+    """Return a mask of the nodes that accept pods: those without a temporary state."""
     return np.array([not state_of(info.node, temporary) for info in nodes.nodes], dtype=np.bool_)
 
 
 def tolerating_states(info: PodInfo, nodes: Snapshot, temporary: Collection[str]) -> PodInfo:
-    """Return the pod with tolerations of all temporary taints of `nodes`; itself if they have none."""
+    """Return the pod with tolerations for all temporary taints of `nodes`, or `info` itself if there are none."""
     keys = {taint.key for taint in nodes.taints.distinct if is_temporary(taint.key, temporary)}
     if nodes.unschedulable.any():
         keys.add(UNSCHEDULABLE)
@@ -86,7 +86,7 @@ def tolerating_states(info: PodInfo, nodes: Snapshot, temporary: Collection[str]
 
 
 def with_healthy_devices(info: PodInfo, nodes: Snapshot) -> Snapshot:
-    """Return `nodes` with all devices of the resources that the pod requests; itself if all are healthy."""
+    """Return `nodes` with all devices of the pod's resources counted as healthy; `nodes` itself if all are healthy."""
     changed = {}
     for resource in [name for name, _ in info.requests if is_extended_resource(name)][:_MOST_RESOURCES]:
         healthy = healthy_amounts(nodes, resource)
@@ -99,11 +99,11 @@ def with_healthy_devices(info: PodInfo, nodes: Snapshot) -> Snapshot:
 
 
 def healthy_amounts(nodes: Snapshot, resource: str) -> Column:
-    """Return the amount of `resource` that each node offers once its devices are healthy and registered.
+    """Return the amount of `resource` that each node offers when all its devices are healthy and registered.
 
-    A device plugin that has not registered yet leaves no amount. Labels of the node then state its cards (`CARD.count`,
-    `CARD.present`, `CARD.product`, those of NFD and clouds), or other nodes of its product or instance type offer some.
-    With `LARGEST_AMOUNT`, the node has an unknown number of cards.
+    If the device plugin has not registered yet, the node has no amount. The amount is then derived from labels of the
+    node about its cards (`CARD.count`, `CARD.present`, `CARD.product`, labels of NFD and clouds), or from other nodes
+    of the same product or instance type. `LARGEST_AMOUNT` means an unknown number of cards.
     """
     lost = np.array([info.node.unhealthy.get(resource, 0) for info in nodes.nodes], dtype=np.int64)
     healthy: Column = nodes.allocatable(resource) + lost
@@ -124,7 +124,7 @@ def healthy_amounts(nodes: Snapshot, resource: str) -> Column:
 
 
 def _most_on_alike(nodes: Snapshot, amounts: Column, keys: Iterable[str]) -> Column:
-    """Return the largest of `amounts` on nodes with the same value of one label of `keys`, or 0 without a label."""
+    """Return, for each node, the largest of `amounts` on nodes with an equal label of `keys`, or 0 without a label."""
     most: Column = np.zeros_like(amounts)
     for key in keys:
         codes, count = nodes.labels.domains(key)
@@ -136,7 +136,10 @@ def _most_on_alike(nodes: Snapshot, amounts: Column, keys: Iterable[str]) -> Col
 
 
 def unhealthy_devices(nodes: Iterable[Node], accelerators: Iterable[Accelerator]) -> Iterator[UnhealthyDevices]:
-    """Yield the devices that `nodes` have and do not offer, in their order; also cards that only labels state."""
+    """Yield the devices that `nodes` have but do not offer, in the order of nodes.
+
+    Cards that only labels show are included.
+    """
     cards = {each.card: each.resources[0] for each in accelerators}
     for node in nodes:
         for resource, lost in sorted(node.unhealthy.items()):
@@ -149,13 +152,13 @@ def unhealthy_devices(nodes: Iterable[Node], accelerators: Iterable[Accelerator]
 
 
 def _card_labels(resource: str) -> tuple[str, ...]:
-    """Return the prefixes of the labels that can state the cards of `resource`."""
+    """Return the prefixes of the labels that can show the cards of `resource`."""
     cards = (each.card for each in BUILT_IN_ACCELERATORS if any(fnmatchcase(resource, name) for name in each.resources))
     return tuple(dict.fromkeys((resource, *cards)))
 
 
 def _labelled(node: Node, cards: Iterable[str]) -> int:
-    """Return the number of devices that GPU Feature Discovery labels for the first of `cards`, or 0 without a label."""
+    """Return the number of devices in the label of GPU Feature Discovery for the first of `cards`, or 0."""
     for card in cards:
         if count := _number(node.labels.get(f"{card}.count", "")):
             return count * max(1, _number(node.labels.get(f"{card}.replicas", "")))

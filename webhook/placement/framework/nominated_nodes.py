@@ -1,7 +1,7 @@
 """Nodes with their nominated pods, which have precedence over a pending pod.
 
-kube-scheduler filters a node with nominated pods twice: with these pods and without them. So a pod does not take space
-that is reserved for another, and does not depend on a pod that is not bound yet.
+kube-scheduler filters a node with nominated pods twice: with these pods and without them. So a pod does not take room
+that is reserved for another pod, and does not depend on a pod that is not bound yet.
 
 Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods
 """
@@ -46,13 +46,13 @@ class NodesWithNominatedPods:
         return with_assumed_pods(self._nodes, self.pods_by_row)
 
     def failures(self, plugin: FilterPlugin, candidates: Mask) -> Iterable[Failure]:
-        """Return which `candidates` with nominated pods `plugin` rejects.
+        """Return the `candidates` with nominated pods that `plugin` rejects.
 
         For each node, the plugin sees the other nodes without their nominated pods. A plugin that is not relevant
-        without nominated pods is skipped: kube-scheduler decides this before it adds them.
+        without nominated pods is skipped, because kube-scheduler decides this before it adds these pods.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         rows = candidates & self.rows
         if not isinstance(plugin, CrossNodeFilterPlugin):
@@ -102,7 +102,7 @@ def _with_precedence(
 
 
 def with_assumed_pods(nodes: Snapshot, pods_by_row: Mapping[int, Sequence[RunningPod]]) -> Snapshot:
-    """Return `nodes` with these nominated pods as if they ran."""
+    """Return `nodes` with these nominated pods shown as running."""
     infos = (nodes.nodes[row].with_pods(pods) for row, pods in pods_by_row.items())
     assumed = tuple((row, pod) for row, pods in pods_by_row.items() for pod in pods)
     return replace(updated(nodes, infos, nodes.generation), assumed=assumed)

@@ -9,13 +9,14 @@ from webhook.cluster.node_info import RunningPod
 
 @dataclass(frozen=True, slots=True)
 class PredictedPreemption:
-    """What kube-scheduler's preemption does for a pod that no node can take.
+    """The predicted result of kube-scheduler's preemption for a pod that no node can take.
 
-    `nodes` are the nodes of which it chooses one, none if it evicts no pod. It evicts `least` to `most` of `victims`
-    there, the most important first, and violates the PodDisruptionBudgets `violates` (`namespace/name`). `is_exact`:
-    node and victims are certain. `why` states what is not certain or not known. `message` is what the FailedScheduling
-    event has after its first full stop, or empty if that is not certain. `candidates` is the number of nodes on which
-    an eviction makes room; names are not given if kube-scheduler looks at a random part of them.
+    `nodes` are the nodes of which kube-scheduler chooses one, or none if it evicts no pod. It evicts `least` to `most`
+    of `victims` there, which are sorted with the most important first, and violates the PodDisruptionBudgets `violates`
+    (`namespace/name`). `is_exact` is true if node and victims are certain. `why` is the reason why something is not
+    certain or not known. `message` is the part of the FailedScheduling event after its first full stop, or empty if it
+    is not certain. `candidates` is the number of nodes on which an eviction makes room. `nodes` has no names if
+    kube-scheduler only evaluates a random part of the candidates.
     """
 
     nodes: tuple[str, ...] = ()
@@ -48,7 +49,7 @@ class PredictedPreemption:
 
     @property
     def count(self) -> str:
-        """Return the number of evicted pods in words: `2`, or `1 to 3`."""
+        """Return the number of evicted pods as text: `2`, or `1 to 3`."""
         return f"{self.least}" if self.least == self.most else f"{self.least} to {self.most}"
 
     def names(self) -> Iterator[str]:

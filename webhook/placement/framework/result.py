@@ -24,14 +24,14 @@ QUEUED = "Not predicted: when Kueue admits the pod, by quota."
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreTable:
-    """The weighted scores of the feasible nodes; the n-th score of a plugin is that of the node in `rows[n]`."""
+    """The weighted scores of the feasible nodes. The n-th score of a plugin belongs to the node in `rows[n]`."""
 
     rows: Rows
     totals: ScoreColumn
     by_plugin: tuple[tuple[str, ScoreColumn], ...]
 
     def best_rows(self) -> Rows:
-        """Return the rows with the highest total, in the order of the node names; kube-scheduler picks one at random.
+        """Return the rows with the highest total, in the order of node names. kube-scheduler picks one at random.
 
         Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, selectHost
         """
@@ -42,7 +42,7 @@ class ScoreTable:
 class Scores(Mapping[str, Mapping[str, float]]):
     """The weighted scores of the feasible nodes, by node and plugin, with their `total`.
 
-    The table is computed on first use: admission needs only the best node, and caches many placements.
+    The table is computed on first use, because admission only needs the best node and caches many placements.
     """
 
     __slots__ = ("_evaluate", "_nodes", "_table")
@@ -77,17 +77,17 @@ class Scores(Mapping[str, Mapping[str, float]]):
 
 
 def _number(score: Any) -> float:
-    """Return a score as an integer, as kube-scheduler's are, else with two decimals."""
+    """Return a score as an integer if it is whole, like those of kube-scheduler, or else with two decimals."""
     return int(score) if score == int(score) else round(float(score), 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A suggestion, as `text`, in terms that can be tried on other pods.
+    """A suggestion with the text `text`, in a form that can be tried on other pods.
 
-    `node` is one of the nodes that then fit, and the changed one if a node changes. `keys` are those of the taints that
-    are tolerated and of the labels that are no longer required, or None if anything else changes. `change` returns a
-    pod and nodes with its changes; nodes that it does not change are the same object.
+    `node` is a node that fits after the change; if the suggestion changes a node, it is this node. `keys` are the keys
+    of taints to tolerate and of labels to stop requiring, or None if anything else changes. `change` applies the
+    changes to a pod and a snapshot; a snapshot that does not change is returned as the same object.
     """
 
     text: str
@@ -98,14 +98,14 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class GangFit:
-    """The number of pods of a gang of `size` that fit together now, `fit`; `placed` of them have a place already.
+    """The number of pods, `fit`, of a gang of `size` that fit together now. `placed` of them already have a node.
 
-    Unless `is_complete`, the count ended early, and at least `fit` fit. `most` is the number that even an empty cluster
-    cannot hold more than, or None unless it is below `size`. If the gang does not fit, `next_message` is about the
-    first pod that has no node, `block` states the largest free block of cards, and `waiting_before` is the number of
-    pods that wait before the gang, if it would fit without them. `least` is the number of pods that fit from which the
-    scheduler binds them; it then binds the pod itself as `own`. `ends_after` is the time after which Kueue ends a start
-    in part, or empty if it does not.
+    If `is_complete` is false, the count ended early, and `fit` is a lower bound. `most` is an upper bound of the pods
+    that an empty cluster can hold, or None if this is not below `size`. If the gang does not fit, `next_message` is
+    about the first pod without a node, `block` is a text about the largest free block of cards, and `waiting_before` is
+    the number of pods that wait before the gang, if it would fit without them. `least` is the number of pods that must
+    fit before the scheduler binds any. `own` is the placement with which it then binds the pod itself. `ends_after` is
+    the time after which Kueue evicts a gang that has started only in part, or empty if it does not.
     """
 
     name: str
@@ -123,7 +123,7 @@ class GangFit:
 
     @property
     def text(self) -> str:
-        """Return the count in words: `5 of 8 pods of gang train fit now`."""
+        """Return the count as text: `5 of 8 pods of gang train fit now`."""
         least = "" if self.is_complete else "at least "
         gang = f"gang {self.name}" if self.name else "the gang"
         parts = [f"{least}{self.fit} of {self.size} pods of {gang} {'fits' if self.fit == 1 else 'fit'} now"]
@@ -136,12 +136,12 @@ class GangFit:
 
     @property
     def warning(self) -> str:
-        """Return the count before the message: clients truncate warnings."""
+        """Return the warning. The count comes before the message, because clients truncate warnings."""
         return f"{self.text}; the {'next' if self.fit else 'first'}: {self.next_message}"
 
     @property
     def starts_in_part(self) -> bool:
-        """Return whether pods of the gang have or get nodes and hold them while the others wait."""
+        """Return whether some pods of the gang hold nodes, now or after this admission, while the others wait."""
         return self.own is not None and self.is_complete and 0 < self.fit < self.size
 
     def to_json(self) -> dict[str, Any]:
@@ -153,13 +153,13 @@ class GangFit:
 class Placement:
     """The verdict on a pod, and its best node.
 
-    `node` is the best node if the verdict is Feasible. `feasible` of `total` nodes pass every filter. `message` has
-    kube-scheduler's words up to its first full stop. `scores` has an entry for each feasible node; a single node is not
-    scored. `unmodelled` are the plugins that are relevant to the pod but were not evaluated. `suggestions` are changes
-    that make the pod fit, the best first; `remedies` are those that can be tried on other pods. `deny_exemption` is the
-    reason not to deny an Infeasible pod, or empty if it may be denied. `waiting_before` is the number of pods that wait
-    before it and whose room it cannot use. `gang` is set if the pod belongs to a gang; the verdict is then that on the
-    gang.
+    `node` is the best node if the verdict is Feasible. `feasible` of `total` nodes pass every filter. `message` equals
+    kube-scheduler's message up to its first full stop. `scores` has an entry for each feasible node; a single node is
+    not scored. `unmodelled` are the plugins that are relevant to the pod but were not evaluated. `suggestions` are
+    changes that make the pod fit, the best first; `remedies` are those suggestions that can be tried on other pods.
+    `deny_exemption` is the reason not to deny an Infeasible pod, or empty if it may be denied. `waiting_before` is the
+    number of pods that wait before this one and whose room it cannot use. `gang` is set if the pod belongs to a gang;
+    the verdict is then the verdict on the gang.
     """
 
     verdict: PlacementVerdict
@@ -189,11 +189,11 @@ class Placement:
 
     @classmethod
     def unknown(cls, message: str, *, is_final: bool = True) -> "Placement":
-        """Return the placement of a pod that was not, or not fully, evaluated; `message` is the reason."""
+        """Return the placement of a pod that was not or not completely evaluated. `message` is the reason."""
         return cls("Unknown", None, 0, 0, message, is_final=is_final)
 
     def on(self, node: str | None, reserved_pods: int) -> "Placement":
-        """Return the same placement on another of its best nodes, after `reserved_pods` that wait before it."""
+        """Return the placement with another best node, `node`, and with `reserved_pods` pods that wait before it."""
         return Placement(
             self.verdict,
             node,
@@ -217,7 +217,7 @@ class Placement:
 
     @property
     def waits_for(self) -> Literal["", "room", "preemption"]:
-        """Return what a Waiting pod waits for: kube-scheduler evicts other pods for it, or they end by themselves."""
+        """Return what a Waiting pod waits for: `preemption` if kube-scheduler evicts pods for it, or else `room`."""
         if self.verdict != "Waiting":
             return ""
         # Other pods of a gang wait with the pod for which others are evicted.
@@ -226,7 +226,7 @@ class Placement:
 
     @property
     def full_message(self) -> str:
-        """Return the message with what kube-scheduler's preemption adds to it, after its first sentence."""
+        """Return the message, including the part that kube-scheduler's preemption adds after the first sentence."""
         if self.preemption is None or not self.preemption.message:
             return self.message
         first, _, rest = self.message.partition(". ")
@@ -236,16 +236,19 @@ class Placement:
 
     @property
     def binding(self) -> "Placement":
-        """Return the placement by which the pod is bound: its own if its scheduler starts the pods that fit."""
+        """Return the placement with which the pod is bound.
+
+        It is `gang.own` if the scheduler starts the pods that fit.
+        """
         return self.gang.own if self.gang is not None and self.gang.own is not None else self
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The words of a scheduler: the `heading` before its reasons, and its own text for some reasons.
+    """The messages of a scheduler: the `heading` before its reasons, and its own text for some reasons.
 
-    `pre_filter` returns the text for a number of nodes that a pre-filter rejects for a reason. `note` states which part
-    of the scheduling is predicted. Empty means all.
+    `pre_filter` returns the text for a number of nodes that a pre-filter rejects for a reason. `note` names the part of
+    the scheduling that is predicted, or is empty if all of it is.
     """
 
     heading: str = "0/{total} nodes are available"
@@ -260,7 +263,7 @@ KUBE_SCHEDULER = Wording()
 def fit_error(
     total: int, reasons: Mapping[str, int], pre_filter_msg: str = "", wording: Wording = KUBE_SCHEDULER
 ) -> str:
-    """Return the text of a scheduler about `total` nodes, none of them feasible: that of kube-scheduler's Event.
+    """Return the message of a scheduler if none of `total` nodes is feasible, as in kube-scheduler's Event.
 
     `reasons` counts the nodes rejected for each reason. `pre_filter_msg` replaces them if a pre-filter rejected all.
 

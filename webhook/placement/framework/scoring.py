@@ -1,4 +1,4 @@
-"""The score step of a scheduling cycle, and the scores of a share on a line that a scheduler configuration can set."""
+"""The score step of a scheduling cycle, and the broken-line scores that a scheduler configuration can define."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ Weighted = tuple[ScorePlugin, int]
 
 
 def run_scores(plugins: Sequence[Weighted], pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired) -> ScoreTable:
-    """Return the scores of the feasible `rows` of `nodes` by `plugins` with their weights; a single node has none.
+    """Return the scores of the feasible `rows` of `nodes` by the weighted `plugins`. A single node is not scored.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunScorePlugins
     """
@@ -37,7 +37,7 @@ def weighted_scores(
     """Return the name of each plugin that scores `pod`, and its weighted scores of `rows`.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     found = []
     for plugin, weight in plugins if len(rows) else ():
@@ -49,10 +49,10 @@ def weighted_scores(
 
 @dataclass(frozen=True, slots=True)
 class UtilizationScore:
-    """The score of the requested share of the capacity on a broken line.
+    """The score of the requested share of the capacity, on a broken line.
 
-    `shape` are points of utilization, in percent and increasing, and score, from 0 to 100. The line is level before the
-    first and after the last point.
+    `shape` are points of (utilization in percent, increasing; score from 0 to 100). The line is constant before the
+    first point and after the last one.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/requested_to_capacity_ratio.go, and
     helper/shape_score.go, BuildBrokenLinearFunction
@@ -61,7 +61,7 @@ class UtilizationScore:
     shape: tuple[tuple[int, int], ...]
 
     def __call__(self, requested: Column, capacity: Column) -> Column:
-        """Return the score of each utilization, which is at most 100 percent."""
+        """Return the score of each utilization, which is limited to 100 percent."""
         percent = np.minimum(requested, capacity) * 100 // capacity
         scores = np.full_like(percent, self.shape[-1][1])
         for (left, low), (right, high) in reversed(tuple(pairwise(self.shape))):

@@ -15,7 +15,10 @@ from webhook.placement.framework.volume_claims import WaitingClaims, enough_capa
 
 
 class _Use(NamedTuple):
-    """The requests of claims of one StorageClass and the capacity, by node. `counts` marks nodes with such claims."""
+    """The requests of the claims of one StorageClass, and the capacity, by node.
+
+    `counts` marks nodes with such claims.
+    """
 
     counts: Mask
     requested: Column
@@ -25,10 +28,12 @@ class _Use(NamedTuple):
 def storage_scores(
     claims: Iterable[PersistentVolumeClaim], nodes: Snapshot, rows: Rows, score: UtilizationScore, expired: Expired
 ) -> Column:
-    """Return the mean score of the StorageClasses of `claims` on each of `rows`. Only existing volumes count, if any.
+    """Return the mean score of the StorageClasses of `claims` on each of `rows`.
+
+    On a node where a claim has an existing volume, only existing volumes count.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/volume_binding.go, Score, and scorer.go
     """
@@ -58,12 +63,12 @@ def storage_scores(
 
 
 def is_capacity_ambiguous(claims: Iterable[PersistentVolumeClaim], nodes: Snapshot, expired: Expired = never) -> bool:
-    """Return whether a node has different capacities for a claim: kube-scheduler scores by a random one.
+    """Return whether a node has different capacities for a claim, of which kube-scheduler uses a random one.
 
-    The same holds for a capacity that names only the largest volume, with which kube-scheduler ends in an error.
+    A capacity that only has a maximum volume size is also ambiguous, because kube-scheduler fails with an error.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     every = np.arange(len(nodes.nodes))
     for claim, _ in WaitingClaims.of(claims, nodes, expired).to_provision(len(nodes.nodes)):
@@ -76,7 +81,7 @@ def is_capacity_ambiguous(claims: Iterable[PersistentVolumeClaim], nodes: Snapsh
 def _add(
     uses: dict[str, _Use], claim: PersistentVolumeClaim, counts: Mask, capacity: Column, *, is_shared: bool
 ) -> None:
-    """Add a claim to the use of its class; `is_shared`: all claims of the class use the same `capacity`."""
+    """Add a claim to the use of its class. `is_shared` is true if all claims of the class use the same `capacity`."""
     amount = min(whole_bytes(claim.storage_milli), LARGEST_AMOUNT)
     requested, offered = np.where(counts, amount, 0), np.where(counts, capacity, 0)
     before = uses.get(claim.storage_class)
@@ -88,14 +93,14 @@ def _add(
 
 
 class _Reported(NamedTuple):
-    """The least and the most of the capacities in bytes that are reported for nodes and are enough for a claim."""
+    """For each node, the smallest and the largest reported capacity, in bytes, that is enough for a claim."""
 
     least: Column
     most: Column
 
     @property
     def is_known(self) -> Mask:
-        """The nodes for which a capacity is reported."""
+        """A mask of the nodes for which a capacity is reported."""
         known: Mask = self.most >= 0
         return known
 
@@ -113,7 +118,7 @@ class _Reported(NamedTuple):
 def _capacities(
     claim: PersistentVolumeClaim, nodes: Snapshot, rows: Rows, expired: Expired
 ) -> Iterator[tuple[Mask | list[int], int, int]]:
-    """Yield places in `rows` with a capacity that is reported for them, as its least and its most.
+    """Yield positions in `rows` with the smallest and the largest capacity that is reported for them.
 
     Local storage has a topology for each node, so topologies with one label are looked up by its value.
     """
@@ -137,6 +142,6 @@ def _capacities(
 
 
 def _bounds(capacities: Iterable[int | None]) -> tuple[int, int]:
-    """Return the least and the most of `capacities`; one that is not reported can be any."""
+    """Return the minimum and the maximum of `capacities`. A capacity that is not reported can have any value."""
     known = [(0, LARGEST_AMOUNT) if each is None else (min(each, LARGEST_AMOUNT),) * 2 for each in capacities]
     return min(low for low, _ in known), max(high for _, high in known)

@@ -1,4 +1,4 @@
-"""The PersistentVolumeClaims of a pod: checks that several plugins share, and the volumes that unbound claims get."""
+"""The PersistentVolumeClaims of a pod: checks that several plugins share, and the volumes for unbound claims."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -27,24 +27,27 @@ class VolumePlugin:
     """A plugin that can only filter or score a pod with volumes."""
 
     def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:  # noqa: ARG002 - the contract of a plugin
-        """Return whether the pod has volumes that nodes can lack."""
+        """Return whether the pod has volumes that some nodes may lack."""
         return has_volumes(pod)
 
 
 def not_found(name: str) -> str:
-    """Return the reason of a missing claim."""
+    """Return the rejection reason for a missing claim."""
     return f'persistentvolumeclaim "{name}" not found'
 
 
 def is_missing(use: ClaimUse, namespace: str, nodes: Snapshot) -> bool:
-    """Return whether the claim does not exist; one of an ephemeral volume will be created, others may be left out."""
+    """Return whether the claim does not exist.
+
+    Claims of ephemeral volumes and claims that are left out do not count.
+    """
     if use.is_ephemeral or nodes.storage.claims is None or (namespace, use.name) in nodes.storage.claims:
         return False
     return not nodes.left_out.has("PersistentVolumeClaim", namespace, use.name)
 
 
 def owner_error(claim: PersistentVolumeClaim | None, volumes: PodVolumes) -> str:
-    """Return the reason if the claim of an ephemeral volume belongs to another pod, or an empty string if it does not.
+    """Return the rejection reason if the claim of an ephemeral volume belongs to another pod, or "".
 
     A pod that is not stored yet has no UID and is identified by its name.
 
@@ -61,7 +64,7 @@ def owner_error(claim: PersistentVolumeClaim | None, volumes: PodVolumes) -> str
 
 
 def attached_volumes(volumes: PodVolumes, storage: Storage, migrated: Migrated = None) -> Iterator[AttachedVolume]:
-    """Yield the volumes that drivers attach for a pod with `volumes` on a node, as far as `storage` knows them."""
+    """Yield the volumes in `storage` that drivers attach to a node for a pod with `volumes`."""
     for use in volumes.claims:
         claim = (storage.claims or {}).get((volumes.namespace, use.name))
         attached = _volume_of(claim, storage, migrated) if claim else None
@@ -101,13 +104,13 @@ def claims_of(pod: PodInfo, storage: Storage) -> Iterator[PersistentVolumeClaim]
 
 
 def waits_for_consumer(claim: PersistentVolumeClaim, storage: Storage) -> bool:
-    """Return whether a volume of the claim is chosen once a pod with it is scheduled."""
+    """Return whether the volume of the claim is chosen when a pod with it is scheduled (WaitForFirstConsumer)."""
     storage_class = (storage.classes or {}).get(claim.storage_class)
     return storage_class is not None and storage_class.waits_for_consumer
 
 
 def chosen_volumes(pod: PodInfo, nodes: Snapshot, row: int) -> dict[PersistentVolumeClaim, PersistentVolume | None]:
-    """Return for each claim of `pod` that waits for a consumer its volume on a node, or None to provision one."""
+    """Return the volume on a node for each claim of `pod` that waits for a consumer, or None if it is provisioned."""
     waiting = [each for each in claims_of(pod, nodes.storage) if not each.is_bound and not each.volume_name]
     found: dict[PersistentVolumeClaim, PersistentVolume | None] = {}
     for claim in sorted(waiting, key=lambda each: each.storage_milli):
@@ -120,10 +123,10 @@ def chosen_volumes(pod: PodInfo, nodes: Snapshot, row: int) -> dict[PersistentVo
 
 
 class WaitingClaims(NamedTuple):
-    """Claims that wait for a consumer. The provisioner has a node already for those that are `selected`.
+    """Claims that wait for a consumer. For the claims in `selected`, a node is already selected for the provisioner.
 
-    `matched` are the others, smallest first, each with the size in bytes of the volume that it gets on each node; -1 if
-    no volume matches there, so that one is provisioned.
+    `matched` are the other claims, the smallest first, each with the size in bytes of its volume on each node. The size
+    is -1 on nodes without a matching volume, where a volume is provisioned.
     """
 
     selected: Sequence[PersistentVolumeClaim]
@@ -131,10 +134,10 @@ class WaitingClaims(NamedTuple):
 
     @classmethod
     def of(cls, claims: Iterable[PersistentVolumeClaim], nodes: Snapshot, expired: Expired) -> "WaitingClaims":
-        """Return those of `claims` that wait for a consumer, with the volumes of `nodes`.
+        """Return the claims among `claims` that wait for a consumer, with their volumes on `nodes`.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         waiting = [
             claim
@@ -151,7 +154,7 @@ class WaitingClaims(NamedTuple):
         )
 
     def to_provision(self, count: int) -> Iterator[tuple[PersistentVolumeClaim, Mask]]:
-        """Yield each claim with a mask of those of `count` nodes on which a volume is provisioned for it."""
+        """Yield each claim with a mask, of length `count`, of the nodes on which a volume is provisioned for it."""
         yield from ((claim, np.ones(count, dtype=np.bool_)) for claim in self.selected)
         yield from ((claim, size_bytes < 0) for claim, size_bytes in self.matched)
 
@@ -160,7 +163,7 @@ def unbound_failures(claims: Sequence[PersistentVolumeClaim], nodes: Snapshot, e
     """Return the nodes on which a claim that waits for a consumer gets no volume.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     waiting = WaitingClaims.of(claims, nodes, expired)
     if not waiting.selected and not waiting.matched:
@@ -191,7 +194,10 @@ def reaches(volume: PersistentVolume, nodes: Snapshot, expired: Expired) -> Mask
 
 
 def _can_provision(claim: PersistentVolumeClaim, nodes: Snapshot, expired: Expired) -> Mask:
-    """Return the nodes that the claim's class provisions volumes for. Without a provisioner, an admin may add one."""
+    """Return the nodes for which the claim's class provisions volumes.
+
+    Without a provisioner, only nodes without pods count, because an administrator may add a volume.
+    """
     storage_class = (nodes.storage.classes or {})[claim.storage_class]
     if storage_class.provisioner in _NO_PROVISIONER:
         return np.full(len(nodes.nodes), nodes.is_without_pods)
@@ -201,7 +207,7 @@ def _can_provision(claim: PersistentVolumeClaim, nodes: Snapshot, expired: Expir
 
 
 def _has_capacity(claim: PersistentVolumeClaim, nodes: Snapshot, expired: Expired) -> Mask:
-    """Return the nodes on which the provisioner of the claim's class has enough capacity, or need not have."""
+    """Return the nodes on which the provisioner of the claim's class has enough capacity or does not track it."""
     capacities = enough_capacities(claim, nodes)
     if capacities is None or nodes.is_without_pods:
         return np.ones(len(nodes.nodes), dtype=np.bool_)
@@ -209,7 +215,7 @@ def _has_capacity(claim: PersistentVolumeClaim, nodes: Snapshot, expired: Expire
 
 
 def enough_capacities(claim: PersistentVolumeClaim, nodes: Snapshot) -> Sequence[CsiStorageCapacity] | None:
-    """Return the capacities of the provisioner of the claim's class that are large enough, or None if it needs none.
+    """Return the sufficient capacities of the provisioner of the claim's class, or None if it does not track capacity.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/binder.go, hasEnoughCapacity
     """
@@ -225,7 +231,7 @@ def enough_capacities(claim: PersistentVolumeClaim, nodes: Snapshot) -> Sequence
 
 
 def _selected(topologies: Iterable[LabelSelector], nodes: Snapshot, expired: Expired) -> Mask:
-    """Return the nodes that one of `topologies` selects.
+    """Return a mask of the nodes that one of `topologies` selects.
 
     Local storage has a topology for each node, so topologies with one label are evaluated together.
     """
@@ -247,9 +253,8 @@ def _selected(topologies: Iterable[LabelSelector], nodes: Snapshot, expired: Exp
 def _matching_volume_bytes(
     claim: PersistentVolumeClaim, nodes: Snapshot, chosen: dict[str, Mask], expired: Expired
 ) -> Column:
-    """Return the size of the volume for the claim on each node: the smallest that fits and is not in `chosen` there.
+    """Return the size in bytes of the volume for the claim on each node, or -1 if there is none.
 
-    -1 if there is none.
 
     Source: k8s.io/component-helpers/storage/volume/pv_helpers.go, FindMatchingVolume
     """

@@ -1,4 +1,4 @@
-"""Bound the pods that an empty cluster can hold: equal ones, or those of the templates of an object."""
+"""Compute an upper bound of the pods that an empty cluster can hold: equal pods, or the pods of an object."""
 
 from collections.abc import Iterable
 
@@ -15,12 +15,12 @@ _MOST_COUNTED = 2**31
 def most_possible(
     scheduler: Scheduler, signature: PodSignature, base: Snapshot, expired: Expired, *, restores: bool = False
 ) -> int | None:
-    """Return an upper bound of the pods with `signature` that fit on `base` without its pods, or None without a bound.
+    """Return an upper bound of the pods with `signature` that fit on the emptied `base`, or None if it is not known.
 
-    `restores`: states of nodes that pass do not count, such as a temporary taint.
+    With `restores`, temporary states of nodes, such as temporary taints, are ignored.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     return most_of_roles([(scheduler, signature, _MOST_COUNTED)], base, expired, restores=restores)
 
@@ -28,10 +28,10 @@ def most_possible(
 def most_of_roles(
     roles: Iterable[tuple[Scheduler, PodSignature, int]], base: Snapshot, expired: Expired, *, restores: bool
 ) -> int | None:
-    """Return the same for an object whose templates make so many pods, each with its signature.
+    """Return the bound of `most_possible` for all pods of an object; `roles` are its templates.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     found = []
     for scheduler, signature, asked in roles:
@@ -47,5 +47,5 @@ def most_of_roles(
 
 
 def restored_for(scheduler: Scheduler, signature: PodSignature, base: Snapshot) -> Restored | None:
-    """Return the pod and the emptied nodes of `base` without their transient states, or None if they have none."""
+    """Return the pod and the emptied nodes of `base` without their temporary states, or None if they have none."""
     return Restored.of(signature.info.normalized_for(base), base.without_pods(), scheduler.temporary_taints)

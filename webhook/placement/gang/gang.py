@@ -1,7 +1,7 @@
 """The placement of a gang: pods that are only useful together, such as the workers of a distributed training job.
 
-A scheduler that does not know gangs binds the pods one by one. If only some of them fit, these hold their cards and
-wait, so two such gangs can deadlock.
+A scheduler that does not know gangs binds the pods one by one. If only some pods of a gang fit, they hold their cards
+and wait, so two such gangs can deadlock.
 """
 
 from collections.abc import Sequence
@@ -37,9 +37,9 @@ _SHARED_MODES = frozenset(("ReadWriteMany", "ReadOnlyMany"))
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """The gang of a pod: `size` pods with `key`. Its scheduler binds `least` of them, or more, or none.
+    """The gang of a pod: `size` pods with `key`. Its scheduler binds at least `least` of them, or none.
 
-    Kueue ends a start in part after `ends_after`. Empty means that it does not.
+    `ends_after` is the time after which Kueue evicts a gang that has started only in part, or empty if it does not.
     """
 
     key: GangKey
@@ -49,9 +49,9 @@ class Gang:
 
 
 class _Further(NamedTuple):
-    """The number of further pods of a gang that fit; `stopped` is the placement of the first one that does not.
+    """The number of further pods of a gang that fit. `stopped` is the placement of the first pod that does not fit.
 
-    Unless `is_complete`, at least `number` fit.
+    If `is_complete` is false, `number` is a lower bound.
     """
 
     number: int
@@ -61,7 +61,7 @@ class _Further(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A question about the pods of a gang, which are all like `pod`."""
+    """The inputs to evaluate the pods of a gang, which are all like `pod`."""
 
     scheduler: Scheduler
     gang: Gang
@@ -75,9 +75,9 @@ class _Question:
 
 
 def gang_of(request: GangRequest, pod: WaitingPod, key_domain: str) -> Gang:
-    """Return the gang of `pod` that `request` asks for with annotations of `key_domain`.
+    """Return the gang of `pod` in `request`, which is from annotations of `key_domain`.
 
-    The pods of a gang whose name is a default of the namespace cannot be recognized later, so it is not read.
+    A gang name that is a default of the namespace is ignored, because running pods of this gang cannot be recognized.
     """
     running = pod.running
     found = (key for key in running.gangs if key.annotation.partition("/")[0] == key_domain)
@@ -86,7 +86,7 @@ def gang_of(request: GangRequest, pod: WaitingPod, key_domain: str) -> Gang:
 
 
 def members_on(snapshot: Snapshot, key: GangKey) -> int:
-    """Return how many pods of a gang have a place in `snapshot`."""
+    """Return the number of pods of the gang with `key` that `snapshot` shows on nodes."""
     return sum([info.gangs.count(key) for info in snapshot.nodes if info.gangs])
 
 
@@ -100,11 +100,11 @@ def gang_placement(
     templates: Sequence[TemplateNode] = (),
     expired: Expired = never,
 ) -> Placement:
-    """Return the placement of a gang, asked at the admission of `pod`, whose placement without the others is `own`.
+    """Return the placement of the gang of `pod`, whose placement by itself is `own`.
 
-    Pods of the gang that run, or that wait and have room, count; the others are taken to be like `pod`. The verdict is
-    Feasible if they fit together now, Waiting if an empty cluster, or one with new nodes of `templates`, could hold
-    them, and Infeasible if none could. `scheduler` forgets its answers for other snapshots.
+    Pods of the gang that run, or that wait and have room, count as placed. The other pods are assumed to be like `pod`.
+    The verdict is Feasible if all fit together now, Waiting if an empty cluster, or one with new nodes of `templates`,
+    could hold them, and else Infeasible. `scheduler` drops its cached answers for other snapshots.
     """
     if gang.size <= 1:
         return own
@@ -136,7 +136,7 @@ def gang_placement(
 
 
 def _further(question: _Question, own: Placement, snapshot: Snapshot, left: int) -> _Further:
-    """Return how many of `left` further pods fit on `snapshot`, on which `own` is the placement of the first one.
+    """Return the number of `left` further pods that fit on `snapshot`. `own` is the placement there of the first one.
 
     Raises:
         DeadlineNearError: the deadline is near.
@@ -164,7 +164,7 @@ def _further(question: _Question, own: Placement, snapshot: Snapshot, left: int)
 
 
 def _one_by_one(question: _Question, own: Placement, snapshot: Snapshot, left: int) -> _Further:
-    """Return the same, each pod placed on the nodes with the earlier ones, as kube-scheduler does."""
+    """Return the result of `_further` by placing one pod after the other, as kube-scheduler does."""
     cluster, signature = FillingCluster(snapshot), question.pod.signature
     placement = own
     for number in range(min(left, MOST_STEPS)):
@@ -182,7 +182,7 @@ def _one_by_one(question: _Question, own: Placement, snapshot: Snapshot, left: i
 
 
 def _shares_claims(info: PodInfo, snapshot: Snapshot) -> bool:
-    """Return whether all pods of a gang can use the claims of one of them: a data set that many nodes mount."""
+    """Return whether all pods of a gang can use the claims of one pod, such as a data set that many nodes mount."""
     claims = snapshot.storage.claims or {}
     found = [claims.get((info.volumes.namespace, use.name)) for use in info.volumes.claims]
     return all(each is not None and each.is_bound and _SHARED_MODES & set(each.access_modes) for each in found)
@@ -191,7 +191,10 @@ def _shares_claims(info: PodInfo, snapshot: Snapshot) -> bool:
 def _not_now(
     question: _Question, stopped: Placement, fit: GangFit, before: Snapshot, assumed: AssumedPods[Any]
 ) -> Placement:
-    """Return the placement of a gang that does not fit now, since one of its pods has the placement `stopped`."""
+    """Return the placement of a gang that does not fit now.
+
+    `stopped` is the placement of its first pod without a node.
+    """
     base, expired = assumed.base, question.expired
     on_empty = question.scheduler.feasible(question.pod.signature, base.without_pods(), expired)
     fit = replace(fit, block=_largest_block(question, before, on_empty), next_message=stopped.message)
@@ -215,7 +218,7 @@ def _with_fit(placement: Placement, fit: GangFit) -> Placement:
 
 
 def _waiting_before(question: _Question, assumed: AssumedPods[Any]) -> int:
-    """Return how many pods of others wait before the gang, if it would fit without them; else 0."""
+    """Return the number of other pods that wait before the gang, or 0 if it would not fit without them either."""
     key, base = question.gang.key, assumed.base
     own = sum(key in each.pod.gangs for each in assumed.by_key.values())
     others = assumed.count_before(assumed.priority_of(question.pod.preemption)) - own
@@ -229,7 +232,7 @@ def _waiting_before(question: _Question, assumed: AssumedPods[Any]) -> int:
 
 
 def _largest_block(question: _Question, snapshot: Snapshot, nodes: Mask) -> str:
-    """Return the largest free amount of a card on one of `nodes` in words, or "" for pods without cards."""
+    """Return a text with the largest free number of cards on one of `nodes`, or "" for pods without cards."""
     cards = [(resource, amount) for resource, amount in question.info.requests if "/" in resource and amount > 0]
     if not cards:
         return ""
@@ -254,7 +257,7 @@ def _fitting_templates(question: _Question, base: Snapshot) -> list[str]:
 
 
 def _exemption(question: _Question, base: Snapshot, size: int) -> str:
-    """Return the reason not to deny an Infeasible gang: a state of nodes that passes, or "" if there is none."""
+    """Return the reason not to deny an Infeasible gang, which is a temporary state of nodes, or "" if there is none."""
     passed = restored_for(question.scheduler, question.pod.signature, base)
     if passed is None:
         return ""

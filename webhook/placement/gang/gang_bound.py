@@ -1,7 +1,7 @@
 """An upper bound of the number of equal pods that a cluster without other pods can hold.
 
-It counts what each node offers, and what the pods forbid each other: it never searches, so a cluster can hold fewer. A
-gang that is larger can never start.
+The bound considers the resources of each node and the anti-affinity of the pods, without a search. So a cluster may
+hold fewer pods, but a gang that exceeds the bound can never start.
 """
 
 import math
@@ -20,9 +20,9 @@ from webhook.placement.pod.pod_info import PodInfo
 
 
 class Role(NamedTuple):
-    """The pods of one template of an object, `asked` pods with `info`.
+    """The pods of one template of an object: `asked` pods with `info`.
 
-    The `nodes` of `snapshot` can take one of them without other pods.
+    `nodes` is a mask of the nodes of `snapshot` that could take one of the pods if no other pods were running.
     """
 
     info: PodInfo
@@ -32,13 +32,13 @@ class Role(NamedTuple):
 
 
 def most_on_empty_nodes(info: PodInfo, snapshot: Snapshot, feasible: Mask, expired: Expired) -> int:
-    """Return a number of pods with `info` that `snapshot` cannot exceed, even without its running pods.
+    """Return an upper bound of the pods with `info` that `snapshot` can hold, even without its running pods.
 
-    `feasible` is a mask of the nodes that can take one of them without other pods. The pods must have no claims, and no
-    devices but extended resources that nodes offer.
+    `feasible` is a mask of the nodes that can take one of the pods without other pods. The pods must have no claims,
+    and no devices except extended resources that nodes offer.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     room = _on_each_node(info, snapshot, feasible)
     bounds: list[int] = []
@@ -61,13 +61,13 @@ def most_on_empty_nodes(info: PodInfo, snapshot: Snapshot, feasible: Mask, expir
 
 
 def most_together(roles: Sequence[Role], expired: Expired) -> int:
-    """Return a number of pods of all `roles` together that their nodes cannot exceed, even without running pods.
+    """Return an upper bound of the pods of all `roles` together that their nodes can hold, even without running pods.
 
-    Of each resource, the pods that request most of it share the nodes: none offers enough of it for more of them than
-    of the smallest, and together they request no more than the nodes offer.
+    For each resource, the pods with the largest requests of it compete for the nodes. A node holds no more of them than
+    of the pods with the smallest of these requests, and all of them together request no more than the nodes offer.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     most = [min(each.asked, most_on_empty_nodes(each.info, each.snapshot, each.nodes, expired)) for each in roles]
     bounds = [sum(most)]
@@ -86,7 +86,7 @@ def most_together(roles: Sequence[Role], expired: Expired) -> int:
 
 
 def _most_sharing(resource: str, sharing: Sequence[tuple[int, int, Role]]) -> int:
-    """Return the bound for roles that request `resource`: their amounts of it, and the most pods of each."""
+    """Return the bound for roles that share `resource`. `sharing` are (requested amount, bound of its pods, role)."""
     fits_one = np.maximum.reduce([_on_each_node(role.info, role.snapshot, role.nodes) for _, _, role in sharing]) > 0
     amounts = [amount for amount, _, _ in sharing]
     offered = np.maximum.reduce([role.snapshot.allocatable(resource) for _, _, role in sharing])[fits_one]
@@ -102,7 +102,7 @@ def _most_sharing(resource: str, sharing: Sequence[tuple[int, int, Role]]) -> in
 
 
 def _on_each_node(info: PodInfo, snapshot: Snapshot, feasible: Mask) -> Column:
-    """Return how many of the pods each node can hold by its resources, its number of pods and its ports."""
+    """Return the number of pods that each node can hold, by its resources, its maximum number of pods and its ports."""
     room = snapshot.allowed_pods.clip(max=1) if info.host_ports else snapshot.allowed_pods
     for resource, amount in info.requests:
         room = np.minimum(room, snapshot.allocatable(resource) // max(amount, 1))
@@ -111,7 +111,7 @@ def _on_each_node(info: PodInfo, snapshot: Snapshot, feasible: Mask) -> Column:
 
 
 def _selecting_itself(terms: tuple[PodTerm, ...], info: PodInfo, snapshot: Snapshot) -> Iterator[PodTerm]:
-    """Yield those of `terms` that select the pod itself, and so all pods like it."""
+    """Yield the terms among `terms` that select the pod itself, and so all pods like it."""
     namespace, labels = info.inter_pod.namespace, dict(info.inter_pod.labels)
     for term in terms:
         if term.matches(namespace, snapshot.namespace_labels(namespace), labels):
@@ -119,7 +119,7 @@ def _selecting_itself(terms: tuple[PodTerm, ...], info: PodInfo, snapshot: Snaps
 
 
 def _by_domain(topology_key: str, room: Column, snapshot: Snapshot) -> Column:
-    """Return the sum of `room` in each domain of `topology_key` that has any."""
+    """Return the sum of `room` in each domain of `topology_key` that has room."""
     codes, size = snapshot.labels.domains(topology_key)
     labelled = codes >= 0
     sums = np.zeros(size, dtype=np.int64)

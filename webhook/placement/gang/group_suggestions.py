@@ -1,6 +1,7 @@
-"""Suggestions for pods that come together: each is verified for all of them, since one more pod helps no group.
+"""Suggestions for pods that are only useful together. Each suggestion is verified for all of these pods.
 
-A suggestion is found for one pod beside the others. It can name what those hold, or make them differ from the pod.
+A suggestion is found for one pod while the others are on their nodes. It can propose to free room that the others hold,
+or a change that makes the pod differ from them.
 """
 
 import re
@@ -23,7 +24,10 @@ _NODES_WOULD_FIT = re.compile(rf"^\d+ nodes? (would fit|{CAN_TAKE})")
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The `number` pods like `pod` that need a node of `snapshot`; others of their group are on `own_nodes` there."""
+    """The `number` pods like `pod` that need nodes of `snapshot`.
+
+    Other pods of the group are already on `own_nodes`.
+    """
 
     scheduler_of: Callable[[PodSignature], Scheduler]
     pod: WaitingPod
@@ -33,14 +37,14 @@ class Group:
     expired: Expired
 
     def place(self, pod: WaitingPod) -> Placement:
-        """Return the placement of the first of the group if all were like `pod`; Unknown unless all of them fit."""
+        """Return the placement of the first pod if all pods of the group were like `pod`, or Unknown if not all fit."""
         first, number = self._placed(pod, self.snapshot)
         return first if number == self.number else Placement.unknown("not all pods of the group fit")
 
     def verified(self, placement: Placement) -> Placement:
-        """Return `placement` (of a pod of the group) with only the suggestions after which the whole group fits.
+        """Return `placement`, that of a pod of the group, with only the suggestions after which the whole group fits.
 
-        Gates keep back those that fit, too, so that suggestion is given if any fits.
+        The suggestion to remove scheduling gates is kept if any pod fits, because gates also hold back pods that fit.
         """
         if not placement.suggestions or (self.number <= 1 and not self.own_nodes):
             return placement
@@ -49,9 +53,9 @@ class Group:
         return replace(placement, suggestions=tuple(each.text for each in remedies), remedies=remedies)
 
     def _text(self, remedy: Remedy, number: int) -> str:
-        """Return the suggestion with the `number` of pods in place of that of nodes, or of the largest free block.
+        """Return the text of the suggestion with the `number` of pods that would fit.
 
-        Both are those beside the pods of the group that were placed before.
+        It replaces the number of nodes or the largest free block, which only hold after the placed pods of the group.
         """
         of_all = f" of {self.number}" if number < self.number else ""
         fit = f"{number}{of_all} pod{'' if self.number == 1 else 's'} would fit"
@@ -60,7 +64,10 @@ class Group:
         return _NODES_WOULD_FIT.sub(fit, remedy.text)
 
     def _fitting(self, remedy: Remedy) -> int:
-        """Return how many pods fit with `remedy` and no gates, or 0 unless all fit or the remedy is about the gates."""
+        """Return the number of pods that fit with `remedy` and without gates, or 0 if not all fit.
+
+        If the remedy is to remove the gates, return the number even if not all pods fit.
+        """
         info, nodes = remedy.change(self.pod.signature.info, self.snapshot)
         if nodes is not self.snapshot and remedy.node in self.own_nodes:
             # What is to be freed there can be held by the group.
@@ -70,7 +77,7 @@ class Group:
         return number if is_of_gates or number == self.number else 0
 
     def _placed(self, pod: WaitingPod, nodes: Snapshot) -> tuple[Placement, int]:
-        """Return the placement of the first of the group on `nodes` if all were like `pod`, and how many fit."""
+        """Return the placement on `nodes` of the first pod of a group of pods like `pod`, and the number that fit."""
         scheduler = self.scheduler_of(pod.signature)
         first = scheduler.answer_alone(pod.signature, nodes, self.expired)
         together = Gang(GangKey(pod.running.namespace, "", ""), self.number)
@@ -87,7 +94,7 @@ def group_of_gang(
     assumed: AssumedPods[Any],
     expired: Expired,
 ) -> Group:
-    """Return the pods of a gang like `pod` that have no place among the pods that run and those with `assumed`."""
+    """Return the group of pods of a gang that are neither running nor in `assumed`. They are all like `pod`."""
     before = assumed.before_pod(pod.preemption)
     own_nodes = [info.node.name for info in before.nodes if gang.key in info.gangs]
     left = max(1, gang.size - members_on(before, gang.key))

@@ -1,1 +1,1 @@
-"""Fragmentation of cards: the pods that are typical of a cluster, and the cards that they can no longer use."""
+"""Fragmentation of cards: the typical pods of a cluster, and the cards that they cannot use."""

@@ -23,10 +23,10 @@ class Free(NamedTuple):
 
 
 class _RequestTable:
-    """A table over the distinct requests of a mix, which is not empty; one cell is one request of each amount.
+    """A table over the distinct requests of a non-empty mix. A cell is a combination of one request for each resource.
 
-    The pods that fit on a node with certain free amounts have requests that are not greater. So what holds for all
-    pods that fit is a cumulative sum over the table, and one look-up answers for any node.
+    The pods that fit on a node are those whose requests do not exceed its free amounts. So a sum over all pods that fit
+    is a cumulative sum over the table, which needs one lookup for a node.
     """
 
     def __init__(self, mix: Mix) -> None:
@@ -42,20 +42,23 @@ class _RequestTable:
         self.wanted = self.cells(self.requests)
 
     def cells(self, amounts: Sequence[Column]) -> _Cells:
-        """Return the cells of nodes with these amounts, or of pods with these requests."""
+        """Return the cells of nodes with these free amounts, or of pods with these requests."""
         return tuple(
             np.searchsorted(axis, column, side="right") for axis, column in zip(self._axes, amounts, strict=True)
         )
 
     def of_fitting(self, values: Numbers) -> Numbers:
-        """Return for each cell the sum of `values`, one for each kind of pod, over the kinds that fit there."""
+        """Return for each cell the sum of `values` over the kinds of pods that fit there.
+
+        `values` has one value for each kind.
+        """
         sums = self._sums(self.wanted, values)
         for axis in range(len(self._shape)):
             np.cumsum(sums, axis=axis, out=sums)
         return sums
 
     def usable_cards(self, cells: _Cells, cards: Column) -> Numbers:
-        """Return for each cell the number of `cards`, in `cells`, that a pod with its requests can use."""
+        """Return for each cell the total of `cards`, those of nodes in `cells`, that pods with its requests can use."""
         usable = self._sums(cells, cards)
         for axis in range(len(self._shape)):
             usable = np.flip(np.cumsum(np.flip(usable, axis), axis=axis), axis)
@@ -70,13 +73,13 @@ class _RequestTable:
 class Fragmentation:
     """The value of free cards for a mix of typical pods.
 
-    A typical pod can use all free cards of a node that has enough CPU, memory and cards for it. Each kind of pod
-    values its usable cards equally, and all of them together at its share of the mix. So the fewer cards a kind can
-    still use, the more each of them is worth.
+    A typical pod can use all free cards of a node that has enough CPU, memory and cards for it. The value of all usable
+    cards of a kind of pod is the kind's share of the mix, divided equally among the cards. So the fewer cards a kind
+    can use, the more each of them is worth.
     """
 
     def __init__(self, mix: Mix, free: Free) -> None:
-        """Value the cards of nodes with the amounts `free` for `mix`, which is not empty."""
+        """Value the cards of nodes with the amounts `free` for `mix`, which must not be empty."""
         self._requests = table = _RequestTable(mix)
         cells = table.cells(free)
         usable = table.usable_cards(cells, free.cards)[table.wanted]
@@ -85,7 +88,7 @@ class Fragmentation:
         """The share of the cards that typical pods can use which is on each node: the expected share over the mix."""
 
     def value(self, free: Free) -> Numbers:
-        """Return the values of nodes if they had the amounts `free`."""
+        """Return the values that nodes would have with the amounts `free`."""
         values = np.zeros(len(free.cards))
         rows = np.flatnonzero(free.cards > 0)
         cells = self._requests.cells([column[rows] for column in free])
@@ -94,7 +97,7 @@ class Fragmentation:
 
 
 def fitting_shares(mix: Mix, free: Free) -> Numbers:
-    """Return for each node with the amounts `free` the share of the pods of `mix`, not empty, that fit on it."""
+    """Return for each node the share of the pods of `mix` (not empty) that fit into its free amounts, `free`."""
     table = _RequestTable(mix)
     shares: Numbers = table.of_fitting(table.shares)[table.cells(free)]
     return shares

@@ -1,4 +1,4 @@
-"""The free accelerators of a cluster: the largest free block of each pool, and the free cards that pods cannot use."""
+"""The free accelerators of a cluster: the largest free block in each pool, and free cards that pods cannot use."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from webhook.policy.spec.workloads import Accelerator
 
 @dataclass(frozen=True, slots=True)
 class FreeBlock:
-    """The largest number of `resource` that is free on one node of `pool` with `product`, and how many `nodes` have it.
+    """The largest free number of `resource` on one node of `pool` with `product`, and the number of `nodes` with it.
 
     `pool` and `product` are None for nodes without the label.
     """
@@ -39,8 +39,8 @@ def largest_free_blocks(
 ) -> tuple[FreeBlock, ...]:
     """Return the largest free block of each resource and product of `accelerators` in each pool, in order.
 
-    The pool of a node is its label `pool_label`. Nodes that are cordoned, not ready or tainted for a time, and those
-    that run as many pods as they may, have nothing free.
+    The pool of a node is its label `pool_label`. Nodes that are cordoned, not ready, temporarily tainted or at their
+    maximum number of pods have nothing free.
     """
     accelerators, is_open = tuple(accelerators), open_nodes(snapshot, temporary_taints)
     found: dict[tuple[str | None, str, str | None], Counter[int]] = {}
@@ -58,7 +58,7 @@ def largest_free_blocks(
 
 
 def free_amounts(snapshot: Snapshot, resource: str, is_open: Mask) -> Column:
-    """Return the free amount of `resource` on each node; none on a node that is not open or takes no more pods."""
+    """Return the free amount of `resource` on each node, or 0 on a node that is not open or accepts no more pods."""
     free: Column = (snapshot.allocatable(resource) - snapshot.requested(resource)).clip(min=0)
     free[~is_open | (snapshot.load.pods >= snapshot.allowed_pods)] = 0
     return free
@@ -83,9 +83,9 @@ OTHER = "other"
 class FreeCards:
     """The free cards of one `product` in one `pool`.
 
-    `nodes` is the number of nodes by their number of free cards. `unusable` is the number of free cards that a typical
-    pod cannot use, in the mean over the mix. `offered` is the number of cards, free or not; `most` is the largest
-    number of cards on one node. `usable` of the `offered` cards are on nodes that take pods.
+    `nodes` is the number of nodes by their number of free cards. `unusable` is the mean number of free cards that a
+    typical pod of the mix cannot use. `offered` is the number of all cards, free or not. `most` is the largest number
+    of cards on one node. `usable` of the `offered` cards are on nodes that accept pods.
     """
 
     pool: str
@@ -111,11 +111,11 @@ class FreeCards:
 class FreeCardsByProduct:
     """Counts the free cards of a snapshot.
 
-    `pool_label` is the label of a node with its pool. `mixes` are the typical pods of each resource. `most` is the
-    largest number of pairs of pool and product; those with the fewest cards beyond it are counted together.
+    `pool_label` is the node label with the pool. `mixes` are the typical pods of each resource. `most` is the maximum
+    number of (pool, product); further ones, with the fewest cards, are counted together.
 
-    A typical pod can use all free cards of a node that has enough free CPU, memory and cards for it, and none of the
-    others: the definition of fragmentation of Fragmentation Gradient Descent.
+    A typical pod can use all free cards of a node that has enough free CPU, memory and cards for it, and no cards of
+    other nodes. This is the definition of fragmentation in Fragmentation Gradient Descent.
 
     Source: Weng et al., Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent,
     USENIX ATC 2023
@@ -138,8 +138,8 @@ class FreeCardsByProduct:
     def of(self, snapshot: Snapshot) -> Sequence[FreeCards]:
         """Return the free cards of each pool and product, in the order of their names.
 
-        The product of a resource other than the first one of its accelerator is followed by the resource. Nodes that
-        are cordoned, not ready or tainted for a time, and those that run as many pods as they may, have nothing free.
+        For a resource other than the first one of its accelerator, the product is followed by the resource. Nodes that
+        are cordoned, not ready, temporarily tainted or at their maximum number of pods have nothing free.
         """
         is_open = open_nodes(snapshot, self._temporary_taints)
         found: dict[tuple[str, str], list[FreeCards]] = {}

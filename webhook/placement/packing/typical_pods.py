@@ -1,4 +1,4 @@
-"""The typical pods of a cluster: what pods with cards request, and how often."""
+"""The typical pods of a cluster: the requests of pods with cards, and their frequency."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -42,7 +42,7 @@ Mix = Mapping[TypicalPod, float]
 class CardMixes:
     """The `resources` whose units are cards, as patterns, and the typical pods of some of them, by resource.
 
-    The mix of any other resource is that of the running pods and a few default ones.
+    For other resources, the mix consists of the running pods and a few default pods.
     """
 
     resources: tuple[str, ...] = ()
@@ -52,8 +52,8 @@ class CardMixes:
 class RunningMix:
     """The mix of the running pods, by resource of the cards.
 
-    It remembers the last nodes that it counted, so the next ones cost only their differences. `is_card` returns true
-    for the name of a resource whose units are cards.
+    The last counted nodes are cached, so the next count only processes the differences. `is_card` returns true for the
+    name of a resource whose units are cards.
     """
 
     def __init__(self, is_card: Callable[[str], bool]) -> None:
@@ -88,7 +88,7 @@ class RunningMix:
 
 
 class ExpectedMixes:
-    """The mix to expect for each resource whose units are cards. It remembers what it has counted."""
+    """The expected mix for each resource whose units are cards. Counts are cached."""
 
     def __init__(self, cards: CardMixes) -> None:
         @lru_cache(maxsize=1024)
@@ -100,7 +100,7 @@ class ExpectedMixes:
         self._running = RunningMix(is_card)
 
     def of(self, nodes: Snapshot) -> Mapping[str, Mix]:
-        """Return the mixes, none of them empty, of the resources of `nodes`, in the order of their names."""
+        """Return the non-empty mixes of the resources of `nodes`, in the order of their names."""
         running = self._running.of(tuple(nodes.nodes))
         mixes = {
             resource: self._mixes.get(resource) or expected_mix(running.get(resource, {}), default_mix(nodes, resource))
@@ -110,9 +110,9 @@ class ExpectedMixes:
 
 
 def expected_mix(running: Mix, default: Mix) -> Mix:
-    """Return the mix to expect: the `running` pods, and the `default` with a weight of a few pods.
+    """Return the expected mix: the `running` pods, and the `default` mix with the weight of a few pods.
 
-    Pods of a size that does not run now still come. Without the default, nothing would be kept free for them.
+    Without the default, no cards would be kept free for pods of sizes that are not running now.
     """
     mix = dict(running)
     for kind, weight in default.items():
@@ -121,11 +121,10 @@ def expected_mix(running: Mix, default: Mix) -> Mix:
 
 
 def default_mix(snapshot: Snapshot, resource: str) -> Mix:
-    """Return the mix for a cluster without running pods, only from its nodes.
+    """Return the mix for a cluster without running pods, derived only from its nodes.
 
-    Pods of 1, 2, 4, 8 and 16 cards, as far as a node has so many. All pods of one number of cards together request as
-    many cards as those of another. Each requests half of the CPU and memory that a node has for its cards, in the
-    median.
+    It has pods with 1, 2, 4, 8 and 16 cards, up to the largest node. The pods of each size together request the same
+    number of cards. Each pod requests half of the CPU and memory that the median node has for the same number of cards.
     """
     cards = snapshot.allocatable(resource)
     with_cards = cards > 0

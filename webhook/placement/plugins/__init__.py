@@ -1,1 +1,1 @@
-"""Models of kube-scheduler plugins, one per file, under their upstream names. Plugins do not import each other."""
+"""Models of kube-scheduler plugins under their upstream names, one in each module. Plugins do not import each other."""

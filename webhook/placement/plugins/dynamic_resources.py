@@ -21,8 +21,8 @@ ERR_REASON_NOT_AVAILABLE = "resourceclaim not available on the node"
 class DynamicResources:
     """Find devices in the ResourceSlices that a node can access, for all unallocated claims of a pod.
 
-    Extended resources that a DeviceClass backs, and that the node does not offer itself, are one more claim. A claim
-    that is not created yet is evaluated by its template. On nodes without pods all devices are free.
+    Extended resources that a DeviceClass backs and that the node does not offer itself count as an additional claim. A
+    claim that is not created yet is evaluated by its template. On nodes without pods, all devices are free.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go
     """
@@ -59,14 +59,14 @@ class DynamicResources:
         )
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
-        """Return a higher score the earlier in their lists of alternatives the claims are satisfied."""
+        """Return a higher score if claims are satisfied by earlier alternatives of their lists."""
         if not pod.device_claims:
             return np.zeros(len(rows), dtype=np.int64)
         return default_normalize(device_feasibility(pod, nodes, expired).preferred[rows])
 
 
 def _claim_rejection(use: PodResourceClaim, claim: ResourceClaim | None, nodes: Snapshot) -> str:
-    """Return why the claim keeps the pod out of the scheduling queue, or "" if it does not, or is not known."""
+    """Return the reason why the claim rejects all nodes, or "" if it does not or is not known."""
     if claim is not None:
         if claim.is_being_deleted and not use.is_template:
             return f'resourceclaim "{claim.name}" is being deleted'

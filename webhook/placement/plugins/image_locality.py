@@ -17,7 +17,7 @@ MAX_CONTAINER_THRESHOLD_BYTES = 1000 * _MEBIBYTE
 class ImageLocality:
     """Score by the size of the pod's images on a node, each scaled by the share of nodes that have it.
 
-    The share prevents one node that has pulled an image from attracting all of its pods.
+    The scaling prevents a node that is the only one with an image from attracting all pods with this image.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/imagelocality/image_locality.go
     """
@@ -26,7 +26,7 @@ class ImageLocality:
     scope = Scope.FACTS
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
-        """Return 0 up to 23 MiB of images, 100 from 1000 MiB for each container and volume, in proportion between."""
+        """Return 0 for up to 23 MiB of images, 100 from 1000 MiB for each container and volume, and linear between."""
         held_bytes = np.zeros(len(rows), dtype=np.int64)
         is_held = False
         counts_volumes = nodes.release.has(Change.IMAGE_VOLUMES_SCORE)
@@ -46,5 +46,5 @@ class ImageLocality:
 
 
 def _int64(number: float) -> int:
-    """Return `number` as Go on amd64 converts it: truncated; the least int64 if it overflows."""
+    """Return `number` as Go on amd64 converts it to an int64: truncated, or the smallest int64 if it overflows."""
     return int(number) if number < _BEYOND_INT64 else -_BEYOND_INT64

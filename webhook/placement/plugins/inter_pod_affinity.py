@@ -25,11 +25,11 @@ ERR_REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-a
 
 
 class InterPodAffinity:
-    """Count by topology domain the pods that the pod's terms select, and those whose terms select the pod.
+    """Count by topology domain the pods that the pod's terms select, and the pods whose terms select the pod.
 
-    The latter are indexed by labels, so that terms that do not select the pod cost nothing. `hard_pod_affinity_weight`
-    is the weight of the required affinity terms of running pods. `linked` is the release of kube-scheduler whose plugin
-    a batch scheduler is built with; without one, it is the release of the cluster.
+    Terms of running pods are indexed by labels, so that terms that do not select the pod cost nothing.
+    `hard_pod_affinity_weight` is the weight of the required affinity terms of running pods. `linked` is the Kubernetes
+    release that a batch scheduler is built with, or None to use the release of the cluster.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity/filtering.go and scoring.go
     """
@@ -50,7 +50,7 @@ class InterPodAffinity:
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return the nodes that violate the pod's required terms, or the required anti-affinity of running pods.
 
-        On nodes without pods only the topology counts: a selected pod may start on any node.
+        On nodes without pods, only the topology key counts, because a selected pod may start on any node.
         """
         terms = pod.inter_pod.terms
         existing = _violates_existing_anti_affinity(pod, nodes, expired)
@@ -80,18 +80,18 @@ class InterPodAffinity:
         return existing is not None and bool(existing.any())
 
     def skips(self, pod: PodInfo) -> bool:
-        """Return whether only the pod's preferred terms count, and it has none."""
+        """Return whether scoring is skipped, because only the pod's preferred terms count and it has none."""
         return self._ignore_preferred_terms_of_existing_pods and not pod.inter_pod.terms.preferred
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
-        """Return a higher score for more weight in the node's domains, or None if no running pod counts on any node."""
+        """Return a higher score for more weight in the node's domains, or None if running pods have no weight."""
         return None if self.skips(pod) else normalized(self.counts(pod, nodes, expired), rows)
 
     def counts(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> DomainCounts:
         """Return the weight of the running pods in each domain.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         counts = DomainCounts(nodes.labels)
         for weight, term in in_time(pod.inter_pod.terms.preferred, expired):
@@ -103,7 +103,7 @@ class InterPodAffinity:
         """Return the terms of running pods that select `pod` and attract or repel it.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         return frozenset(
             WeightedPodTerm(carried.weight if carried.kind == "preferred" else _REQUIRED, carried.term)
@@ -119,12 +119,13 @@ class InterPodAffinity:
         nodes: Snapshot,
         expired: Expired = never,
     ) -> list[tuple[str, int]]:
-        """Return the topology keys of the terms by which `running` counts, with the weights.
+        """Return (topology key, weight) for each term by which the pod `running` counts.
 
-        It counts for pods with the `preferred` terms, which `selecting` of its terms can select.
+        These are the terms in `preferred` of the pending pod that select `running`, and the terms of `running` in
+        `selecting`, which select the pending pod.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         found = []
         for weight, term in in_time(preferred, expired):
@@ -150,7 +151,7 @@ class InterPodAffinity:
     def _violates_affinity(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
         """Return the nodes that lack a topology key of the required terms, or a pod in the domain that all select.
 
-        If no pod in the cluster is selected and the pod selects itself, it may be the first.
+        If no pod in the cluster is selected and the pod selects itself, it may be the first pod.
         """
         terms = pod.inter_pod.terms.required
         complete = _has_all_domains(terms, nodes, expired)
@@ -168,9 +169,9 @@ class InterPodAffinity:
         return ~together
 
     def nodes_near_staying(self, pod: PodInfo, nodes: Snapshot, staying: Snapshot, expired: Expired = never) -> Mask:
-        """Return the nodes that the pod's required terms accept once the pods of `nodes` on them, or all, are gone.
+        """Return the nodes that the pod's required terms accept after the pods of `nodes` on this node are gone.
 
-        The pods of `staying`, which are among those of `nodes`, are not gone.
+        The pods in `staying` are kept.
         """
         terms = pod.inter_pod.terms.required
         accepted = _has_all_domains(terms, nodes, expired)
@@ -193,7 +194,7 @@ class InterPodAffinity:
         return nodes.pods.rows_of(selected)
 
     def _violates_anti_affinity(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
-        """Return the nodes with a pod in the domain that a required anti-affinity term selects."""
+        """Return the nodes whose domain has a pod that a required anti-affinity term selects."""
         found = np.zeros(len(nodes.nodes), dtype=np.bool_)
         for term in in_time(pod.inter_pod.terms.anti_required, expired):
             found |= _nodes_sharing_domain(term.topology_key, self._selected_rows(term, nodes, expired), nodes)
@@ -214,9 +215,9 @@ class InterPodAffinity:
     ) -> tuple[frozenset[str] | None, LabelSelector | None]:
         """Return the namespaces (None means all) and the label selector of the pods that `term` selects.
 
-        A namespace that is not known is selected by its name only. kube-scheduler adds the selected namespaces to the
-        named ones, then, up to 1.36, matches the selector against a namespace without labels. So a selector that
-        requires no label, such as a single NotIn, selects all namespaces.
+        A namespace that is not known can only be selected by name. kube-scheduler adds the namespaces that the selector
+        selects to the named ones. Up to 1.36, it then also matches the selector against a namespace without labels. So
+        a selector that requires no label, such as a single NotIn, selects all namespaces.
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity/plugin.go,
         mergeAffinityTermNamespacesIfNotEmpty, to which these releases pass the term by value
@@ -234,7 +235,7 @@ class InterPodAffinity:
 
 
 def normalized(counts: DomainCounts, rows: Rows) -> Column | None:
-    """Return the scores of `rows` for the weight in their domains, or None if no running pod counts on any node."""
+    """Return the scores of `rows` for the weight in their domains, or None if no running pod has weight on any node."""
     if counts.is_empty:
         return None
     weights = counts.of_nodes.take(rows)
@@ -248,7 +249,7 @@ def normalized(counts: DomainCounts, rows: Rows) -> Column | None:
 
 
 def _violates_existing_anti_affinity(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask | None:
-    """Return the nodes in whose domain a pod's required anti-affinity selects `pod`, or None if no pod has any."""
+    """Return the nodes whose domain has a pod with required anti-affinity to `pod`, or None if there is no such pod."""
     if not nodes.pods.classes.repels:
         return None
     anti_required = [

@@ -30,7 +30,7 @@ class NodeAffinity:
         self._added = added
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
-        """Return the nodes that `pod` names by `metadata.name`, if each of its terms names some."""
+        """Return the nodes that `pod` names by `metadata.name`, if each of its terms names nodes."""
         names: set[str] = set()
         for term in pod.required or ():
             named = [frozenset(r.values) for r in term.fields if r.key == NAME_FIELD and r.operator == "In"]

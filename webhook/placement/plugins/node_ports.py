@@ -13,7 +13,7 @@ ERR_REASON = "node(s) didn't have free ports for the requested pod ports"
 
 
 class NodePorts:
-    """Check only the nodes on which a requested port is in use.
+    """Evaluate only the nodes on which a requested port is in use.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeports/node_ports.go
     """

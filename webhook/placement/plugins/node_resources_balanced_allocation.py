@@ -18,7 +18,7 @@ _Shares = NDArray[np.float64]
 
 
 class NodeResourcesBalancedAllocation:
-    """Score by how much the pod balances the used shares of `resources`.
+    """Score by how evenly the shares of `resources` are used with the pod, compared to without it.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go
     """
@@ -32,7 +32,8 @@ class NodeResourcesBalancedAllocation:
     def certainty(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Certainty:
         """Return whether the devices that back resources are known, and whether kube-scheduler counts them.
 
-        kube-scheduler fails if it evaluates a selector of a DeviceClass here.
+        The verdict is not certain either, because kube-scheduler fails if it evaluates a selector of a DeviceClass
+        here.
         """
         counted = [each for each in self._resources if counts_devices(pod, each, nodes)]
         classes = [nodes.devices.class_of(each) for each in counted]
@@ -47,9 +48,9 @@ class NodeResourcesBalancedAllocation:
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
         """Return about 75 if `pod` does not change the balance, up to 100 if it improves it, down to 50 otherwise.
 
-        Before 1.36: return the balance with `pod`, from 50 to 100.
-        Resources that a node does not have do not count; nor do extended ones that `pod` does not request. None if
-        `pod` requests none of the resources.
+        Before 1.36, return the balance with `pod`, from 50 to 100. Resources that a node does not have do not count,
+        and neither do extended resources that `pod` does not request. The result is None if `pod` requests none of the
+        resources.
         """
         is_compared = self._is_compared(nodes.release)
         requested = dict(pod.requests)
@@ -71,7 +72,7 @@ class NodeResourcesBalancedAllocation:
 
 
 def _used(without: Column, added: int, *, is_compared: bool) -> NDArray[np.int64]:
-    """Return what is used of a resource, in a row with the pod and, if the two are compared, one without it."""
+    """Return the used amounts of a resource: a row with the pod and, with `is_compared`, a row without it."""
     used = np.empty((2 if is_compared else 1, len(without)), dtype=np.int64)
     np.add(without, added, out=used[0])
     used[1:] = without
@@ -81,7 +82,7 @@ def _used(without: Column, added: int, *, is_compared: bool) -> NDArray[np.int64
 def _deviation(used: list[NDArray[np.int64]], capacity: list[Column]) -> _Shares:
     """Return the standard deviation of the used shares of each node, summed in kube-scheduler's order.
 
-    Only the resources that a node has count; with less than two of them it is 0.
+    Only the resources that a node has count. The deviation is 0 for fewer than two resources.
     """
     has_all = all(bool(column.min() > 0) for column in capacity)
     divisors = capacity if has_all else [np.maximum(column, 1) for column in capacity]
@@ -99,7 +100,7 @@ def _deviation(used: list[NDArray[np.int64]], capacity: list[Column]) -> _Shares
 
 
 def _deviation_among(shares: list[_Shares], has: list[Mask]) -> _Shares:
-    """Return the same for nodes where some lack a resource."""
+    """Return the deviation for nodes of which some lack a resource."""
     count = np.sum(has, axis=0)
     total = np.zeros_like(shares[0])
     for share, present in zip(shares, has, strict=True):

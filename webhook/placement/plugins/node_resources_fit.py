@@ -27,7 +27,7 @@ def least_requested_score(requested: Column, capacity: Column) -> Column:
 
 
 def most_requested_score(requested: Column, capacity: Column) -> Column:
-    """Return the requested share of `capacity` (none 0) in percent; 100 if more is requested than the capacity.
+    """Return the requested share of `capacity` (never 0) in percent, or 100 if more is requested than the capacity.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/most_allocated.go
     """
@@ -37,10 +37,10 @@ def most_requested_score(requested: Column, capacity: Column) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class ScoringStrategy:
-    """The score function of a node, and the `resources` that it scores with their weights.
+    """The score function for a resource of a node, and the scored `resources` with their weights.
 
-    `counts_zeros`: a resource that scores 0 counts in the mean, which is rounded down. Otherwise it does not count, and
-    the mean is rounded to the nearest integer.
+    `counts_zeros` is true if a resource that scores 0 counts in the mean, which is rounded down. Otherwise it does not
+    count, and the mean is rounded to the nearest integer.
     """
 
     score: Callable[[Column, Column], Column] = least_requested_score
@@ -49,17 +49,17 @@ class ScoringStrategy:
 
 
 def insufficient(resource: str) -> str:
-    """Return the reason of a node that is short of `resource`."""
+    """Return the rejection reason of a node that has too little of `resource`."""
     return _INSUFFICIENT + resource
 
 
 def missing_resource(reason: str) -> str | None:
-    """Return the insufficient resource that `reason` names, or None if it is another reason."""
+    """Return the insufficient resource that `reason` names, or None if `reason` is not about a resource."""
     return reason.removeprefix(_INSUFFICIENT) if reason.startswith(_INSUFFICIENT) else None
 
 
 class NodeResourcesFit:
-    """Filter by requests, without `ignored` extended resources and those of `ignored_groups`; score by `strategy`.
+    """Filter by requests, except `ignored` extended resources and those of `ignored_groups`; score by `strategy`.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/fit.go and resource_allocation.go
     """
@@ -78,9 +78,9 @@ class NodeResourcesFit:
         self._ignored_groups = ignored_groups
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
-        """Yield the nodes that are short of pods or of a resource, by resource.
+        """Yield the nodes that have too little of a resource or too many pods, by resource.
 
-        DynamicResources checks resources that a DeviceClass backs on nodes that do not offer them.
+        Resources that a DeviceClass backs are checked by DynamicResources on nodes that do not offer them.
         """
         yield Failure(ERR_REASON_TOO_MANY_PODS, nodes.load.pods >= nodes.allowed_pods)
         has_devices = nodes.release.has(Change.DEVICES_BACK_EXTENDED_RESOURCES)
@@ -103,7 +103,10 @@ class NodeResourcesFit:
         return resource in self._ignored or resource.partition("/")[0] in self._ignored_groups
 
     def certainty(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Certainty:
-        """Return that scores are not known if a DeviceClass backs a resource and its devices are not known."""
+        """Return the certainty.
+
+        Scores are not known if a DeviceClass backs a resource and its devices are not known.
+        """
         return Certainty(
             all(are_totals_known(pod, resource, nodes, expired) for resource, _ in self._strategy.resources)
         )
@@ -111,7 +114,7 @@ class NodeResourcesFit:
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """Return the weighted mean of the scores of the strategy's resources, with `pod` on the node.
 
-        Resources that a node does not have do not count; nor do extended ones that `pod` does not request.
+        Resources that a node does not have do not count, and neither do extended resources that `pod` does not request.
         """
         strategy = self._strategy
         scored = dict(pod.scoring_requests)

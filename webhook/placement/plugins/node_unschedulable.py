@@ -1,4 +1,4 @@
-"""NodeUnschedulable: a pod must tolerate a cordoned node."""
+"""NodeUnschedulable: a pod needs a toleration to run on a cordoned node."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ class NodeUnschedulable:
     scope = Scope.FACTS
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """Return the unschedulable nodes, unless `pod` tolerates that taint."""
+        """Return the unschedulable nodes, unless `pod` tolerates the unschedulable taint."""
         if any_tolerates(pod.tolerations, _TAINT):
             return ()
         return (Failure(ERR_REASON, nodes.unschedulable),)

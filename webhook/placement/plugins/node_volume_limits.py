@@ -25,13 +25,13 @@ ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"
 
 
 class NodeVolumeLimits(VolumePlugin):
-    """Count the volumes of running pods, and those attached without a pod, on nodes whose CSINode has limits.
+    """Count the volumes of running pods, and volumes attached without a pod, on nodes whose CSINode has limits.
 
-    Volumes of migrated in-tree plugins count for the CSI driver on every node with a CSINode; before 1.36, if the
-    CSINode names the plugin. On nodes without pods no volume is attached, missing drivers come with their own pods, and
-    claims that are missing or belong to another pod are ignored.
+    Volumes of migrated in-tree plugins count for the CSI driver on every node with a CSINode; before 1.36, only if the
+    CSINode names the plugin. On nodes without pods, no volume is attached, missing drivers are ignored because their
+    own pods can still start, and claims that are missing or belong to another pod are ignored.
 
-    `needs_drivers`: since 1.37, a node lacks a driver that must be installed and that its CSINode does not list.
+    With `needs_drivers` (since 1.37), a node is rejected if its CSINode does not list a driver that must be installed.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits/csi.go
     """
@@ -60,7 +60,10 @@ class NodeVolumeLimits(VolumePlugin):
 
     @staticmethod
     def _without_driver(volumes: PodVolumes, nodes: Snapshot) -> Iterator[Failure]:
-        """Yield the nodes that lack a driver, driver by driver; kube-scheduler names a random one of several."""
+        """Yield the nodes that lack a driver, driver by driver.
+
+        If a node lacks several, kube-scheduler names a random one.
+        """
         limits = nodes.storage.limits
         if limits is None or nodes.is_without_pods:
             return
@@ -81,7 +84,10 @@ def needed_drivers(volumes: PodVolumes, nodes: Snapshot) -> Sequence[str]:
 
 
 def _claim_rejection(volumes: PodVolumes, nodes: Snapshot) -> str:
-    """Return why a claim rejects all nodes; VolumeBinding, if enabled, rejects these claims earlier."""
+    """Return the reason why a claim rejects all nodes, or "".
+
+    If VolumeBinding is enabled, it rejects such a pod first.
+    """
     storage = nodes.storage
     for use in volumes.claims if storage.claims is not None else ():
         claim = (storage.claims or {}).get((volumes.namespace, use.name))

@@ -1,4 +1,4 @@
-"""PackGpus: prefer the node where the pod takes away the fewest cards that other pods could use."""
+"""PackGpus: prefer the node on which the placement makes the fewest cards unusable for other pods."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ _EPSILON = 1e-12
 
 
 class _Valued(NamedTuple):
-    """The cards of one resource: the free ones of each node, and their values."""
+    """The cards of one resource: the free cards of each node, and their values."""
 
     resource: str
     cards: Column
@@ -29,11 +29,11 @@ class PackGpus:
     """Score by the loss of cards that typical pods can use: fragmentation gradient descent.
 
     The loss of a node is the expected share, over the mix of typical pods, of the cards that a pod can use before the
-    placement and cannot use after it. Cards whose node has too little CPU or memory left are lost, too. The loss of the
-    paper counts cards; here, cards of a kind that has few left weigh more. Ties go to the node with the fewest free
-    cards, then to the one with the least free CPU.
+    placement but not after it. Cards whose node has too little CPU or memory left are also lost. The loss in the paper
+    counts cards; here, cards that only few pods of a kind can still use weigh more. Among equal losses, the node with
+    the fewest free cards is best, then the one with the least free CPU.
 
-    It is not a plugin of kube-scheduler. Shares of one card are not modelled.
+    This is not a plugin of kube-scheduler. Shares of one card are not modelled.
 
     Source: Weng et al., Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent,
     USENIX ATC 2023; github.com/hkust-adsl/kubernetes-scheduler-simulator/pkg/simulator/plugin/fgd_score.go and
@@ -48,7 +48,7 @@ class PackGpus:
         self._last: tuple[tuple[RowLog, int] | None, tuple[_Valued, ...]] = (None, ())
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
-        """Return 100 for the best nodes, at most 99 for others, by the loss, or None if no node has cards."""
+        """Return 100 for the best nodes and at most 99 for others, by the loss, or None if no node has cards."""
         asked = {name: min(amount, LARGEST_AMOUNT) for name, amount in pod.requests}
         milli_cpu = _free(nodes, CPU)[rows] - asked.get(CPU, 0)
         memory_bytes = _free(nodes, MEMORY)[rows] - asked.get(MEMORY, 0)
@@ -81,7 +81,7 @@ def _free(nodes: Snapshot, resource: str) -> Column:
 
 
 def _scores(loss: Numbers, cards_left: Column, milli_cpu_left: Column) -> Column:
-    """Return 100 for the nodes with the least loss, among them with the fewest cards, then the least CPU left."""
+    """Return 100 for the nodes with the smallest loss, then the fewest cards left, then the least CPU left."""
     least = loss.min()
     span = max(float(loss.max() - least), _EPSILON)
     # Without the addend, a rounding error would take a point from nodes of equal losses.

@@ -28,8 +28,8 @@ ERR_REASON_NODE_LABEL_NOT_MATCH = f"{ERR_REASON_CONSTRAINTS_NOT_MATCH} (missing 
 class PodTopologySpread:
     """Count the pods on each node once for each constraint, then sum over topology domains.
 
-    `default_constraints` apply to pods without their own, with the selector of their Services and controller.
-    `system_defaulted`: nodes that lack some labels of the default constraints are scored, too.
+    `default_constraints` apply to pods without constraints, with the selector of their Services and controller. With
+    `system_defaulted`, nodes that lack some labels of the default constraints are also scored.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/filtering.go, scoring.go and common.go
     """
@@ -46,13 +46,13 @@ class PodTopologySpread:
         self._system_defaulted = system_defaulted
 
     def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:
-        """Return whether the pod has constraints, of its own or by default."""
+        """Return whether the pod has its own constraints or default constraints."""
         return any(self._constraints(pod, nodes, each) for each in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY))
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return the nodes on which the pod exceeds the skew of a DoNotSchedule constraint, or that lack its label.
 
-        A node fails for the first such constraint.
+        The reason of a node is its first violated constraint.
         """
         constraints = self._constraints(pod, nodes, DO_NOT_SCHEDULE)
         if not constraints:
@@ -70,7 +70,7 @@ class PodTopologySpread:
         )
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
-        """Return a higher score for fewer selected pods in the node's domains, or None without soft constraints.
+        """Return a higher score for fewer selected pods in the domains; None without ScheduleAnyway constraints.
 
         Nodes that lack a required label score 0. Counts are weighted by the number of domains.
         """
@@ -93,7 +93,7 @@ class PodTopologySpread:
         return bool(self._constraints(pod, nodes, DO_NOT_SCHEDULE))
 
     def _constraints(self, pod: PodInfo, nodes: Snapshot, when_unsatisfiable: str) -> Sequence[SpreadConstraint]:
-        """Return the constraints of one kind: those of the pod, else the default ones with its default selector."""
+        """Return the constraints of one kind: those of the pod, or else the defaults with its default selector."""
         inter_pod = pod.inter_pod
         every = inter_pod.spread or self._default_constraints
         found = [each for each in every if each.when_unsatisfiable == when_unsatisfiable]
@@ -104,7 +104,7 @@ class PodTopologySpread:
 
 
 class _DomainCounter:
-    """Count the pods of a namespace on nodes; `labelled` are the nodes that count by their labels."""
+    """Count the pods of a namespace on nodes. `labelled` is a mask of the nodes that have the required labels."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class _DomainCounter:
             self.labelled &= nodes.labels.domains(constraint.topology_key).codes >= 0
 
     def too_skewed(self, constraint: SpreadConstraint) -> Mask:
-        """Return the nodes in whose domain one more pod exceeds the skew."""
+        """Return the nodes in whose domain one more pod would exceed the skew."""
         codes, size = self._nodes.labels.domains(constraint.topology_key)
         counted = self.labelled & self._included(constraint)
         domains = codes[counted]
@@ -151,7 +151,7 @@ class _DomainCounter:
         return np.where(here >= 0, weighted, 0.0)
 
     def _on_nodes(self, selector: LabelSelector | None) -> Column:
-        """Return the number of pods that `selector` selects on each node; an empty one selects none."""
+        """Return the number of pods that `selector` selects on each node. An empty selector selects none."""
         if selector == () and self._nodes.assumed:
             return np.bincount(self._rows_of_assumed(), minlength=len(self._nodes.nodes))
         namespaces = frozenset((self._pod.inter_pod.namespace,))
@@ -159,7 +159,7 @@ class _DomainCounter:
         return np.bincount(rows, minlength=len(self._nodes.nodes))
 
     def _rows_of_assumed(self) -> Rows:
-        """Return the row of each nominated pod of the namespace; an empty selector selects only these.
+        """Return the row of each nominated pod of the namespace. An empty selector only selects these pods.
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/filtering.go, updateWithPod
         """
@@ -167,7 +167,7 @@ class _DomainCounter:
         return np.array([row for row, pod in self._nodes.assumed if pod.namespace == namespace], dtype=np.intp)
 
     def _included(self, constraint: SpreadConstraint) -> Mask:
-        """Return the nodes that count by the inclusion policies of `constraint`."""
+        """Return the nodes that count by nodeAffinityPolicy and nodeTaintsPolicy of `constraint`."""
         included = np.ones(len(self._nodes.nodes), dtype=np.bool_)
         if constraint.honors_affinity:
             if self._matching is None:
@@ -181,18 +181,18 @@ class _DomainCounter:
 
 
 def _summed(domains: Rows, counts: Column, size: int) -> Column:
-    """Return the sum of `counts` for each of `size` domains; the last stands for nodes in no domain, and is 0."""
+    """Return the sum of `counts` for each of `size` domains, followed by a 0 for nodes in no domain."""
     return np.bincount(domains, weights=counts, minlength=size).astype(np.int64)
 
 
 def _rounded(scores: NDArray[np.float64]) -> Column:
-    """Round `scores` to the nearest integers, halves up."""
+    """Round `scores` to the nearest integers, and halves up."""
     whole = np.floor(scores)
     return (whole + (scores - whole >= 0.5)).astype(np.int64)
 
 
 def _normalized(scores: Column) -> Column:
-    """Scale `scores` so that the smallest becomes MAX_NODE_SCORE, and larger ones less."""
+    """Scale `scores` so that the smallest becomes MAX_NODE_SCORE and larger ones become smaller."""
     if not len(scores) or (largest := int(scores.max())) == 0:
         return np.full_like(scores, MAX_NODE_SCORE)
     return MAX_NODE_SCORE * (largest + int(scores.min()) - scores) // largest

@@ -15,7 +15,7 @@ ERR_REASON = "node(s) had untolerated taint(s)"
 
 
 class TaintToleration:
-    """Evaluate each distinct set of taints once; a cluster has few of them.
+    """Evaluate each distinct set of taints once. A cluster has few distinct sets.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go
     """

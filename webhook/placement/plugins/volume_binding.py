@@ -35,9 +35,9 @@ UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 class VolumeBinding(VolumePlugin):
     """Check the node affinity of bound volumes, and find volumes or a provisioner for unbound claims.
 
-    The score is that of the share of the found volumes, or of the provisioner's capacity, that the claims request.
+    The score depends on the share of the found volumes, or of the provisioner's capacity, that the claims request.
 
-    On nodes without pods, missing volumes and missing capacity of a provisioner are ignored.
+    On nodes without pods, a lack of volumes or of provisioner capacity is ignored.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/volume_binding.go and binder.go
     """
@@ -48,7 +48,7 @@ class VolumeBinding(VolumePlugin):
         self._score = score
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
-        """Reject all nodes while a claim cannot be used, or is unbound with immediate binding."""
+        """Reject all nodes if a claim cannot be used, or if it is unbound and has immediate binding."""
         storage = nodes.storage
         if storage.claims is None:
             return PreFilterResult()
@@ -103,16 +103,17 @@ def _claim_rejection(claim: PersistentVolumeClaim, name: str) -> str:
 
 
 def _waits_for_controller(claim: PersistentVolumeClaim, storage: Storage) -> bool:
-    """Return whether a controller, not a scheduler, is yet to bind the claim."""
+    """Return whether the claim is unbound and a controller, not a scheduler, binds it."""
     if claim.is_bound or (storage.classes is None and claim.storage_class and not claim.volume_name):
         return False
     return bool(claim.volume_name) or not waits_for_consumer(claim, storage)
 
 
 def _reaches_bound(volume: PersistentVolume, nodes: Snapshot, expired: Expired) -> Mask:
-    """Return the nodes that can access a bound volume; migrated nodes use the terms of the CSI driver.
+    """Return the nodes that can access a bound volume. On nodes with CSI migration, the terms of the CSI driver count.
 
-    If it is not known which nodes are migrated, either terms suffice: unknown objects must not exclude a node.
+    If it is not known which nodes have CSI migration, a match of either terms is enough, because unknown objects must
+    not exclude a node.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/binder.go, tryTranslatePVToCSI
     """

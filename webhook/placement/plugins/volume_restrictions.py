@@ -17,7 +17,7 @@ _READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
 
 class VolumeRestrictions(VolumePlugin):
-    """Scan the running pods if a pod has such a claim; few have.
+    """Scan the running pods only if the pod has such a claim, which is rare.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go
     """
@@ -25,7 +25,7 @@ class VolumeRestrictions(VolumePlugin):
     name = "VolumeRestrictions"
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
-        """Reject all nodes while a claim that `pod` uses does not exist."""
+        """Reject all nodes if a claim that `pod` uses does not exist."""
         for use in pod.volumes.claims:
             if is_missing(use, pod.volumes.namespace, nodes):
                 return PreFilterResult(reason=not_found(use.name), is_transient=True)

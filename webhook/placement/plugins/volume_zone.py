@@ -27,7 +27,7 @@ _DELIMITER = "__"
 
 
 class VolumeZone(VolumePlugin):
-    """Compare the zone labels of the pod's bound volumes with those of nodes; a node without any passes.
+    """Compare the zone labels of the pod's bound volumes with those of nodes. A node without zone labels passes.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone/volume_zone.go
     """
@@ -35,7 +35,7 @@ class VolumeZone(VolumePlugin):
     name = "VolumeZone"
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
-        """Reject all nodes while a claim of `pod` or its volume is missing, or the claim binds immediately."""
+        """Reject all nodes if a claim of `pod` or its volume is missing, or if the unbound claim binds immediately."""
         for use in pod.volumes.claims if nodes.storage.claims is not None else ():
             if not use.is_ephemeral and (reason := _claim_rejection(use, pod.volumes.namespace, nodes)):
                 return PreFilterResult(reason=reason, is_transient=True)
@@ -59,7 +59,7 @@ class VolumeZone(VolumePlugin):
 
 
 def _claim_rejection(use: ClaimUse, namespace: str, nodes: Snapshot) -> str:
-    """Return why the claim in `namespace` rejects all nodes, or an empty string if it does not, or is not known.
+    """Return the reason why the claim in `namespace` rejects all nodes, or "" if it does not or is not known.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone/volume_zone.go, getPVbyPod
     """
@@ -97,6 +97,6 @@ def _zones(volume: PersistentVolume, label: str) -> tuple[str, ...]:
 
 
 def _is_in(nodes: Snapshot, label: str, zones: tuple[str, ...]) -> Mask:
-    """Return the nodes with one of `zones` in the label or, if they lack it, in its replacement."""
+    """Return the nodes that have one of `zones` in `label` or, without this label, in the label that replaces it."""
     own = nodes.labels.matches(label, "In", zones)
     return own | (nodes.labels.matches(label, "DoesNotExist", ()) & nodes.labels.matches(_LABELS[label], "In", zones))

@@ -1,4 +1,4 @@
-"""The parts of a pending pod that relate it to other pods, with its topology spread constraints."""
+"""The parts of a pending pod that relate it to other pods, including topology spread constraints."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ _INT32 = 2**31 - 1
 
 
 class SpreadConstraint(NamedTuple):
-    """One TopologySpreadConstraint; the selector includes its `matchLabelKeys`.
+    """One TopologySpreadConstraint. The selector includes its `matchLabelKeys`.
 
-    `honors_affinity`: nodes that do not match the pod's nodeSelector and node affinity do not count. `honors_taints`:
-    nodes with untolerated taints do not count.
+    `honors_affinity` is true if nodes that do not match the pod's nodeSelector and node affinity do not count.
+    `honors_taints` is true if nodes with untolerated taints do not count.
     """
 
     topology_key: str
@@ -79,7 +79,7 @@ def _positive(constraint: Reader, key: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class InterPodInfo:
-    """The namespace, labels and controller that other pods select a pod by, and its terms and spread constraints."""
+    """The namespace, labels and controller by which a pod is selected, its affinity terms and spread constraints."""
 
     namespace: str
     labels: tuple[tuple[str, str], ...] = ()
@@ -100,7 +100,7 @@ class InterPodInfo:
         )
 
     def normalized_for(self, snapshot: Snapshot) -> "InterPodInfo":
-        """Return the info without what nothing on `snapshot` reads, so that pods of one template are equal."""
+        """Return the info without the parts that nothing on `snapshot` reads, so that more pods are equal."""
         owner = self.owner if not self.spread and self.owner is not None and self.owner.is_looked_up else None
         read = {*snapshot.pods.term_keys, *snapshot.nominated.term_keys, *self._read_keys()}
         if not self.spread:
@@ -120,7 +120,7 @@ class InterPodInfo:
 
 
 def _owner(metadata: Reader) -> Owner | None:
-    """Return the controller among the owner references; there is at most one."""
+    """Return the controller among the owner references, or None. A pod has at most one."""
     for owner in metadata.objects("ownerReferences"):
         if owner.raw.get("controller") is True:
             return Owner(owner.text("apiVersion"), owner.text("kind"), owner.text("name"))

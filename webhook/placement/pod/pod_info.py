@@ -36,7 +36,7 @@ _TEXT_OR_NONE = frozenset((str, type(None)))
 class PodResourceClaim(NamedTuple):
     """A ResourceClaim that a pod uses, or the ResourceClaimTemplate of a claim that is not created yet.
 
-    `owner` is the pod itself if the claim was created from a template; the claim must belong to it.
+    `owner` is the pod itself if the claim was created from a template. The claim must then belong to this pod.
     """
 
     namespace: str
@@ -46,22 +46,23 @@ class PodResourceClaim(NamedTuple):
 
 
 class PodInfo(NamedTuple):
-    """The part of a pod that its placement depends on; equal parts get equal placements on the same snapshot.
+    """The part of a pod that its placement depends on. Equal parts get equal placements on the same snapshot.
 
-    Amounts are pairs of resource and thousandths of a core for cpu, bytes or units for all else. `requests` must be
-    free on the node; they omit zeros, and include the `overhead`. `container_requests` are those without pod-level
-    resources, or None if the pod has none of these. `scoring_requests` include a default for each container without a
-    request of cpu or memory. `by_container` are the requests of the containers with extended resources. `required` is
-    None without required node affinity; one without terms matches no node. `images` are those of containers and init
-    containers, `image_volumes` those of image volumes; `containers` counts containers and init containers. `stored`
-    identifies the pod if it is stored and requests extended resources. `tolerations` include those that the API server
-    adds. `has_group`: the pod names a PodGroup of Volcano. `shares_card`: it requests a share of a card of KAI.
-    `gates`: the number of its scheduling gates, or 0 if all are of Kueue. `is_held`: it has one of Kueue, which waits
-    for quota and says nothing about nodes. `is_queued`: it names a queue of Kueue. `needs_declared_features`: not every
-    node has the features that it needs. `shares` are the requested shares of cards that a scheduler extender counts, if
-    no node offers them. `topologies` are the annotations by which a queue keeps a group of pods within a domain.
-    `summed` are the resources of which no container requests as much as all containers together, `defaulted` those of
-    which LimitRanger has set a request.
+    Amounts are (resource, amount), in thousandths of a core for cpu, and in bytes or units for other resources.
+    `requests` must be free on the node; they omit zeros and include the `overhead`. `container_requests` are the
+    requests without pod-level resources, or None if the pod has no pod-level resources. `scoring_requests` include a
+    default for each container without a request of cpu or memory. `by_container` are the requests of the containers
+    with extended resources. `required` is None without required node affinity; without terms, it matches no node.
+    `images` are the images of containers and init containers, and `image_volumes` those of image volumes; `containers`
+    counts containers and init containers. `stored` identifies the pod if it is stored and requests extended resources.
+    `tolerations` include those that the API server adds. `has_group` is true if the pod names a PodGroup of Volcano.
+    `shares_card` is true if it requests a share of a card of KAI. `gates` is the number of its scheduling gates, or 0
+    if all belong to Kueue. `is_held` is true if it has a gate of Kueue, which waits for quota and not for nodes.
+    `is_queued` is true if it names a queue of Kueue. `needs_declared_features` is true if some nodes may lack declared
+    features that it needs. `shares` are the requested shares of cards that a scheduler extender counts if no node
+    offers them. `topologies` are the annotations by which a queue keeps a group of pods within a domain. `summed` are
+    the resources that several containers request, so that the sum exceeds every single request. `defaulted` are the
+    resources whose request LimitRanger has set.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -98,7 +99,7 @@ class PodInfo(NamedTuple):
 
     @classmethod
     def of(cls, pod: Reader, like: "PodInfo | None" = None) -> "PodInfo":
-        """Return the info of `pod`; `like` is that of a pod that differs only in containers and volumes."""
+        """Return the info of `pod`. `like` is the info of a pod that differs only in containers and volumes."""
         metadata, spec = pod.object("metadata"), pod.object("spec")
         resources = read_pod_resources(pod)
         of_containers: dict[str, Any] = {
@@ -146,7 +147,7 @@ class PodInfo(NamedTuple):
         )
 
     def normalized_for(self, snapshot: Snapshot) -> "PodInfo":
-        """Return the info without the parts that do not matter on `snapshot` or that its release does not have."""
+        """Return the info without the parts that do not matter on `snapshot` or that its release does not support."""
         devices, release = snapshot.devices, snapshot.release
         has_devices = bool(self.by_container) and release.has(Change.DEVICES_BACK_EXTENDED_RESOURCES)
         is_backed = has_devices and devices.back_any(self.requests)
@@ -169,7 +170,7 @@ class PodInfo(NamedTuple):
 
 
 def has_volumes(pod: PodInfo) -> bool:
-    """Return whether `pod` has volumes that nodes can lack, or have in use."""
+    """Return whether `pod` has volumes that some nodes may lack or that may be in use."""
     return bool(pod.volumes.claims)
 
 
@@ -187,9 +188,9 @@ def _topologies(metadata: Reader) -> tuple[str, ...]:
 
 
 def _defaulted(note: str, resources: PodResources) -> tuple[str, ...]:
-    """Return those of the requested resources of which LimitRanger has set a request, by its `note` on the pod.
+    """Return the resources in `resources` whose request LimitRanger has set, according to its `note` on the pod.
 
-    A request of the pod as a whole is not among them, since LimitRanger sets those of containers.
+    Pod-level requests are not included, because LimitRanger only sets requests of containers.
 
     Source: k8s.io/kubernetes/plugin/pkg/admission/limitranger/admission.go, mergePodResourceRequirements
     """
@@ -215,7 +216,7 @@ def _pairs(amounts: Amounts) -> tuple[tuple[str, int], ...]:
 
 
 def _gates_of_kueue(spec: Reader) -> list[bool]:
-    """Return for each of the scheduling gates whether Kueue owns it."""
+    """Return for each scheduling gate whether it belongs to Kueue."""
     return [each.text("name").startswith(KUEUE_GATES) for each in spec.objects("schedulingGates")]
 
 
@@ -251,7 +252,9 @@ def _reference(metadata: Reader) -> PodReference:
 
 
 def _generated_claims(pod: Reader) -> Mapping[str, str]:
-    """Return the claims that a controller created from templates, by the pod's names for them, or "" if none is needed.
+    """Return the claims that a controller created from templates, by their names in the pod.
+
+    A claim is "" if the pod does not need one.
 
     Source: k8s.io/dynamic-resource-allocation/resourceclaim/resourceclaim.go, Name
     """

@@ -10,7 +10,7 @@ from webhook.kube.reader import Reader
 
 
 class Preemption(NamedTuple):
-    """A pod's priority. It is None until its class is looked up. `is_never` is true if the pod never preempts.
+    """A pod's priority, which is None until its class is looked up. `is_never` is true if the pod never preempts.
 
     `class_name` is set if the class is not known; the pod then has priority 0.
     """
@@ -21,7 +21,10 @@ class Preemption(NamedTuple):
 
     @classmethod
     def of(cls, spec: Reader) -> "Preemption":
-        """Return the preemption of a pod with `spec`: an API server resolves the class, a file may only name it."""
+        """Return the preemption of a pod with `spec`.
+
+        The API server resolves the class, but a pod in a file may only name it.
+        """
         is_never = spec.text("preemptionPolicy") == NEVER
         if spec.raw.get("priority") is not None:
             return cls(spec.integer("priority"), is_never=is_never)
@@ -42,7 +45,7 @@ class Preemption(NamedTuple):
 
 
 class Nomination(NamedTuple):
-    """The scheduler that a pod names, and its nominated node. Each is empty if there is none.
+    """The scheduler that a pod names, and its nominated node. Each is empty if the pod has none.
 
     `namespace` and `name` identify the pod among the nominated pods; they are empty without a nominated node.
     """
@@ -69,7 +72,7 @@ class Nomination(NamedTuple):
         return self if self.node_name or snapshot.nominated else _DEFAULT_NOMINATION
 
     def is_of(self, pod: RunningPod) -> bool:
-        """Return whether `pod`, a nominated one, is the pod itself."""
+        """Return whether the nominated pod `pod` is this pod itself."""
         return bool(self.node_name) and (pod.namespace, pod.name) == (self.namespace, self.name)
 
 

@@ -22,7 +22,7 @@ class TemplateNode:
 
     @classmethod
     def of(cls, template: NodeTemplate) -> "TemplateNode":
-        """Return the empty node of `template`. Its name and hostname label are not valid names of real nodes."""
+        """Return the empty node of `template`. No real node can have its name and hostname label."""
         node_name = f"<{template.name}>"
         node = {
             "metadata": {

@@ -21,7 +21,7 @@ Items = Annotated[tuple[T, ...], Field(strict=False)]
 
 
 def within(low: int, high: int) -> AfterValidator:
-    """Return a validator that a number is at least `low` and at most `high`."""
+    """Return a validator of numbers from `low` to `high`."""
     return checked(lambda number: low <= number <= high, f"must be in the range {low}-{high}")
 
 
@@ -38,7 +38,7 @@ class Args(StrictModel):
 
 
 class ResourceSpec(StrictModel):
-    """A resource and its weight; 0 is the default weight."""
+    """A resource and its weight. 0 means the default weight."""
 
     name: str
     weight: Annotated[int, within(0, 100)] = 1

@@ -1,6 +1,6 @@
-"""The table of the plugins that are built into kube-scheduler 1.37, one row each, and the plugins of this project.
+"""The table of the plugins that are built into kube-scheduler 1.37, and the plugins of this project.
 
-A row holds all facts about a plugin: its place in the default order, its weight and extension points, its args in a
+A row contains all facts about a plugin: its place in the default order, its weight and extension points, its args in a
 KubeSchedulerConfiguration, and the class that models it, if any.
 """
 
@@ -45,10 +45,10 @@ from webhook.placement.profiles.plugin_args import (
 
 @dataclass(frozen=True, slots=True)
 class PluginArgs:
-    """The args of a profile's plugins; the defaults are kube-scheduler's.
+    """The args of a profile's plugins. The defaults are those of kube-scheduler.
 
-    `default_constraints` are the topology spread constraints of pods without their own; `system_defaulted`: they are
-    kube-scheduler's own. `cards` are the args of `PackGpus`, which kube-scheduler does not have.
+    `default_constraints` are the topology spread constraints of pods that have none. `system_defaulted` is true if they
+    are the built-in ones of kube-scheduler. `cards` are the args of `PackGpus`, which kube-scheduler does not have.
 
     Source: k8s.io/kube-scheduler/config/v1/types_pluginargs.go, and
     k8s.io/kubernetes/pkg/scheduler/apis/config/v1/defaults.go
@@ -72,9 +72,9 @@ class PluginArgs:
 class PluginRow(NamedTuple):
     """One plugin of kube-scheduler.
 
-    `extension_points` are those that affect a profile. `weight` is the default weight of its scores, or 0 if it has
-    none. `is_default`: kube-scheduler enables it by default. `args` is the model of its args, if any. `factory` returns
-    the plugin for the args of a profile; it is None if we have no such plugin.
+    `extension_points` are the extension points that affect a profile. `weight` is the default weight of its scores, or
+    0 if it does not score. `is_default` is true if kube-scheduler enables it by default. `args` is the model of its
+    args, if any. `factory` returns the plugin for the args of a profile; it is None if the plugin is not modelled.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/registry.go
     """
@@ -185,8 +185,8 @@ PLUGIN_BY_NAME: Mapping[str, PluginRow] = {row.name: row for row in PLUGINS}
 
 
 def modelled_plugins(args: PluginArgs) -> tuple[Plugin, ...]:
-    """Return every modelled plugin, made for `args`, in the default order; then those of this project.
+    """Return every modelled plugin, created with `args`, in the default order, followed by those of this project.
 
-    The latter have no row, and run only in profiles that enable them.
+    The plugins of this project have no row, and only run in profiles that enable them.
     """
     return (*(row.factory(args) for row in PLUGINS if row.factory is not None), PackGpus(args.cards))

@@ -16,7 +16,7 @@ def profiles_for(spec: PolicySpec) -> Mapping[str, Profile]:
 
 
 def card_mixes(spec: PolicySpec) -> CardMixes:
-    """Return the resources whose units are cards, and the typical pods that `spec` states."""
+    """Return the resources whose units are cards, and the typical pods in `spec`."""
     return CardMixes(_resources(spec), _mixes(spec.pack_gpus.mix))
 
 

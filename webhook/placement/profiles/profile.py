@@ -40,7 +40,7 @@ BUILT_IN_SCHEDULERS = frozenset((DEFAULT_SCHEDULER, "binpack-scheduler"))
 
 @dataclass(frozen=True, slots=True)
 class Enabled:
-    """The names of the plugins that run at each extension point, in order; score plugins with their weights.
+    """The names of the plugins that run at each extension point, in order. Score plugins have their weights.
 
     They include plugins that are not modelled.
     """
@@ -55,8 +55,8 @@ class Enabled:
 class UnmodelledStep:
     """A step of kube-scheduler that is named but not modelled, such as an extender.
 
-    It applies to pods that request one of `resources`; if that is empty, to every pod. `scores_only`: it excludes no
-    node. `of_shares`: it applies only to pods that request a share of a card.
+    The step applies to pods that request one of `resources`, or to every pod if `resources` is empty. `scores_only` is
+    true if the step excludes no node. `of_shares` is true if it only applies to pods that request a share of a card.
     """
 
     name: str
@@ -74,13 +74,13 @@ class UnmodelledStep:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The plugins of one KubeSchedulerProfile, in order; `scores` with their weights.
+    """The plugins of one KubeSchedulerProfile, in order. `scores` have weights.
 
     `enabled` is None if every plugin runs in the default order. `unmodelled_steps` are the steps that are not modelled,
-    such as extenders. `preempting_extenders` are the extenders that can choose among victims. `scheduler_names` are
-    those of all profiles of the same kube-scheduler. `carry_on` are the reasons after which another scheduler runs the
-    next filters all the same. None means that it is kube-scheduler.
-    `cross_node_filters` and `uncertain_scores` are those of `filters` and `scores` with these protocols.
+    such as extenders. `preempting_extenders` are the extenders that can choose among victims. `scheduler_names` are the
+    names of all profiles of the same kube-scheduler. `carry_on` is None for kube-scheduler. For another scheduler, it
+    contains the rejection reasons after which the scheduler still runs the next filters on a node. `cross_node_filters`
+    and `uncertain_scores` are the plugins in `filters` and `scores` that implement these protocols.
     """
 
     name: str
@@ -133,15 +133,15 @@ class Profile:
 
     @property
     def preempts(self) -> bool:
-        """Return whether it is a profile of kube-scheduler that evicts pods for others."""
+        """Return whether this is a profile of kube-scheduler that can evict pods for a pod."""
         return self.carry_on is None and (self.enabled is None or DEFAULT_PREEMPTION in self.enabled.post_filter)
 
     def unmodelled(
         self, info: PodInfo, required: frozenset[str], preferred: frozenset[str]
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the names that are not modelled: those that may exclude nodes, and those that only affect scores.
+        """Return the names of unmodelled plugins and steps: those that may exclude nodes, and those that only score.
 
-        `required` and `preferred` are these plugins before the profile's enabled plugins are considered.
+        `required` and `preferred` are the two sets before the plugins that the profile enables are considered.
         """
         if self.enabled:
             # Nominated pods keep their nodes with any set of plugins.
@@ -171,7 +171,7 @@ DEFAULT = Profile.of("default")
 
 
 def _default_plugins(weights: Mapping[str, int]) -> Enabled:
-    """Return kube-scheduler's default plugins, those in `weights` with another weight of their scores."""
+    """Return kube-scheduler's default plugins. The plugins in `weights` get these weights for their scores."""
     defaults = [row for row in PLUGINS if row.is_default]
 
     def at(point: str) -> tuple[str, ...]:
@@ -203,9 +203,9 @@ BINPACK = Profile.of(
 def _pack_gpus() -> Enabled:
     """Return the plugins of the profile `pack-gpus`.
 
-    Each point of a plugin outweighs the plugins after it together: the taints and the node affinity of the pod and the
-    policy, then `PackGpus`, then the other score plugins, which choose among equal nodes. `PackGpus` replaces the
-    plugins that score amounts.
+    The weights are so large that one point of a plugin outweighs all plugins after it together. The order is: taints
+    and node affinity of the pod and the policy, then `PackGpus`, then the other score plugins, which choose among equal
+    nodes. `PackGpus` replaces the plugins that score amounts.
     """
     defaults = _default_plugins({})
     first = (TaintToleration.name, NodeAffinity.name)

@@ -1,1 +1,1 @@
-"""The nodes for a pod by score, kept and brought up to date."""
+"""Cached rankings of the nodes for a pod, which are updated with the changes of the cluster."""

@@ -1,4 +1,4 @@
-"""Judge the candidate nodes of another scheduler, for the scheduler extender."""
+"""Filter and prioritize the candidate nodes of kube-scheduler, for the scheduler extender."""
 
 from collections.abc import Mapping
 
@@ -19,13 +19,13 @@ MAX_PRIORITY = 10
 def permanent_rejections(
     profile: Profile, pod: PodSignature, nodes: Snapshot, rows: Rows, expired: Expired
 ) -> Mapping[int, str]:
-    """Return the reason of each of `rows` that could not take `pod` even if no pod was running there.
+    """Return the reason of each of `rows` that could not take `pod` even if no pods were running there.
 
-    Running pods do not count: kube-scheduler has a later view of them, and has filtered the nodes by it. A node that
-    is rejected because of a pod that has just ended would be lost to a pod for minutes.
+    Running pods do not count, because kube-scheduler has a newer view of them and has already filtered the nodes by it.
+    If a node were rejected because of a pod that has just ended, the pending pod could not use the node for minutes.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     empty = nodes.without_pods()
     info = pod.info._replace(nomination=Nomination()).normalized_for(empty)
@@ -43,12 +43,12 @@ def permanent_rejections(
 def priorities(profile: Profile, pod: PodSignature, nodes: Snapshot, rows: Rows, expired: Expired) -> Column:
     """Return the priority of each of `rows`, which are in order and not empty, by the scores of `profile`.
 
-    One node has `MAX_PRIORITY`: the one with the best score, of equal ones the first by name. So the node that
-    kube-scheduler picks is known, and the next pod finds it used before the cluster shows it. The others have up to
-    `MAX_PRIORITY` - 1, in proportion to their scores.
+    Exactly one node has `MAX_PRIORITY`: the node with the best score, or the first by name of several. So the node that
+    kube-scheduler will pick is known, and its room is taken for the next pod before the cluster shows this. The other
+    nodes have up to `MAX_PRIORITY` - 1, in proportion to their scores.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     totals = run_scores(profile.scores, pod.info.normalized_for(nodes), nodes, rows, expired).totals
     least = totals.min()

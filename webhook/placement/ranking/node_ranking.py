@@ -1,4 +1,7 @@
-"""The part of a ranking of nodes that depends on no pod of another node, which pods of many templates share."""
+"""The part of a ranking in which the result of a node does not depend on other nodes.
+
+Pods of many templates share it.
+"""
 
 from collections.abc import Collection, Sequence
 from operator import attrgetter
@@ -49,18 +52,18 @@ facts_of = attrgetter(
 
 
 class _Spread:
-    """The scores of a plugin by row, if they differ, and a row with the least and one with the largest of them."""
+    """The scores of a plugin by row, if they differ, with a row of the smallest score and one of the largest."""
 
     __slots__ = ("_column", "_ends")
 
     def __init__(self, column: ScoreColumn, rows: Rows, size: int) -> None:
-        """Create the scores of `size` nodes from `column`, which has those of `rows`."""
+        """Create the scores of `size` nodes from `column`, which contains the scores of `rows`."""
         self._column: Column = np.full(size, column.min(), dtype=np.int64)
         self._column[rows] = column
         self._ends = int(rows[column.argmin()]), int(rows[column.argmax()])
 
     def has_ends(self, rows: Rows, among: Mask) -> bool:
-        """Return whether `rows`, those of the mask `among`, have both the least and the largest score."""
+        """Return whether `rows` contain both the smallest and the largest score. `among` is the mask of `rows`."""
         least, largest = self._ends
         if among[least] and among[largest]:
             return True
@@ -84,7 +87,7 @@ class FactRanking:
         """Return a mask of the nodes that pass the filters.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         if self._passing is None:
             every = np.ones(len(nodes.nodes), dtype=np.bool_)
@@ -92,12 +95,12 @@ class FactRanking:
         return self._passing
 
     def totals(self, pod: PodInfo, nodes: Snapshot, rows: Rows, among: Mask, expired: Expired) -> ScoreColumn:
-        """Return the scores of `rows`, those of the mask `among`, which are normalized over them.
+        """Return the scores of `rows`, normalized over these rows. `among` is the mask of `rows`.
 
-        The normalization is the same over fewer nodes if these have both the least and the largest score.
+        Normalizing over fewer nodes gives the same result if they have both the smallest and the largest score.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         if self._spreads is None:
             every = np.flatnonzero(self.passing(pod, nodes, expired))
@@ -119,10 +122,12 @@ class _Own(NamedTuple):
 
 
 class NodeRanking:
-    """The part of a ranking that depends on no pod of another node. Pods that differ only in `inter_pod` share it.
+    """The part of a ranking in which the result of a node does not depend on other nodes.
 
-    Nodes with equal amounts have equal results, which are kept: a pod of a burst takes a node from one of few states to
-    the next.
+    Pods that differ only in `inter_pod` share it.
+
+    Nodes with equal amounts have equal results, which are cached, because the pods of a burst take a node through a few
+    states.
     """
 
     def __init__(self, plugins: RankingPlugins, facts: FactRanking, pod: PodInfo) -> None:
@@ -138,18 +143,18 @@ class NodeRanking:
         self.totals = _NO_SCORES
 
     def totals_of(self, rows: Rows, among: Mask, nodes: Snapshot, expired: Expired) -> ScoreColumn:
-        """Return the scores of some of the feasible nodes: `rows`, those of the mask `among`.
+        """Return the scores of `rows`, which are feasible. `among` is the mask of `rows`.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         return self._facts.totals(self._pod, nodes, rows, among, expired) + self._own.take(rows)
 
     def update(self, nodes: Snapshot, expired: Expired) -> None:
-        """Take over the state of `nodes`, which has the log of the first call.
+        """Update the ranking to the state of `nodes`, which must have the same log as in the first call.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         log = nodes.log
         if self._position == log.position:
@@ -221,7 +226,7 @@ class NodeRanking:
 
 
 def _amounts(info: NodeInfo) -> object:
-    """Return all that the results of a node depend on, but for host ports, devices and pods that are being deleted."""
+    """Return everything that the results of a node depend on, except host ports, devices and pods being deleted."""
     # Equal amounts in another order are other states: sorting costs more than evaluating these once.
     return (
         tuple(info.node.allocatable.items()),
@@ -234,10 +239,10 @@ def _amounts(info: NodeInfo) -> object:
 
 
 def passing(filters: Sequence[FilterPlugin], pod: PodInfo, nodes: Snapshot, candidates: Mask, expired: Expired) -> Mask:
-    """Return the `candidates` that pass all `filters`; the same mask if all do.
+    """Return the `candidates` that pass all `filters`. If all pass, the same mask is returned.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     left = candidates
     for plugin in filters:
@@ -248,10 +253,10 @@ def passing(filters: Sequence[FilterPlugin], pod: PodInfo, nodes: Snapshot, cand
 
 
 def totals(plugins: Sequence[Weighted], pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired) -> ScoreColumn:
-    """Return the sums of the weighted scores of `rows`.
+    """Return the sum of the weighted scores for each of `rows`.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     found: ScoreColumn = np.zeros(len(rows), dtype=np.int64)
     for _, column in weighted_scores(plugins, pod, nodes, rows, expired):

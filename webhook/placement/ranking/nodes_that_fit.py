@@ -1,4 +1,4 @@
-"""The nodes that pass the pre-filters and filters of a profile, and why the others do not."""
+"""The nodes that pass the pre-filters and filters of a profile, and the reasons of the others."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -32,10 +32,11 @@ class NodesThatFit:
 def find_nodes_that_fit(
     profile: Profile, info: PodInfo, snapshot: Snapshot, expired: Expired, *, ignore_transient: bool = False
 ) -> NodesThatFit:
-    """Return the nodes that pass every filter; a node counts for the first filter that rejects it.
+    """Return the nodes that pass every filter. A rejected node is counted for the first filter that rejects it.
 
-    `ignore_transient`: ignore transient rejections of pre-filters. The nominated node is evaluated first. If it
-    passes, no other node is evaluated; if not, its filter results count even if a pre-filter excludes it.
+    With `ignore_transient`, transient rejections of pre-filters are ignored. The nominated node is evaluated first. If
+    it passes, no other node is evaluated. If it does not pass, its filter results count even if a pre-filter excludes
+    it.
 
     Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, findNodesThatFitPod and evaluateNominatedNode
     """

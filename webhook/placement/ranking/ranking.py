@@ -1,7 +1,8 @@
-"""The ranking of the nodes for a pod, which is kept and brought up to date by the rows that changed.
+"""The ranking of the nodes for a pod, which is cached and updated for the rows that changed.
 
-Pods of one template come one after the other, and each takes room on one node. So all nodes are filtered and scored for
-the first of them, and the changed ones for the others. kube-scheduler's opportunistic batching uses the same fact.
+Pods of one template often arrive one after the other, and each takes room on one node. So all nodes are filtered and
+scored for the first pod, and only the changed nodes for the others. kube-scheduler's opportunistic batching works in
+the same way.
 
 Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/batch.go, KEP-5598
 """
@@ -26,7 +27,7 @@ from webhook.placement.ranking.node_ranking import NodeRanking, RankingPlugins, 
 
 
 class AffinityKey(NamedTuple):
-    """The terms by which pod affinity scores a pod: its own, and those of running pods that select it."""
+    """The terms by which pod affinity scores a pod: its own terms, and the terms of running pods that select it."""
 
     preferred: tuple[WeightedPodTerm, ...]
     selecting: frozenset[WeightedPodTerm]
@@ -43,10 +44,10 @@ class AffinityCounts:
         self._weights: dict[int, list[tuple[str, int]]] = {}
 
     def updated(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> DomainCounts:
-        """Return the counts for `pod`, which has the terms, on `nodes`, which has the log of the first call.
+        """Return the counts for `pod`, which must have the terms, on `nodes`. The log must be that of the first call.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         log = nodes.log
         new = log.since(self._position) if self._counts is not None else None
@@ -69,9 +70,9 @@ class AffinityCounts:
 
 
 class Ranking:
-    """The nodes for one pod: a `NodeRanking`, and what depends on the pods of other nodes.
+    """The ranking for one pod: a `NodeRanking`, and the results that depend on pods of other nodes.
 
-    `counts_for` returns the counts that pods with equal terms share.
+    `counts_for` returns the AffinityCounts that pods with equal terms share.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Ranking:
         """Return a mask of the nodes that pass every filter.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         if expired():
             raise DeadlineNearError
@@ -105,10 +106,10 @@ class Ranking:
         return passing(self._filters, self._pod, nodes, self._nodes.feasible, expired)
 
     def best_rows(self, nodes: Snapshot, feasible: Mask, expired: Expired) -> Rows:
-        """Return the rows of the nodes with the best score among `feasible`, which has at least one.
+        """Return the rows of the nodes with the best score among `feasible`, which must have at least one node.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         if expired():
             raise DeadlineNearError

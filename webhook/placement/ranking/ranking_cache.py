@@ -1,4 +1,4 @@
-"""The caches of a scheduler for placed pods: answers, and rankings of nodes by what they depend on."""
+"""The caches of a scheduler: placements of pods, and rankings of nodes by their inputs."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,9 +34,10 @@ _ALONE = InterPodInfo("")
 
 @dataclass(slots=True, weakref_slot=True)
 class KeptAnswer:
-    """The cached parts of a pod that was placed: its normalized info and its last answer.
+    """The cached parts of a pod that was placed: its normalized info and its last placement.
 
-    The info holds for snapshots with `log` whose running pods have terms with `term_keys`, if any (`has_terms`).
+    The info is valid for snapshots with `log` whose running pods have pod affinity terms (`has_terms`) with
+    `term_keys`.
     """
 
     signature: PodSignature
@@ -54,7 +55,11 @@ class KeptAnswer:
     """An answer, the same with suggestions and preemption, and the generation of its snapshot."""
 
     def is_advised(self, answer: Placement, generation: int) -> bool:
-        """Return whether `answer` is kept with its suggestions, and so are the start times and budgets of victims."""
+        """Return whether `answer` is cached with suggestions that are still valid.
+
+        If it predicts evictions, it is only valid for the same generation, because start times and budgets of victims
+        can change.
+        """
         if self.advised is None or self.advised[0] is not answer:
             return False
         preemption = self.advised[1].preemption
@@ -65,7 +70,7 @@ class KeptAnswer:
     """The nodes that pass every filter on another snapshot, that without the assumed pods, by its state."""
 
     def is_on(self, snapshot: Snapshot) -> bool:
-        """Return whether it is about a state of `snapshot`."""
+        """Return whether the cached parts are valid for `snapshot`."""
         pods = snapshot.pods
         if self.log is not snapshot.log or self.has_terms != pods.has_terms:
             return False
@@ -79,10 +84,10 @@ class KeptAnswer:
     def unmodelled_by(
         self, profile: Profile, snapshot: Snapshot, expired: Expired
     ) -> tuple[frozenset[str], tuple[str, ...]]:
-        """Return the plugins that are not modelled and may exclude nodes, and all that are not modelled, in order.
+        """Return the unmodelled plugins that may exclude nodes, and all unmodelled plugins in order.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         info, term_count = self.info, snapshot.pods.classes.term_count
         if self.unmodelled is not None and self.unmodelled[0] == term_count:
@@ -100,7 +105,7 @@ class KeptAnswer:
         return found
 
     def evaluates_all_by(self, profile: Profile, snapshot: Snapshot) -> bool:
-        """Return whether all nodes are filtered alike: no pod is nominated, and no pre-filter chooses nodes."""
+        """Return whether all nodes are filtered alike, because no pod is nominated and no pre-filter names nodes."""
         info = self.info
         if self.evaluates_all is not None:
             return self.evaluates_all
@@ -115,10 +120,10 @@ class KeptAnswer:
 
 
 class RankingCache:
-    """The answers and rankings for pods, in `cache_bytes`. Not thread-safe.
+    """The cached placements and rankings for pods, limited to `cache_bytes`. Not thread-safe.
 
-    Each is kept by what it depends on: an answer by the signature, a ranking of nodes by all but the relations to other
-    pods, the facts of nodes by what reads no amounts, the counts of pod affinity by its terms.
+    The keys are the inputs. A placement has the signature as its key; a NodeRanking has the info without relations to
+    other pods; a FactRanking also has no amounts; counts of pod affinity have the terms.
     """
 
     def __init__(self, profile: Profile, cache_bytes: int) -> None:
@@ -138,11 +143,11 @@ class RankingCache:
         return (self._last, self._nodes, self._facts, self._counts)
 
     def known(self, signature: PodSignature) -> KeptAnswer | None:
-        """Return what is kept of a pod with `signature`, on any snapshot, or None if nothing is."""
+        """Return the cached parts of a pod with `signature`, for any snapshot, or None if there are none."""
         return self._last.get(signature)
 
     def of(self, signature: PodSignature, snapshot: Snapshot) -> KeptAnswer:
-        """Return what is kept of a pod with `signature`, which is new if nothing is."""
+        """Return the cached parts of a pod with `signature` for `snapshot`, or a new object without a placement."""
         kept = self._last.get(signature)
         if kept is not None and kept.is_on(snapshot):
             return kept
@@ -162,7 +167,7 @@ class RankingCache:
         return kept
 
     def put(self, kept: KeptAnswer, nodes: int) -> None:
-        """Keep an answer and its ranking, unless the pod is large."""
+        """Cache a placement and its ranking, unless the pod is large."""
         signature, answer = kept.signature, kept.answer
         if signature.size_bytes > self._most_bytes:
             return
@@ -173,7 +178,7 @@ class RankingCache:
         self._by_content[kept.log, kept.info] = kept
 
     def ranking(self, kept: KeptAnswer, snapshot: Snapshot) -> Ranking:
-        """Return the ranking of the nodes of `snapshot` for a pod; the pods of one template share the largest part."""
+        """Return the ranking of the nodes of `snapshot` for a pod. Pods of one template share the largest part."""
         if kept.ranking is None:
             key = snapshot.log, kept.info._replace(inter_pod=_ALONE)
             nodes = self._nodes.get(key)
@@ -186,7 +191,7 @@ class RankingCache:
         return kept.ranking
 
     def _facts_for(self, info: PodInfo, snapshot: Snapshot) -> FactRanking:
-        """Return what depends on no pod, which pods share that differ in amounts."""
+        """Return the part of the ranking that depends on no pods. Pods that differ only in amounts share it."""
         key = snapshot.log, facts_of(info)
         facts = self._facts.get(key)
         if facts is None:

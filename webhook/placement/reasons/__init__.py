@@ -1,1 +1,1 @@
-"""The texts about a placement: reasons, warnings, exemptions."""
+"""The texts about a placement: reasons, warnings and exemptions."""

@@ -1,7 +1,7 @@
-"""Warnings about the queue and the group of a pod: what a batch scheduler reports late, elsewhere, or not at all.
+"""Warnings about the queue and the group of a pod, which batch schedulers report late, elsewhere, or not at all.
 
-They never change the patch. Only a PodGroup that never starts changes the verdict. A kind that is not known, or an
-object that is left out, gives none.
+The warnings never change the patch. Only a PodGroup that never starts changes the verdict. There is no warning about
+kinds that are not known and objects that are left out.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ _SILENTLY = "the pod waits without a condition or an Event until it does"
 def queue_warnings(
     names: Iterable[BatchNames], pod: PodInfo, snapshot: Snapshot, gang: GangDemand | None = None
 ) -> Iterator[str]:
-    """Yield the warnings about the queues and groups in `names`, which the admitted `pod` of `gang` names."""
+    """Yield the warnings about the queues and groups in `names`, which the admitted `pod` names. `gang` is its gang."""
     for each in names:
         kind, name = _KIND_OF_TENANTS[each.backend], each.queue if each.backend == "kueue" else each.group
         if snapshot.left_out.names and snapshot.left_out.has(kind, pod.inter_pod.namespace, name):
@@ -46,7 +46,7 @@ def queue_warnings(
 
 
 def _volcano(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str]:
-    """Yield the warnings about `pods` of Volcano. A pod has a group of its own if it names none.
+    """Yield the warnings about `pods` of Volcano. Volcano creates a group for a pod that names none.
 
     Source: volcano.sh/volcano/pkg/scheduler/plugins/proportion/proportion.go, queueAllocatable and JobEnqueueableFn
     """
@@ -72,7 +72,7 @@ def _volcano(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[st
 
 
 def _kai(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str]:
-    """Yield the warnings about a pod of KAI. The label of an owner of the pod outranks the label of the pod.
+    """Yield the warnings about a pod of KAI. The label of an owner has precedence over the label of the pod.
 
     Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/plugins/proportion/capacity_policy/max_allowed_check.go
     """
@@ -152,7 +152,7 @@ def _kueue(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str]
 
 
 def _quota_warnings(queue: ClusterQueue, pods: Demand, flavors: Mapping[str, ResourceFlavor] | None) -> Iterator[str]:
-    """Yield the warning about `pods` that the quota cannot hold: each set of pods gets one flavor of a group."""
+    """Yield the warning about `pods` that exceed the quota. Each set of pods gets one flavor of a resource group."""
     for group in queue.groups:
         for pod, count in pods.sets:
             if all(name not in group.resources for name, _ in pod.requests):
@@ -178,7 +178,7 @@ def _quota_warnings(queue: ClusterQueue, pods: Demand, flavors: Mapping[str, Res
 
 
 def _flavors_without_nodes(queue: ClusterQueue, pods: Demand, snapshot: Snapshot) -> Iterator[str]:
-    """Yield a warning for each flavor that `pods` can get and whose node labels no node has."""
+    """Yield a warning for each flavor that `pods` can get although no node has its node labels."""
     flavors, requested = snapshot.kueue.flavors, {name for pod, _ in pods.sets for name, _ in pod.requests}
     if flavors is None or not snapshot.nodes:
         return
@@ -200,7 +200,7 @@ def _limits(quota: FlavorQuota) -> Mapping[str, int]:
 def _flavors_for(pod: PodInfo, group: ResourceGroup, flavors: Mapping[str, ResourceFlavor]) -> set[str]:
     """Return the flavors of `group` whose node labels match the pod's required node affinity and nodeSelector.
 
-    Only the label keys of these flavors count. A flavor that does not exist matches nothing.
+    Only the label keys of these flavors are compared. A flavor that does not exist matches nothing.
 
     Source: sigs.k8s.io/kueue/pkg/scheduler/flavorassigner/flavorassigner.go, flavorSelector
     """

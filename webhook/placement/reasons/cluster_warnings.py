@@ -1,6 +1,6 @@
-"""Warnings about a pod that need a view of the cluster: what the pod names and the cluster does not have.
+"""Warnings about names in a pod that the cluster does not have. They need a view of the cluster.
 
-They never change the patch or the verdict. Their cost is bounded for every pod and all labels of nodes.
+The warnings never change the patch or the verdict. Their cost is bounded for any pod and any node labels.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,10 +33,11 @@ _DID_YOU_MEAN = "; did you mean "
 
 
 def unknown_products(references: PodReferences, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> Iterator[str]:
-    """Yield a warning for the products that neither a node of `snapshot` nor a node template has.
+    """Yield a warning about the products that neither a node of `snapshot` nor a node template has.
 
-    A variant beside its product, such as NVIDIA-H20-SHARED, stands for the product. Nodes may have a product as the
-    label or only as the taint of that key. Beside a known product, only what looks like a typing error is reported.
+    If a pod names a product and a variant of it, such as NVIDIA-H20-SHARED, the variant counts as the product. Nodes
+    may have a product as the label or only as the taint of the same key. If the pod also names a known product, an
+    unknown product is only reported if it looks like a typing error.
     """
     if not references.products or not snapshot.nodes:
         return
@@ -70,16 +71,16 @@ def unknown_products(references: PodReferences, snapshot: Snapshot, templates: S
 
 
 def meant_product(label: str, product: str, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> str | None:
-    """Return the known product that an unknown `product` probably means, or None if it is known or like no other.
+    """Return the known product that the unknown `product` probably means, or None if it is known or similar to none.
 
-    `label` is that of products.
+    `label` is the label of products.
     """
     known = _known_products(label, snapshot, templates)
     return None if product in known or not product else _closest(product, tuple(sorted(known)[:_MOST_CANDIDATES]))
 
 
 def about_one_product(warnings: Sequence[str], suggestion: str) -> tuple[str, ...]:
-    """Return `warnings` without the product that `unknown_products` asks about, if `suggestion` names another one."""
+    """Return `warnings` without the question of `unknown_products` about a product, if `suggestion` names another."""
     if "gpu-product: " not in suggestion:
         return tuple(warnings)
     return tuple(
@@ -91,7 +92,7 @@ def about_one_product(warnings: Sequence[str], suggestion: str) -> tuple[str, ..
 
 
 def missing_product(references: PodReferences, snapshot: Snapshot) -> Iterator[str]:
-    """Yield a warning if the pod names no product and `allowedProducts` leaves it none of the tainted products."""
+    """Yield a warning if the pod names no product and `allowedProducts` allows it none of the tainted products."""
     if references.tolerated_products is None:
         return
     tainted = {taint.value for taint in snapshot.taints.distinct if taint.key == references.product_label}
@@ -114,7 +115,7 @@ def _known_products(label: str, snapshot: Snapshot, templates: Sequence[NodeTemp
 def is_absent(
     scheduler: str, snapshot: Snapshot, schedulers: Mapping[str, SchedulerSettings] = BUILT_IN_SCHEDULERS
 ) -> bool:
-    """Return whether nothing in `snapshot` shows that `scheduler` runs; false if that cannot be known.
+    """Return whether `snapshot` has no evidence that `scheduler` runs, or false if that cannot be known.
 
     `schedulers` are the settings of the policy.
     """
@@ -127,9 +128,9 @@ def is_absent(
 def absent_scheduler(
     scheduler: str, snapshot: Snapshot, schedulers: Mapping[str, SchedulerSettings] = BUILT_IN_SCHEDULERS
 ) -> Iterator[str]:
-    """Yield a warning if nothing in `snapshot` shows that `scheduler` runs: no API group, Lease or running pod.
+    """Yield a warning if `snapshot` has no evidence that `scheduler` runs: no API group, Lease or running pod.
 
-    `schedulers` are the settings of the policy. Without knowledge of all three, there is none.
+    `schedulers` are the settings of the policy. There is no warning unless all three kinds of evidence are known.
     """
     if not is_absent(scheduler, snapshot, schedulers):
         return
@@ -143,7 +144,7 @@ def absent_scheduler(
 
 
 def absent_schedulers_of(spec: PolicySpec, snapshot: Snapshot) -> Iterator[str]:
-    """Yield, with its field, the warning about each scheduler that the policy names.
+    """Yield the warning about each missing scheduler that the policy names, with the policy field.
 
     Schedulers that are only in the default of `allowedSchedulers` are not checked.
     """
@@ -166,7 +167,7 @@ def missing_priority_class(name: str, snapshot: Snapshot) -> Iterator[str]:
 
 
 def unfit_classes_of(spec: PolicySpec, snapshot: Snapshot) -> Iterator[str]:
-    """Yield, with its field, the warning about each PriorityClass of the policy that does not fit the cluster."""
+    """Yield the warning about each PriorityClass of the policy that does not match the cluster, with its field."""
     for name, each in spec.workload_types.items():
         path = f"spec.workloadTypes.{name}.priorityClassName"
         yield from (f"{path}: {text}" for text in missing_priority_class(each.priority_class_name or "", snapshot))
@@ -218,7 +219,7 @@ def _bases(product: str, named: frozenset[str]) -> set[str]:
 
 @lru_cache(maxsize=256)
 def _closest(product: str, candidates: tuple[str, ...]) -> str | None:
-    """Return the candidate that the user most probably means: one that contains the text, else a similar one."""
+    """Return the candidate that the user most probably means: one that contains `product`, or else a similar one."""
     # Kept, because the pods of a template name the same product, and the nodes seldom get another.
     by_text = {each.casefold(): each for each in candidates}
     text = product.casefold()

@@ -1,4 +1,4 @@
-"""Reasons not to deny an Infeasible pod: states of nodes that pass, and resources that are not known."""
+"""Reasons not to deny an Infeasible pod: temporary states of nodes, and unknown resources."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ FeasibleNodes = Callable[[PodInfo, Snapshot], Mask]
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A pod, `info`, with tolerations of the states of nodes that pass, on `nodes` whose devices are healthy.
+    """A pod, `info`, that tolerates the temporary states of nodes, and `nodes` with healthy devices.
 
-    `before` are the pod and the nodes as they are.
+    `before` are the actual pod and nodes.
     """
 
     info: PodInfo
@@ -37,14 +37,17 @@ class Restored:
 
     @classmethod
     def of(cls, info: PodInfo, nodes: Snapshot, temporary: Collection[str]) -> "Restored | None":
-        """Return the pod and `nodes` without the states that pass, or None if there are none."""
+        """Return the pod and `nodes` without temporary states, or None if there are none."""
         changed = cls(
             tolerating_states(info, nodes, temporary), with_healthy_devices(info, nodes), (info, nodes), temporary
         )
         return None if changed.info is info and changed.nodes is nodes else changed
 
     def doubt(self, rows: Rows, *, of_each: bool = True) -> str:
-        """Return the sentence that the nodes in `rows` can take the pod then; `of_each`: each of them by itself."""
+        """Return the sentence that the nodes in `rows` can take the pod after their temporary states end.
+
+        With `of_each`, the sentence is about each node by itself.
+        """
         broken = self._short(rows, of_each=of_each)
         tainted = np.array([bool(self._taints(row)) or self._is_cordoned(row) for row in rows.tolist()], dtype=np.bool_)
         # Nodes that only one thing keeps from taking the pod come first.
@@ -58,7 +61,7 @@ class Restored:
         return f"{text}{',' if tainted.any() else ''} {self._devices(rows, of_each=of_each)}" if broken.any() else text
 
     def _short(self, rows: Rows, resources: Collection[str] = (), *, of_each: bool) -> Mask:
-        """Return which of `rows` lack devices that are not healthy, of `resources` or of any that the pod requests."""
+        """Return a mask of `rows`: nodes with too few healthy devices of `resources`, or of any the pod requests."""
         info, nodes = self.before
         short = np.zeros(len(rows), dtype=np.bool_)
         for resource, amount in info.requests:
@@ -92,7 +95,7 @@ class Restored:
         return " or ".join(parts)
 
     def _devices(self, rows: Rows, *, of_each: bool) -> str:
-        """Return the condition on the devices of the first resource that is short."""
+        """Return the text about the devices of the first resource that is insufficient."""
         info, nodes = self.before
         resource = next(name for name, _ in info.requests if self._short(rows, (name,), of_each=of_each).any())
         whole, healthy = self.nodes.allocatable(resource)[rows], int(nodes.allocatable(resource)[rows].sum())
@@ -107,8 +110,8 @@ class Restored:
 def deny_exemption(info: PodInfo, snapshot: Snapshot, temporary: Collection[str], feasible_on: FeasibleNodes) -> str:
     """Return the reason not to deny an Infeasible pod, `info`, or an empty string if there is none.
 
-    `feasible_on` returns which nodes can take a pod. `temporary` are the keys of taints that pass, beside those of
-    Kubernetes.
+    `feasible_on` returns the nodes that can take a pod. `temporary` are the keys of temporary taints in addition to
+    those of Kubernetes.
     """
     nodes = snapshot.without_pods()
     if nodes.release.minor < OLDEST:

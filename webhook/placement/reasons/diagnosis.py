@@ -1,4 +1,4 @@
-"""Reasons of each node that cannot take a pod, from every filter for every node. Not on the hot path."""
+"""The reasons why each node cannot take a pod. Every filter runs for every node, so this is not for the hot path."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ NodeToStatus = Mapping[str, tuple[str, ...]]
 
 
 class Rejection(NamedTuple):
-    """The nodes that a plugin rejects for one reason; `step` counts its extension points through the cycle."""
+    """The nodes that a plugin rejects for one reason. `step` is the number of the extension point call in the cycle."""
 
     step: int
     plugin: str
@@ -45,11 +45,11 @@ def rejections(
 ) -> Iterator[Rejection]:
     """Yield all rejections of `nodes` by the pre-filters and filters of `profile`.
 
-    Unlike in a scheduling cycle, a node that one plugin rejects is evaluated by the others, too. `ignore_transient`:
-    leave out rejections of pre-filters that can disappear without a change of a node.
+    Unlike in a scheduling cycle, a node that one plugin rejects is also evaluated by the other plugins. With
+    `ignore_transient`, rejections of pre-filters that can disappear without a change of a node are left out.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     nominated = nodes.rows.get(pod.nomination.node_name)
     named: list[tuple[int, str, frozenset[str]]] = []
@@ -75,7 +75,10 @@ def rejections(
 def _pre_filter_rejections(
     named: Sequence[tuple[int, str, frozenset[str]]], nodes: Snapshot, rejecting: frozenset[str]
 ) -> Iterator[Rejection]:
-    """Yield the nodes that each pre-filter excludes; `named` are its step, its plugin and the nodes that it names."""
+    """Yield the nodes that each pre-filter excludes.
+
+    `named` are (step, plugin, named nodes) of the pre-filters. its step, its plugin and the nodes that it names.
+    """
     if not named:
         return
     is_disjoint = not frozenset.intersection(*(names for _, _, names in named))
@@ -100,21 +103,21 @@ def _filter_rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired:
 
 
 def rejecting_plugins(profile: Profile, pod: PodInfo, nodes: Snapshot, row: int, expired: Expired) -> frozenset[str]:
-    """Return the first plugin whose filter rejects the node in `row`, or an empty result if the node can take the pod.
+    """Return the first plugin whose filter rejects the node in `row`, or an empty set if the node can take the pod.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     names = (each.plugin for each in _filter_rejections(profile, pod, nodes, expired) if each.rejected[row])
     return frozenset(itertools.islice(names, 1))
 
 
 def explain(profile: Profile, pod: PodInfo, nodes: Snapshot, describe: Describe | None = None) -> NodeToStatus:
-    """Return for each node that cannot take `pod` all reasons of the first plugin that rejects the node.
+    """Return, for each node that cannot take `pod`, all reasons of the first plugin that rejects the node.
 
-    The message counts these reasons; `describe` can replace their texts. A batch scheduler can have reasons of several
-    plugins. The reason of a pre-filter that rejects all nodes applies to every node. If the pod's nominated node can
-    take it, the nomination is the reason of all other nodes.
+    These are the reasons that the scheduler's message counts. `describe` can replace their texts. For a batch
+    scheduler, a node can have reasons of several plugins. The reason of a pre-filter that rejects all nodes applies to
+    every node. If the pod's nominated node can take it, the nomination is the reason for all other nodes.
     """
     first: dict[int, int] = {}
     reasons: dict[int, list[str]] = {}
@@ -134,12 +137,15 @@ def explain(profile: Profile, pod: PodInfo, nodes: Snapshot, describe: Describe 
 
 
 def explain_in_detail(profile: Profile, pod: PodInfo, nodes: Snapshot) -> NodeToStatus:
-    """Return what `explain` returns, with the taint, the amounts or the label values in place of its words."""
+    """Return the reasons of `explain` with details: the taint, the amounts or the label values."""
     return explain(profile, pod, nodes, _NodeDetails(pod, nodes))
 
 
 class _NodeDetails:
-    """The details of the rejections of `pod` by `nodes`. Only the text is new: the plugins have decided."""
+    """Describes the rejections of `pod` by `nodes` in detail.
+
+    Only the text changes, not the decision of the plugins.
+    """
 
     def __init__(self, pod: PodInfo, nodes: Snapshot) -> None:
         self._pod, self._nodes = pod, nodes
@@ -168,7 +174,7 @@ class _NodeDetails:
 
     @staticmethod
     def _amounts(resource: str, wanted: int, used: int, offered: int) -> str | None:
-        """Return the amounts, or None if they are no reason by themselves, such as beside nominated pods."""
+        """Return a text with the amounts, or None if they do not explain the rejection, such as with nominated pods."""
         free = max(offered - used, 0)
         if free >= wanted:
             return None
@@ -177,7 +183,7 @@ class _NodeDetails:
         return f"wants {amount_text(resource, wanted)} {resource}, {held}"
 
     def _unmet(self, row: int) -> Iterator[str]:
-        """Yield the labels of the node that the pod does not want, or none if it has several terms to choose from."""
+        """Yield the labels of the node that do not match the pod's requirements; none for a pod with several terms."""
         required = [Requirement(key, "In", (value,)) for key, value in self._pod.node_selector]
         terms = self._pod.required or ()
         required += terms[0].expressions if len(terms) == 1 else ()

@@ -1,4 +1,4 @@
-"""What kube-scheduler's preemption does for a pod, in words."""
+"""Describe kube-scheduler's preemption for a pod as text."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,9 +17,9 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
 def eviction_text(preemption: PredictedPreemption, described: Sequence[str] = ()) -> str:
-    """Return what is evicted, and where: `kube-scheduler would evict 2 pods on node-7: team-a/a, team-a/b`.
+    """Return a text such as `kube-scheduler would evict 2 pods on node-7: team-a/a, team-a/b`.
 
-    `described` are the victims in other words than their names.
+    `described` is a text about the victims that replaces their names.
     """
     count = preemption.count
     pods = "pod" if preemption.most == 1 else "pods"
@@ -36,7 +36,7 @@ def eviction_text(preemption: PredictedPreemption, described: Sequence[str] = ()
 
 
 def eviction_warning(preemption: PredictedPreemption, namespace: str) -> str:
-    """Return the same for a user of `namespace`: counts, and the names of pods in that namespace only.
+    """Return the text for a user of `namespace`: counts of pods, and only the names of pods in this namespace.
 
     Source: https://github.com/kubernetes/kubernetes/issues/114923
     """
@@ -51,7 +51,7 @@ def eviction_warning(preemption: PredictedPreemption, namespace: str) -> str:
 
 
 def eviction_lines(preemption: PredictedPreemption, snapshot: Snapshot, now_seconds: float) -> list[str]:
-    """Return the evictions in `snapshot` with what follows from them, a line each."""
+    """Return lines about the evictions in `snapshot` and their consequences."""
     if not preemption.evicts:
         return []
     described, last = [], ""
@@ -90,7 +90,7 @@ def _time_text(seconds: float) -> str:
 
 
 def _idle_gangs(preemption: PredictedPreemption, snapshot: Snapshot) -> Iterator[str]:
-    """Yield what is left of the gangs whose pods are evicted: kube-scheduler does not know them."""
+    """Yield texts about the remaining pods of gangs that lose pods, because kube-scheduler does not consider gangs."""
     lost = Counter(gang for each in preemption.victims for gang in each.gangs)
     if not lost or not preemption.is_exact:
         return
@@ -107,7 +107,7 @@ def _idle_gangs(preemption: PredictedPreemption, snapshot: Snapshot) -> Iterator
 
 
 def _controllers(preemption: PredictedPreemption, snapshot: Snapshot) -> Iterator[str]:
-    """Yield which controllers create the victims again, and whether amounts alone show that these would wait."""
+    """Yield texts about the controllers that create the victims again, and whether the new pods would wait for room."""
     if not preemption.is_exact:
         return
     for controller in dict.fromkeys(each.controller for each in preemption.victims):
@@ -123,7 +123,7 @@ def _controllers(preemption: PredictedPreemption, snapshot: Snapshot) -> Iterato
 
 
 def _has_amounts(pod: RunningPod, snapshot: Snapshot) -> bool:
-    """Return whether a node has what `pod` requests free, besides the node that it leaves to another."""
+    """Return whether a node has the requests of `pod` free, other than the node from which it is evicted."""
     has = snapshot.load.pods < snapshot.allowed_pods
     for resource, amount in pod.requests.items():
         has = has & (snapshot.allocatable(resource) - snapshot.requested(resource) >= amount)

@@ -1,4 +1,4 @@
-"""The gang that a pod asks for, what the PodGroup of its scheduler says about it, and what it demands of a queue."""
+"""The gang that a pod requests, with the data of its PodGroup, and the amounts that it needs of a queue."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -21,9 +21,9 @@ _LONGEST_SHOWN = 63
 def grouped(
     request: GangRequest, names: Iterable[BatchNames], namespace: str, snapshot: Snapshot
 ) -> GangRequest | None:
-    """Return `request` with what `snapshot` knows of the PodGroup among `names`, or None if there is no size.
+    """Return `request` completed from the PodGroup in `snapshot` that `names` name, or None if no size is known.
 
-    Without a size of its own the gang is as large as its PodGroup.
+    If `request` has no size, the size is that of the PodGroup.
     """
     for each in names:
         if each.backend == "kueue" and each.starts_whole:
@@ -39,12 +39,12 @@ def grouped(
 
 
 def group_named(names: Iterable[BatchNames], namespace: str, snapshot: Snapshot) -> PodGroup | None:
-    """Return the PodGroup among `names`, or None if there is none, or it is not known."""
+    """Return the PodGroup that one of `names` names, or None if there is none or it is not known."""
     return next((group for each in names if (group := pod_group_of(each, namespace, snapshot))), None)
 
 
 def pod_group_of(names: BatchNames, namespace: str, snapshot: Snapshot) -> PodGroup | None:
-    """Return the PodGroup that `names` has, or None if it has none, or it is not known."""
+    """Return the PodGroup that `names` names, or None if there is none or it is not known."""
     groups = {
         "volcano": snapshot.volcano.groups,
         "kai": snapshot.kai.groups,
@@ -55,12 +55,12 @@ def pod_group_of(names: BatchNames, namespace: str, snapshot: Snapshot) -> PodGr
 
 
 def pods_ready_timeout(snapshot: Snapshot) -> str:
-    """Return the time after which Kueue evicts what it admitted unless all pods are ready, or "" if it does not."""
+    """Return the time after which Kueue evicts an admitted workload unless all of its pods are ready, or ""."""
     return snapshot.scheduler_evidence.pods_ready_timeout if snapshot.scheduler_evidence else ""
 
 
 def partial_start(request: GangRequest, placement: Placement) -> tuple[str, ...]:
-    """Return the warning at a pod of a gang that would start in part; none otherwise."""
+    """Return the warning for a pod whose gang would start only in part, or none."""
     fit = placement.gang
     if fit is None or not fit.starts_in_part:
         return ()
@@ -71,7 +71,10 @@ def partial_start(request: GangRequest, placement: Placement) -> tuple[str, ...]
 
 
 def effect_text(groups: str, ends_after: str) -> str:
-    """Return what a start in part does, among `groups` such as gangs, until Kueue ends it after `ends_after`."""
+    """Return a text about the effect of a partial start on `groups`, such as gangs.
+
+    `ends_after` is the time after which Kueue ends the partial start, or empty.
+    """
     end = f"and two such {groups} can deadlock"
     if ends_after:
         end = f"until Kueue evicts them after {ends_after} (waitForPodsReady)"
@@ -79,7 +82,7 @@ def effect_text(groups: str, ends_after: str) -> str:
 
 
 def starts_text(scheduler: str, least: int) -> str:
-    """Return how `scheduler` starts the pods of a gang that it does not start whole: from `least` of them on."""
+    """Return a text about the minimum number of pods, `least`, with which `scheduler` starts a gang in part."""
     shown = cut(scheduler, _LONGEST_NAME)
     if least <= 1:
         return f"scheduler {shown} starts pods one by one"
@@ -88,25 +91,25 @@ def starts_text(scheduler: str, least: int) -> str:
 
 @dataclass(frozen=True)
 class GangDemand:
-    """A gang that starts with `request.least` pods: `sets` are its pods by template, and their number."""
+    """A gang that starts with `request.least` pods. `sets` are (pod, number of pods) for each template."""
 
     request: GangRequest
     sets: tuple[tuple[PodInfo, int], ...]
 
     @classmethod
     def of_pod(cls, request: GangRequest, pod: PodInfo) -> "GangDemand":
-        """Return the gang of `pod`, whose others are taken to be like it."""
+        """Return the gang of `pod`. The other pods of the gang are assumed to be like `pod`."""
         return cls(request, ((pod, request.size),))
 
     @property
     def pods(self) -> int:
-        """Return the number of its pods."""
+        """Return the number of pods of the gang."""
         return sum(count for _, count in self.sets)
 
 
 @dataclass(frozen=True)
 class Demand:
-    """The pods that must have room in a queue: only `pod`, or the `least` pods of its gang that start together."""
+    """The pods that need room in a queue at once: only `pod`, or the `least` pods of its gang that start together."""
 
     pod: PodInfo
     gang: GangDemand | None = None
@@ -114,19 +117,19 @@ class Demand:
 
     @classmethod
     def of(cls, names: BatchNames, pod: PodInfo, gang: GangDemand) -> "Demand":
-        """Return what `pod` of `gang` needs of the queue in `names`. Kueue admits all pods of a gang at once."""
+        """Return the demand of `pod`, of `gang`, on the queue in `names`. Kueue admits all pods of a gang at once."""
         if not names.starts_whole:
             return cls(pod)
         return cls(pod, gang, gang.pods if names.backend == "kueue" else min(gang.request.least, gang.pods))
 
     @property
     def sets(self) -> tuple[tuple[PodInfo, int], ...]:
-        """Return the pod of each template, and how many there are of it."""
+        """Return (pod, number of pods) for each template."""
         return self.gang.sets if self.gang else ((self.pod, 1),)
 
     @cached_property
     def requests(self) -> Mapping[str, int]:
-        """Return the smallest request of the pods that start together, by resource."""
+        """Return the minimum total request, by resource, of the pods that start together."""
         found: Counter[str] = Counter()
         sets = [(dict(pod.requests), count) for pod, count in self.sets]
         for name in {name for requests, _ in sets for name in requests}:
@@ -138,9 +141,9 @@ class Demand:
         return found
 
     def excess(self, most: Mapping[str, float], used: Mapping[str, int], snapshot: Snapshot) -> str:
-        """Return by how much they exceed `most` with what is `used`, which includes those of them that run.
+        """Return a text about the first resource whose demand exceeds `most`, or "".
 
-        Empty if they do not.
+        `used` are the amounts in use, including those of running pods of the gang.
         """
         found = excess(self.requests, most, used)
         if not found or self.gang is None or excess(self.requests, most):
@@ -159,7 +162,7 @@ class Demand:
 
 
 def excess(requests: Mapping[str, int], most: Mapping[str, float], used: Mapping[str, int] | None = None) -> str:
-    """Return by how much `requests` exceed `most`, with what is `used` already, or an empty string if they do not."""
+    """Return a text about the first resource of which `requests` and `used` together exceed `most`, or ""."""
     for name, limit in most.items():
         amount, in_use = requests.get(name, 0), (used or {}).get(name, 0)
         if amount and in_use + amount > limit:

@@ -18,12 +18,12 @@ _OF_VOLUMES = (VolumeBinding.name, VolumeZone.name, VolumeRestrictions.name, Nod
 
 
 def missing_kinds(info: PodInfo, snapshot: Snapshot, expired: Expired = never) -> tuple[str, ...]:
-    """Return the plural names of the kinds that `snapshot` lacks, without which plugins cannot be evaluated.
+    """Return the plural names of the kinds that `snapshot` lacks and that plugins need for their evaluation.
 
-    Empty if a plugin that can exclude nodes would not be evaluated with these kinds either.
+    The result is empty if a plugin that can exclude nodes could not be evaluated even with these kinds.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     needed = [tuple(_lacking(plugin, info, snapshot)) for plugin in unmodelled_plugins(info, snapshot, expired)[0]]
     return tuple(sorted({kind for kinds in needed for kind in kinds})) if all(needed) else ()

@@ -1,6 +1,6 @@
-"""The check that the PodGroup of a pod lets it start, which the nodes do not show.
+"""Check whether the PodGroup of a pod allows it to start.
 
-A PodGroup that never starts makes its pods Infeasible beside free nodes.
+If the PodGroup can never start, its pods are Infeasible even if nodes are free.
 """
 
 from dataclasses import replace
@@ -16,9 +16,9 @@ _LONGEST_SHOWN = 63
 
 
 def never_starts(group: PodGroup, pod: PodInfo, size: int, snapshot: Snapshot) -> str:
-    """Return why `group` never starts `pod`, or an empty string if it may.
+    """Return the reason why `group` never starts `pod`, or an empty string if it may start it.
 
-    `size` is that of the gang, or 0 if it is not known.
+    `size` is the size of the gang, or 0 if it is not known.
 
     Source: k8s.io/kubernetes/pkg/scheduler/schedule_one_podgroup.go, validatePodGroup
     """
@@ -35,7 +35,7 @@ def never_starts(group: PodGroup, pod: PodInfo, size: int, snapshot: Snapshot) -
 
 
 def _priority(group: PodGroup, snapshot: Snapshot) -> int | None:
-    """Return the priority of a PodGroup of kube-scheduler, or None if it is not known. An API server sets it."""
+    """Return the priority of a PodGroup of kube-scheduler, which the API server sets, or None if it is not known."""
     if group.priority is not None or not group.priority_class:
         return group.priority
     found = priority_class_named(group.priority_class, snapshot.priority_classes)
@@ -43,9 +43,10 @@ def _priority(group: PodGroup, snapshot: Snapshot) -> int | None:
 
 
 def as_grouped(placement: Placement, group: PodGroup, pod: PodInfo, size: int, snapshot: Snapshot) -> Placement:
-    """Return the `placement` of `pod`, of a gang of `size`, as its PodGroup lets it start.
+    """Return `placement`, adjusted to the PodGroup `group` of `pod`, which is in a gang of `size`.
 
-    A pod that never starts is Infeasible. It is not denied: PodGroups change, and the view may be older.
+    A pod that the group never starts is Infeasible. It is not denied, because PodGroups can change and the view may be
+    older.
     """
     if never := never_starts(group, pod, size, snapshot):
         return _never(placement, never)

@@ -1,4 +1,4 @@
-"""The evictions that DefaultPreemption does not decide, in words: none, or not known."""
+"""The note on evictions for pods whose evictions DefaultPreemption does not decide."""
 
 from collections.abc import Sequence
 
@@ -30,10 +30,10 @@ def preemption_note(
     placement: Placement,
     without_pods: Sequence[str],
 ) -> str:
-    """Return why the evictions for `pod`, which waits, are none or not known, or "" if they are predicted.
+    """Return why there are no evictions for the waiting `pod` or why they are not known; "" if they are predicted.
 
-    `backend` is that of its scheduler in the policy, and `group` its PodGroup of kube-scheduler itself. `pod` is
-    normalized for `snapshot`. `without_pods` are the nodes that could take it if no pod was running.
+    `backend` is the backend of its scheduler in the policy, and `group` its PodGroup of kube-scheduler itself, or None.
+    `pod` must be normalized for `snapshot`. `without_pods` are the nodes that could take it if no pods were running.
     """
     if placement.verdict != "Waiting" or pod.gates:
         return ""

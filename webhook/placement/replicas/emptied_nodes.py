@@ -1,4 +1,4 @@
-"""The nodes that could take a pod if no pod was running."""
+"""The nodes that could take a pod if no pods were running."""
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
@@ -6,9 +6,10 @@ from webhook.placement.scheduler import PodSignature, Scheduler
 
 
 def nodes_without_pods(scheduler: Scheduler, signature: PodSignature, snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the nodes of `snapshot` that could take the pod if no pod was running or nominated, in order.
+    """Return the nodes of `snapshot` that could take the pod if no pods were running or nominated, in order.
 
-    Pods that have only room there stay. A pod that the pod must be near is gone, too, unless it is on another node.
+    Pods for which room is only reserved are kept. Pod affinity to a pod on the same node is not satisfied, because that
+    pod is also gone.
     """
     empty, info = snapshot.with_reserved_pods(), signature.info.normalized_for(snapshot)
     found = scheduler.feasible_rows(signature, empty)

@@ -1,7 +1,7 @@
-"""Pods that occupy nothing but the node that they run on: how many fit on each node, for all nodes at once.
+"""Count the pods that fit on each node, for pods that only use resources of their own node.
 
-The number of such pods that fit on a node does not depend on the others' nodes, so it does not depend on the order in
-which kube-scheduler fills the nodes.
+For such pods, the number that fits on a node does not depend on pods on other nodes, so the order in which
+kube-scheduler fills the nodes does not matter.
 """
 
 from dataclasses import replace
@@ -29,10 +29,10 @@ _READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
 
 class Filled(NamedTuple):
-    """The number of further pods on each row, and the snapshot with them.
+    """The number of added pods on each row, and the snapshot with these pods.
 
-    `snapshot` shows the first further pod of a node as running, and counts the others in its load. The nodes with
-    nominated pods show all. `is_complete` is false if a node reached the most that are counted.
+    `snapshot` shows the first added pod of a node as running, and only counts the others in the load. Nodes with
+    nominated pods show all added pods. `is_complete` is false if a node reached the maximum that is counted.
     """
 
     copies: Column
@@ -41,7 +41,7 @@ class Filled(NamedTuple):
 
 
 def are_nodes_independent(scheduler: Scheduler, signature: PodSignature, snapshot: Snapshot) -> bool:
-    """Return whether a pod with `signature` on one node never changes whether another one fits on another node."""
+    """Return whether a pod with `signature` on one node never affects whether such a pod fits on another node."""
     info = signature.info
     if needs_devices(signature, snapshot) or not _are_claims_shared_freely(signature, snapshot):
         return False
@@ -58,14 +58,14 @@ def are_nodes_independent(scheduler: Scheduler, signature: PodSignature, snapsho
 
 
 def _is_on_node(topology_key: str, snapshot: Snapshot) -> bool:
-    """Return whether each domain of `topology_key` is one node."""
+    """Return whether each domain of `topology_key` has only one node."""
     codes = snapshot.labels.domains(topology_key).codes
     labelled = codes[codes >= 0]
     return len(np.unique(labelled)) == len(labelled)
 
 
 def _are_claims_shared_freely(signature: PodSignature, snapshot: Snapshot) -> bool:
-    """Return whether further pods can use the claims of the first one, on any node that reaches their volumes."""
+    """Return whether further pods can use the claims of the first pod on any node that can access the volumes."""
     volumes, claims = signature.info.volumes, snapshot.storage.claims or {}
     found = [claims.get((volumes.namespace, use.name)) for use in volumes.claims]
     return all(each is not None and each.is_bound and _READ_WRITE_ONCE_POD not in each.access_modes for each in found)
@@ -81,13 +81,13 @@ def fill(
     among: Mask | None = None,
     expired: Expired = never,
 ) -> Filled:
-    """Return how many copies of `pod`, which has `signature`, fit on each node of `snapshot`, at most `most` on each.
+    """Return the number of copies of `pod`, which has `signature`, that fit on each node of `snapshot`, up to `most`.
 
-    `among` is a mask of the nodes to fill. None means all. The filters run a few times for each doubling of the largest
-    number. `are_nodes_independent` must hold.
+    `among` is a mask of the nodes to fill, or None for all. The filters run a few times for each doubling of the
+    largest number. `are_nodes_independent` must be true.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods: a node
     must pass with its nominated pods and without them
@@ -116,14 +116,17 @@ def fill(
 
 
 def _with_one_running(snapshot: Snapshot, pod: RunningPod, nodes: Mask) -> Snapshot:
-    """Return `snapshot` with one `pod` running on each of `nodes`: ports, volumes and labels count once on a node."""
+    """Return `snapshot` with one `pod` running on each of `nodes`.
+
+    Its ports, volumes and labels count once on a node.
+    """
     infos = (snapshot.nodes[row] for row in np.flatnonzero(nodes).tolist())
     added = [info.with_pods((pod._replace(node_name=info.node.name),)) for info in infos]
     return updated(snapshot, added, snapshot.generation + 1)
 
 
 def with_copies(snapshot: Snapshot, pod: RunningPod, copies: Column) -> Snapshot:
-    """Return `snapshot` with `copies[row]` more of `pod` in the load of each node, which already runs one of them."""
+    """Return `snapshot` with `copies[row]` more of `pod` in the load of each node, which already runs one copy."""
     load = snapshot.load
     requested = dict(load.requested)
     for resource, amount in pod.requests.items():
@@ -146,9 +149,9 @@ def _sum(column: Column, copies: Column, amount: int) -> Column:
 def _with_running_copies(
     snapshot: Snapshot, pod: RunningPod, copies: Column, with_nominated: NodesWithNominatedPods | None
 ) -> Snapshot:
-    """Return `snapshot` with the copies as running pods too on the nodes with nominated pods.
+    """Return `snapshot` in which the nodes with nominated pods also show the copies as running pods.
 
-    The load of these nodes is computed again from their pods.
+    The load of these nodes is recomputed from their pods.
     """
     if with_nominated is None:
         return snapshot

@@ -1,4 +1,4 @@
-"""Place the replicas of an object beside the pods that wait before them."""
+"""Place the replicas of an object after the pods that wait before them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ Pod = Mapping[str, Any]
 class ReplicaPrediction(Generic[K]):
     """The number of replicas that fit with the pods that wait before them.
 
-    `before` is the snapshot that the first replica found. `assumed` show the placed replicas as running.
+    `before` is the snapshot before the first replica. `assumed` shows the placed replicas as running.
     """
 
     found: Replicas
@@ -37,10 +37,10 @@ def predict_replicas(
     limit: int = MOST_REPLICAS,
     expired: Expired = never,
 ) -> ReplicaPrediction[K]:
-    """Return how many of `asked` replicas fit beside the pods with `assumed` that come before them.
+    """Return the number of `asked` replicas that fit after the pods in `assumed` that come before them.
 
-    See `place_replicas`. The placement of a replica that only has no room because of these pods is Waiting and names
-    their number.
+    See `place_replicas`. If a replica has no room only because of these pods, its placement is Waiting and states their
+    number.
 
     Raises:
         InvalidInput: a field of a pod that is read is malformed; holds every error.
@@ -63,7 +63,7 @@ def predict_replicas(
 
 
 def with_replicas(snapshot: Snapshot, found: Replicas) -> Snapshot:
-    """Return `snapshot` with the replicas of `found`, and the volumes that they got."""
+    """Return `snapshot` with the replicas of `found` and their volumes."""
     infos = []
     for node, count in found.nodes.items():
         # The replicas were added last.

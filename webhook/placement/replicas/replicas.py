@@ -25,9 +25,10 @@ MOST_REPLICAS = 1000
 class Replicas:
     """The number of `asked` replicas that fit now, counted one after the other.
 
-    `nodes` counts the replicas by node. `first` is the placement of the first replica, and `stopped` that of the first
-    one that does not fit, or None if none was found. Unless `is_complete`, the count ended early: at least `placed`
-    fit. `snapshot` shows the placed replicas as running. `last` is the signature of the last replica that was read.
+    `nodes` counts the replicas by node. `first` is the placement of the first replica. `stopped` is that of the first
+    replica that does not fit, or None if there is none. If `is_complete` is false, the count ended early, and `placed`
+    is a lower bound. `snapshot` shows the placed replicas as running. `last` is the signature of the last replica that
+    was read.
     """
 
     asked: int
@@ -41,9 +42,9 @@ class Replicas:
 
     @property
     def placement(self) -> Placement:
-        """Return the placement of the first replica that does not fit; of the first replica if all fit.
+        """Return the placement of the first replica that does not fit, or of the first replica if all fit.
 
-        It is Unknown if the count ended before that was known.
+        It is Unknown if the count ended early.
         """
         if self.stopped is not None or self.is_complete:
             return self.stopped or self.first
@@ -51,7 +52,7 @@ class Replicas:
 
     @property
     def text(self) -> str:
-        """Return the count in words: `5 of 8 replicas fit now`."""
+        """Return the count as text: `5 of 8 replicas fit now`."""
         noun = "replica" if self.asked == 1 else "replicas"
         least = "" if self.is_complete else "at least "
         verb = "fits" if 1 in (self.placed, self.asked) else "fit"
@@ -59,7 +60,7 @@ class Replicas:
 
 
 class FillingCluster:
-    """A cluster to which pods are added one after the other; `snapshot` shows them as running."""
+    """A cluster to which pods are added one after the other. `snapshot` shows them as running."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -67,17 +68,20 @@ class FillingCluster:
         self._to_provision: frozenset[str] = frozenset()
 
     def is_known_for(self, signature: PodSignature) -> bool:
-        """Return whether `snapshot` shows all that a pod with `signature` needs.
+        """Return whether `snapshot` shows everything that the placement of a pod with `signature` depends on.
 
-        It does not show the devices that an added pod was allocated, nor the volume of a shared claim that is yet to be
-        provisioned for an added pod.
+        It shows neither the devices that are allocated to an added pod, nor the volume of a shared claim that must
+        still be provisioned for an added pod.
         """
         if self._has_given_devices and needs_devices(signature, self.snapshot):
             return False
         return self._to_provision.isdisjoint(use.name for use in signature.info.volumes.claims)
 
     def add(self, signature: PodSignature, pod: RunningPod, node: str) -> None:
-        """Add `pod`, which has `signature`, to the node of that name. No running pod makes room by leaving it."""
+        """Add `pod`, which has `signature`, to the node `node`.
+
+        It is added as a reservation, so predictions for emptied nodes do not count its room as free.
+        """
         snapshot = self.snapshot
         info = snapshot.nodes[snapshot.rows[node]].with_pods((pod._replace(node_name=node, is_reserved=True),))
         snapshot = updated(snapshot, (info,), snapshot.generation + 1)
@@ -87,7 +91,7 @@ class FillingCluster:
 
 
 def needs_devices(signature: PodSignature, snapshot: Snapshot) -> bool:
-    """Return true if the pod is allocated devices, which a snapshot does not show as allocated to it."""
+    """Return true if the pod needs devices, whose allocation to the pod a snapshot does not show."""
     has_devices = snapshot.release.has(Change.DEVICES_BACK_EXTENDED_RESOURCES)
     return bool(signature.info.device_claims) or (has_devices and snapshot.devices.back_any(signature.info.requests))
 
@@ -101,12 +105,12 @@ def place_replicas(
     limit: int = MOST_REPLICAS,
     expired: Expired = never,
 ) -> Replicas:
-    """Return how many of `asked` replicas fit, each placed on the nodes with the earlier ones.
+    """Return the number of `asked` replicas that fit, each placed after the earlier ones.
 
-    `pods` yields the replicas, which differ in their names at most; at least one, the first of `asked`. The count ends
-    at the first one that does not fit, after `limit` of them, or once `expired()` holds; and after the first one where
-    a snapshot cannot show what the first one got: devices, or a shared volume that is yet to be provisioned. A claim
-    that is not created yet must be in `snapshot`. `scheduler` forgets its answers for other snapshots.
+    `pods` yields at least one replica. Replicas may only differ in their names. The count ends at the first replica
+    that does not fit, after `limit` replicas, or once `expired()` returns true. It also ends after the first replica if
+    a snapshot cannot show its devices, or its shared volume that must still be provisioned. Claims that are not created
+    yet must be in `snapshot`. `scheduler` drops its cached answers for other snapshots.
 
     Raises:
         InvalidInput: a field of a pod that is read is malformed; holds every error.
@@ -141,9 +145,9 @@ def place_replicas(
 
 
 def with_chosen_volumes(snapshot: Snapshot, pod: PodInfo, node: str) -> tuple[Snapshot, frozenset[str]]:
-    """Return `snapshot` with the claims of `pod` bound as on `node`, and the names of claims to provision.
+    """Return `snapshot` with the claims of `pod` bound as they would be on `node`, and the claims to provision.
 
-    Claims that a provisioner serves stay unbound: nothing is known of their volumes yet.
+    Claims that a provisioner serves stay unbound, because their volumes are not known yet.
     """
     if not pod.volumes.claims:
         return snapshot, frozenset()

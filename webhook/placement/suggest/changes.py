@@ -1,4 +1,4 @@
-"""Changes of nodes after which a pending pod may fit, as data.
+"""Changes of nodes after which a pending pod may fit, represented as data.
 
 Changes of the pod are in `webhook.placement.suggest.pod_changes`.
 """
@@ -46,7 +46,7 @@ class NodeChange(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Free(NodeChange):
-    """Free amounts of resources, a number of pods and host ports on the node: nothing else of their pods is freed."""
+    """Free amounts of resources, a number of pods and host ports on the node, but nothing else of these pods."""
 
     amounts: tuple[tuple[str, int], ...] = ()
     pods: int = 0
@@ -65,7 +65,7 @@ class Free(NodeChange):
 
 @dataclass(frozen=True, slots=True)
 class Evict(NodeChange):
-    """Remove these pods of the node, each of lower priority than the pending pod."""
+    """Remove these pods from the node. Each has a lower priority than the pending pod."""
 
     pods: tuple[tuple[str, str], ...]
 

@@ -1,4 +1,4 @@
-"""Changes that give the pod enough capacity on a group of nodes: reduce requests, free resources, evict pods."""
+"""Changes that give the pod enough capacity on a node of a group: reduce requests, free resources, or evict pods."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -44,13 +44,13 @@ class CapacityChange:
 def capacity_changes(
     profile: Profile, group: NodeGroup, scenario: Scenario, running: Snapshot, expired: Expired, *, evicts: bool
 ) -> Iterator[CapacityChange]:
-    """Yield changes that give the pod enough capacity on the best node of `group` for each.
+    """Yield changes that give the pod enough capacity, each on the node of `group` that is best for it.
 
-    `running` are the nodes without nominated pods, whose resources cannot be freed. `evicts`: kube-scheduler evicts
-    pods for the unchanged pod.
+    `running` are the nodes without nominated pods, because the resources of nominated pods cannot be freed. `evicts` is
+    true if kube-scheduler evicts pods for the unchanged pod.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     row = int(group.rows[0])
     if not (group.short or group.has_too_many_pods or group.has_taken_ports):
@@ -71,7 +71,7 @@ def capacity_changes(
 
 
 def _reduce_requests(group: NodeGroup, scenario: Scenario) -> Iterator[CapacityChange]:
-    """Reduce requests to what is free, on the node with the largest free share of the requests."""
+    """Reduce requests to the free amounts on the node with the largest free share of the requests."""
     pod, nodes = scenario
     requested, overhead = dict(pod.requests), dict(pod.overhead)
     shares = [_free(nodes, group, resource) / requested[resource] for resource in group.short]
@@ -91,7 +91,7 @@ def _reduce_requests(group: NodeGroup, scenario: Scenario) -> Iterator[CapacityC
 
 
 def _replace_requests(group: NodeGroup, scenario: Scenario) -> Iterator[CapacityChange]:
-    """Request another form of the one resource that is short, if no node has it, on a node with enough free."""
+    """Request another form of the only insufficient resource, if no node has the resource and one has the form."""
     pod, nodes = scenario
     requested = dict(pod.requests)
     if len(group.short) != 1 or group.has_taken_ports or nodes.allocatable(group.short[0]).any():
@@ -109,7 +109,7 @@ def _replace_requests(group: NodeGroup, scenario: Scenario) -> Iterator[Capacity
 
 
 def _free_on_best_node(group: NodeGroup, scenario: Scenario, running: Snapshot) -> CapacityChange | None:
-    """Free what is missing, on the node with the smallest missing share of the requests.
+    """Free the missing amounts on the node with the smallest missing share of the requests.
 
     Pods that are not bound yet cannot free their reserved room.
     """
@@ -144,7 +144,7 @@ def _free_on_best_node(group: NodeGroup, scenario: Scenario, running: Snapshot) 
 
 
 def _can_be_freed(group: NodeGroup, scenario: Scenario, row: int) -> bool:
-    """Return whether what is missing on the node is used by bound pods, not by pods with reserved room."""
+    """Return whether bound pods use the missing amounts on the node, and not pods with reserved room."""
     pod, nodes = scenario
     info = nodes.nodes[row]
     reserved = [each for each in info.pods if each.is_reserved]
@@ -164,7 +164,7 @@ def _can_be_freed(group: NodeGroup, scenario: Scenario, row: int) -> bool:
 
 
 def _evict(profile: Profile, group: NodeGroup, scenario: Scenario, expired: Expired) -> CapacityChange | None:
-    """Evict what kube-scheduler would on the nodes of the group, once the other changes are made."""
+    """Evict the pods that kube-scheduler would evict on a node of the group after the other changes are made."""
     rows = group.rows[:_MOST_SEARCHED].tolist()
     nodes = scenario.nodes
     uncordoned = [change for row in rows for change in _uncordon(group, nodes, row)]
@@ -188,7 +188,7 @@ def _free(nodes: Snapshot, group: NodeGroup, resource: str) -> Share:
 
 
 def _lacks_healthy(nodes: Snapshot, group: NodeGroup, resource: str, amount: int) -> Mask:
-    """Return which nodes of `group` could offer `amount` of `resource` if their devices were healthy, and do not."""
+    """Return the nodes of `group` that would offer `amount` of `resource` only if all their devices were healthy."""
     offered, healthy = nodes.allocatable(resource)[group.rows], healthy_amounts(nodes, resource)[group.rows]
     lacks: Mask = (offered < amount) & (amount <= healthy)
     return lacks
@@ -218,8 +218,8 @@ def _taken_ports(scenario: Scenario, row: int) -> tuple[HostPort, ...]:
 def other_forms(resource: str, offered: Iterable[str]) -> list[str]:
     """Return the resources in `offered` that are another form of `resource`, the closest first.
 
-    A form that is at least as large comes before a smaller one. The names are those of NVIDIA's and Mellanox's device
-    plugins; other vendors have one name for a device.
+    A form that is at least as large comes before a smaller one. Only names of NVIDIA's and Mellanox's device plugins
+    are known, because other vendors have only one name for a device.
     """
     if resource.startswith(_RDMA):
         devices = [each for each in offered if each.startswith(_RDMA) and each != resource]

@@ -1,4 +1,4 @@
-"""Group nodes by their obstacles: the reasons that exclude the pod, and the changes that would remove them."""
+"""Group nodes by their obstacles: the reasons why they reject the pod, and the changes that remove these reasons."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -71,9 +71,9 @@ Need = tuple[TolerateTaint, ...] | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeGroup:
-    """The nodes in `rows` fit after `changes` of the pod, once they have enough of the resources in `short`.
+    """A group of nodes: those in `rows` fit after `changes` of the pod if they have enough of the resources in `short`.
 
-    `has_too_many_pods`, `has_taken_ports` and `is_cordoned` hold for all nodes or for none.
+    `has_too_many_pods`, `has_taken_ports` and `is_cordoned` are the same for all nodes of the group.
     """
 
     rows: Rows
@@ -96,12 +96,12 @@ def node_groups(
     expired: Expired,
     temporary_taints: Collection[str] = TEMPORARY_TAINTS,
 ) -> list[NodeGroup]:
-    """Return at most `most` groups of nodes that changes can make fit: the fewest obstacles first, then the largest.
+    """Return at most `most` groups of nodes that changes can make fit, sorted by the fewest obstacles, then by size.
 
-    A rejection that no change removes, such as one of `temporary_taints`, excludes the node from all groups.
+    A node is in no group if no change removes one of its rejections, such as one because of `temporary_taints`.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     pod, nodes = scenario
     if not nodes.nodes:
@@ -138,7 +138,7 @@ def _group(rows: Rows, keys: tuple[Change | str, ...]) -> NodeGroup:
 
 
 def _masks(found: Iterable[Rejection], scenario: Scenario, expired: Expired) -> Masks:
-    """Return the nodes that each obstacle excludes; all taints share one key."""
+    """Return a mask of the nodes that each obstacle excludes. All taints share one key."""
     pod, nodes = scenario
     nothing = np.zeros(len(nodes.nodes), dtype=np.bool_)
     masks: Masks = {_OTHER: nothing}
@@ -160,7 +160,7 @@ def _masks(found: Iterable[Rejection], scenario: Scenario, expired: Expired) -> 
 
 
 def _add(masks: Masks, key: Change | str, mask: Mask) -> None:
-    """Add `mask` under `key`, or under `_OTHER` once there are many: a mask has an entry for each node."""
+    """Add `mask` under `key`, or under `_OTHER` once there are many, because a mask has an entry for each node."""
     if not mask.any():
         return
     if key not in masks and key != _TAINTS and len(masks) - (_TAINTS in masks) > _MOST_OBSTACLES:
@@ -178,7 +178,7 @@ def _key(plugin: str, reason: str) -> Change | str:
 
 
 def _affinity_masks(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator[tuple[Change, Mask]]:
-    """Yield the nodes that lack each nodeSelector label, each requirement common to all terms, and the other terms."""
+    """Yield a change, with the nodes that it concerns, for each nodeSelector label, common requirement, and terms."""
     runtime_class = nodes.runtime_classes.by_name.get(pod.runtime_class)
     added = {} if runtime_class is None else runtime_class.node_selector
     for key, value in in_time(pod.node_selector, expired):
@@ -205,7 +205,7 @@ def _affinity_masks(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator
 
 
 def _needs(pod: PodInfo, nodes: Snapshot, temporary: Collection[str]) -> tuple[list[Need], NDArray[np.int64]]:
-    """Return the distinct sets of taints to tolerate (None if not advisable), and the index of each node's set."""
+    """Return the distinct sets of taints to tolerate (None if not advisable), and the index of the set of each node."""
     places: dict[Need, int] = {}
     need_of_class = []
     for taints in nodes.taints.classes:

@@ -48,7 +48,7 @@ class Ungate(PodChange):
 
 
 class Without(PodChange):
-    """Drop a part of the pod, which is the text."""
+    """Remove a part of the pod. The text of the change is the name of this part."""
 
 
 _OPERATORS = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<", "Exists": "exists", "DoesNotExist": "does not exist"}
@@ -95,7 +95,7 @@ class WithoutTerms(Without):
 
 @dataclass(frozen=True, slots=True)
 class WithoutNodeSelector(Without):
-    """Remove this label from the nodeSelector, to which `runtime_class` adds it, if that is not empty."""
+    """Remove this label from the nodeSelector. If `runtime_class` is not empty, this RuntimeClass adds the label."""
 
     key: str
     value: str
@@ -160,9 +160,9 @@ class WithoutSpread(Without):
 
 @dataclass(frozen=True, slots=True)
 class ReduceRequest(PodChange):
-    """Reduce the filtered and the scored request of a resource from `requested` to `amount`.
+    """Reduce the request of a resource, for filters and for scores, from `requested` to `amount`.
 
-    Both include the `overhead`, which is no request of a container.
+    Both amounts include the `overhead`, which is not a request of a container.
     """
 
     resource: str
@@ -189,7 +189,7 @@ class ReduceRequest(PodChange):
 
 @dataclass(frozen=True, slots=True)
 class ReplaceRequest(PodChange):
-    """Request `amount` of `other`, which the pod does not request yet, in place of `resource`, which no node has."""
+    """Replace `resource`, which no node has, by `amount` of `other`, which the pod does not request yet."""
 
     resource: str
     other: str
@@ -203,7 +203,7 @@ class ReplaceRequest(PodChange):
 
 
 def satisfiable_terms(pod: PodInfo) -> tuple[Term, ...]:
-    """Return the terms of the required node affinity that can match a node; an empty one matches none."""
+    """Return the terms of the required node affinity that can match a node. Empty terms are left out."""
     return tuple(term for term in pod.required or () if term.expressions or term.fields)
 
 

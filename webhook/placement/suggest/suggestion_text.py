@@ -57,7 +57,7 @@ def suggestion_text(changes: Sequence[Change], row: int, count: int, fitting_row
 
 
 def nominated_text(node: str, ending: Sequence[RunningPod]) -> str:
-    """Return that the pod, which is nominated to `node`, waits for the pods that end there."""
+    """Return the text that the pod, which is nominated to `node`, waits for the end of pods there."""
     names = [f"{each.namespace}/{each.name}" for each in ending]
     return f"{node} {CAN_TAKE} once {_cut(names)} {_are(len(names))} gone: the pod is nominated to {node}"
 
@@ -79,13 +79,13 @@ def _amounts(requests: Iterable[ReduceRequest], pod: PodInfo) -> str:
 
 
 def _written_by(resource: str, pod: PodInfo) -> str:
-    """Return where the request of `pod` comes from, if no container of the manifest has it."""
+    """Return the origin of the request of `pod`, or "" if a container in the manifest has it."""
     together = " in all containers together" if resource in pod.summed else ""
     return f"{together} (with defaults of a LimitRange)" if resource in pod.defaulted else together
 
 
 def _place(row: int, scenario: Scenario) -> str:
-    """Return the label that the pod selects its nodes by, with its value on the node in `row`."""
+    """Return the label by which the pod selects its nodes, with its value on the node in `row`."""
     pod, nodes = scenario
     labels = nodes.nodes[row].node.labels
     keys = [each.key for each in common_term(pod).expressions if each.operator == "In"]
@@ -116,7 +116,7 @@ def _event(change: NodeChange) -> str:
 
 
 def _dropped(change: Without, fitting_rows: Rows, nodes: Snapshot) -> str:
-    """Return the requirement that is dropped, and the label values of the nodes."""
+    """Return a text with the requirement that is removed, and the label values of the nodes."""
     if isinstance(change, WithoutRequirement) and not change.is_of_field:
         key, operator, _ = change.requirement
         if operator in ("Exists", "DoesNotExist"):

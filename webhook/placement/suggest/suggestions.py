@@ -42,7 +42,10 @@ FeasibleNodes = Callable[[Scenario], Mask]
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """`changes` after which `nodes` nodes can take the pod, one of them `node`, and a sentence that states this."""
+    """A suggestion: after `changes`, `nodes` nodes can take the pod; `node` is one of them.
+
+    `text` is the sentence about it.
+    """
 
     text: str
     changes: tuple[Change, ...]
@@ -51,7 +54,7 @@ class Suggestion:
 
     @property
     def remedy(self) -> Remedy:
-        """Return the suggestion in terms that can be tried on other pods."""
+        """Return the suggestion in a form that can be tried on other pods."""
         found = frozenset(map(_key, self.changes))
         keys = None if None in found else frozenset(filter(None, found))
         changed = [change.node for change in self.changes if isinstance(change, NodeChange)]
@@ -60,7 +63,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """`changes` after which the node in `row`, one of `group`, may fit."""
+    """A candidate: `changes` after which the node in `row`, a node of `group`, may fit."""
 
     changes: tuple[Change, ...]
     row: int
@@ -79,11 +82,11 @@ def suggest(
 ) -> tuple[Suggestion, ...]:
     """Return at most `most` suggestions for a pod that no node can take, the best first.
 
-    `feasible_nodes` runs all filters. `preemption` is what kube-scheduler does for the pod. The resources of nominated
-    pods cannot be freed. No pod is to tolerate `temporary_taints`.
+    `feasible_nodes` runs all filters. `preemption` is the predicted preemption for the pod. The resources of nominated
+    pods cannot be freed. Tolerating `temporary_taints` is never suggested.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     pod, nodes = scenario
     if pod.gates and len(rows := np.flatnonzero(feasible_nodes(scenario))):
@@ -118,7 +121,7 @@ def suggest(
 
 
 def _once_victims_are_gone(scenario: Scenario, feasible_nodes: FeasibleNodes) -> Iterator[Suggestion]:
-    """Yield what a pod with a nominated node waits for: the pods that end there, if it has room without them."""
+    """Yield the suggestion to wait, if the pod has a nominated node and room there after the ending pods are gone."""
     pod, nodes = scenario
     node = pod.nomination.node_name
     ending = [each for each in nodes.nodes[nodes.rows[node]].pods if each.is_terminating] if node in nodes.rows else []
@@ -130,7 +133,7 @@ def _once_victims_are_gone(scenario: Scenario, feasible_nodes: FeasibleNodes) ->
 def _evicted(
     preemption: PredictedPreemption | None, scenario: Scenario, feasible_nodes: FeasibleNodes
 ) -> Iterator[Suggestion]:
-    """Yield the eviction by which kube-scheduler makes room, on the first of the nodes that it may choose."""
+    """Yield the eviction by which kube-scheduler makes room, on the first node that it may choose."""
     if preemption is None or not preemption.nodes:
         return
     node, row = preemption.nodes[0], scenario.nodes.rows[preemption.nodes[0]]
@@ -140,7 +143,7 @@ def _evicted(
 
 
 def _fewer_devices(scenario: Scenario, feasible_nodes: FeasibleNodes, expired: Expired) -> Iterator[Suggestion]:
-    """Yield the largest amount of an extended resource, backed by devices, with which a node can take the pod."""
+    """Yield the suggestion to reduce an extended resource, backed by devices, to the largest amount that fits."""
     requested = dict(scenario.pod.requests)
     backed = {name for each in scenario.pod.by_container for name, _ in each.amounts if name in requested}
     for resource in in_time(sorted(backed), expired):
@@ -166,7 +169,7 @@ def _changed(changes: Sequence[Change], pod: PodInfo, nodes: Snapshot) -> Scenar
 
 
 def _key(change: Change) -> str | None:
-    """Return the key of the tolerated taint or of the label that is no longer required, or None for other changes."""
+    """Return the key of the taint to tolerate or of the label to stop requiring, or None for other changes."""
     if isinstance(change, TolerateTaint):
         return change.key
     if isinstance(change, WithoutRequirement) and not change.is_of_field:

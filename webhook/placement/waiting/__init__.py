@@ -1,1 +1,1 @@
-"""Pods that wait, and the nodes they are assumed on."""
+"""Waiting pods, and the nodes on which they are assumed."""

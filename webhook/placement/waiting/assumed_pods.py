@@ -1,7 +1,7 @@
 """Pods that are assumed on a node: admitted or pending, but not bound yet.
 
-kube-scheduler takes pending pods from its queue by priority, then by time. So a pod finds the nodes with the pods that
-wait before it. Which node each of them gets is predicted, and the pod is assumed there until it is known.
+kube-scheduler takes pending pods from its queue by priority, then by time. So the pods that wait before a pod take room
+on the nodes first. The node of each waiting pod is predicted, and the pod is assumed there until its node is known.
 
 Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/queuesort/priority_sort.go, backend/cache/cache.go, AssumePod
 """
@@ -31,10 +31,10 @@ MOST_SCORED_NODES = 100
 
 @dataclass(slots=True)
 class AssumedPod:
-    """The `pod` on the node `pod.node_name`. Pods of a lower `priority` come after it.
+    """The `pod`, assumed on the node `pod.node_name`. Pods of a lower `priority` come after it.
 
-    `tied` are the nodes that kube-scheduler can pick, if there are several. It is empty if `is_sampled`: kube-scheduler
-    can score a part of the nodes that the pod fits, so its pick cannot be predicted.
+    `tied` are the nodes that kube-scheduler can pick, if there are several. It is empty if `is_sampled` is true: then
+    kube-scheduler may score only a part of the nodes that the pod fits, so its pick cannot be predicted.
     """
 
     pod: RunningPod
@@ -46,8 +46,8 @@ class AssumedPod:
 class AssumedPods(Generic[K]):
     """The assumed pods on the nodes of `base`, by a key for each pod. Not thread-safe.
 
-    `before` shows them as running. Its snapshots are changed in place by the next `assume` or `follow`; what outlives
-    that, or is used in another thread, needs a `copy`. `ties` counts the pods by `AssumedPod.tied`.
+    `before` returns a snapshot that shows them as running. The next `assume` or `follow` changes this snapshot in
+    place, so use a `copy` to keep it longer or in another thread. `ties` counts the pods by `AssumedPod.tied`.
     """
 
     __slots__ = ("_counts", "_keys_on", "_priorities", "_sampled", "_shown", "base", "by_key", "ties")
@@ -74,7 +74,7 @@ class AssumedPods(Generic[K]):
         return 2 * self._sampled > len(self.by_key)
 
     def priority_of(self, preemption: Preemption) -> int:
-        """Return the priority of a new pod with `preemption`; its class is looked up in `base`."""
+        """Return the priority of a new pod with `preemption`. Its class is looked up in `base`."""
         priority = self._priorities.get(preemption)
         if priority is None:
             if len(self._priorities) >= _MOST_PRIORITIES:
@@ -102,7 +102,7 @@ class AssumedPods(Generic[K]):
         return self.before(min(self._counts, default=0))
 
     def count_before(self, priority: int) -> int:
-        """Return how many assumed pods come before a new pod of `priority`."""
+        """Return the number of assumed pods that come before a new pod of `priority`."""
         return sum([count for level, count in self._counts.items() if level >= priority])
 
     def keys_on(self, node: str) -> Collection[K]:
@@ -110,13 +110,13 @@ class AssumedPods(Generic[K]):
         return self._keys_on.get(node, {}).keys()
 
     def after_on_node(self, node: str, priority: int) -> tuple[K, ...]:
-        """Return the keys of the pods of a lower priority than `priority` that are assumed on `node`."""
+        """Return the keys of the pods on `node` that have a lower priority than `priority`."""
         if min(self._counts, default=priority) >= priority:
             return ()
         return tuple(key for key in self.keys_on(node) if self.by_key[key].priority < priority)
 
     def assume(self, key: K, assumed: AssumedPod) -> None:
-        """Assume a pod, which is not assumed yet, on a node of `base`."""
+        """Assume a pod on a node of `base`. It must not be assumed yet."""
         if key in self.by_key:
             self.forget((key,))
         self._put(key, assumed)
@@ -127,7 +127,7 @@ class AssumedPods(Generic[K]):
                     self._drop(lowest)
 
     def forget(self, keys: Iterable[K]) -> None:
-        """Remove the pods of `keys` that are assumed."""
+        """Remove the assumed pods with these `keys`. Other keys are ignored."""
         for key in keys:
             if (assumed := self.by_key.get(key)) is not None:
                 self._pop(key)
@@ -136,10 +136,10 @@ class AssumedPods(Generic[K]):
                         shown.remove(assumed.pod)
 
     def follow(self, base: Snapshot, gone: Iterable[K] = ()) -> list[K]:
-        """Take over `base`, a later state of the cluster, which has the pods `gone` or does not need them any more.
+        """Change to `base`, a later state of the cluster, and remove the pods `gone`, which are bound or do not wait.
 
-        A pod that `base` shows on the node where it was assumed changes nothing else. Return the keys of the pods whose
-        node is gone; these are forgotten.
+        If `base` shows such a pod on the node where it was assumed, nothing else changes. Return the keys of the pods
+        whose node is gone, which are also removed.
         """
         if base is self.base:
             self.forget(gone)
@@ -159,7 +159,7 @@ class AssumedPods(Generic[K]):
         return lost
 
     def copy(self) -> "AssumedPods[K]":
-        """Return the same pods in a structure of their own."""
+        """Return an independent copy."""
         return AssumedPods(self.base, self.by_key)
 
     def without(self, keys: Iterable[K]) -> "AssumedPods[K]":
@@ -168,7 +168,7 @@ class AssumedPods(Generic[K]):
         return AssumedPods(self.base, {key: each for key, each in self.by_key.items() if key not in gone})
 
     def on(self, base: Snapshot) -> "AssumedPods[K]":
-        """Return a copy on another state of the cluster, without the pods on nodes that are gone."""
+        """Return a copy on another state of the cluster, without the pods whose nodes are gone."""
         return AssumedPods(base, {key: each for key, each in self.by_key.items() if each.pod.node_name in base.rows})
 
     def isolated(self) -> "AssumedPods[K]":
@@ -176,12 +176,12 @@ class AssumedPods(Generic[K]):
         return AssumedPods(isolated(self.base), self.by_key)
 
     def count_on(self, rows: Iterable[int], priority: int) -> int:
-        """Return how many pods are assumed on the nodes in `rows` and come before a new pod of `priority`."""
+        """Return the number of pods on the nodes in `rows` that come before a new pod of `priority`."""
         names = (self.base.nodes[row].node.name for row in rows)
         return sum(self.by_key[key].priority >= priority for name in names for key in self.keys_on(name))
 
     def has_room(self, node: str, pod: RunningPod | None = None) -> bool:
-        """Return whether `base` has `node`, and all pods that are assumed on it and `pod` have their requests there."""
+        """Return whether `base` has `node`, and the node has room for all pods assumed on it and for `pod`."""
         row = self.base.rows.get(node)
         if row is None:
             return False
@@ -197,7 +197,7 @@ class AssumedPods(Generic[K]):
         return not any(name in each for name in short for each in counted)
 
     def without_room_since(self, before: Snapshot) -> list[K]:
-        """Return the keys of the pods on nodes that have changed since `before` and do not have their room any more."""
+        """Return the keys of the pods whose nodes have changed since `before` and no longer have room for them."""
         found: list[K] = []
         base, nodes = self.base, [*self._keys_on]
         if base.rows is before.rows:
@@ -226,7 +226,7 @@ class AssumedPods(Generic[K]):
         self.ties[assumed.tied] += 1
 
     def _pop(self, key: K) -> str:
-        """Remove a pod and return its node; the snapshots still show it."""
+        """Remove a pod and return its node. The snapshots still show the pod."""
         assumed = self.by_key.pop(key)
         node = assumed.pod.node_name
         keys = self._keys_on[node]
@@ -249,7 +249,10 @@ def isolated(snapshot: Snapshot) -> Snapshot:
 
 
 def tied_nodes(placement: Placement, snapshot: Snapshot) -> frozenset[str]:
-    """Return the nodes that kube-scheduler can pick, or none if there is only one or if it may score only a part."""
+    """Return the nodes that kube-scheduler can pick.
+
+    Return none if there is only one, or if it may score only a part.
+    """
     rows = placement.best_rows
     if rows is None or placement.feasible > MOST_SCORED_NODES:
         return frozenset()
@@ -261,7 +264,7 @@ def tied_nodes(placement: Placement, snapshot: Snapshot) -> frozenset[str]:
 
 
 def with_ties(nodes: frozenset[str], assumed: AssumedPods[Any]) -> frozenset[str]:
-    """Return `nodes` and those that take their place if pods assumed on one of them, or tied with it, get others."""
+    """Return `nodes`, and the nodes that can become best instead if pods on a tied node get other nodes."""
     known: frozenset[str] = frozenset()
     while known != nodes:
         known = nodes
@@ -270,10 +273,10 @@ def with_ties(nodes: frozenset[str], assumed: AssumedPods[Any]) -> frozenset[str
 
 
 def chosen_node(placement: Placement, snapshot: Snapshot, seed: str) -> str | None:
-    """Return one of the best nodes of `placement`, chosen only by `seed`.
+    """Return one of the best nodes of `placement`. The choice depends only on `seed`.
 
-    kube-scheduler picks one of them at random. If each pod was predicted on the first of them, the nodes that the view
-    shows as used would differ from those that are.
+    kube-scheduler picks one of the best nodes at random. If every pod were predicted on the first one, the predicted
+    load would differ from the real one.
     """
     rows = placement.best_rows
     if rows is None or len(rows) < 2:

@@ -1,4 +1,4 @@
-"""Places pods that wait, in the order of kube-scheduler's queue, and reserves their room."""
+"""Place waiting pods in the order of kube-scheduler's queue, and reserve their room."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ MANY_WAIT = "{} pods that wait before it need"
 
 @dataclass(frozen=True, slots=True)
 class WaitingPod:
-    """The inputs of placing a pod: its signature, and its facts as a running pod."""
+    """The inputs to place a pod: its signature, and its facts as a running pod."""
 
     signature: PodSignature
     running: RunningPod
@@ -56,12 +56,12 @@ class WaitingPod:
 
     @property
     def preemption(self) -> Preemption:
-        """Return what the priority follows from."""
+        """Return the priority, or the class from which it follows."""
         return self.signature.info.preemption
 
 
 def running_pod(info: PodInfo, metadata: Mapping[str, Any]) -> RunningPod:
-    """Return the facts of the new pod with `info` and `metadata` once it runs, without its node."""
+    """Return the facts of a new pod with `info` and `metadata` as a running pod, without its node."""
     scoring = dict(info.scoring_requests)
     if info.container_requests is not None:
         # Those of a running pod include the pod-level resources.
@@ -88,10 +88,10 @@ def running_pod(info: PodInfo, metadata: Mapping[str, Any]) -> RunningPod:
 def predict_placement(
     scorer: Scorer, asked: PodSignature, assumed: AssumedPods[Any], seed: str | None, expired: Expired
 ) -> Placement:
-    """Return the placement of a new pod with the signature `asked` beside the pods that wait before it.
+    """Return the placement of a new pod with the signature `asked` after the pods that wait before it.
 
-    If only these take its room, the verdict is Waiting and the message names their number. `seed` chooses between nodes
-    with equal scores. None means the first by name.
+    If it has no room only because of these pods, the verdict is Waiting and the message has their number. `seed`
+    selects one of the nodes with equal scores; None selects the first by name.
     """
     priority = assumed.priority_of(asked.info.preemption)
     snapshot = assumed.before(priority)
@@ -108,9 +108,9 @@ def predict_placement(
 def predict_after_waiting(
     scorer: Scorer, asked: PodSignature, placement: Placement, assumed: AssumedPods[Any], expired: Expired
 ) -> Placement:
-    """Return `placement`, which is that beside the pods that wait before the pod, with their number and effect.
+    """Return `placement`, which was made after the pods that wait before the pod, with their number and effect.
 
-    It is Waiting if the pod would fit without them.
+    The verdict is Waiting if the pod would fit without these pods.
     """
     priority = assumed.priority_of(asked.info.preemption)
     reserved = assumed.count_before(priority)
@@ -135,7 +135,7 @@ def predict_after_waiting(
 def _with_possible_nodes(
     scorer: Scorer, asked: PodSignature, placement: Placement, assumed: AssumedPods[Any], expired: Expired
 ) -> Placement:
-    """Return `placement` with the nodes that can have the best score, depending on the nodes of the pods before it."""
+    """Return `placement` with all nodes that can have the best score, depending on the nodes of the pods before it."""
     if placement.feasible > MOST_SCORED_NODES:
         return placement
     best = tied_nodes(placement, assumed.base) or frozenset((placement.node or "",))
@@ -153,7 +153,10 @@ def _with_possible_nodes(
 def place_and_assume(
     scorer: Scorer, key: K, pod: WaitingPod, assumed: AssumedPods[K], seed: str, expired: Expired = never
 ) -> tuple[Placement, tuple[K, ...]]:
-    """Place `pod` beside the pods that wait before it, and assume it on its node; return also who lost their room."""
+    """Place `pod` after the pods that wait before it, and assume it on its node.
+
+    Return the placement, and the keys of the pods that lost their room.
+    """
     placement = predict_placement(scorer, pod.signature, assumed, seed, expired)
     if placement.verdict != "Feasible" or placement.node is None:
         return placement, ()
@@ -161,9 +164,11 @@ def place_and_assume(
 
 
 def assume(key: K, pod: WaitingPod, placement: Placement, assumed: AssumedPods[K]) -> tuple[K, ...]:
-    """Assume `pod` on the node of `placement`, whose verdict is Feasible; return the pods that lose their room to it.
+    """Assume `pod` on the node of `placement`, which must be Feasible.
 
-    These have a lower priority and are on that node: they come later.
+    Return the keys of the pods that lose their room.
+
+    These are pods on this node with a lower priority, because they come later.
     """
     node, priority = placement.node, assumed.priority_of(pod.preemption)
     assert node is not None  # noqa: S101 - Feasible
@@ -176,10 +181,11 @@ def assume(key: K, pod: WaitingPod, placement: Placement, assumed: AssumedPods[K
 
 
 class PlacedPods(NamedTuple):
-    """The assumed of pending pods, and the pods that got no room, in the order of the queue.
+    """The placed pending pods (`assumed`), and the pods without room in the order of the queue.
 
-    `unread` are the pods that wait and cannot be read, `abandoned` those of a scheduler that does not run, with its
-    name. These take no room: if they did, a name that no scheduler has would make all other pods wait.
+    `unread` are the waiting pods that cannot be read. `abandoned` are the pods of schedulers that do not run, with the
+    name of the scheduler. They take no room; otherwise a user could block all other pods with the name of a scheduler
+    that does not exist.
     """
 
     assumed: AssumedPods[PodKey]
@@ -196,10 +202,10 @@ def place_pending(
     *,
     schedulers: Mapping[str, SchedulerSettings] = BUILT_IN_SCHEDULERS,
 ) -> PlacedPods:
-    """Place those of `pending` that wait, each beside the ones before it. `on_placed` gets how many were placed.
+    """Place the waiting pods in `pending`, each after those before it. `on_placed` gets the number of placed pods.
 
-    Pods that cannot be read, pods of a scheduler without a sign in `snapshot`, and nominated pods, whose room the
-    filters know, are left out. `schedulers` are the settings of the policy.
+    Left out are pods that cannot be read, pods of a scheduler without evidence in `snapshot`, and nominated pods, whose
+    room the filters already consider. `schedulers` are the settings of the policy.
     """
     read = [(pod, read_waiting(pod)) for pod in pending if pod.is_waiting and pod.nominated is None]
     names = {waiting.running.scheduler for _, waiting in read if waiting is not None}
@@ -220,7 +226,7 @@ def place_pending(
 
 
 def read_waiting(pod: PendingPod) -> WaitingPod | None:
-    """Return what placing `pod` needs, or None if it cannot be read."""
+    """Return the WaitingPod of `pod`, or None if it cannot be read."""
     if not pod.content:
         return None
     try:

@@ -1,10 +1,12 @@
-"""The table of the pods that wait, which is bounded and shared fairly by namespaces.
+"""The table of the waiting pods. It is bounded and shared fairly by namespaces.
 
-At admission a pod has no UID, and often no name because the API server generates it later. The volume of its service
-account token has a random name, which identifies it. Without that, pods of one controller are matched in their order.
+At admission, a pod has no UID, and often no name because the API server generates it later. The volume of its service
+account token has a random name, which identifies the pod. Without this volume, pods of one controller are matched in
+their order.
 
-A client that is no API server can make reviews of pods up, and no certificate shows it unless one is required. So the
-pods that are not seen have little time, and leave places to those that are.
+A client other than an API server can send reviews of invented pods, and this cannot be detected unless client
+certificates are required. So pods that are not seen in the cluster expire soon, and are the first to be removed if the
+table is full.
 """
 
 from collections import Counter, OrderedDict
@@ -53,11 +55,11 @@ class QueueOrder(NamedTuple):
 
 @dataclass(slots=True)
 class TableEntry:
-    """A pod that waits: known only from its admission (`pod`), or seen in the cluster (`pending`).
+    """A waiting pod: only known from its admission (`pod`), or seen in the cluster (`pending`).
 
-    Until it is seen, it is found by `key`, is given up at `until_seconds` and takes `size_bytes` beside the signature
-    of `pod`. `is_too_expensive`: the scorer did not place it in time. `gang` is set if its scheduler starts `least`
-    pods of the gang together.
+    Until the pod is seen, it is found by `key`, expires at `until_seconds`, and takes `size_bytes` in addition to the
+    signature of `pod`. `is_too_expensive` is true if the scorer did not place it in time. `gang` is set if its
+    scheduler starts `least` pods of the gang together.
     """
 
     namespace: str
@@ -74,15 +76,15 @@ class TableEntry:
 
     @property
     def kind(self) -> Hashable:
-        """Return all that the placement of the pod depends on, but for its name."""
+        """Return everything that the placement of the pod depends on, except its name."""
         return self.namespace, self.order.minus_priority, self.digest
 
 
 class PodTable(dict[int, TableEntry]):
-    """The pods that wait, by number: those `seen` in the cluster by namespace and name, and others. Not thread-safe.
+    """The waiting pods by number. `seen` are the numbers of pods seen in the cluster, by namespace and name.
 
-    `is_incomplete`: pods in the cluster were left out because the table was full. `held` are the gangs that do not
-    start, so that none of their pods has room.
+    `is_incomplete` is true if pods in the cluster were left out because the table was full. `held` are the gangs that
+    cannot start, so that none of their pods has room. Not thread-safe.
     """
 
     def __init__(self, most: int = MOST_WAITING, budget_bytes: int = BUDGET_BYTES) -> None:
@@ -106,7 +108,10 @@ class PodTable(dict[int, TableEntry]):
         return self._unseen_of[namespace] < MOST_OF_A_NAMESPACE
 
     def admit(self, identity: PodIdentity, priority: int, digest: bytes, pod: WaitingPod, until_seconds: float) -> int:
-        """Add `pod`, which is known only from its admission; return its number. `until_seconds` never decreases."""
+        """Add `pod`, which is only known from its admission, and return its number.
+
+        `until_seconds` must not decrease between calls.
+        """
         namespace, key = identity.namespace, identity.keys[0]
         size_bytes = _POD_BYTES + _LABEL_BYTES * len(pod.running.labels)
         order = QueueOrder(-priority, _NOT_CREATED_YET, self._last + 1)
@@ -120,9 +125,9 @@ class PodTable(dict[int, TableEntry]):
         return number
 
     def see(self, number: int | None, pending: PendingPod) -> tuple[int, bool]:
-        """Take over the state in the cluster of the pod `number`, or of another one if that is None.
+        """Store the state in the cluster, `pending`, of the pod `number`. If `number` is None, add a new pod.
 
-        Return its number, and whether a scheduler sees another pod than before.
+        Return the number of the pod, and whether the fields that a scheduler reads have changed.
         """
         digest, is_changed = content_digest(pending.content), number is None
         if number is None:
@@ -137,27 +142,34 @@ class PodTable(dict[int, TableEntry]):
         return number, is_changed
 
     def find(self, identity: PodIdentity) -> int | None:
-        """Return the number of the pod in the cluster with `identity`; of several that are not seen, the first."""
+        """Return the number of the pod with `identity`, or None.
+
+        Of several pods that are not seen yet, return the first.
+        """
         number = self.seen.get(identity[:2])
         if number is not None:
             return number
         return next((found[0] for key in identity.keys if (found := self._unseen_by_key.get(key))), None)
 
     def find_admitted(self, identity: PodIdentity) -> int | None:
-        """Return the number of the unseen pod that `identity` proves to be the same; other threads may call this."""
+        """Return the number of the unseen pod that is certainly the one with `identity`, or None.
+
+        Any thread may call this.
+        """
         if not identity.name and not identity.token_volume:
             return None
         return next(iter(self._unseen_by_key.get(identity.keys[0], ())), None)
 
     def given_up(self, now_seconds: float) -> int | None:
-        """Return the oldest unseen pod if its time has passed, or if all take more than the memory budget."""
+        """Return the oldest unseen pod if it has expired, or if all unseen pods exceed the memory budget, or None."""
         number, oldest = next(iter(self.unseen.items()))
         return number if oldest.until_seconds <= now_seconds or self._unseen_bytes > self._budget_bytes else None
 
     def to_make_room(self, namespace: str) -> int | None:
-        """Return the pod to forget for one of `namespace`: the latest of the namespace with the most pods.
+        """Return the pod to remove for a new pod of `namespace`: the latest pod of the namespace with the most pods.
 
-        None if there is room. It is 0, no pod, if `namespace` has the most itself: the new pod is then left out.
+        The result is None if there is room. It is 0 if `namespace` itself has the most pods; the new pod is then left
+        out.
         """
         if len(self) < self._most:
             return None
@@ -210,7 +222,7 @@ class PodTable(dict[int, TableEntry]):
 
 
 def _discard(numbers: dict[H, dict[int, None]], key: H, number: int) -> bool:
-    """Remove `number` from those of `key`; return whether it was the last one."""
+    """Remove `number` from the numbers of `key`. Return whether it was the last one."""
     of_key = numbers[key]
     del of_key[number]
     if not of_key:

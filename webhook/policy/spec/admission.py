@@ -54,7 +54,7 @@ class LabelSelector(StrictModel):
 
     @property
     def keys(self) -> set[str]:
-        """The labels that are asked."""
+        """The label keys that the selector reads."""
         return {each.key for each in self.requirements}
 
     @cached_property

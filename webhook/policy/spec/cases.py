@@ -1,4 +1,4 @@
-"""Test cases of a policy: a pod, and what the policy makes of it."""
+"""Test cases of a policy: a pod, and the expected result."""
 
 from typing import Annotated, Any, Literal
 
@@ -96,5 +96,8 @@ class PolicyTest(StrictModel):
 
 
 def _over(defaults: dict[str, Any], given: Any) -> Any:
-    """Return `given` over `defaults`; a value of the wrong type as it is, to be rejected."""
+    """Return `given` merged over `defaults`.
+
+    A value of a wrong type is returned unchanged, so that validation rejects it.
+    """
     return {**defaults, **given} if isinstance(given, dict) else given

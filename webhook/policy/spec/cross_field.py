@@ -1,4 +1,4 @@
-"""Validate fields of a policy that depend on each other: one function and one entry of `CROSS_FIELD_RULES` per rule.
+"""Validate fields of a policy that depend on each other. Each rule is a function with an entry in `CROSS_FIELD_RULES`.
 
 The rules read the raw document, so they also run if other fields are invalid. A rule skips values of the wrong type.
 """

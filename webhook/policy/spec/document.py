@@ -55,7 +55,7 @@ _FEW = checked(lambda entries: len(entries) <= _MOST_ENTRIES, f"must hold at mos
 
 
 def _distinct(detail: str, *fields: str) -> AfterValidator:
-    """Return the validator of objects of which no two are equal in all of `fields`."""
+    """Return the validator of a list in which no two objects are equal in all of `fields`."""
     return checked(lambda values: len(set(map(attrgetter(*fields), values))) == len(values), detail)
 
 
@@ -246,7 +246,7 @@ class PolicySpec(StrictModel):
     not change the revision. `placement-webhook policy test` runs them."""
 
     def named_schedulers(self) -> dict[str, str]:
-        """Return the schedulers that the policy names, by field, without those of the default of `allowedSchedulers`.
+        """Return the schedulers that the policy names, by field, without those in the default of `allowedSchedulers`.
 
         A replica prints its policy with all defaults, so a list that is set to the default counts as the default.
         """

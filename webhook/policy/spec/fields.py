@@ -51,7 +51,7 @@ def checked(holds: Callable[[Any], object], detail: str) -> AfterValidator:
 
 
 def between(least: int, most: int) -> tuple[AfterValidator, Any]:
-    """Return the validator of integers from `least` to `most`, and what the schema says of them."""
+    """Return the validator of integers from `least` to `most`, and their bounds for the schema."""
     validator = checked(lambda number: least <= number <= most, f"must be in [{least}, {most}]")
     return validator, Field(json_schema_extra={"minimum": least, "maximum": most})
 

@@ -171,7 +171,7 @@ class NodeUsage(StrictModel):
 
     @property
     def preferences(self) -> list[tuple[str, int]]:
-        """The values with their weights, sorted: the order of keys in the policy is not part of its revision."""
+        """The values with their weights, sorted: the order of keys in the policy must not change its revision."""
         return sorted(self.prefer.items(), key=lambda item: (-item[1], item[0]))
 
 
@@ -264,7 +264,7 @@ class WorkloadKind(StrictModel):
     """Its pod templates; an empty list for a kind that creates no pods."""
 
     def facts(self) -> Kind:
-        """Return the kind as the built-in ones are described."""
+        """Return the kind in the form of the built-in kinds."""
         templates = tuple(_facts(each) for each in self.templates)
         return Kind(self.group, self.kind, self.resource, templates, is_per_node=self.kind == DAEMON_SET)
 

@@ -1,1 +1,1 @@
-"""The decision on a review: made or reused, rendered as answer and audit record, and proven."""
+"""Decisions on reviews: make or reuse a decision, and render it as response and audit record."""

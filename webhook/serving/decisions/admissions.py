@@ -1,4 +1,4 @@
-"""Turns the body of an AdmissionReview into the body of its answer, and counts and audits the admission."""
+"""Turn the body of an AdmissionReview into the body of its response; count and audit the admission."""
 
 import os
 from collections.abc import Callable
@@ -56,7 +56,7 @@ MAX_VALUES = 600_000
 
 
 class Answer(NamedTuple):
-    """An HTTP answer: JSON if the status is 200, else an error text."""
+    """An HTTP response: JSON if the status is 200, or else an error text."""
 
     status: int
     body: bytes
@@ -90,7 +90,10 @@ class Dependencies:
 
 
 class BeyondLimitError(Exception):
-    """A request exceeds a limit of the server; the text states it. It is not logged: clients could fill the log."""
+    """A request exceeds a limit of the server, which the text names.
+
+    It is not logged, because clients could fill the log.
+    """
 
 
 class TooManyValuesError(BeyondLimitError):
@@ -104,7 +107,7 @@ def _parsed(body: bytes) -> AdmissionRequest:
 
 
 class Decision(NamedTuple):
-    """The decision on one review; `result` is the exception if the decision failed."""
+    """The decision on one review. `result` is the exception if the decision failed."""
 
     request: AdmissionRequest | None
     policy: Policy
@@ -114,7 +117,7 @@ class Decision(NamedTuple):
 
 
 class _Admission(NamedTuple):
-    """One admission: request, policy, time, decision ID, and the connection that the request came on."""
+    """One admission: request, policy, time, decision ID, and the connection of the request."""
 
     request: AdmissionRequest
     policy: Policy
@@ -125,7 +128,10 @@ class _Admission(NamedTuple):
 
 
 class Admissions:
-    """Answers admission requests: `decide` runs in the thread of the decider, `finish` in that of the event loop."""
+    """Answers admission requests.
+
+    `decide` runs in the thread of the decider, and `finish` in the thread of the event loop.
+    """
 
     def __init__(self, dependencies: Dependencies, metrics: Metrics) -> None:
         self._dependencies = dependencies
@@ -162,9 +168,10 @@ class Admissions:
             return Decision(request, policy, cluster, self._unless_in_shadow(request, error, policy))
 
     def refuse(self, body: bytes, policies: PolicyOrSet, cluster: ClusterView | None, error: Exception) -> Decision:
-        """Return the decision on a review that is not read because of `error`; `body` may be only its beginning.
+        """Return the decision on a review that is not read because of `error`. `body` may be only its beginning.
 
-        Where the beginning shows that the policy for the request is in shadow mode, it is to leave the object alone.
+        If the beginning shows that the policy for the request is in shadow mode, the request is allowed without a
+        patch.
         """
         default = policies.default if isinstance(policies, PolicySet) else policies
         request = parse_beginning(body) if may_be_in_shadow(policies) else None
@@ -180,7 +187,7 @@ class Admissions:
     def _unless_in_shadow(
         self, request: AdmissionRequest | None, error: Exception, policy: Policy
     ) -> Rendered | Exception:
-        """Return `error`, or the answer to leave the object alone if the policy is not enforced for the request."""
+        """Return `error`, or a response that allows the request unchanged if the policy is not enforced for it."""
         if request is None or (shadow := shadow_reason(request, policy.spec)) is None:
             return error
         if not isinstance(error, BeyondLimitError):
@@ -188,10 +195,10 @@ class Admissions:
         return render(request, f"{type(error).__name__}: {error}", policy, shadow=shadow)
 
     def finish(self, decision: Decision, time: str, arrived_seconds: float, connection: Connection) -> Answer:
-        """Count the admission, stage its audit record and return the answer.
+        """Count the admission, stage its audit record and return the response.
 
-        `time` is the arrival of the request in RFC 3339, `arrived_seconds` the same on the monotonic clock.
-        `connection` is the one that it came on.
+        `time` is the arrival time of the request in RFC 3339, and `arrived_seconds` the same on the monotonic clock.
+        `connection` is the connection of the request.
         """
         request, result = decision.request, decision.result
         if isinstance(result, TooManyValuesError):
@@ -230,7 +237,7 @@ class Admissions:
         self._refused.labels(str(status)).inc()
 
     def _reject_object(self, admission: _Admission, error: InvalidInput) -> Answer:
-        """Reject a request whose object is not a Pod; it has a UID, so it is audited like every admission."""
+        """Reject a request whose object is not a Pod. It is audited like every admission, because it has a UID."""
         try:
             self._audit_error(admission, str(error))
         except Exception as failure:
@@ -238,9 +245,9 @@ class Admissions:
         return self._invalid(error)
 
     def _failed(self, admission: _Admission, error: Exception) -> Answer:
-        """Answer an internal error with HTTP 500, never a denial, and audit it unless auditing failed.
+        """Respond to an internal error with HTTP 500, never with a denial, and audit it unless auditing itself failed.
 
-        If the policy is not enforced for the request, the answer is to leave the object alone.
+        If the policy is not enforced for the request, the response allows the request unchanged.
         """
         request, decision = admission.request, admission.decision
         ids = {"decision": decision, "uid": request.uid, "namespace": request.namespace}

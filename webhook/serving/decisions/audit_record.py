@@ -29,9 +29,10 @@ def audit_record(
     *,
     shadow: ShadowEntry | None = None,
 ) -> AuditRecord:
-    """Return the audit record of one admission; a `verdict` that is a text is the message of an internal error.
+    """Return the audit record of one admission. If `verdict` is a string, it is the message of an internal error.
 
-    `shadow` is the answer that was not given. What differs between equal pods is empty, for a record template.
+    `shadow` is the response that was not sent because of shadow mode. Fields that differ between equal pods are empty,
+    so that the record can be a template.
     """
     answer = shadow_entry(verdict)
     return AuditRecord(
@@ -62,7 +63,7 @@ def audit_record(
 
 
 def shadow_entry(verdict: Verdict | ObjectVerdict | str) -> ShadowEntry:
-    """Return `verdict`, or the message of an internal error, as an answer; of shadow mode, one that is not given."""
+    """Return the entry for `verdict`, or for the message of an internal error, that shadow mode did not enforce."""
     if isinstance(verdict, str):
         return ShadowEntry("Error", message=verdict)
     message = verdict.denial.message if isinstance(verdict, Denied) else None
@@ -95,7 +96,7 @@ def owner_of(pod: Mapping[str, Any] | None) -> Owner | None:
 
 
 def placement_entry(placement: Placement) -> PlacementEntry:
-    """Return the placement as a record states it."""
+    """Return the entry of the record for `placement`."""
     gang = placement.gang
     return PlacementEntry(
         placement.verdict,

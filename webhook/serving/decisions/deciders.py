@@ -1,7 +1,7 @@
 """The decider of the worker thread, and a scorer that reports its time.
 
-The event loop decides by a `DecisionCache`, which runs the scorer again when the cluster has changed. The worker's
-decider caches only the rendered decision, for a limited time.
+The event loop uses a `DecisionCache`, which runs the scorer again when the cluster has changed. The decider of the
+worker only caches rendered decisions, for a limited time.
 """
 
 import time
@@ -39,7 +39,7 @@ S = TypeVar("S", bound=Scorer)
 
 @dataclass(frozen=True, slots=True)
 class TimedScorer(Generic[S]):
-    """A scorer that reports to `observe` the duration of each answer in seconds."""
+    """A scorer that reports the duration of each prediction in seconds to `observe`."""
 
     scorer: S
     observe: Callable[[float], None]
@@ -53,7 +53,7 @@ class TimedScorer(Generic[S]):
         return placement
 
     def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Rows:
-        """Return the rows of the scorer; the time for them is not reported."""
+        """Return the feasible rows of the scorer. Their duration is not reported."""
         return self.scorer.feasible_rows(asked, snapshot, expired)
 
 
@@ -63,16 +63,16 @@ class _Kept(NamedTuple):
     generation: int
 
     def is_valid(self, now_seconds: float, generation: int) -> bool:
-        """Return whether the decision may be reused; a denial only on its own snapshot."""
+        """Return whether the decision may be reused. A denial may only be reused on the same snapshot."""
         is_outdated = self.rendered.outcome == "Denied" and self.generation != generation
         return now_seconds < self.until_seconds and not is_outdated
 
 
 class WorkerDecider:
-    """Decides on expensive pods, in the worker thread: replicas of one template share a decision for a limited time.
+    """Decides on expensive pods in the worker thread. Replicas of one template share a decision for a limited time.
 
-    A decision is reused for ten times its duration, on any snapshot. `scorer` is that of `DecisionCache`: the other
-    thread uses the scorer of the cluster view.
+    A decision is reused for ten times its duration, on any snapshot. `scorer` returns the scorer of a policy, as in
+    `DecisionCache`. A separate scorer is needed because the event loop uses that of the cluster view.
     """
 
     records_predictions = False
@@ -127,7 +127,7 @@ Decider = DecisionCache | WorkerDecider
 
 
 def _has_room(rendered: Rendered, cluster: ClusterView | None) -> bool:
-    """Return false if pods that wait have taken the room of an earlier pod of the template meanwhile."""
+    """Return false if waiting pods now have the room that was predicted for an earlier pod of the template."""
     candidate, assumed = rendered.candidate, None if cluster is None else cluster.assumed
     if candidate is None or assumed is None or candidate.placement.verdict != "Feasible":
         return True

@@ -1,8 +1,8 @@
-"""Caches what decisions depend on, by the content of the pod: the policy's result and the rendered decision.
+"""Cache the policy's result and the rendered decision, by the content of the pod.
 
 Pods of one template are equal in everything that a decision depends on (`webhook.admission.pod_content`). The policy's
-result is valid until the policy changes, the placement while its nodes are (`webhook.placement.ranking`), and a
-rendered decision with both.
+result is valid until the policy changes. A placement is valid until its nodes change (`webhook.placement.ranking`). A
+rendered decision is valid while both are valid.
 """
 
 from collections.abc import Callable, Mapping
@@ -56,7 +56,7 @@ class _OfPolicy:
 
 @dataclass(slots=True)
 class _Known:
-    """The results kept for equal pods: that of the policy, the last placement, and the last rendered verdict."""
+    """The cached results for equal pods: the policy's result, the last placement, and the last rendered verdict."""
 
     result: PolicyResult
     rules_key: RulesKey | None = None
@@ -78,8 +78,8 @@ class _Known:
 class DecisionCache:
     """Decides on requests and keeps results and rendered decisions. Not thread-safe.
 
-    The caches take `cache_bytes` at most; 0 disables them. `scorer` returns the scorer of a policy, if that is not the
-    one of the cluster view. `on_reuse` is called for each placement that is reused.
+    The caches take at most `cache_bytes`; 0 disables them. `scorer` returns the scorer of a policy; if it is None, the
+    scorer of the cluster view is used. `on_reuse` is called for each placement that is reused.
     """
 
     records_predictions = True
@@ -133,12 +133,12 @@ class DecisionCache:
             steps.finish()
 
     def keep(self, key: RulesKey, of_policy: _OfPolicy) -> None:
-        """Keep the injection and the signature for pods that differ only in containers and volumes."""
+        """Cache the injection and the signature for pods that differ only in containers and volumes."""
         size_bytes = _rules_bytes(of_policy.result) + sum(map(len, key.extended_resources))
         self.of_policies.put(key, of_policy, size_bytes + (of_policy.like.size_bytes if of_policy.like else 0))
 
     def _use_policy(self, policy: Policy) -> None:
-        """Clear the caches if `policy`, a new one, replaces one of its name: its keys would never be looked up again.
+        """Clear the caches if `policy` is new and replaces one of the same name, whose keys are never looked up again.
 
         The keys of a policy that was deleted or renamed age out.
         """
@@ -151,7 +151,7 @@ class DecisionCache:
 
 
 class _KnownSteps(Steps):
-    """The steps of one admission, with what is known of equal pods. `known` is set once the pod is evaluated."""
+    """The steps of one admission, with the cached results for equal pods. `known` is set once the pod is evaluated."""
 
     def __init__(self, cache: DecisionCache) -> None:
         self.known: _Known | None = None
@@ -195,9 +195,9 @@ class _KnownSteps(Steps):
         return known.of_cluster
 
     def predict(self, result: Mutated, policy: Policy, cluster: ClusterView | None, expired: Expired) -> Placement:
-        """Return the placement of an equal pod on the same state of the cluster, or predict it.
+        """Return the cached placement of an equal pod on the same state of the cluster, or predict the placement.
 
-        A pod for which room is reserved has its own.
+        A pod for which room is reserved is always predicted separately.
         """
         known = self.known
         if known is None or cluster is None or cluster.assumed is None or cluster.stale_reason:
@@ -240,7 +240,7 @@ class _KnownSteps(Steps):
         return known.rendered
 
     def finish(self) -> None:
-        """Keep what is known, and drop the pod."""
+        """Cache the results, and drop the pod."""
         known = self.known
         if known is None:
             return
@@ -266,7 +266,7 @@ def _fits(placement: Placement) -> bool:
 
 
 def _known_bytes(known: _Known) -> int:
-    """Return the maximum size of what is known in memory."""
+    """Return the maximum size of `known` in memory."""
     size_bytes = 0
     if known.rendered is not None:
         placement = known.rendered.placement

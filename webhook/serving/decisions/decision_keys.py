@@ -1,4 +1,4 @@
-"""The keys of what is kept of a decision: all that it depends on beside the cluster."""
+"""The cache keys of decisions: everything except the cluster that a decision depends on."""
 
 from hashlib import blake2b
 from typing import NamedTuple
@@ -10,7 +10,7 @@ _MAX_KEY_BYTES = 2048
 
 
 class DecisionKey(NamedTuple):
-    """All that the policy's result depends on. A long `content` is replaced by its hash."""
+    """Everything that the policy's result depends on. A long `content` is replaced by its hash."""
 
     namespace: str
     content: bytes
@@ -26,7 +26,10 @@ class DecisionKey(NamedTuple):
 
 
 class RulesKey(NamedTuple):
-    """All that the rules' result depends on; containers and volumes of the pod only if the policy reads amounts."""
+    """Everything that the rules' result depends on.
+
+    Containers and volumes are included only if the policy reads amounts.
+    """
 
     namespace: str
     content: bytes

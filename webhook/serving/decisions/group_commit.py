@@ -5,16 +5,16 @@ from collections.abc import Callable
 
 
 class GroupCommit:
-    """Calls `flush`, which writes the staged records, once per iteration of the running event loop."""
+    """Calls `flush`, which writes the staged records, at most once in an iteration of the running event loop."""
 
     def __init__(self, flush: Callable[[], None]) -> None:
         self._flush = flush
         self._waiting: list[Callable[[Exception | None], None]] = []
 
     def when_written(self, done: Callable[[Exception | None], None]) -> None:
-        """Call `done` once all staged records are written: an answer is sent only after its record.
+        """Call `done` once all staged records are written, because a response is sent only after its record.
 
-        It gets the internal error of the log that prevented that, if there was one.
+        `done` gets the internal error that prevented the write, or None.
         """
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._end)
@@ -24,7 +24,7 @@ class GroupCommit:
         """Return once all staged records are written.
 
         Raises:
-            Exception: an internal error in the log.
+            Exception: an internal error prevented the write.
         """
         # Each caller waits for its own future, so that a cancelled one does not cancel the others.
         waiter = asyncio.get_running_loop().create_future()

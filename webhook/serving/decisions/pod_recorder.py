@@ -1,4 +1,4 @@
-"""Keeps the pods of admissions in `FILE.pods`, so that a replay can decide on them again (`serve --audit-pods`)."""
+"""Record the pods of admissions in `FILE.pods`, so that a replay can decide on them again (`serve --audit-pods`)."""
 
 from hashlib import blake2b
 
@@ -23,7 +23,7 @@ _WINDOW = len("2026-01-31T12:0")
 
 
 class PodRecorder:
-    """Returns the digests of the pods of requests, which `file` has then. Not thread-safe."""
+    """Writes the pods of requests to `file`, and returns their digests. Not thread-safe."""
 
     def __init__(self, file: PodFile) -> None:
         self._file = file
@@ -33,9 +33,9 @@ class PodRecorder:
         self._window = ""
 
     def digest_of(self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, time: str) -> str:
-        """Return the digest of the new pod of `request`, or "" if it is not kept, as that of a dry run is not.
+        """Record the new pod of `request` and return its digest, or "" if it is not recorded, as in a dry run.
 
-        `time` is that of the admission in RFC 3339.
+        `time` is the time of the admission in RFC 3339.
         """
         if request.dry_run or not_a_pod_creation(request):
             return ""
@@ -70,7 +70,7 @@ class PodRecorder:
 
 
 def _key(request: AdmissionRequest, policy: Policy, scope: Scope | None) -> bytes:
-    """Return a key that is equal only for requests with equal digests. It is empty if the pod has to be read for it."""
+    """Return a key that is equal only for requests with equal digests. It is empty if this requires reading the pod."""
     if request.template is None:
         return b""
     of_namespace = () if scope is None else (dict(scope.annotations), dict(scope.labels))

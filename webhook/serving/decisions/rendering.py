@@ -1,4 +1,4 @@
-"""Renders a decision: the answer, audit record and counts. Pods of one template share the largest part."""
+"""Render a decision as response, audit record and counts. Pods of one template share the largest part."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -36,10 +36,10 @@ _RENDERED_BYTES = 4096
 
 
 class Candidate(NamedTuple):
-    """An allowed pod for which room is reserved: what a scheduler reads of it, and its placement.
+    """An allowed pod for which room is reserved: the fields that a scheduler reads, and the placement.
 
-    Its scheduler starts `least` pods of its gang together. A pod that is not Feasible is of a gang that does not start:
-    none of its pods has room.
+    Its scheduler starts `least` pods of its gang together. If the placement is not Feasible, the pod belongs to a gang
+    that does not start, and none of whose pods has room.
     """
 
     digest: bytes
@@ -49,9 +49,10 @@ class Candidate(NamedTuple):
 
     @classmethod
     def of(cls, result: Mutated, placement: Placement) -> "Candidate | None":
-        """Return the allowed pod in `result`, or None if it does not fit, is held, or cannot be read.
+        """Return the candidate for the pod in `result`, or None if the pod does not fit, is held, or cannot be read.
 
-        It is also one of a gang that does not start, if its scheduler then starts none of its pods.
+        A pod that does not fit is still a candidate if its scheduler starts none of the pods of its gang for this
+        reason.
         """
         gang, binding = placement.gang, placement.binding
         least = 1 if gang is None else gang.least
@@ -63,7 +64,7 @@ class Candidate(NamedTuple):
 
 @dataclass(slots=True)
 class Rendered:
-    """A rendered decision: answer, audit record and counts. It references nothing of the request."""
+    """A rendered decision: response, audit record and counts. It holds no reference to the request."""
 
     outcome: Outcome
     placement: Placement | None
@@ -95,7 +96,7 @@ class Rendered:
 
 
 class PodParts(NamedTuple):
-    """The parts of the audit record that depend only on the pod, so that those of equal pods are equal."""
+    """The parts of the audit record that depend only on the pod. They are equal for equal pods."""
 
     owner: bytes
     before: bytes
@@ -103,7 +104,7 @@ class PodParts(NamedTuple):
 
 
 class _SharedParts(NamedTuple):
-    """The parts of an answer and its record that depend only on the injection, the warnings and the verdict."""
+    """The parts of a response and its record that depend only on the injection, the warnings and the verdict."""
 
     content: bytes
     patch: bytes
@@ -112,9 +113,11 @@ class _SharedParts(NamedTuple):
 
 
 class Renderer(Generic[K]):
-    """Renders the decisions on pods, and keeps in `cache_bytes` what those with one injection share. Not thread-safe.
+    """Renders decisions on pods. Not thread-safe.
 
-    Equal keys are those of equal injections.
+    The parts that decisions with the same injection share are cached in at most `cache_bytes`.
+
+    Equal keys must belong to equal injections.
     """
 
     def __init__(self, cache_bytes: int) -> None:
@@ -128,10 +131,12 @@ class Renderer(Generic[K]):
         injection: K | None,
         pod: PodParts | None,
     ) -> tuple[Rendered, PodParts | None]:
-        """Return the rendered `verdict` for `request`, and the parts of its pod, which `pod` are if they are known.
+        """Return the rendered `verdict` for `request`, and the parts of its pod.
 
-        `injection` is the key of the injection. If it is None, nothing is kept. The result is None if a part is too
-        long for a record.
+        `pod` are these parts if they are known.
+
+        `injection` is the key of the injection. If it is None, nothing is cached. The returned parts are None if a part
+        is too long for a record.
         """
         placement = verdict.placement
         if injection is None:
@@ -170,10 +175,11 @@ class Renderer(Generic[K]):
 def render(
     request: AdmissionRequest, verdict: Verdict | ObjectVerdict | str, policy: Policy, *, shadow: str | None = None
 ) -> Rendered:
-    """Return the rendered answer, record and counts of `verdict` for `request`.
+    """Return the rendered response, record and counts of `verdict` for `request`.
 
-    `shadow` is why the policy is not enforced for the request: the answer is to leave the object alone, and the record
-    has the verdict as an answer that is not given. Only then, `verdict` can be the message of an error.
+    If `shadow` is set, it is the reason why the policy is not enforced for the request. Then the response allows the
+    request unchanged, and the record contains the verdict that was not enforced. Only in this case can `verdict` be the
+    message of an error.
     """
     entry = None
     if shadow is not None and not (isinstance(verdict, Bypassed) and not verdict.warnings):

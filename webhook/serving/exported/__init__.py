@@ -1,1 +1,1 @@
-"""The policy that the API server itself applies: kept in step with the policy in force."""
+"""Keep the exported policy, which the API server applies itself, equal to the policy in force."""

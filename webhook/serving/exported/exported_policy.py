@@ -1,7 +1,7 @@
-"""Keeps the exported policy in the cluster in step with the policy in force, in one replica, the leader.
+"""Keep the exported policy in the cluster equal to the policy in force. One replica, the leader, does this.
 
-The admission policies and bindings are written by name, and watched: an object that another client has changed or
-deleted is written again. Nothing of it is on the path of an admission.
+The admission policies and bindings are written by name, and watched. An object that another client changes or deletes
+is written again. None of this is on the request path.
 """
 
 import asyncio
@@ -56,10 +56,10 @@ Export = Callable[[PolicySet, Release, JsonObject | None], Exported]
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """The Lease of the leader; the ClusterRole that owns the exported objects, and the webhook configuration.
+    """The Lease of the leader, the ClusterRole that owns the exported objects, and the webhook configuration.
 
-    When the owner is deleted, so are the objects, by the garbage collector of the cluster. They have no owner if there
-    is no such ClusterRole.
+    When the owner is deleted, the garbage collector of the cluster also deletes the objects. If the ClusterRole does
+    not exist, the objects have no owner.
     """
 
     lease: LeaseOptions
@@ -69,7 +69,7 @@ class ExportOptions:
 
 
 class ExportedPolicy:
-    """Exports the policies that `in_force` returns, once `is_known`.
+    """Exports the policies that `in_force` returns, once `is_known` returns true.
 
     `export` returns the objects for a release; it runs in another thread. `on_fault` is called after an internal error.
     """
@@ -92,11 +92,11 @@ class ExportedPolicy:
         self._log = structlog.get_logger()
 
     def policy_changed(self, *_: object) -> None:
-        """Compare again: other policies are in force."""
+        """Compare the objects again, because other policies are in force."""
         self._changed.set()
 
     async def run(self) -> None:
-        """Keep the objects in step whenever this replica is the leader, until cancelled."""
+        """Keep the objects up to date while this replica is the leader, until cancelled."""
         await lead(self._connect, self._options.lease, self._keep)
 
     async def _keep(self) -> None:
@@ -140,7 +140,7 @@ class ExportedPolicy:
             self._report(f"internal error: {error!r}")
 
     async def _compare(self, release: Release, stores: dict[Resource, ObjectsByName], pacing: WritePacing) -> None:
-        """Write what differs, in one pass."""
+        """Write the objects that differ, in one pass."""
         if not self._is_known() or any(each.by_name is None and not each.is_unknown for each in stores.values()):
             return
         async with self._connect() as api:
@@ -167,7 +167,7 @@ class ExportedPolicy:
         self._report(next(filter(None, failures), ""), policies=identities, objects=len(objects))
 
     async def _attempt(self, done: str, content: JsonObject, request: Awaitable[object]) -> str:
-        """Return the failure of `request`, or "" if there is none; raise it if the API server does not answer."""
+        """Return the message if `request` fails, or "". Raise the error if the API server does not answer."""
         try:
             await request
         except ApiServerError as error:
@@ -239,10 +239,10 @@ def _unread(resource: Resource) -> str:
 
 
 async def _write(api: ApiServer, content: JsonObject, before: JsonObject | None) -> None:
-    """Create the object, or replace what differs of the stored one `before` whole, unless it has changed since.
+    """Create the object, or replace the differing parts of the stored object `before`, unless it has changed since.
 
-    Server-side apply creates an object by its name, so a role can limit the right to some names; it would keep fields
-    that another client has added, so it is not used for changes.
+    Server-side apply is used to create an object, so that a role can limit the permission to some names. It is not used
+    for changes, because it would keep fields that another client has added.
     """
     if before is None:
         await api.apply(path_of(content), content, {"fieldManager": FIELD_MANAGER})

@@ -1,7 +1,7 @@
-"""The scheduler extender: a stock kube-scheduler asks it to filter and to prioritize nodes by a profile.
+"""The scheduler extender: a stock kube-scheduler calls it to filter and to prioritize nodes by a profile.
 
-It never keeps kube-scheduler from placing a pod. Without a current view of the cluster, or if a pod takes too long, the
-answer is neutral: every node passes, with the priority 0.
+It never blocks kube-scheduler. Without a current view of the cluster, or if a pod takes too long, the response is
+neutral: every node passes, with the priority 0.
 """
 
 from collections.abc import Callable
@@ -43,17 +43,17 @@ _MOST_CALLERS = 4
 
 
 class Judged(NamedTuple):
-    """The answer to a call, and whether it was `scored`, is `neutral`, or is neutral because the call `failed`."""
+    """The response to a call, and its kind: `scored`, `neutral`, or `failed` if it is neutral after an error."""
 
     body: bytes
     result: str
 
 
 class Extender:
-    """Judges the nodes that kube-scheduler names, by the profile and over the view that `profile` and `cluster` return.
+    """Filters and scores the nodes that kube-scheduler sends, with the results of `profile` and `cluster`.
 
-    `bound` are the pods that a live view has reported as bound. `judge` runs in the worker thread, everything else in
-    the event loop.
+    `profile` returns the profile, and `cluster` the view. `bound` are the pods that a live view has reported as bound.
+    `judge` runs in the worker thread, everything else in the event loop.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Extender:
         self._log = structlog.get_logger()
 
     def work(self, path: str, body: bytes, arrived_seconds: float, connection: Connection) -> Work:
-        """Return the work for one call of `path`, which arrived at `arrived_seconds` of the monotonic clock."""
+        """Return the work for a call of `path` that arrived at `arrived_seconds` of the monotonic clock."""
         verb, caller = _VERBS[path], "" if connection.client else connection.address
         return Work(
             _FLOWS,
@@ -87,9 +87,9 @@ class Extender:
     def judge(
         self, verb: str, body: bytes, caller: str, profile: Profile, cluster: ClusterView, expired: Expired
     ) -> Judged | Answer:
-        """Return the judgement of a call, or the answer to a body that is not a call of kube-scheduler.
+        """Return the response to a call, or an error response to a body that is not a call of kube-scheduler.
 
-        `caller` is empty for a client whose certificate was verified, else its address.
+        `caller` is empty for a client with a verified certificate, or else its address.
 
         Raises:
             TimeSliceEndedError: the client has disconnected.
@@ -121,7 +121,7 @@ class Extender:
             return Judged(_neutral(verb, args), "failed")
 
     def _assumed_by(self, caller: str) -> ExtenderPods:
-        """Return the pods of `caller`, which is the last to be forgotten now."""
+        """Return the assumed pods of `caller`, and mark them as most recently used."""
         found = self._assumed.pop(caller, None)
         while len(self._assumed) >= _MOST_CALLERS:
             del self._assumed[next(iter(self._assumed))]
@@ -132,7 +132,7 @@ class Extender:
         return pods
 
     def _finish(self, verb: str, judged: Judged | Answer, arrived_seconds: float) -> Answer:
-        """Count the call and return its answer."""
+        """Count the call and return its response."""
         if isinstance(judged, Answer):
             self._refused.labels(str(judged.status)).inc()
             return judged
@@ -142,7 +142,7 @@ class Extender:
 
 
 class _Call(NamedTuple):
-    """A call: the pod that is scheduled, the pods assumed by the caller, and what the nodes are judged by."""
+    """A call: the pod to schedule, the assumed pods of the caller, and the inputs to evaluate nodes."""
 
     args: ExtenderArgs
     pod: PodSignature
@@ -152,7 +152,7 @@ class _Call(NamedTuple):
     expired: Expired
 
     def assume(self, node: str) -> None:
-        """Assume the pod on `node`: kube-scheduler picks the node with the highest priority."""
+        """Assume the pod on `node`, because kube-scheduler picks the node with the highest priority."""
         if node in self.view.rows:
             raw = self.args.pod
             pod = RunningPod.of({**raw, "spec": {**(raw.get("spec") or {}), "nodeName": node}})
@@ -185,7 +185,7 @@ def _prioritized(call: _Call) -> bytes:
 
 
 def _rows(args: ExtenderArgs, view: Snapshot) -> Rows:
-    """Return the row of each candidate in `view`, -1 for a node that it does not have."""
+    """Return the row of each candidate node in `view`, or -1 for a node that is not in the view."""
     rows = map(view.rows.get, args.node_names, repeat(-1))
     return np.fromiter(rows, dtype=np.intp, count=len(args.node_names))
 

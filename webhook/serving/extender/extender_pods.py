@@ -1,7 +1,8 @@
-"""The pods that kube-scheduler has just placed, as far as the view of the cluster does not show them yet.
+"""The pods that kube-scheduler has just placed and that the view of the cluster does not show yet.
 
-kube-scheduler places the next pod before the last one is bound. Without this, the next pod would find the same nodes.
-A pod that has been bound, and deleted before the next call, is in no view that a call gets: the watch reports it.
+kube-scheduler places the next pod before the last one is bound. Without this module, the next pod would find the same
+free room. A pod that is bound and deleted before the next call is in no snapshot that a call gets, so the watch reports
+it.
 """
 
 from collections import deque
@@ -23,7 +24,7 @@ _MOST_BYTES = 4 * 1024 * 1024
 
 
 class RecentlyBound:
-    """The pods that the watch has reported as bound since `taken` was called last, the latest of them.
+    """The pods that the watch has reported as bound since the last call of `taken`, limited to the latest ones.
 
     `note` and `taken` may be called in different threads.
     """
@@ -42,7 +43,7 @@ class RecentlyBound:
 
 
 class _Entry(NamedTuple):
-    """`bound_in` is the generation of the first snapshot in which the pod is bound, or is already deleted."""
+    """An assumed pod. `bound_in` is the generation of the first snapshot in which it is bound or already deleted."""
 
     since_seconds: float
     size_bytes: int
@@ -50,7 +51,7 @@ class _Entry(NamedTuple):
 
 
 class ExtenderPods:
-    """The pods that kube-scheduler has placed, each assumed on the node that was best for it. Not thread-safe."""
+    """The pods that kube-scheduler has placed, each assumed on its best node. Not thread-safe."""
 
     def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
         self._monotonic_seconds = monotonic_seconds
@@ -63,13 +64,16 @@ class ExtenderPods:
         return len(self._entries)
 
     def note_bound(self, bound: Iterable[tuple[PodKey, int]]) -> None:
-        """Forget pods with the first snapshot that shows them as bound; `bound` has its generation for each pod."""
+        """Mark pods to be forgotten with the first snapshot that shows them as bound.
+
+        `bound` are the pods with the generation of this snapshot.
+        """
         for key, generation in bound:
             if entry := self._entries.get(key):
                 self._entries[key] = entry._replace(bound_in=generation)
 
     def on(self, snapshot: Snapshot, pod: PodKey) -> Snapshot:
-        """Return `snapshot` with the assumed pods, without `pod`, which is scheduled again."""
+        """Return `snapshot` with the assumed pods, except `pod`, which is being scheduled again."""
         assumed = self._assumed
         end_seconds = self._monotonic_seconds() - _ASSUMED_SECONDS
         gone = [key for key, entry in self._entries.items() if entry.since_seconds <= end_seconds or key == pod]
@@ -80,7 +84,7 @@ class ExtenderPods:
         return assumed.all_shown if assumed else snapshot
 
     def assume(self, pod: RunningPod, size_bytes: int, snapshot: Snapshot) -> None:
-        """Assume `pod`, which takes up to `size_bytes` of memory, on its node, which is one of `snapshot`."""
+        """Assume `pod` on its node, which must be in `snapshot`. The pod takes up to `size_bytes` of memory."""
         if size_bytes > _MOST_BYTES:
             return
         key = PodKey(pod.namespace, pod.name)

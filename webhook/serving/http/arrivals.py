@@ -1,4 +1,4 @@
-"""Sockets that listen, the limits of their connections, and those whose TLS handshake has not begun, in fair turns."""
+"""Listening sockets, connection limits, and a fair queue of connections whose TLS handshake has not begun."""
 
 import os
 import socket
@@ -19,10 +19,10 @@ _MOST_OF_ONE_ADDRESS = 512
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one listener.
+    """The connection limits of one listener.
 
-    `most` connections in total, `most_per_address` for one address; `head_seconds` for TLS and the head of the first
-    request; `keepalive_seconds` between requests.
+    `most` limits all connections, and `most_per_address` those of one address. `head_seconds` limits the time for TLS
+    and the head of the first request, and `keepalive_seconds` the time between requests.
     """
 
     most: int
@@ -32,11 +32,13 @@ class Limits:
 
 
 class Arrivals(Generic[T]):
-    """Connections that wait for their handshake: it takes the event loop a millisecond, and accepting one far less.
+    """Connections that wait for their handshake, which takes a millisecond of the event loop.
 
-    Addresses take turns. Where more than 64 wait, the address with the most loses its last one, so that connections of
-    others, which wait behind them in the kernel, can be accepted. Nothing is lost if all are of one address: the others
-    behind them are its own.
+    Accepting them takes far less.
+
+    Addresses take turns. If more than 64 connections wait, the last one of the address with the most is closed, so that
+    connections of other addresses, which wait in the kernel, can be accepted. If all are of one address, none is
+    closed.
     """
 
     def __init__(self) -> None:
@@ -48,11 +50,11 @@ class Arrivals(Generic[T]):
 
     @property
     def is_full(self) -> bool:
-        """Return whether another one is to wait in the kernel."""
+        """Return whether further connections must wait in the kernel."""
         return self._count >= _MOST_OF_ONE_ADDRESS and len(self._waiting) == 1
 
     def put(self, item: T, address: str) -> T | None:
-        """Add a connection of `address`; return the one that is to be closed for it, if there are too many."""
+        """Add a connection of `address`. Return a connection to close if too many wait, or None."""
         self._waiting.setdefault(address, deque()).append(item)
         self._count += 1
         if self._count <= _MOST_WAITING or len(self._waiting) == 1:
@@ -61,10 +63,10 @@ class Arrivals(Generic[T]):
         return self._without_empty(largest, self._waiting[largest].pop())
 
     def take(self) -> tuple[T, str]:
-        """Remove and return the next connection with its address: the first one of the next address.
+        """Remove and return the first connection of the next address, with the address.
 
         Raises:
-            StopIteration: there is none.
+            StopIteration: no connection waits.
         """
         address = next(iter(self._waiting))
         # The address goes behind the others.
@@ -82,7 +84,7 @@ def bound_socket(family: int, where: Any) -> socket.socket:
     """Return a socket that listens at `where`, an address of this family.
 
     Raises:
-        OSError: it cannot be listened on.
+        OSError: the address cannot be listened on.
     """
     try:
         listening = socket.create_server(where, family=family, backlog=BACKLOG)

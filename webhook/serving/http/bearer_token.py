@@ -11,7 +11,7 @@ _FLAG = "--admin-token-file"
 
 
 class BearerToken:
-    """The token in `path`, which is read at each request, so that a mounted Secret can change.
+    """The token in the file `path`. The file is read at each request, because a mounted Secret can change.
 
     Raises:
         InvalidInput: the file cannot be read, or holds no token.
@@ -22,7 +22,10 @@ class BearerToken:
         self._token = read_token(path)
 
     def allows(self, authorization: str) -> bool:
-        """Return whether the header `authorization` holds the token. While the file is bad, the last token counts."""
+        """Return whether the header `authorization` contains the token.
+
+        While the file is invalid, the last token is used.
+        """
         with suppress(InvalidInput):
             self._token = read_token(self._path)
         scheme, _, given = authorization.partition(" ")

@@ -4,7 +4,7 @@ import asyncio
 
 
 class BodyBudgetExceededError(Exception):
-    """The bytes did not become free in time; the text states how many are reserved."""
+    """The requested bytes did not become free in time. The text contains the number of reserved bytes."""
 
 
 class BodyBudget:
@@ -20,7 +20,7 @@ class BodyBudget:
         self._turn, self._released = asyncio.Lock(), asyncio.Event()
 
     async def reserve(self, size_bytes: int, timeout_seconds: float) -> None:
-        """Reserve `size_bytes` as soon as they fit.
+        """Wait until `size_bytes` fit into the budget, and reserve them.
 
         Raises:
             BodyBudgetExceededError: they did not fit within `timeout_seconds`.
@@ -36,7 +36,7 @@ class BodyBudget:
             raise BodyBudgetExceededError(f"{reserved}, {size_bytes} more are over {self._most_bytes}") from error
 
     def release(self, size_bytes: int) -> None:
-        """Release `size_bytes` for the requests that wait."""
+        """Release `size_bytes` for waiting requests."""
         if size_bytes:
             self._reserved_bytes -= size_bytes
             self._released.set()

@@ -1,7 +1,7 @@
-"""The served certificate: reloads it from its files while connections stay open, and logs when it is near its expiry.
+"""The served certificate. It is reloaded from its files while connections stay open; a near expiry is logged.
 
-The files are polled every few seconds, not watched: a mounted Secret changes by a swap of the symlink `..data`, other
-writers change files in place, and polling two small files covers both.
+The files are polled every few seconds instead of watched. A mounted Secret changes by a swap of the symlink `..data`,
+and other writers change files in place. Polling covers both.
 """
 
 import asyncio
@@ -24,10 +24,10 @@ _REMEDY = "renew it (`placement-webhook certs issue`, or its issuer); it is read
 
 
 class Certificate:
-    """The pair that `read_pair` finds in `tls_dir`, served by `context`; `now` returns the time in UTC.
+    """The pair that `read_pair` finds in `tls_dir`, and the TLS context that serves it. `now` returns the time in UTC.
 
     `server_name` is the name by which API servers call, or empty if it is not known. `client_ca` is the file of the CAs
-    of clients; new ones are a new `context`, since CAs cannot be taken out of one.
+    of clients. New CAs need a new `context`, because CAs cannot be removed from one.
 
     Raises:
         InvalidInput: the pair cannot be served.
@@ -58,11 +58,11 @@ class Certificate:
         self._publish_validity()
 
     def current(self) -> ssl.SSLContext:
-        """Return the context of new connections."""
+        """Return the TLS context for new connections."""
         return self.context
 
     def invalid_reason(self) -> str:
-        """Return the reason why no API server trusts the certificate now, or an empty string if it is valid."""
+        """Return the reason why API servers do not trust the certificate now, or an empty string if it is valid."""
         now, validity = self._now(), self._validity
         if now > validity.not_after:
             return "the certificate has expired: no API server trusts it"
@@ -71,11 +71,11 @@ class Certificate:
         return validity.fault
 
     def reload_failure(self) -> str:
-        """Return the reason why the files are not the pair that is served, or an empty string if they are."""
+        """Return the reason why the pair in the files is not served, or an empty string if it is served."""
         return f"{_NOT_RELOADED}: {self._failure}" if self._failure else ""
 
     def reload(self) -> None:
-        """Read the files again, serve a new valid pair, and log a change of the validity."""
+        """Read the files again, serve the pair if it is new and valid, and log a change of the validity."""
         try:
             self._log_validity()
             pair = self._read_pair(self._tls_dir)
@@ -109,7 +109,7 @@ class Certificate:
             self._log.info("CA of clients reloaded")
 
     def _failed(self, failure: str) -> None:
-        """Count a failure, and log a new one."""
+        """Count the failure, and log it if it is new."""
         self._metrics.certificate_reloads.labels("failure").inc()
         if failure != self._failure:
             self._failure = failure

@@ -17,11 +17,11 @@ _ALTERNATIVES = ("DNS", "URI", "email", "IP Address")
 
 
 class Clients:
-    """The clients that may call: all, or those whose verified certificate has a name that matches a pattern.
+    """The clients that may call: all clients, or those whose verified certificate has a name that matches a pattern.
 
-    The names are the CN of the subject and the subject alternative names. Without patterns every certificate of the
-    CA will do. TLS verifies the certificate; a client without one completes the handshake, so that probes can read
-    the server's certificate, and is answered 403.
+    The names are the CN of the subject and the subject alternative names. Without patterns, every certificate of the CA
+    is accepted. TLS verifies the certificate. A client without a certificate completes the handshake, so that probes
+    can read the server's certificate, and gets the status 403.
     """
 
     def __init__(self, patterns: tuple[str, ...] = (), *, is_required: bool = False) -> None:

@@ -38,11 +38,14 @@ REFUSALS = (400, 403, 404, 405, 408, 413, 415, CLIENT_GONE, 500, 503)
 
 
 class MutateEndpoint:
-    """The webhook's endpoint. While `draining`, each answer closes its connection, so that callers use other replicas.
+    """The webhook's endpoint.
 
-    An answer is sent only once `commit` has written its audit record. `now` returns the time in RFC 3339.
-    Without an `extender`, its paths are not found. A connection whose context is no longer `tls()` is closed after its
-    answer: it was verified by CAs that have changed. `timeout` bounds the timeout that a caller states.
+    While `draining`, each response closes its connection, so that callers use other replicas.
+
+    A response is sent only after `commit` has written its audit record. `now` returns the time in RFC 3339. Without an
+    `extender`, the paths of the extender are not found. A connection whose TLS context is not the current one, `tls()`,
+    is closed after its response, because the CAs that verified it have changed. `timeout` limits the timeout that a
+    caller requests.
     """
 
     def __init__(
@@ -73,10 +76,11 @@ class MutateEndpoint:
         metrics.waiting.set_function(lambda: dispatcher.waiting)
 
     def answer_at_once(self, protocol: HttpProtocol, message: RawRequestMessage, body: bytes) -> Answer | None:
-        """Return the answer to a review that needs no waiting, which is sent once it is written; else None.
+        """Return the response to a review that can be answered immediately, or None.
 
-        None leaves to `answer` a request that is no review or beyond a limit, the last one that this server answers on
-        a connection, the first one with a client certificate, and a traced one, whose span lasts until it is written.
+        `answer` handles the other requests: those that are not reviews or exceed a limit, the last request on a
+        connection, the first one with a client certificate, and traced requests, because their span lasts until the
+        record is written.
         """
         arrived_seconds, connection = time.monotonic(), protocol.connection
         is_unknown = self._settings.client_ca is not None and not connection.client
@@ -106,10 +110,10 @@ class MutateEndpoint:
     def _checked_limits(
         self, protocol: HttpProtocol, method: str, target: str, headers: Mapping[str, str]
     ) -> TimeLimits:
-        """Return the path and the time limits of a request.
+        """Check the head of a request, and return its path and time limits.
 
         Raises:
-            HTTPException: it is no review.
+            HTTPException: the request is not a review.
         """
         limits = time_limits(target, self._timeout.seconds)
         if limits.path != PATH and self._extender is None:
@@ -144,7 +148,7 @@ class MutateEndpoint:
         return response
 
     def _is_last(self, protocol: HttpProtocol, more: int = 0) -> bool:
-        """Return whether the answer is the last one of its connection, if so many `more` are counted."""
+        """Return whether the connection is closed after this response, if `more` further responses are counted."""
         if self.draining or (self._answers + more) % self._settings.answers_per_connection == 0:
             return True
         transport = protocol.transport if protocol.connection.client else None
@@ -154,7 +158,7 @@ class MutateEndpoint:
     async def _answer_within_limits(
         self, request: web.BaseRequest, limits: TimeLimits, arrived_seconds: float, connection: Connection
     ) -> Answer:
-        """Return the answer to a request.
+        """Return the response to a request.
 
         Raises:
             LimitError: the request exceeds a limit.
@@ -183,10 +187,10 @@ class MutateEndpoint:
     async def _answer_in_shadow(
         self, request: web.BaseRequest, error: LimitError, path: str, arrived_seconds: float, connection: Connection
     ) -> Answer:
-        """Return the answer to a request beyond a limit, if its policy is in shadow mode.
+        """Return the response to a request that exceeds a limit, if its policy is in shadow mode.
 
         Raises:
-            HTTPException: it is not, or the body does not begin as that of an API server.
+            HTTPException: the policy is not in shadow mode, or the body does not begin like that of an API server.
         """
         if path != PATH or not self.dispatcher.may_be_in_shadow:
             raise error.refusal from error
@@ -200,7 +204,7 @@ class MutateEndpoint:
         return answer
 
     def _size_bytes(self, headers: Mapping[str, str]) -> int:
-        """Return the size that is reserved for a request's body; for a chunked body that is the limit."""
+        """Return the size to reserve for the body of a request. For a chunked body, this is the limit."""
         limit = self._settings.max_body_bytes
         length = headers.get(hdrs.CONTENT_LENGTH)
         if length is None:
@@ -212,7 +216,7 @@ class MutateEndpoint:
     async def _large_body(self, request: web.BaseRequest, size_bytes: int, limits: TimeLimits) -> bytes:
         """Read a large body, reserve memory for it and return it.
 
-        Memory is reserved after the first bytes have arrived, so a body that is only announced reserves none.
+        Memory is reserved after the first bytes have arrived, so a body that is announced but not sent reserves none.
         """
         timeout_seconds = self._settings.read_timeout_seconds
         start = await self._body(request, SMALL_BYTES)
@@ -236,7 +240,7 @@ class MutateEndpoint:
         timeout_seconds: float | None = None,
         start: bytes = b"",
     ) -> bytes:
-        """Read the body that begins with `start`; with `most_bytes`, stop after about so many bytes."""
+        """Read the body that begins with `start`. With `most_bytes`, stop after about this number of bytes."""
         seconds = self._settings.read_timeout_seconds if timeout_seconds is None else timeout_seconds
         pieces = [start]
         try:
@@ -257,7 +261,7 @@ class MutateEndpoint:
             raise web.HTTPBadRequest(text=text) from error
 
     async def _read(self, content: StreamReader, pieces: list[bytes], enough_bytes: int | None) -> bytes:
-        """Read the body in `pieces` and join them once."""
+        """Read the rest of the body, and join all `pieces` once."""
         size_bytes, most_bytes = len(pieces[0]), self._settings.max_body_bytes
         while piece := await content.readany():
             size_bytes += len(piece)

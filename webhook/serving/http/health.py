@@ -13,10 +13,13 @@ _PROBES = ("/healthz", "/readyz")
 
 
 class Health:
-    """The server's readiness: ready while it listens and does not stop, unless `unready_reason()` returns a reason.
+    """The server's readiness.
 
-    Each of `notes` returns a problem that leaves it ready, or an empty string. `policy()` describes the policy.
-    `before_scrape()` completes the metrics. With a `token`, everything but the probes of the kubelet needs it.
+    It is ready while it listens and is not stopping, unless `unready_reason()` returns a reason.
+
+    Each of `notes` returns a problem that does not make the server unready, or an empty string. `policy()` describes
+    the policy. `before_scrape()` updates metrics before a scrape. With a `token`, all paths except the probes of the
+    kubelet require it.
     """
 
     def __init__(

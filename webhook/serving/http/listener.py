@@ -1,10 +1,11 @@
-"""A listener that limits its connections when they are accepted, before TLS or HTTP use memory.
+"""A listener that enforces connection limits at accept, before TLS or HTTP use memory.
 
-There are limits for all connections and for those of one address. At its own limit, a new connection evicts another one
-of the same address; at the limit of all, one of the address that has the most, so an address with few always gets a
-place. Evicted is first one that has not sent the head of a request yet, then an idle one, then one whose request is
-still being read, then one whose request waits for its turn; among these, the one that has been in its stage for
-longest. A connection whose request is being processed is never evicted.
+There is a limit for all connections and one for each address. At the limit of its address, a new connection evicts
+another one of the same address. At the limit for all connections, it evicts one of the address that has the most, so an
+address with few connections always gets a place. The order of eviction is: a connection that has not sent the head of a
+request yet, an idle one, one whose request is still being read, one whose request waits for its turn. Among these, the
+one that has been in its stage for the longest time is evicted. A connection whose request is being processed is never
+evicted.
 """
 
 import asyncio
@@ -38,9 +39,9 @@ _PAUSE_BETWEEN_LOOKS_SECONDS = 0.01
 class Listener:
     """Listens on one address and calls `handler` for each request that `at_once` does not answer.
 
-    `when_written` calls a function once the audit record of the last answer at once is written, or could not be.
-    `count_failure` gets the status of the answer to a request that cannot be read, `count_closed` why a connection is
-    closed: `evicted` (for a new one), `refused` (at the limit) or `untrusted` (by its certificate).
+    `when_written` calls a function once the audit record of the last response by `at_once` is written or has failed.
+    `count_failure` gets the status of the response to a request that cannot be read. `count_closed` gets the reason why
+    a connection is closed: `evicted` (for a new one), `refused` (at the limit) or `untrusted` (by its certificate).
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Listener:
         return len(self._open)
 
     async def start(self, flag: str, address: Address) -> Address:
-        """Listen on `address`, the value of `flag`; return it with the resolved port.
+        """Listen on `address`, the value of `flag`. Return the address with the resolved port.
 
         Raises:
             InvalidInput: the address cannot be listened on.
@@ -102,8 +103,8 @@ class Listener:
     async def close(self, grace_seconds: float) -> None:
         """Accept no more connections, wait up to `grace_seconds` for requests in flight, and close the rest.
 
-        A connection that has just been opened gets the answer to its first request, and so does a request that has
-        arrived in part: the API server does not retry them.
+        The first request on a connection that has just been opened is still answered, and so is a request that has
+        arrived in part, because the API server does not retry them.
         """
         loop = asyncio.get_running_loop()
         for each in self._sockets:
@@ -153,7 +154,7 @@ class Listener:
             self._begin()
 
     def _begin(self) -> None:
-        """Begin the next handshakes; after these, serve the open connections first."""
+        """Begin the next handshakes, then let the event loop serve the open connections before further handshakes."""
         for _ in range(min(_BEGUN_AT_ONCE, len(self._arrivals))):
             self._admit(*self._arrivals.take())
         if self._arrivals:
@@ -203,7 +204,7 @@ class Listener:
             protocol.socket.close()
 
     def _ensure_capacity(self, address: str) -> bool:
-        """Return whether a connection of `address` is accepted; evict another one for it at a limit."""
+        """Return whether a connection of `address` is accepted. At a limit, evict another connection for it."""
         held = len(self._by_address.get(address, ()))
         if held >= self.limits.most_per_address:
             return self._evict([address], address)
@@ -214,7 +215,7 @@ class Listener:
         return self._evict(largest if held < most else [address], address)
 
     def _evict(self, addresses: Sequence[str], address: str) -> bool:
-        """Evict the least needed connection of `addresses` for one of `address`; return whether there is one."""
+        """Evict a connection of `addresses` for one of `address`. Return whether one could be evicted."""
         candidates = chain.from_iterable(self._by_address[each] for each in addresses)
         least = min(candidates, key=lambda each: (each.connection.stage, each.connection.since_seconds))
         held = len(self._by_address.get(address, ()))
@@ -252,7 +253,10 @@ class Listener:
     def answer_failure(
         self, protocol: HttpProtocol, status: int, exc: BaseException | None, message: str | None
     ) -> web.Response:
-        """Answer, log and count a request that is not HTTP (`status` below 500) or that failed internally."""
+        """Return the response to a request that is not HTTP (`status` below 500) or failed internally.
+
+        Log and count it.
+        """
         self._count_failure(status)
         if status >= 500:
             self._log.error("request failed", exc_info=exc, address=protocol.connection.address)

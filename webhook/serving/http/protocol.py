@@ -1,4 +1,4 @@
-"""HTTP on one accepted connection: aiohttp's protocol, which also knows the stage of its connection."""
+"""HTTP on one accepted connection: aiohttp's protocol, which also records the stage of its connection."""
 
 import asyncio
 import socket
@@ -35,7 +35,7 @@ AnswerAtOnce = Callable[["HttpProtocol", RawRequestMessage, bytes], Answer | Non
 
 
 class Owner(Protocol):
-    """The listener that has accepted a connection, as far as the protocol of the connection calls it."""
+    """The methods of a listener that the protocol of an accepted connection calls."""
 
     at_once: AnswerAtOnce | None
     when_written: Callable[[Callable[[Exception | None], None]], None]
@@ -46,14 +46,14 @@ class Owner(Protocol):
     def answer_failure(
         self, protocol: "HttpProtocol", status: int, exc: BaseException | None, message: str | None
     ) -> web.Response:
-        """Return the answer to a request that is not HTTP (`status` below 500) or that failed internally."""
+        """Return the response to a request that is not HTTP (`status` below 500) or failed internally."""
 
 
 class HttpProtocol(web.RequestHandler):
     """aiohttp's HTTP on one connection, with the state that its listener needs.
 
-    A request whose answer needs no waiting is answered when it arrives. aiohttp's task, which stays asleep then,
-    answers the others. It takes a third of an admission whose decision is known.
+    A request that can be answered immediately is answered when it arrives. aiohttp's task answers other requests. Not
+    waking this task saves a third of the time of an admission with a cached decision.
     """
 
     __slots__ = (
@@ -106,7 +106,7 @@ class HttpProtocol(web.RequestHandler):
         return is_under_way or self._loop.time() - self.connection.since_seconds < _FIRST_REQUEST_SECONDS
 
     def begin(self, stage: Stage) -> None:
-        """Note that a request has arrived, and that the connection is at `stage` from now on."""
+        """Record that a request has arrived and that the connection is now at `stage`."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -127,7 +127,7 @@ class HttpProtocol(web.RequestHandler):
                 self.socket.shutdown(socket.SHUT_RDWR)
 
     def data_received(self, data: bytes) -> None:
-        """Read `data`; abort a connection whose head is too long, or that pipelines requests."""
+        """Read `data`. Abort a connection whose request head is too long, or that pipelines requests."""
         is_body, known, waiter = not self._body.is_eof(), self._request_count, self._waiter
         # Hidden, so that a request does not wake the task of the connection.
         self._waiter = None
@@ -157,7 +157,7 @@ class HttpProtocol(web.RequestHandler):
         self._answer()
 
     def _answer(self) -> None:
-        """Answer the request at once if possible; else let aiohttp's task answer it."""
+        """Answer the request immediately if possible, or else let aiohttp's task answer it."""
         content = self._messages[0][1]
         if content.is_eof():
             if not self._answer_at_once():
@@ -173,7 +173,7 @@ class HttpProtocol(web.RequestHandler):
             self._wake()
 
     def _answer_at_once(self) -> bool:
-        """Answer the request that has arrived, unless that needs waiting; return whether it is answered."""
+        """Answer the request that has arrived, if this needs no waiting. Return whether it is answered."""
         at_once, (message, content) = self._listener.at_once, self._messages[0]
         if at_once is None or self._waiter is None or self._waiter.done() or self._paused:
             return False
@@ -204,7 +204,7 @@ class HttpProtocol(web.RequestHandler):
         return True
 
     def _send(self, answer: Answer, failure: Exception | None) -> None:
-        """Send the answer whose audit record is written, or could not be because of `failure`."""
+        """Send `answer`, whose audit record is written, or handle the `failure` to write it."""
         self._is_answering = self._request_in_progress = False
         if failure is not None:
             answer = Answer(500, (self._listener.answer_failure(self, 500, failure, None).text or "").encode())
@@ -225,14 +225,14 @@ class HttpProtocol(web.RequestHandler):
             self._waiter.set_result(None)
 
     def close(self) -> None:
-        """Close the connection once the answer that is decided has been sent."""
+        """Close the connection once a response that is already decided has been sent."""
         if self._is_answering:
             self._closes = True
         else:
             super().close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note when the handshake is done."""
+        """Record that the handshake is done."""
         super().connection_made(transport)
         self.connection.since_seconds = self._loop.time()
 
@@ -248,12 +248,12 @@ class HttpProtocol(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer a request that is not HTTP or that failed, and log it in one line."""
+        """Return the response to a request that is not HTTP or that failed, and log it in one line."""
         return self._listener.answer_failure(self, status, exc, message)
 
 
 def http_answer(answer: Answer, *, closes: bool = False) -> bytes:
-    """Return `answer` as HTTP/1.1; with `closes`, the connection does not stay open."""
+    """Return `answer` as HTTP/1.1. With `closes`, the response closes the connection."""
     head = b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n%b\r\n%b"
     phrase = HTTPStatus(answer.status).phrase.encode()
     connection = b"Connection: close\r\n" if closes else b""

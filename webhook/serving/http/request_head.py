@@ -1,4 +1,4 @@
-"""The head of a request: its path, the time limits of its answer, and checks of its headers."""
+"""The head of a request: its path, the time limits of its response, and checks of its headers."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -25,9 +25,9 @@ JSON = "application/json"
 
 
 class RegisteredTimeout:
-    """The longest timeout of the registered webhooks in `seconds`; 30 while the configuration is not known.
+    """The longest timeout of the registered webhooks in `seconds`, or 30 while the configuration is not known.
 
-    A client states its own timeout in the URL. If that one counted, a client that is no API server could keep its
+    A client sends its own timeout in the URL. Without this limit, a client other than an API server could keep its
     requests in the queue for longer than others.
     """
 
@@ -47,7 +47,7 @@ class RegisteredTimeout:
 
 
 class TimeLimits(NamedTuple):
-    """The path, and the time for the whole answer and for the scorer, in seconds. None means no limit."""
+    """The path, and the times in seconds for the whole response and for the scorer. None means no limit."""
 
     path: str
     whole_seconds: float
@@ -61,12 +61,12 @@ class TimeLimits(NamedTuple):
 
 @lru_cache(maxsize=64)
 def time_limits(target: str, registered_seconds: float) -> TimeLimits:
-    """Return the path and `?timeout=` of the URL, which `registered_seconds` bounds.
+    """Return the path and `?timeout=` of the URL, which is limited to `registered_seconds`.
 
-    An API server always sends the same URL, hence the cache.
+    The result is cached, because an API server always sends the same URL.
 
     Raises:
-        HTTPNotFound: there is no such path.
+        HTTPNotFound: the path does not exist.
     """
     try:
         url = urlsplit(target)
@@ -89,7 +89,7 @@ def check_json(content_type: str) -> None:
     """Check the Content-Type.
 
     Raises:
-        HTTPUnsupportedMediaType: it is not JSON.
+        HTTPUnsupportedMediaType: the type is not JSON.
     """
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type != JSON:
@@ -97,7 +97,7 @@ def check_json(content_type: str) -> None:
 
 
 def check_identity(encoding: str) -> None:
-    """Reject a compressed body: its decompressed size is unbounded, and API servers do not compress.
+    """Reject a compressed body, because its decompressed size is unbounded. API servers do not compress.
 
     Raises:
         HTTPUnsupportedMediaType: the Content-Encoding is not `identity`.

@@ -110,7 +110,7 @@ def load(context: ssl.SSLContext, pair: Pair) -> None:
 
 
 def _explained(pair: Pair, error: ssl.SSLError) -> str:
-    """Return the reason of OpenSSL, and what to do about it where that is known."""
+    """Return OpenSSL's reason, and the remedy if one is known."""
     reason = error.reason or str(error)
     if "MD_TOO_WEAK" in reason:
         return f"{reason}: the certificate is signed with SHA-1 or MD5, which API servers reject; sign it with SHA-256"
@@ -122,7 +122,10 @@ def _explained(pair: Pair, error: ssl.SSLError) -> str:
 
 
 def in_memory(name: str) -> IO[bytes]:
-    """Return a file that only this process can read: in memory if possible, else on disk until it is closed."""
+    """Return a file that only this process can read.
+
+    It is in memory if possible, or else on disk until it is closed.
+    """
     # The image's file systems are read-only, and the key must not be on disk.
     return os.fdopen(os.memfd_create(name), "w+b") if hasattr(os, "memfd_create") else tempfile.NamedTemporaryFile()
 
@@ -138,7 +141,7 @@ def _as_file(content: bytes) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """The validity period of a certificate, in UTC, and the reason why API servers reject it at any time, if any."""
+    """The validity period of a certificate, in UTC, and the reason why API servers always reject it, or empty."""
 
     not_before: datetime
     not_after: datetime
@@ -146,10 +149,10 @@ class Validity:
 
 
 def validity(pair: Pair, server_name: str = "") -> Validity:
-    """Return the validity of the server certificate in `pair` for `server_name`, or for any name if that is empty.
+    """Return the validity of the server certificate in `pair` for `server_name`. If it is empty, any name is accepted.
 
     Raises:
-        InvalidInput: it cannot be parsed; OpenSSL accepts some input that is not PEM.
+        InvalidInput: the certificate cannot be parsed; OpenSSL accepts some input that is not PEM.
     """
     try:
         certificate = x509.load_pem_x509_certificate(pair.certificate)

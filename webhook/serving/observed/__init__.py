@@ -1,1 +1,1 @@
-"""The comparisons with the cluster: predictions, missed pods and free cards."""
+"""Comparisons with the cluster: predictions, missed pods and free cards."""

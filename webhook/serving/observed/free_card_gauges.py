@@ -1,4 +1,4 @@
-"""Exports the free cards of the cluster view, counted in a thread when a scrape asks for them."""
+"""Export the free cards of the cluster view. A scrape starts the count, which runs in another thread."""
 
 import asyncio
 import weakref
@@ -19,7 +19,7 @@ _MOST_EXACT = 16
 
 
 class FreeCardGauges:
-    """Keeps the gauges of free cards at the current snapshot. An instance is for one event loop."""
+    """Updates the gauges of free cards from the current snapshot. An instance is for one event loop."""
 
     def __init__(
         self,
@@ -28,7 +28,10 @@ class FreeCardGauges:
         metrics: Metrics,
         monotonic_seconds: Callable[[], float],
     ) -> None:
-        """Create the gauges of `snapshot()`; `count` runs in another thread and may take long."""
+        """Create the gauges for the snapshots that `snapshot` returns.
+
+        `count` runs in another thread and may take long.
+        """
         self._snapshot = snapshot
         self._count = count
         self._metrics = metrics
@@ -46,7 +49,7 @@ class FreeCardGauges:
     async def refresh(self) -> None:
         """Count the cards again if the snapshot has changed and the last count began some seconds ago.
 
-        An internal error is logged, and the last values stay.
+        An internal error is logged, and the last values are kept.
         """
         now_seconds = self._monotonic_seconds()
         if now_seconds < self._next_seconds:

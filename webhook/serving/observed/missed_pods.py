@@ -1,8 +1,9 @@
-"""Counts the missed pods of a live view, from the objects that arrive for the cache.
+"""Count the missed pods of a live view, from the objects that arrive for the cache.
 
-Most pods have the mark of the policy or no workload type, which costs a few lookups. The others are judged a few
-milliseconds at a time, once all pods and namespaces have been listed and both the policies in force and the registered
-webhook are known. Pods are not kept: after a change of what they are judged by, they are listed again.
+Most pods have the mark of the policy or no workload type, which takes a few lookups to find. The other pods are
+evaluated for a few milliseconds at a time, once all pods and namespaces have been listed and the policies in force and
+the registered webhook are known. Pods are not stored. When the policies, the namespace or the registration change, all
+pods are listed again.
 """
 
 from collections.abc import Callable, Mapping
@@ -60,19 +61,19 @@ class MissedPods:
         return len(self._missed)
 
     def select(self, selection: Selection) -> None:
-        """Take the pods that are sent to the webhook."""
+        """Set the selection of the pods that are sent to the webhook."""
         self._lacks_pods |= self._is_ready and selection != self._selection
         self._selection = selection
 
     def note(self, kind: str, key: Key, content: Mapping[str, Any] | None) -> None:
-        """Take an object of the cache. None means that it was deleted. Only pods and namespaces are used."""
+        """Record an object of the cache, or its deletion if `content` is None. Only pods and namespaces are used."""
         if kind == "Namespace":
             self._note_namespace(key.name, content)
         elif kind == "Pod":
             self._note_pod(key, content)
 
     def work(self) -> bool:
-        """Judge pods for some milliseconds, once all pods and namespaces have been listed.
+        """Evaluate pods for some milliseconds, once all pods and namespaces have been listed.
 
         Return whether all pods have to be noted again.
         """
@@ -104,7 +105,7 @@ class MissedPods:
         self._lacks_pods |= has_pods and self._judged_in(name) != before
 
     def _judged_in(self, name: str) -> tuple[object, ...]:
-        """Return what pods of a namespace are judged by: policy, defaults, and whether they are sent to the webhook."""
+        """Return the inputs to evaluate pods of a namespace: policy, defaults, and whether the webhook gets them."""
         scope = self._scopes.get(name)
         policy = self._judged_by.of_namespace(name, None if scope is None else scope.labels)
         annotations, labels = scope or NO_SCOPE
@@ -143,7 +144,7 @@ class MissedPods:
         self._waiting_bytes += _ENTRY_BYTES + len(data)
 
     def _take(self, key: Key) -> bytes:
-        """Return the JSON of the waiting pod `key`, or nothing if it does not wait, and drop it."""
+        """Remove the pod `key`, which waits for its evaluation, and return its JSON, or b"" if it does not wait."""
         data = self._waiting.pop(key, b"")
         self._waiting_bytes -= _ENTRY_BYTES + len(data) if data else 0
         return data

@@ -1,4 +1,4 @@
-"""Logs the schedulers that the policies in force name and that do not run, as far as the view of the cluster shows.
+"""Log the schedulers that the policies in force name and that do not run, according to the view of the cluster.
 
 Pods of such a scheduler stay Pending, and nothing else in the cluster reports it.
 """
@@ -16,9 +16,9 @@ _REMEDY = "install the scheduler, or name one that runs in schedulerName of the 
 
 
 class MissingSchedulers:
-    """Looks for the schedulers of `policies()` at the start, after `forget`, and when the signs are read again.
+    """Looks for the schedulers of `policies()` at the start, after `forget`, and when the evidence is read again.
 
-    `judged` are the signs of the last look.
+    `judged` is the evidence at the last look.
     """
 
     def __init__(self, policies: Callable[[], PolicySet]) -> None:
@@ -28,11 +28,11 @@ class MissingSchedulers:
         self.judged: SchedulerEvidence | None = None
 
     def forget(self) -> None:
-        """Look again at the next snapshot, for other policies."""
+        """Look again at the next snapshot, because the policies have changed."""
         self.judged = None
 
     def look(self, snapshot: Snapshot) -> None:
-        """Log each scheduler that is missing in `snapshot` and was not at the last look."""
+        """Log each scheduler that is missing in `snapshot` and was not missing at the last look."""
         self.judged = snapshot.scheduler_evidence
         if self.judged is None:
             return

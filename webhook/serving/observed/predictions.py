@@ -1,13 +1,14 @@
-"""Compares predictions for pods with the nodes that the pods are bound to, and with the pods that stay pending.
+"""Compare predictions for pods with the nodes that the pods are bound to, and with pods that stay pending.
 
 At admission a pod has no UID and often no name, because the API server generates it from `generateName` later. The
-volume of its service account token has a random name, which identifies it. A pod without one is matched by its name, or
-else by its generateName and controller, and by a creation time close to its admission. Pods of one controller that are
-admitted within seconds of each other are then matched in order; they come from one template, so confusing two of them
-changes little.
+volume of its service account token has a random name, which identifies the pod. A pod without this volume is matched by
+its name, or else by its generateName and controller, and by a creation time close to its admission. Pods of one
+controller that are admitted within seconds of each other are then matched in order. They come from one template, so
+confusing two of them changes little.
 
-Not compared are pods that another replica admitted, pods whose prediction was dropped, and nodes that were not in the
-view. Changes of the cluster between admission and binding are ignored, though they can be the reason for another node.
+Pods that another replica admitted, pods whose prediction was dropped, and nodes that were not in the view are not
+compared. Changes of the cluster between admission and binding are ignored, although they can be the reason for another
+node.
 """
 
 from collections import OrderedDict
@@ -49,10 +50,10 @@ _NO_BITS: Bits = np.empty(0, dtype=np.uint8)
 
 @dataclass(slots=True, eq=False)
 class _Predicted:
-    """The part of a placement that is compared, shared by equal pods: without its snapshot, which is large.
+    """The part of a placement that is compared, without its large snapshot. Equal pods share it.
 
-    `rows` are those of the nodes in the view by name, `best` and `feasible` sets of them: a bit for each. With
-    `is_beside_others`, the other nodes can be infeasible because of the predicted places of pods that wait.
+    `rows` are the rows of the view by node name. `best` and `feasible` are sets of rows with one bit for each row. If
+    `is_beside_others`, other nodes can be infeasible because of the predicted nodes of waiting pods.
     """
 
     verdict: PlacementVerdict
@@ -89,7 +90,7 @@ class _Prediction:
 class Predictions:
     """The predictions for the last `size` pods. Not thread-safe.
 
-    A Waiting prediction is kept for the seconds in which it can turn out to be wrong.
+    A prediction with the verdict Waiting is kept for the seconds in which it can turn out to be wrong.
     """
 
     def __init__(self, size: int = _MOST_PREDICTIONS, sets_bytes: int = _SETS_BYTES) -> None:
@@ -119,10 +120,10 @@ class Predictions:
         *,
         reinvoked: bool,
     ) -> None:
-        """Keep the prediction for the pod with `identity`, admitted at `at_seconds` of the wall clock.
+        """Keep the prediction for the pod with `identity`, which was admitted at `at_seconds` of the wall clock.
 
-        `rows` are those of the nodes in the view, by name. With `reinvoked`, the pod has just been admitted, and the
-        API server calls again because another webhook changed it; the new prediction replaces the last one.
+        `rows` are the rows of the view by node name. With `reinvoked`, the API server calls the webhook again for a pod
+        that was just admitted, because another webhook changed it. The new prediction then replaces the last one.
         """
         key = identity.keys[0]
         if (reinvoked or identity.token_volume) and (numbers := self._numbers.get(key)):
@@ -146,7 +147,10 @@ class Predictions:
             self._forget(next(iter(self._predictions)))
 
     def compare(self, pod: Binding, now_seconds: float) -> PredictionResult | None:
-        """Compare the prediction for the bound `pod` with its node; return None if there is nothing to compare."""
+        """Compare the prediction for the bound `pod` with its node.
+
+        Return None if there is no prediction to compare.
+        """
         number = self._find(pod.identity, _seconds(pod.created))
         if number is None:
             return None
@@ -158,9 +162,9 @@ class Predictions:
         return _result(prediction.predicted, pod.node)
 
     def follow(self, pending: Mapping[PodKey, PendingPod], now_seconds: float) -> Iterator[PredictionResult]:
-        """Yield a result for each pod predicted Feasible that has been pending for a minute, once.
+        """Yield one result for each pod that was predicted Feasible and has been pending for a minute.
 
-        A Waiting prediction was right if its pod was found unschedulable, or has scheduling gates.
+        A prediction with the verdict Waiting was right if the pod was found unschedulable, or has scheduling gates.
         """
         for old in _older(self._waiting, now_seconds - _AT_ONCE_SECONDS):
             self._forget(old)
@@ -185,7 +189,10 @@ class Predictions:
                 yield "predicted_feasible_but_pending"
 
     def _find(self, identity: PodIdentity, created_seconds: float | None, among: set[int] | None = None) -> int | None:
-        """Return the prediction for a stored pod, one of `among` if that is given, or None if there is none."""
+        """Return the number of the prediction for a stored pod, or None.
+
+        With `among`, only these predictions are considered.
+        """
         for key in identity.keys:
             is_certain = bool(identity.token_volume) and key == (identity.namespace, "volume", identity.token_volume)
             for number in self._numbers.get(key, ()):
@@ -196,7 +203,7 @@ class Predictions:
         return None
 
     def _shared(self, placement: Placement, rows: Mapping[str, int]) -> _Predicted:
-        """Return what is compared of `placement`; the same object for the same placement in a row."""
+        """Return the compared part of `placement`. Successive calls with the same placement return the same object."""
         if self._last is None or self._last[0] is not placement or self._last[1].rows is not rows:
             # The placement keeps its snapshot in memory, until the next one.
             self._last = placement, _Predicted.of(placement, rows)
@@ -278,7 +285,7 @@ def _result(predicted: _Predicted, node: str) -> PredictionResult | None:
 
 
 def _older(numbers: Mapping[int, float], seconds: float) -> list[int]:
-    """Return the numbers with a time before `seconds`, which come first."""
+    """Return the first numbers, whose time is before `seconds`. `numbers` are in the order of time."""
     return [*takewhile(lambda number: numbers[number] < seconds, numbers)]
 
 

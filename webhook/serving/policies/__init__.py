@@ -1,1 +1,1 @@
-"""The policies in force: the files and objects that are followed, their status and their scorers."""
+"""The policies in force: the files and objects that they come from, their status, and their scorers."""

@@ -1,7 +1,7 @@
-"""Follows the PlacementPolicy objects of a cluster: validates each, puts it into force, and writes its status.
+"""Follow the PlacementPolicy objects of a cluster: validate each, put it into force, and write its status.
 
-An object that is not valid leaves its last good generation in force, which its status has for replicas that start. If
-the objects cannot be read, what is in force stays in force.
+If an object is not valid, its last good generation stays in force. The status contains this generation for replicas
+that start later. If the objects cannot be read, the policies in force do not change.
 """
 
 import asyncio
@@ -48,11 +48,13 @@ _UNREADABLE = (
 
 
 class ClusterPolicies:
-    """Follows the objects of the cluster behind `connect`, with `file`, if any, for namespaces without an object.
+    """Follows the objects of the cluster of `connect`.
 
-    `store` has the objects as they were read. `validated` returns the policy in a text; it runs in another thread.
-    `now` returns the time in RFC 3339. `monotonic_seconds` is the clock for the longest wait of a replica that starts.
-    `on_rejected` reports a rejected object, in one replica.
+    `file`, if given, is the policy for namespaces without an object.
+
+    `store` contains the objects as read. `validated` returns the policy in a text; it runs in another thread. `now`
+    returns the time in RFC 3339. `monotonic_seconds` is the clock that limits the wait of a starting replica.
+    `on_rejected` reports a rejected object; only one replica calls it.
     """
 
     def __init__(
@@ -77,10 +79,10 @@ class ClusterPolicies:
         self._log = structlog.get_logger()
 
     def unready_reason(self) -> str:
-        """Return why the policies that other replicas apply are not in force yet, or "" once they have been.
+        """Return the reason why the policies of other replicas are not in force here yet, or "" once they are.
 
-        Later, the replica stays ready: it decides as before. A rejected object of which no good generation is known
-        holds the replica back for a limited time, because there may be no other replica.
+        Afterwards the replica stays ready. A rejected object without a known good generation keeps the replica unready
+        for a limited time only, because there may be no other replica.
         """
         if not self._is_judged:
             return "the PlacementPolicies of the cluster have not been read yet"
@@ -95,7 +97,7 @@ class ClusterPolicies:
 
     @asynccontextmanager
     async def polled(self, poll_seconds: float) -> AsyncIterator[None]:
-        """Follow the objects, and the file at this interval, until the block ends."""
+        """Follow the objects, and poll the file at this interval, until the block ends."""
         async with AsyncExitStack() as stack:
             if self._file is not None:
                 await stack.enter_async_context(self._file.polled(poll_seconds))
@@ -117,7 +119,7 @@ class ClusterPolicies:
                 self._log.exception("the PlacementPolicies cannot be followed")
 
     async def judge(self) -> None:
-        """Judge the objects that have changed, and put the valid ones into force together."""
+        """Validate the objects that have changed, and put the valid ones into force together."""
         if self.store.by_name is None:
             if self.store.is_unknown:
                 self._policies.reject_objects({ALL_OBJECTS: (_UNREADABLE,)})
@@ -166,7 +168,7 @@ class ClusterPolicies:
             known.keep(policy, known.content.get("spec", {}), generation)
 
     async def _restore(self, known: JudgedObject) -> None:
-        """Take the last good generation from the status, if it has one that is valid."""
+        """Use the last good generation in the status, if there is a valid one."""
         spec, revision = field(known.content, "status", "inForceSpec"), field(known.content, "status", "revision")
         if not isinstance(spec, dict) or known.tried == (revision, spec):
             return
@@ -199,15 +201,16 @@ PolicySource = PolicyFile | ClusterPolicies
 
 
 def _age(item: tuple[str, JsonObject]) -> tuple[str, str]:
-    """Return a sort key: the oldest objects first."""
+    """Return the key that sorts the oldest objects first."""
     name, content = item
     return str(content["metadata"].get("creationTimestamp") or ""), name
 
 
 def _selection_in(name: str, content: JsonObject) -> Selection:
-    """Return which namespaces the rejected object `name` selects.
+    """Return the selection of namespaces of the rejected object `name`.
 
-    If that is not known, or it is the default policy, they are those that no other policy selects.
+    If the selection is not known, or the object is the default policy, these are the namespaces that no other policy
+    selects.
     """
     selector, priority = field(content, "spec", "namespaceSelector"), field(content, "spec", "priority")
     try:

@@ -1,4 +1,4 @@
-"""The policy in force, and what is known of the source that it comes from."""
+"""The policies in force, and the state of their source."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -42,9 +42,9 @@ _NONE: Mapping[str, Selection] = {}
 
 
 class Policies:
-    """The policies in force. Not thread-safe, that of the event loop.
+    """The policies in force. Not thread-safe; used in the thread of the event loop.
 
-    A request reads `in_force` once and is decided by one policy of that set. `source` names where `policy` comes from,
+    A request reads `in_force` once and is decided by one policy of this set. `source` names the origin of `policy`.
     `now` returns the time in RFC 3339.
     """
 
@@ -67,7 +67,7 @@ class Policies:
         self._warn_of_conflicts()
 
     def current(self) -> Policy:
-        """Return the policy in force, for namespaces without one of their own."""
+        """Return the policy in force for namespaces that no other policy selects."""
         return self._set.default
 
     def in_force(self) -> PolicySet:
@@ -79,9 +79,9 @@ class Policies:
         self._followers.append(follower)
 
     def replace(self, content: PolicyOrSet) -> None:
-        """Put the validated policies of a file into force: requests that are decided from now on see no earlier one.
+        """Put the validated policies of a file into force for all requests that are decided from now on.
 
-        PlacementPolicies of the cluster stay in force instead of those of their names.
+        PlacementPolicies of the cluster stay in force instead of policies of the file with the same names.
         """
         before, self._file = self._file, set_of(content)
         policy, previous = self._file.default, before.default
@@ -97,10 +97,10 @@ class Policies:
         self._announce("policy applied", facts, unregistered)
 
     def put_objects(self, objects: Sequence[Policy], never_valid: Mapping[str, Selection] = _NONE) -> None:
-        """Put the PlacementPolicies of the cluster into force: that named `default` before the policy of the file.
+        """Put the PlacementPolicies of the cluster into force. The one named `default` has precedence over the file.
 
-        `never_valid` are those without a valid generation, by name. With `missingPolicy: deny`, pods in the
-        namespaces that they select are denied.
+        `never_valid` are the PlacementPolicies without a valid generation, by name. With `missingPolicy: deny`, pods in
+        the namespaces that they select are denied.
         """
         self._objects, self._never_valid = tuple(objects), never_valid
         if not self._choose():
@@ -111,7 +111,7 @@ class Policies:
         self._announce("policies of the cluster applied", facts, unregistered)
 
     def _announce(self, event: str, facts: Mapping[str, object], unregistered: Iterable[Policy]) -> None:
-        """Tell log, metrics and followers that other policies are in force."""
+        """Log that other policies are in force, and notify metrics and followers."""
         self._metrics.policy_reloads.labels("applied").inc()
         self._log.info(event, **facts)
         self._warn_of_conflicts()
@@ -129,9 +129,9 @@ class Policies:
             self._log.warning("a PlacementPolicy is never in force", error=warning)
 
     def miss_objects(self, missing: Mapping[str, str]) -> None:
-        """Record the rejected PlacementPolicies of which a generation was in force that is not known here.
+        """Record the rejected PlacementPolicies whose last generation in force is not known to this replica.
 
-        `missing` has their revisions by name.
+        `missing` are the revisions of these generations by name.
         """
         for name in missing.keys() - self._missing_objects.keys():
             self._log.error(_MISSING, policy=f"{name}@{missing[name]}", source=f"PlacementPolicy {name}")
@@ -139,7 +139,10 @@ class Policies:
         self._metrics.policies_missing.set(len(missing))
 
     def missing_reason(self) -> str:
-        """Return which PlacementPolicy was in force and is not known here, with the remedy, or "" if there is none."""
+        """Return a text that names such a PlacementPolicy and the remedy, or "" if there is none.
+
+        See `miss_objects`.
+        """
         for name, revision in self._missing_objects.items():
             error = next(iter(self._rejected_objects.get(name, ())), "")
             remedy = "it is judged again" if error.startswith(_INTERNAL_ERROR) else "correct or delete it"
@@ -179,7 +182,7 @@ class Policies:
             self._log.info("the source holds its last good policy again", policy=self._file.default.identity)
 
     def note(self) -> str:
-        """Return the first error of the newest content of the source, or an empty string if that is in force."""
+        """Return the first error of the newest content of the source, or "" if this content is in force."""
         if self._rejection:
             return f"{_REJECTED}: {self._rejection['errors'][0]}"
         for name, errors in self._rejected_objects.items():
@@ -202,9 +205,9 @@ class Policies:
         }
 
     def _choose(self) -> bool:
-        """Put the policies that are known into force; return whether they are others than before.
+        """Put the known policies into force. Return whether they differ from the previous ones.
 
-        They are those of the file, and the objects of the cluster before those of their names.
+        These are the policies of the file, and the objects of the cluster, which replace policies of the same name.
         """
         before = self._set
         chosen = self._file.with_objects(self._objects)
@@ -218,7 +221,10 @@ class Policies:
         return self._set is not before
 
     def _denying(self, default: Policy) -> Iterator[Policy]:
-        """Yield a policy that denies every pod for each one that was never valid; the same ones while these stay."""
+        """Yield a policy that denies every pod for each policy that was never valid.
+
+        The objects are reused between calls.
+        """
         before, self._stand_ins = self._stand_ins, {}
         for name, selection in self._never_valid.items():
             key = name, repr(selection), default
@@ -260,6 +266,6 @@ def errors_of(error: Exception) -> tuple[str, ...]:
 
 
 def _registered(policies: PolicySet) -> tuple[frozenset[str], frozenset[WorkloadKind]]:
-    """Return what the rules have of the policies by which the API server calls: key domains and kinds."""
+    """Return the parts of the policies that webhook rules depend on: key domains and kinds."""
     domains = frozenset(each.spec.key_domain for each in policies)
     return domains, frozenset(kind for each in policies for kind in each.kinds.values())

@@ -1,9 +1,9 @@
-"""Follows the policy file: validates changed content, and puts it into force.
+"""Follow the policy file: validate changed content, and put it into force.
 
-The content is polled, not watched: a mounted ConfigMap changes by a swap of the symlink `..data`, other writers rename
-or change the file in place, and reading one small file covers all of them. A file that is written in place can be read
-in part, and a part can be a valid policy. So polled content counts once two polls in a row have read it, and content
-that is shorter than that in force, in the same file, once it has not changed for five seconds.
+The content is polled instead of watched. A mounted ConfigMap changes by a swap of the symlink `..data`, and other
+writers rename the file or change it in place. Polling covers all of them. While a file is written in place, only a part
+may be read, and a part can be a valid policy. So new content is used after two polls in a row have read it. Content in
+the same file that is shorter than the content in force is used after it has not changed for five seconds.
 """
 
 import asyncio
@@ -44,7 +44,8 @@ def read_policy_file(path: Path) -> bytes:
 class PolicyFile:
     """Follows the file `path`, whose content `text` is in force in `policies`.
 
-    `validated` returns the policies in a text, whose errors begin with a place. It runs in another thread.
+    `validated` returns the policies in a text, and raises errors that begin with the given place. It runs in another
+    thread.
     """
 
     def __init__(
@@ -70,16 +71,16 @@ class PolicyFile:
         self._log = structlog.get_logger()
 
     async def reload(self) -> None:
-        """Judge the content of the file now, even if it is not new."""
+        """Validate the content of the file now, even if it has not changed."""
         async with self._reloading:
             await self._judge(await asyncio.to_thread(self._read))
 
     def unready_reason(self) -> str:
-        """Return the empty text: the policy that the server starts with is in force."""
+        """Return an empty string, because the policy with which the server starts is always in force."""
         return ""
 
     async def poll(self) -> None:
-        """Read the file; judge content that is new, that the poll before has read, too, and that is not a part."""
+        """Read the file. Validate the content if it is new, the same as at the previous poll, and complete."""
         async with self._reloading:
             file, content = await asyncio.to_thread(lambda: (_number_of(self._path), self._read()))
             now_seconds = self._monotonic_seconds()
@@ -94,7 +95,7 @@ class PolicyFile:
         return is_same_file and is_shorter and now_seconds - self._polled_first_seconds < _STABLE_SECONDS
 
     async def _judge(self, content: bytes | str) -> None:
-        """Put valid content into force whole; leave the last good policy in force otherwise."""
+        """Put the content into force if all of it is valid. Otherwise keep the last good policy in force."""
         self._judged = self._polled = content
         if isinstance(content, str):
             self._policies.reject((content,))

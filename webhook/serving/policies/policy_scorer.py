@@ -20,11 +20,12 @@ _READ = {"accelerators", "allowed_schedulers", "node_templates", "pack_gpus", "s
 
 
 class PolicyScorer:
-    """Returns the scorer of a policy, first of `policy`; another one gets its own. Not thread-safe.
+    """Returns the scorer of a policy. The scorer of `policy` is created at once. Not thread-safe.
 
-    Policies that predict alike share a scorer, whose caches are large. A few scorers are kept.
+    Policies with the same settings for predictions share a scorer, because its caches are large. A few scorers are
+    kept.
 
-    `observe` is called with the duration of each answer in seconds.
+    `observe` is called with the duration of each prediction in seconds.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class PolicyScorer:
         return tuple(cache for each in tuple(self._kept.values()) for cache in each.scorer.caches)
 
     def of(self, policy: Policy) -> TimedScorer[BackendSchedulers]:
-        """Return the scorer of `policy`; the same one until there is another policy."""
+        """Return the scorer of `policy`. For the same policy, it is the same object."""
         if policy is not self._policy:
             self._use(policy)
         return self._scorer
@@ -66,7 +67,7 @@ def _settings(policy: Policy) -> bytes:
 
 
 class ScorerAlone:
-    """Answers without suggestions, with the schedulers that `current` returns."""
+    """Predicts without suggestions, with the schedulers that `current` returns."""
 
     def __init__(self, current: Callable[[], BackendSchedulers]) -> None:
         self._current = current
@@ -76,5 +77,5 @@ class ScorerAlone:
         return self._current().answer_alone(asked, snapshot, expired)
 
     def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Rows:
-        """Return the rows of the schedulers."""
+        """Return the feasible rows of the schedulers."""
         return self._current().feasible_rows(asked, snapshot, expired)

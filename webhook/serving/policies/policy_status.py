@@ -1,4 +1,4 @@
-"""The status of a PlacementPolicy object, and writing it. All replicas compute the same status of an object."""
+"""Compute and write the status of a PlacementPolicy object. All replicas compute the same status."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ _NEVER = "", -1
 
 
 class GoodGeneration(NamedTuple):
-    """A valid generation of an object: its revision, its spec, and its number, which is 0 if it is not known."""
+    """A valid generation of an object: its revision, its spec, and its generation number, or 0 if it is not known."""
 
     revision: str
     spec: JsonObject
@@ -37,12 +37,12 @@ class GoodGeneration(NamedTuple):
 
 @dataclass(slots=True)
 class JudgedObject:
-    """A PlacementPolicy object as it was read, and what is known of it.
+    """A PlacementPolicy object as read, and the result of its validation.
 
-    `good` is the newest good generation, or None if this replica knows none, and `policy` the policy in it. `errors`
-    are those of the newest content. `conflict` is why the object is never in force, or empty if it can be. `judged` is
-    the version that was judged last; after an internal error, which says nothing of the policy, its generation is -1.
-    `tried` is what the status had as last good generation when it was tried.
+    `good` is the newest good generation, or None if this replica knows none, and `policy` is its policy. `errors` are
+    the errors of the newest content. `conflict` is the reason why the object is never in force, or empty if it can be.
+    `judged` is the last validated version. After an internal error, its generation is -1, because the policy may be
+    valid. `tried` is the last good generation that the status had when this replica last tried to use it.
     """
 
     content: JsonObject
@@ -70,7 +70,7 @@ class JudgedObject:
         return bool(self.errors) and self.policy is None
 
     def keep(self, policy: Policy, spec: JsonObject, generation: int) -> None:
-        """Keep the policy in `spec` as the last good one. A generation that is not known is 0."""
+        """Keep the policy in `spec` as the last good one. `generation` is 0 if it is not known."""
         self.policy, self.good = policy, GoodGeneration(policy.revision, spec, generation)
 
 
@@ -94,9 +94,10 @@ class StatusWriter:
         self._log = structlog.get_logger()
 
     async def write(self, judged: Sequence[JudgedObject]) -> None:
-        """Write the statuses that differ. Another replica may have written the same: then there is nothing to write.
+        """Write the statuses that differ. A status that another replica has already written is not written again.
 
-        A status that the API server refuses keeps no other from being written; it is logged, and tried again.
+        If the API server rejects a status, this is logged, the other statuses are still written, and the status is
+        tried again.
 
         Raises:
             ApiServerError: the API server does not answer.
@@ -133,7 +134,7 @@ class StatusWriter:
         self._written_seconds[judged.version] = self._monotonic_seconds()
 
     def _status(self, judged: JudgedObject) -> JsonObject | None:
-        """Return the status to write, or None if the object has it, or if it is too early to write one again."""
+        """Return the status to write, or None if the object already has it, or if it is too early to write again."""
         written_seconds = self._written_seconds.get(judged.version)
         if written_seconds is not None and self._monotonic_seconds() - written_seconds < _REWRITE_SECONDS:
             return None
@@ -145,11 +146,12 @@ def status_of(
 ) -> JsonObject | None:
     """Return the status of the object `content`, which is valid or has `errors`.
 
-    It is None if the object has it already. `now` is the time in RFC 3339. `good` is the newest good generation, or
-    None if this replica knows none. `conflict` is why the object is never in force, or empty if it can be.
+    The result is None if the object already has this status. `now` is the time in RFC 3339. `good` is the newest good
+    generation, or None if this replica knows none. `conflict` is the reason why the object is never in force, or empty
+    if it can be.
 
-    The status has the revision in force, and that of a rejected object its spec, too: a replica that starts puts it
-    into force.
+    The status contains the revision in force. For a rejected object, it also contains the spec of this revision, so
+    that a starting replica can put it into force.
     """
     before = field(content, "status")
     before = before if isinstance(before, dict) else {}
@@ -175,7 +177,7 @@ def status_of(
 def _last_good(before: JsonObject, good: GoodGeneration | None) -> JsonObject:
     """Return the fields for the last good generation of a rejected object.
 
-    All replicas keep those of the status `before`, unless one knows of a newer generation, or of its spec.
+    A replica keeps the fields of the status `before`, unless it knows a newer generation or the missing spec.
     """
     stored = {key: before[key] for key in ("revision", "inForceSpec") if before.get(key)}
     if good is None:

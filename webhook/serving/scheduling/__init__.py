@@ -1,1 +1,1 @@
-"""The order of the reviews, and the thread of each."""
+"""The order in which reviews are processed, and the thread of each."""

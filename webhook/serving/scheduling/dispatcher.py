@@ -1,9 +1,9 @@
-"""Schedules reviews: small ones in the event loop, large and costly ones, and other work, in a worker thread.
+"""Schedule reviews: small ones in the event loop; large and expensive ones, and other work, in a worker thread.
 
-The event loop answers small reviews at once, or from a fair queue if too many arrive. A review waits in a fair queue
-for the worker thread if it is large, if its scorer needs more than one time slice, or if its user, namespace or address
-has recently exceeded its time slices. The interpreter switches threads ten times a millisecond, so normal pods and
-`/healthz` do not wait for the worker. docs/design.md explains why the worker is a thread and not a process.
+The event loop answers small reviews immediately, or from a fair queue if too many arrive. A review waits in a fair
+queue for the worker thread if it is large, if its scorer needs more than one time slice, or if its user, namespace or
+address has recently exceeded its time slices. The interpreter switches threads ten times in a millisecond, so normal
+pods and `/healthz` do not wait for the worker. docs/design.md explains why the worker is a thread and not a process.
 """
 
 import asyncio
@@ -79,11 +79,11 @@ class Dispatcher:
 
     @property
     def waiting(self) -> int:
-        """Return how many reviews wait for the worker, including the one that it processes."""
+        """Return the number of reviews that wait for the worker, including the one that it processes."""
         return len(self._queue) + (self._running is not None)
 
     def answer_at_once(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer | None:
-        """Return the answer to a small review whose turn it is, or None if it has to wait.
+        """Return the response to a small review, or None if it must wait for its turn.
 
         Raises:
             OverdueError: the client has timed out.
@@ -95,11 +95,11 @@ class Dispatcher:
         return answer
 
     async def answer(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer:
-        """Return the answer to the review in `body`, which arrived at `now` (RFC 3339) on `connection`.
+        """Return the response to the review in `body`, which arrived at `now` (RFC 3339) on `connection`.
 
         Raises:
             OverdueError: the client timed out while the review waited.
-            QueueFullError: too many reviews of its address wait.
+            QueueFullError: too many reviews of the client's address wait.
         """
         in_loop, connection.sliced_seconds = len(body) <= SMALL_BYTES and connection.sliced_seconds is None, None
         overrunning = self._overruns.exceeding(body, connection.address, regains=in_loop)
@@ -122,14 +122,14 @@ class Dispatcher:
 
     @property
     def may_be_in_shadow(self) -> bool:
-        """Return whether a policy is in shadow mode, so that reading the beginning of a body can help."""
+        """Return whether any policy is in shadow mode. Then it is worth reading the beginning of a body."""
         return may_be_in_shadow(self._policy())
 
     def answer_refused(self, error: LimitError, now: str, arrived_seconds: float, connection: Connection) -> Answer:
-        """Return the answer to leave the object alone, to a review that is not read to its end because of `error`.
+        """Return the response that allows a review unchanged that is not read to its end because of `error`.
 
         Raises:
-            HTTPException: the policy is not in shadow mode, or the beginning does not show which one is in force.
+            HTTPException: the policy is not in shadow mode, or the beginning does not show which policy is in force.
         """
         decision = self._admissions.refuse(error.beginning, self._policy(), self._cluster(), error)
         if decision.request is None:
@@ -142,7 +142,10 @@ class Dispatcher:
             self._worker.end()
 
     async def _wait_for_turn(self, body: bytes, connection: Connection) -> tuple[bytes, ...]:
-        """Wait in the fair queue of small reviews; return the flows of the review that exceed their share by then."""
+        """Wait in the fair queue of small reviews.
+
+        Return the flows of the review that exceed their share afterwards.
+        """
         turn = Turn(asyncio.get_running_loop().create_future(), body, connection)
         self._small_queue.put(turn, flows(body), connection.address)
         connection.stage = Stage.QUEUED
@@ -155,7 +158,7 @@ class Dispatcher:
         return overrunning
 
     def _answer_in_slice(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer | None:
-        """Return the answer to a small review, or None if that takes more than a time slice of the event loop."""
+        """Return the response to a small review, or None if it takes more than a time slice of the event loop."""
         # Where others wait, the time in which this thread waits for the worker is not the client's. Else, the cheaper
         # clock will do.
         clock = time.thread_time if self._is_busy else time.perf_counter
@@ -175,7 +178,10 @@ class Dispatcher:
             self._charge_small(body, connection.address, clock() - began_seconds)
 
     def _charge_small(self, body: bytes, address: str, seconds: float) -> None:
-        """Charge the work for a small review; the next ones wait once the work of this turn of the loop is a batch."""
+        """Charge the work for a small review.
+
+        Once the work of this loop iteration reaches a batch, further reviews wait.
+        """
         if seconds > _MIN_CHARGED_SECONDS:
             self._usage.charge(flows(body), seconds)
             self._small_queue.charge(address, seconds)
@@ -191,7 +197,7 @@ class Dispatcher:
         asyncio.get_running_loop().call_soon(self._begin_batch)
 
     def _begin_batch(self) -> None:
-        """Let a batch of the small reviews that wait go on, those of the flows with the least work."""
+        """Start a batch of the waiting small reviews, those whose flows have the least work."""
         self._is_batch_scheduled, self._batch_seconds = False, 0.0
         # As many as were like the last one take the time of a batch.
         size = max(1, int(_BATCH_SECONDS / max(self._last_seconds, _MIN_CHARGED_SECONDS)))
@@ -219,11 +225,11 @@ class Dispatcher:
         return partial(self._admissions.decide, self._large, body, policy, cluster, work_budget)
 
     async def answer_in_worker(self, work: Work, timeouts: Timeouts, connection: Connection) -> Answer:
-        """Return the answer to a request whose `work` waits in the fair queue for the worker.
+        """Return the response to a request after its `work`, which waits in the fair queue for the worker.
 
         Raises:
             OverdueError: the client timed out while the work waited.
-            QueueFullError: too many requests of its address wait, and the others have used less time.
+            QueueFullError: too many requests of the client's address wait, and the others have used less time.
         """
         job = Job(work, timeouts, asyncio.get_running_loop().create_future(), connection)
         connection.stage = Stage.QUEUED
@@ -253,12 +259,12 @@ class Dispatcher:
         )
 
     def _give_way(self) -> None:
-        """Let the event loop have the interpreter while small reviews wait; called in the worker thread."""
+        """Yield the interpreter to the event loop while small reviews wait. Called in the worker thread."""
         if self._is_busy:
             time.sleep(_WAY_SECONDS)
 
     def _start_next(self) -> None:
-        """Give the worker the next review, unless it is busy or none waits."""
+        """Pass the next review to the worker, unless the worker is busy or no review waits."""
         while self._running is None and len(self._queue):
             job = self._queue.take()
             if job.answer.done():

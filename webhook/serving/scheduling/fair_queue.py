@@ -1,4 +1,4 @@
-"""A fair queue over addresses, and of each over namespaces and users: the flows as in API Priority and Fairness."""
+"""A fair queue over client addresses and, within an address, over flows as in API Priority and Fairness."""
 
 import math
 import re
@@ -42,7 +42,7 @@ def flows(body: bytes) -> tuple[bytes, ...]:
 
 
 class UsageTracker:
-    """The recent work for each flow in seconds; it decays by half in five seconds."""
+    """The recent work for each flow in seconds. It halves every five seconds."""
 
     def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
         self._monotonic_seconds = monotonic_seconds
@@ -59,7 +59,7 @@ class UsageTracker:
             self._evict_least_used(now_seconds)
 
     def used_seconds(self, flows: Iterable[bytes]) -> float:
-        """Return the recent work of that one of `flows` that has the most."""
+        """Return the largest recent work of `flows` in seconds."""
         now_seconds = self._monotonic_seconds()
         if now_seconds - self._last_charge_seconds > _IDLE_SECONDS:
             self.used.clear()
@@ -82,13 +82,14 @@ class UsageTracker:
 
 
 class FairQueue(Generic[T]):
-    """A queue that shares time among addresses, and of one address returns the item whose flows have the least work.
+    """A queue that shares time among addresses. Of one address, it returns the item whose flows have the least work.
 
-    Among equals it is the item that came first. Only an API server verifies namespace and user: another client can
-    invent them, but not its address. Addresses that wait get equal time from then on: work of the past counts for
-    flows alone, so an address that begins to wait does not catch up with the others. The usage of the flows of an item
-    is that of its flow with the most. So a user gains nothing by using many namespaces, and a namespace gains nothing
-    by having many users. All methods but `put` are linear in the number of waiting items.
+    Among equal items, the first one is returned. Addresses are used because only an API server verifies namespace and
+    user: another client can invent these, but not its address. Addresses get equal time from the moment when they begin
+    to wait. Earlier work only counts for flows, so an address that begins to wait does not catch up with the others.
+    The usage of an item is that of its flow with the most work. So a user gains nothing by using many namespaces, and a
+    namespace gains nothing by having many users. All methods except `put` take time linear in the number of waiting
+    items.
     """
 
     def __init__(self, usage: UsageTracker) -> None:
@@ -107,7 +108,7 @@ class FairQueue(Generic[T]):
         self._waiting.append((item, flows, address))
 
     def waiting_of(self, address: str) -> int:
-        """Return how many items of `address` wait."""
+        """Return the number of waiting items of `address`."""
         return sum(of == address for _, _, of in self._waiting)
 
     def take(self) -> T:
@@ -130,22 +131,25 @@ class FairQueue(Generic[T]):
         return self._waiting.pop(best)[0]
 
     def take_last(self, address: str) -> T:
-        """Remove and return the item of `address` whose flows have the most recent work; among equals, the last."""
+        """Remove and return the item of `address` whose flows have the most recent work.
+
+        Among equal items, take the last.
+        """
         places = [place for place, (_, _, of) in enumerate(self._waiting) if of == address]
         used = {flows: self._usage.used_seconds(flows) for flows in {self._waiting[place][1] for place in places}}
         return self._waiting.pop(max(places, key=lambda place: (used[self._waiting[place][1]], place)))[0]
 
     def charge(self, address: str, seconds: float) -> None:
-        """Add `seconds` of work of `address`; it counts if others wait meanwhile."""
+        """Add `seconds` of work of `address`. It only counts while others wait."""
         if self._waiting:
             self._end_seconds[address] = self._start_seconds(address) + seconds
         else:
             self._end_seconds.clear()
 
     def _next_address(self) -> str:
-        """Return the address whose next work starts first; among equals, the one whose item came first.
+        """Return the address whose next work starts first. Among equal addresses, it is the one whose item came first.
 
-        The work of an address with one item starts a little earlier: it does not build up a queue.
+        The work of an address with a single item starts a little earlier, because it does not build up a queue.
         """
         waiting = Counter(of for _, _, of in self._waiting)
         starts_seconds = {of: self._start_seconds(of) for of in waiting}

@@ -1,4 +1,4 @@
-"""Work beyond one time slice of the event loop: whose reviews go to the worker thread at once, the small ones, too."""
+"""Track work beyond one time slice of the event loop, to send all reviews of its clients to the worker thread."""
 
 from webhook.serving.scheduling.fair_queue import UsageTracker, flows
 
@@ -19,15 +19,16 @@ _REGAINED_SECONDS = 0.1 * TIME_SLICE_SECONDS
 class Overruns(UsageTracker):
     """The recent overruns by flow, and by address. Normal reviews cause none.
 
-    A client that is no API server can send each costly review under another name, so that its flows never exceed their
-    share. Then its address does. An API server has reviews of many users: a user who causes overruns soon exceeds the
-    share of the user's own flows, and small reviews of other users offset the first overruns.
+    A client other than an API server can send each expensive review under another name, so that its flows never exceed
+    their share. Then its address exceeds its share. An API server sends reviews of many users. A user who causes
+    overruns soon exceeds the share of the user's own flows, and small reviews of other users offset the first overruns
+    of the address.
     """
 
     def exceeding(self, body: bytes, address: str, *, regains: bool) -> tuple[bytes, ...]:
-        """Return the flows of the review in `body` if they exceed their share; with the address if that does.
+        """Return the flows of the review in `body` if they exceed their share, with the address if it exceeds its own.
 
-        If the review `regains`, it takes a part of the overruns from its address.
+        With `regains`, a review that exceeds no share reduces the overruns of its address.
         """
         if not self.used:
             return ()
@@ -42,7 +43,7 @@ class Overruns(UsageTracker):
         return ()
 
     def slice_seconds(self, address: str) -> float:
-        """Return the time of the next review of `address` in the event loop."""
+        """Return the time slice in the event loop for the next review of `address`."""
         if self.used_seconds((_flow_of(address),)) > _FEW_OVERRUNS_SECONDS:
             return _SHORT_SLICE_SECONDS
         return TIME_SLICE_SECONDS
@@ -52,7 +53,7 @@ class Overruns(UsageTracker):
         self.charge((*flows(body), _flow_of(address)), TIME_SLICE_SECONDS)
 
     def add_work(self, charged: tuple[bytes, ...], seconds: float) -> None:
-        """Record that the worker worked for `seconds` for `charged`."""
+        """Charge the flows `charged` with `seconds` of work in the worker."""
         if seconds > TIME_SLICE_SECONDS:
             self.charge(charged, seconds - TIME_SLICE_SECONDS)
 

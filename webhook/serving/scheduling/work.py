@@ -1,4 +1,4 @@
-"""The items that wait for a turn (small reviews, and work for the worker thread), and the reasons to refuse one."""
+"""The items that wait for a turn (small reviews, and work for the worker thread), and the reasons to reject one."""
 
 import asyncio
 from collections.abc import Callable
@@ -42,7 +42,7 @@ class QueueFullError(Exception):
 
 
 class LimitError(BeyondLimitError):
-    """A limit refuses a request with `refusal`; `beginning` is what was read of its body."""
+    """A request that exceeds a limit gets the response `refusal`. `beginning` is the part of its body that was read."""
 
     def __init__(self, refusal: web.HTTPException, beginning: bytes = b"") -> None:
         super().__init__((refusal.text or "").strip())
@@ -53,9 +53,9 @@ class LimitError(BeyondLimitError):
 class Work(NamedTuple):
     """Work for the worker thread, which is charged to `flows`.
 
-    `begin` is called in the event loop when its turn has come, and returns what the worker thread does within the
-    budget. `finish` returns, in the event loop, the answer for the result. `overrunning` are flows that have exceeded
-    their share of the event loop, to which more of such work is charged.
+    `begin` is called in the event loop when the turn of the work comes. It returns the function that the worker thread
+    calls with a budget. `finish` is called in the event loop with the result, and returns the response. `overrunning`
+    are flows that have exceeded their share of the event loop; the work is also charged to them as an overrun.
     """
 
     flows: tuple[bytes, ...]
@@ -65,7 +65,7 @@ class Work(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """A small review that waits for its turn; `came` gets its flows that exceed their share."""
+    """A small review that waits for its turn. `came` gets those of its flows that exceed their share."""
 
     came: "asyncio.Future[tuple[bytes, ...]]"
     body: bytes
@@ -74,7 +74,7 @@ class Turn(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """Work that waits for the worker or is processed by it."""
+    """Work that waits for the worker or that the worker is processing."""
 
     work: Work
     timeouts: Timeouts

@@ -1,4 +1,4 @@
-"""The worker thread for large and costly reviews, and tasks in the background of the event loop."""
+"""The worker thread for large and expensive reviews, and background tasks of the event loop."""
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ class Worker:
         self._tasks.put((task, done))
 
     def end(self) -> None:
-        """Stop the thread after the tasks that it has been given."""
+        """Stop the thread after its queued tasks."""
         self._tasks.put(None)
 
     def _run(self) -> None:

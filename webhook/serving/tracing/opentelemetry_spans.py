@@ -1,6 +1,6 @@
-"""Traces admissions with OpenTelemetry, and exports the spans over OTLP/HTTP in a thread of its own.
+"""Trace admissions with OpenTelemetry, and export the spans over OTLP/HTTP in a separate thread.
 
-It needs the extra `tracing`. `webhook.serving.tracing.spans` is what the server calls.
+This module needs the extra `tracing`. The server calls it through `webhook.serving.tracing.spans`.
 """
 
 import logging
@@ -34,9 +34,9 @@ _NAME = "placement-webhook"
 
 
 class AdmissionTracer:
-    """Makes the spans of admissions. A request with a W3C `traceparent` continues the trace of its caller.
+    """Creates the spans of admissions. A request with a W3C `traceparent` continues the trace of its caller.
 
-    API servers that trace send it.
+    API servers with tracing enabled send this header.
 
     Source: k8s.io/apiserver/pkg/util/webhook/authentication.go
     """
@@ -46,7 +46,7 @@ class AdmissionTracer:
         self._propagator = TraceContextTextMapPropagator()
 
     def admission(self, headers: Mapping[str, str]) -> AbstractContextManager[Any]:
-        """Return the span of one admission; its parent is the one that `headers` name."""
+        """Return the span of one admission. Its parent is the span in the `headers`."""
         parent = self._propagator.extract({name.lower(): value for name, value in headers.items()})
         # An overdue request is answered with an HTTP status, which the API server's own span has.
         return self._tracer.start_as_current_span(
@@ -54,7 +54,10 @@ class AdmissionTracer:
         )
 
     def step(self, name: str) -> AbstractContextManager[Any]:
-        """Return the span of one step. The exceptions of steps are part of their work, such as the end of a turn."""
+        """Return the span of one step.
+
+        Exceptions are not recorded as errors, because some are normal, such as the end of a time slice.
+        """
         if not trace.get_current_span().is_recording():
             return spans.NOTHING
         return self._tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False)
@@ -78,7 +81,7 @@ class AdmissionTracer:
 def exporting(endpoint: str) -> Iterator[None]:
     """Trace the admissions of this process until the block ends; export the spans to the URL `endpoint`.
 
-    The variables `OTEL_…` of OpenTelemetry set the rest: sampler, headers, batch sizes and attributes of the resource.
+    The environment variables `OTEL_…` set the other options: sampler, headers, batch sizes and resource attributes.
     """
     attributes = {
         "service.name": os.environ.get("OTEL_SERVICE_NAME") or _NAME,
@@ -106,19 +109,19 @@ def exporting(endpoint: str) -> Iterator[None]:
 
 
 class _TrustingAdapter(HTTPAdapter):
-    """Connects to a collector that the collector's own clients trust, most of them written in Go."""
+    """Connects to collectors with the certificate checks of Go, in which most clients of collectors are written."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        """Make the pool of connections."""
+        """Create the pool of connections."""
         super().init_poolmanager(*args, ssl_context=trusting_as_go(create_urllib3_context()), **kwargs)
 
     def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
-        """Make the pool of connections through a proxy, such as that of HTTPS_PROXY."""
+        """Create the pool of connections through a proxy, such as that of HTTPS_PROXY."""
         return super().proxy_manager_for(*args, ssl_context=trusting_as_go(create_urllib3_context()), **kwargs)
 
 
 class _LogToStructlog(logging.Handler):
-    """Logs what OpenTelemetry reports, such as an exporter without an answer, as events of this server."""
+    """Logs the messages of OpenTelemetry, such as about a collector that does not answer, as events of this server."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Log one record."""

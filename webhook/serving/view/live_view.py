@@ -25,9 +25,9 @@ def live_view(
     timeout: RegisteredTimeout | None = None,
     bound: RecentlyBound | None = None,
 ) -> LiveCluster:
-    """Return a live view of the cluster of `source` that keeps within the maximum age of the policy in force.
+    """Return a live view of the cluster of `source`. Its maximum age is that of the policy in force.
 
-    The other arguments are those of ServerFollower, which follows it.
+    The other arguments are those of the ServerFollower of the view.
     """
     live = LiveCluster(
         source.connect,

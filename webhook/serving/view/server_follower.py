@@ -1,4 +1,4 @@
-"""What follows the live view of the server: pods that wait, predictions, missed pods, schedulers and the timeout."""
+"""Pass changes of the live view to waiting pods, predictions, missed pods, schedulers and the timeout."""
 
 import gc
 import os
@@ -25,11 +25,11 @@ from webhook.serving.waiting.waiting_pods import WaitingPods
 
 
 class ServerFollower(ClusterFollower):
-    """Passes the live view on to those objects of the server that follow it.
+    """Passes changes of the live view to the objects of the server that follow it.
 
-    Pods are compared with `predictions`. The pods of `waiting` are placed in the background. Missed pods are those of
-    the webhook configuration, which `timeout` follows, and of the policies that come from `followed`. `bound` takes
-    the pods that are bound.
+    Pods are compared with `predictions`. The pods of `waiting` are placed in the background. Missed pods are determined
+    by the webhook configuration and by the policies that come from `followed`. `timeout` is updated from the webhook
+    configuration. `bound` records bound pods.
     """
 
     def __init__(
@@ -54,22 +54,22 @@ class ServerFollower(ClusterFollower):
         return self._followed is None or not self._followed.unready_reason()
 
     def object_changed(self, kind: str, key: Key, content: Mapping[str, Any] | None) -> None:
-        """Note missed pods."""
+        """Record the object for the count of missed pods."""
         self._missed.note(kind, key, content)
 
     def pod_bound(self, pod: Binding, generation: int) -> None:
-        """End the wait of the pod, and compare the prediction for it."""
+        """Remove the pod from the waiting pods, and compare the prediction for it."""
         self._waiting.bound(pod)
         if self._bound is not None:
             self._bound.note(pod.identity, generation)
         self._recorder.compare(pod)
 
     def page_read(self) -> None:
-        """Spare the garbage collector the objects of the page, which are tens of thousands and long-lived."""
+        """Exclude the objects of the page from garbage collection, because they are many and long-lived."""
         gc.freeze()
 
     def settled(self, snapshot: Snapshot) -> bool:
-        """Place pods, look at the predictions for pending pods, at missed pods, and at schedulers."""
+        """Place pods, and update the predictions for pending pods, the missed pods and the missing schedulers."""
         self._waiting.settle(snapshot)
         self._recorder.follow(snapshot)
         if snapshot.scheduler_evidence is not self._missing_schedulers.judged:
@@ -77,7 +77,7 @@ class ServerFollower(ClusterFollower):
         return self._missed.work()
 
     def configuration_changed(self, configuration: Mapping[str, Any] | None) -> None:
-        """Take over the timeout and the selectors of the registered webhook."""
+        """Use the timeout and the selectors of the registered webhook."""
         if self._timeout is not None:
             self._timeout.follow(configuration)
         self._missed.select(_selection(configuration))
@@ -88,7 +88,7 @@ class ServerFollower(ClusterFollower):
 
 
 def _selection(configuration: Mapping[str, Any] | None) -> Selection:
-    """Return the pods that are sent to the webhook, by its configuration; None: it is not known.
+    """Return the selection of pods that are sent to the webhook. A `configuration` of None means that it is not known.
 
     Raises:
         InvalidInput: the configuration has no valid webhook for pods.

@@ -1,4 +1,4 @@
-"""Views of a cluster, the reason not to predict from one, and how often admissions see a new one."""
+"""Views of a cluster, the reason not to predict from a view, and a throttle for new snapshots."""
 
 import math
 import time
@@ -20,7 +20,7 @@ _LABELS_UNKNOWN = (
 
 
 class FixedView:
-    """A view with one fixed snapshot, taken when the view is created."""
+    """A view with one fixed snapshot. Its age counts from the creation of the view."""
 
     is_live = False
     has_namespaces = True
@@ -53,12 +53,12 @@ def stale_reason(view: View, max_age_seconds: float) -> str:
 
 
 class StartOfView:
-    """Holds readiness back until the first lists of a live view are complete, for half a minute at most.
+    """Keeps the server unready until the first lists of a live view are complete, for at most half a minute.
 
-    Before that, a pod would get no defaults of its namespace. If `selects_by_labels()`, policies are chosen by the
-    labels of namespaces, and the replica waits for these as long as it takes: it would decide by another policy. A view
-    that becomes stale later keeps no replica from serving: all replicas read the same API server, and patches need no
-    current view.
+    Before that, a pod would not get the defaults of its namespace. If `selects_by_labels()` is true, policies are
+    chosen by the labels of namespaces. Then the replica waits for the namespaces without a time limit, because it would
+    decide by a wrong policy. A view that becomes stale later does not make a replica unready, because all replicas read
+    the same API server, and patches need no current view.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class StartOfView:
         return ""
 
     def note(self) -> str:
-        """Return that a replica which was ready lacks the labels that policies of later objects select by."""
+        """Return a text if a ready replica lacks the labels of namespaces that policies now need, or ""."""
         return _LABELS_UNKNOWN if self._waits_for is None and self._lacks_labels() else ""
 
     def _lacks_labels(self) -> bool:
@@ -96,8 +96,8 @@ class StartOfView:
 class SnapshotThrottle:
     """Shares one view of the cluster between admissions that follow each other within `_SHARED_SECONDS`.
 
-    A busy cluster sends hundreds of events a second. Without the throttle each admission would get a snapshot of its
-    own, and no cached decision would be valid for the next pod. The view is late by `_SHARED_SECONDS` at most.
+    A busy cluster sends hundreds of events a second. Without the throttle, each admission would get a new snapshot, and
+    no cached decision would be valid for the next pod. The view is at most `_SHARED_SECONDS` late.
     """
 
     def __init__(self, make_view: Callable[[], ClusterView], monotonic_seconds: Callable[[], float]) -> None:
@@ -115,12 +115,12 @@ class SnapshotThrottle:
         return self._view
 
     def forget(self) -> None:
-        """Make the next admission get a view of its own."""
+        """Let the next admission get a new view."""
         self._view = None
 
 
 class ReservedView:
-    """Adds the assumed to the view that `cluster` returns. The same view is returned until something changes."""
+    """Adds the assumed pods to the view that `cluster` returns. The same view is returned until something changes."""
 
     def __init__(self, cluster: Callable[[], ClusterView], waiting: WaitingPods) -> None:
         self._cluster = cluster
@@ -128,7 +128,7 @@ class ReservedView:
         self._view: ClusterView | None = None
 
     def __call__(self) -> ClusterView:
-        """Return the current view with the pods that wait."""
+        """Return the current view with the waiting pods."""
         cluster = self._cluster()
         if cluster.stale_reason or not cluster.snapshot.nodes:
             return cluster

@@ -1,1 +1,1 @@
-"""The pods that wait, and the room that is reserved for them."""
+"""The waiting pods, and the room that is reserved for them."""

@@ -1,8 +1,8 @@
-"""The queue of the pods that wait, and their room: each pod is placed beside those before it.
+"""The queue of the waiting pods, and their room. Each pod is placed after the pods before it in the queue.
 
-A pod keeps its room while its node has it. If a pod does not get the node of its room, because kube-scheduler picks one
-of equal score at random, the pods after it are placed again. That is not done after a pod that fits so many nodes that
-kube-scheduler scores only a part of them, nor for such a pod.
+A pod keeps its room while its node has room for it. If kube-scheduler binds a pod to another node, because it picks one
+of equal score at random, the pods after it are placed again. A pod that fits so many nodes that kube-scheduler only
+scores a part of them is never placed again, and pods after it are not placed again because of it.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
@@ -28,10 +28,10 @@ _READ_BYTES = 4 * 1024 * 1024
 
 
 class QueuedPods(AssumedPods[int]):
-    """The assumed pods by number, and the queue of those that are to be placed. Not thread-safe.
+    """The assumed pods by number, and the queue of pods to place. Not thread-safe.
 
     The clocks return seconds; `cpu_seconds` is the CPU time of the thread. `is_absent` returns whether a snapshot has
-    no sign of a scheduler.
+    no evidence of a scheduler.
     """
 
     def __init__(
@@ -57,40 +57,40 @@ class QueuedPods(AssumedPods[int]):
         self._too_many_after: QueueOrder | None = None
 
     def _is_abandoned(self, scheduler: str) -> bool:
-        """Return whether nothing shows that `scheduler` runs, so that its pods get no room.
+        """Return whether there is no evidence that `scheduler` runs. Its pods then get no room.
 
-        Otherwise any user could make all other pods wait with a name that no scheduler has.
+        Otherwise, a user could block room for all other pods with the name of a scheduler that does not exist.
         """
         if scheduler not in self._present and not self._is_absent(scheduler, self.base):
             self._present.add(scheduler)
         return scheduler not in self._present
 
     def _take_room(self, numbers: Collection[int]) -> None:
-        """Take the room of pods, which are placed again."""
+        """Release the room of pods, and put them into the queue to be placed again."""
         self.forget(numbers)
         self._enqueue(numbers)
 
     def _enqueue(self, numbers: Iterable[int]) -> None:
-        """Put pods that have lost their room into the queue."""
+        """Put pods without room into the queue."""
         for number in numbers:
             if number in self._table:
                 self._leave(number)
                 self._ready.add(number)
 
     def _leave(self, number: int) -> None:
-        """Remove a pod from the queue, wherever it is."""
+        """Remove a pod from all parts of the queue."""
         for numbers in (self._ready, self._retries, self._without_room):
             numbers.discard(number)
 
     def _leave_without_room(self, number: int) -> None:
-        """Remove a pod from the queue until the next retries: it has no room."""
+        """Remove a pod that finds no room from the queue until the next retries."""
         self._leave(number)
         self._without_room.add(number)
 
     def _hold_gang(self, number: int) -> None:
-        """Take the room of the gang of a pod that has none, unless enough of its pods have room to start.
+        """Release the room of the gang of a pod without room, unless enough pods of the gang have room to start.
 
-        They are placed again with the next retries.
+        The pods of the gang are placed again with the next retries.
         """
         self._leave_without_room(number)
         entry = self._table[number]
@@ -103,17 +103,17 @@ class QueuedPods(AssumedPods[int]):
             self._leave_without_room(each)
 
     def _resume_gang(self, gang: GangKey) -> None:
-        """Place the pods of a held gang that can start now."""
+        """Put the pods of a held gang that can start now into the queue."""
         self._table.held.discard(gang)
         self._enqueue(self._without_room.intersection(self._table.members(gang)))
 
     def _can_start(self, entry: TableEntry, gang: GangKey, among: Collection[int]) -> bool:
-        """Return whether as many pods of `gang` as start together run, or are `among` those that wait."""
+        """Return whether enough pods of `gang` to start it are running or are in `among`, the waiting pods."""
         waiting = sum(each in among for each in self._table.members(gang))
         return waiting + members_on(self.base, gang) >= entry.least
 
     def _is_held(self, entry: TableEntry) -> bool:
-        """Return whether the gang of a pod does not start: too few of its pods are known, or one has no room."""
+        """Return whether the gang of a pod cannot start, because too few of its pods are known or a pod has no room."""
         if entry.gang is None or entry.gang not in self._table.held:
             return False
         members = self._table.members(entry.gang)
@@ -121,9 +121,11 @@ class QueuedPods(AssumedPods[int]):
         return has_no_room or not self._can_start(entry, entry.gang, members)
 
     def _place_again(self, slice_seconds: float, most: int) -> None:
-        """Place at most `most` pods after `_outdated_after` again. Those that the slice leaves keep their room.
+        """Place at most `most` pods after `_outdated_after` again.
 
-        So do those whose node cannot be predicted. A pod without room can get some.
+        Pods that are not reached within the slice keep their room.
+
+        Pods whose node cannot be predicted also keep their room. A pod without room can get room.
         """
         first = self._outdated_after
         if first is None:
@@ -147,14 +149,14 @@ class QueuedPods(AssumedPods[int]):
                 return
 
     def _return_room(self, room: Mapping[int, AssumedPod]) -> None:
-        """Give pods their earlier room again; where the node does not have it any more, they are placed again."""
+        """Give pods their earlier room again. If the node no longer has this room, place its pods again."""
         for number, each in room.items():
             self.assume(number, each)
         full = {node for node in {each.pod.node_name for each in room.values()} if not self.has_room(node)}
         self._take_room([number for number, each in room.items() if each.pod.node_name in full])
 
     def _place(self, numbers: set[int], slice_seconds: float) -> None:
-        """Place the pods of `numbers` in their order until `slice_seconds` have passed, but a few in any case."""
+        """Place the pods of `numbers` in queue order until `slice_seconds` have passed, but always at least a few."""
         ends_seconds = self._monotonic_seconds() + slice_seconds
         placed, without_room = 0, set[Hashable]()
         for order in self._in_order(numbers):
@@ -167,9 +169,9 @@ class QueuedPods(AssumedPods[int]):
         return sorted([self._table[number].order for number in numbers])
 
     def _place_one(self, number: int, without_room: set[Hashable]) -> bool:
-        """Place a pod, unless it is equal to one `without_room`; return whether that was tried.
+        """Place a pod, unless it is equal to a pod in `without_room`. Return whether the placement was tried.
 
-        If no node has room for it, its kind is added to `without_room`. There can be thousands of equal pods.
+        If no node has room for the pod, add its kind to `without_room`, because there can be thousands of equal pods.
         """
         entry = self._table[number]
         if entry.kind in without_room:
@@ -194,7 +196,7 @@ class QueuedPods(AssumedPods[int]):
         return True
 
     def _read_pod(self, entry: TableEntry) -> WaitingPod | None:
-        """Return what placing the pod of `entry` needs, or None if it cannot be read."""
+        """Return the WaitingPod of `entry`, or None if the pod cannot be read."""
         pod = entry.pod or self._read.get((entry.namespace, entry.digest))
         if pod is None and entry.pending is not None and (pod := read_waiting(entry.pending)) is not None:
             self._keep_read(entry, pod)

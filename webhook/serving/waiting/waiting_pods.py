@@ -1,11 +1,11 @@
-"""The pods that wait, admitted here or seen in the cluster, and the room that is reserved for them.
+"""The waiting pods, admitted here or seen in the cluster, and the room that is reserved for them.
 
     admitted here --seen pending--> pending --bound, deleted, gated or unschedulable--> gone
          |                             ^
          +--bound, or not seen         +-- admitted by another replica, or bypassed
             in time--> gone
 
-How they get their room is in `queued_pods.py`.
+`queued_pods.py` assigns the room.
 """
 
 import math
@@ -40,11 +40,11 @@ _BEFORE_ALL = QueueOrder(-(2**31), "", 0)
 
 
 class WaitingPods(QueuedPods):
-    """The assumed pods by number on the current snapshot, with all pods that wait. Not thread-safe.
+    """The assumed pods by number on the current snapshot, and all waiting pods. Not thread-safe.
 
-    A pod that is known only from its admission has room for `admitted_seconds()`, and for `unseen_seconds` at most.
-    The clocks return seconds; `cpu_seconds` is the CPU time of the thread. `is_absent` returns whether a snapshot has
-    no sign of a scheduler, `gang_of` the gang that a stored pod asks for.
+    A pod that is only known from its admission keeps its room for `admitted_seconds()`, but at most for
+    `unseen_seconds`. The clocks return seconds; `cpu_seconds` is the CPU time of the thread. `is_absent` returns
+    whether a snapshot has no evidence of a scheduler. `gang_of` returns the gang that a stored pod requests.
     """
 
     def __init__(
@@ -69,13 +69,13 @@ class WaitingPods(QueuedPods):
 
     @property
     def total(self) -> int:
-        """Return the number of pods that wait, with room or without."""
+        """Return the number of waiting pods, with and without room."""
         return len(self._table)
 
     def before_review(self, snapshot: Snapshot) -> None:
-        """Show the assumed pods on `snapshot`, or on a later one that is known already.
+        """Show the assumed pods on `snapshot`, or on a later snapshot if one is already known.
 
-        Pods that have not been placed yet are placed first, for a few milliseconds.
+        Before that, place pods that are not placed yet, for at most a few milliseconds.
         """
         self._follow(snapshot)
         if self._outdated_after is not self._too_many_after:
@@ -84,14 +84,14 @@ class WaitingPods(QueuedPods):
             self._place(self._ready, _SLICE_SECONDS)
 
     def settle(self, snapshot: Snapshot) -> None:
-        """Place pods in the background, so that admissions need not wait for it."""
+        """Place pods in the background, so that admissions need not wait for their placement."""
         self._follow(snapshot)
         self._place_again(_BACKGROUND_SECONDS, MOST_WAITING)
         seconds = _SAMPLED_BACKGROUND_SECONDS if self.is_mostly_sampled else _BACKGROUND_SECONDS
         self._place(self._ready or self._retries, seconds)
 
     def admit(self, identity: PodIdentity, candidate: Candidate) -> None:
-        """Reserve room for a pod that has been admitted, and is not seen yet."""
+        """Reserve room for a pod that was just admitted and is not seen in the cluster yet."""
         table, namespace = self._table, identity.namespace
         if identity[:2] in table.seen:
             return
@@ -126,7 +126,7 @@ class WaitingPods(QueuedPods):
             self._enqueue((number,))
 
     def withdraw(self, identity: PodIdentity) -> None:
-        """Take back the room of an unseen pod, which is admitted again."""
+        """Release the room of a pod that is not seen in the cluster yet, because it is being admitted again."""
         self._end_wait(self._table.find_admitted(identity))
         self._forget_gone()
 
@@ -136,11 +136,11 @@ class WaitingPods(QueuedPods):
             self._bound.append(pod)
 
     def place_all_again(self) -> None:
-        """Place the pods again before the next admissions: the scorer has changed."""
+        """Mark all pods to be placed again before the next admissions, because the scorer has changed."""
         self._outdated_after, self._retry_at_seconds = _BEFORE_ALL, 0.0
 
     def _follow(self, snapshot: Snapshot) -> None:
-        """Take over a later state of the cluster."""
+        """Update the pods from a later snapshot."""
         now_seconds, before, table = self._monotonic_seconds(), self.base, self._table
         while table.unseen and (given_up := table.given_up(now_seconds)) is not None:
             self._end_wait(given_up)
@@ -175,7 +175,7 @@ class WaitingPods(QueuedPods):
         self._pending = pending
 
     def _see(self, pod: PendingPod, snapshot: Snapshot) -> None:
-        """Take over the state of a pending pod."""
+        """Update the state of a pending pod."""
         number = self._table.find(pod.identity)
         if not pod.is_waiting or pod.nominated is not None:
             self._end_wait(number)
@@ -195,14 +195,17 @@ class WaitingPods(QueuedPods):
                 self._table.join(number, gangs[0], request.least)
 
     def _has_place(self, namespace: str) -> bool:
-        """Return whether a pod of `namespace` can be added, for which one of another can be forgotten."""
+        """Return whether a pod of `namespace` can be added.
+
+        If the table is full, forget a pod of another namespace for it.
+        """
         number = self._table.to_make_room(namespace)
         if number:
             self._end_wait(number)
         return number != 0
 
     def _take_room_of_abandoned(self) -> None:
-        """Take the room of the pods whose scheduler has gone."""
+        """Release the room of pods whose scheduler does not run any more."""
         self._forget_gone()
         self._present.clear()
         schedulers = {each.pod.scheduler for each in self.by_key.values()}
@@ -210,7 +213,10 @@ class WaitingPods(QueuedPods):
             self._take_room([number for number, each in self.by_key.items() if each.pod.scheduler in gone])
 
     def _end_wait(self, number: int | None, node: str = "") -> None:
-        """Forget a pod that does not wait any more, if there is one; `node` is that which it is bound to."""
+        """Forget the pod `number`, if it is known, because it no longer waits.
+
+        `node` is the node to which it is bound.
+        """
         if number is None or (entry := self._table.remove(number)) is None:
             return
         known = self.by_key.get(number)

@@ -173,7 +173,7 @@ def rotate(source: ClientConfig, target: Target, of_ca: bool, timeout_seconds: f
 
 
 async def _requested(cluster: Cluster, target: Target, wanted: Request) -> JsonObject:
-    """Write the request; return the Secret as it was before."""
+    """Write the request to the Secret, and return the Secret as it was before."""
     for _ in range(_ATTEMPTS):
         secret = await cluster.read(secret_of(target))
         if secret is None or not is_owned(secret):
@@ -187,7 +187,10 @@ async def _requested(cluster: Cluster, target: Target, wanted: Request) -> JsonO
 async def _is_shown(
     cluster: Cluster, target: Target, wanted: Request, before: JsonObject, timeout_seconds: float
 ) -> bool:
-    """Print each next step until the rotation is done; return false after the timeout."""
+    """Print each next step of the controller until the rotation is done, and return true.
+
+    Return false after the timeout.
+    """
     deadline, shown = time.monotonic() + timeout_seconds, ""
     while True:
         now = datetime.now(UTC)
@@ -207,7 +210,7 @@ async def _is_shown(
 
 
 def _next_step(secret: JsonObject | None, configuration: JsonObject | None, now: datetime) -> str:
-    """Return the next step of the controller, and the longest time that it waits before it with default settings."""
+    """Return a text with the next step of the controller and the longest time until then, with default settings."""
     if secret is None or not is_owned(secret):
         return "the Secret is gone, or has another owner"
     held, bundles = artifacts_in(secret), trusted_certificates([configuration] if configuration else [])
@@ -217,7 +220,7 @@ def _next_step(secret: JsonObject | None, configuration: JsonObject | None, now:
 
 
 def _is_done(secret: JsonObject, before: JsonObject, wanted: Request, now: datetime) -> bool:
-    """Return whether the Secret has a new usable pair and, for a rotation of the CA, one of a new CA."""
+    """Return whether the Secret has a new usable pair and, if a rotation of the CA was requested, a new CA."""
     held, was = artifacts_in(secret), artifacts_in(before)
     keys = read_key_material(held, now)
     if requested_rotation(secret) is not None or keys.issuer is None or held.certificate == was.certificate:

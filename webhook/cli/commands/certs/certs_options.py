@@ -54,8 +54,8 @@ url_option = click.option("--url", help="https URL of a webhook outside the clus
 def cluster_options(command: Command) -> Command:
     """Add the options that select a cluster and the names of the objects in it.
 
-    The command gets them as a `ClientConfig` and a `Target`, which has the values of `service_option` and `url_option`
-    too where the command has these.
+    The command gets them as a `ClientConfig` and a `Target`. The `Target` also has the values of `service_option` and
+    `url_option` if the command has these options.
     """
 
     @functools.wraps(command)
@@ -97,7 +97,7 @@ def run_in(source: ClientConfig, work: Callable[[Cluster], Awaitable[T]], *, dry
 
 
 def webhook_rules_of(policy: Path | None) -> WebhookRules | None:
-    """Return the objects that the webhooks of the policies in this file are called for, or None if there is no file."""
+    """Return the webhook rules for the policies in this file, or None if there is no file."""
     return None if policy is None else WebhookRules.of(read_policies((policy,)))
 
 

@@ -1,4 +1,4 @@
-"""The command `serve`: its options, and the run of the server."""
+"""The command `serve`: its options, and the code that starts the server."""
 
 from webhook.cli.commands.serve.serve_command import serve
 

@@ -123,7 +123,7 @@ def serve(
 
 
 def _scoring(policies: Policies, profiles: Mapping[str, Profile], metrics: Metrics, is_live: bool) -> Scoring:
-    """Return what places pods; only a live view shows which pods came."""
+    """Return the scoring of pods. With a live view, assumed pods that are not seen in the cluster expire."""
     return scoring(
         policies,
         profiles,
@@ -133,7 +133,7 @@ def _scoring(policies: Policies, profiles: Mapping[str, Profile], metrics: Metri
 
 
 def _check_clients(view: frozenset[str], options: Mapping[str, Any]) -> None:
-    """Check the options of the extender, and warn if every client of the CA may call."""
+    """Check the options of the extender, and warn if every client with a certificate of the CA may call the server."""
     client_ca = options["client_ca"]
     if client_ca is not None and not options["client_names"]:
         # A CA of the cluster signs for its users, too.
@@ -151,7 +151,7 @@ def _check_clients(view: frozenset[str], options: Mapping[str, Any]) -> None:
 
 
 def _is_live(view: frozenset[str], policy_source: str, export_mode: str) -> bool:
-    """Return whether the options of `view` select a live cluster; raise a usage error if others need one."""
+    """Return whether the options of `view` select a live cluster. Raise a usage error if other options need one."""
     is_live = "in_cluster" in view or "context" in view
     needs = {
         "--policy-source crd needs a live cluster": policy_source == "crd",
@@ -185,7 +185,7 @@ def _view_name(ctx: click.Context, view: frozenset[str]) -> str:
 
 
 def _last_file(paths: Sequence[Path]) -> Path | None:
-    """Return the last of the files, or None if there is none; log the others, which are not used."""
+    """Return the last of the files, or None if there is none. Log the other files as not used."""
     *others, last = paths or (None,)
     if others:
         ignored = [str(each) for each in others]
@@ -194,9 +194,9 @@ def _last_file(paths: Sequence[Path]) -> Path | None:
 
 
 def followed_policy(path: Path | None, metrics: Metrics, *, knows_labels: bool) -> tuple[Policies, PolicyFile | None]:
-    """Return the policies to start with, and the file that they follow, if they come from one.
+    """Return the initial policies, and the policy file to follow, or None for the built-in policy.
 
-    `knows_labels`: there is a view of the cluster, which has the labels of namespaces.
+    `knows_labels` is true if there is a view of the cluster, which has the labels of namespaces.
 
     Raises:
         InvalidInput: a document of the file is not a valid PlacementPolicy, a test case fails, or the policies cannot
@@ -216,7 +216,10 @@ def with_objects(
     metrics: Metrics,
     recorder: EventRecorder | None = None,
 ) -> PolicySource:
-    """Return the objects of a cluster before `file` as source of policies. `recorder` gets those that are rejected."""
+    """Return a source of policies that reads the PlacementPolicy objects of a cluster, then `file`.
+
+    `recorder` gets the objects that are rejected.
+    """
     policies.follow(partial(_warn_of_equal_names, policies))
     fault = metrics.feed_faults.inc
     on_rejected: Reported = recorder.report_on if recorder else lambda *_: None
@@ -224,7 +227,10 @@ def with_objects(
 
 
 def _warn_of_equal_names(policies: Policies, default: Policy) -> None:
-    """Warn of an object with the name of the file's default policy: on pods, only the revision distinguishes them."""
+    """Warn about an object with the name of the file's default policy.
+
+    On pods, only the revision distinguishes the two.
+    """
     other = policies.in_force().with_name_of_default()
     if other is not None:
         log = structlog.get_logger()
@@ -232,7 +238,7 @@ def _warn_of_equal_names(policies: Policies, default: Policy) -> None:
 
 
 def _validated_file(text: bytes, place: str, *, knows_labels: bool) -> PolicySet:
-    """Return the policies in `text`, which pass their test cases, and for which schedulers can be made.
+    """Return the policies in `text`, after their test cases have passed and schedulers have been created for them.
 
     Raises:
         InvalidInput: a document is not a valid PlacementPolicy, a test case fails, or they cannot be in force together.

@@ -24,7 +24,7 @@ def _option(flag: str, kind: Any, text: str | None, default: Any, metavar: str |
 
 
 def _setting(flag: str, kind: Any, text: str) -> Option:
-    """Return an option for the field of Settings with the name of the flag, with its default."""
+    """Return an option for the field of Settings with the same name as the flag, with the default of that field."""
     return _option(flag, kind, text, getattr(_DEFAULTS, flag.removeprefix("--").replace("-", "_")))
 
 
@@ -51,7 +51,7 @@ def _start_tracing(ctx: click.Context, _: click.Parameter, endpoint: str | None)
 
 
 def _traces_url(endpoint: str) -> str:
-    """Return the URL for traces. As OTEL_EXPORTER_OTLP_ENDPOINT, one without a path is that of a collector."""
+    """Return the URL for traces. As for OTEL_EXPORTER_OTLP_ENDPOINT, `/v1/traces` is added to a URL without a path."""
     problem = click.BadParameter(f'"{endpoint}" must be an HTTP URL, such as http://collector:4318')
     try:
         parts = urlsplit(endpoint)

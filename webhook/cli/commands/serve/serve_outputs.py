@@ -1,4 +1,4 @@
-"""The outputs of `serve` by its options, besides its answers: the audit log with its pods, and the exported policy."""
+"""The outputs of `serve` other than responses: the audit log, the recorded pods, and the exported policy."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ _FILES = 8
 
 
 def audit_writer(path: str, metrics: Metrics, replica: str, options: Mapping[str, Any]) -> AuditWriter:
-    """Return the writer of the audit log, by the `options` of the command."""
+    """Return the writer of the audit log as the `options` of the command configure it."""
     total_bytes: int = options["audit_max_total_bytes"]
     max_bytes = max(1, min(MAX_BYTES, total_bytes // _FILES))
     return AuditWriter(
@@ -52,7 +52,7 @@ def audit_writer(path: str, metrics: Metrics, replica: str, options: Mapping[str
 
 
 def pod_recorder(path: str, options: Mapping[str, Any]) -> PodRecorder | None:
-    """Return what keeps the pods of records, by the `options` of the command, or None if none are kept.
+    """Return the recorder of pods as the `options` of the command configure it, or None if pods are not recorded.
 
     Call it after `audit_writer`, which locks the audit file.
 
@@ -80,9 +80,9 @@ def exported_policy(
     replica: str,
     webhook_configuration: str,
 ) -> ExportedPolicy | None:
-    """Return what keeps the exported policy in step with `policies`, which come from `followed`, or None if it is off.
+    """Return the exporter that keeps the exported policy equal to `policies`, or None if the export is off.
 
-    `given` are the options of the command.
+    `given` are the options of the command. `followed` is the source of `policies`.
     """
     mode = given["export_policy"]
     if mode == "off":
