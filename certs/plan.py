@@ -168,7 +168,7 @@ def plan_at_once(
 
 
 def _not_issued_here(found: Inspection) -> tuple[FieldError, ...]:
-    """Return why the files must not be overwritten: they cannot be read, or another CA issued the certificate."""
+    """Return why the files must not be overwritten: they are unreadable, or another CA issued the certificate."""
     held = found.artifacts
     if not held.ca_certificate:
         present = next(file for file, content in zip(FILES, held, strict=True) if content)

@@ -200,7 +200,10 @@ def _is_identifier(key: str) -> bool:
 
 
 def namespace_match_conditions(*key_domains: str) -> list[JsonObject]:
-    """Return the conditions under which a Namespace is sent: it has an annotation of a domain that has changed."""
+    """Return the conditions under which a Namespace is sent.
+
+    It has an annotation of a domain, and an update has changed an annotation.
+    """
     return [
         {
             "name": "has-defaults",

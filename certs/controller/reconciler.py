@@ -189,7 +189,7 @@ class Reconciler:
         await self._counted(step.action, writing, reasons="; ".join(step.reasons))
 
     async def _record(self, cluster: Cluster, secret: JsonObject, configuration: JsonObject) -> bool:
-        """Record what an administrator has set in the configuration, for the case that it is deleted."""
+        """Record an administrator's settings of the configuration in the Secret, in case it is deleted."""
         settings = registration.own_settings(configuration, registration.manifest(self._options.target))
         if settings == recorded_settings(secret):
             return False

@@ -1,6 +1,6 @@
-"""Diagnose an installation: what is wrong in a cluster, and how to mend it.
+"""Diagnose an installation: find what is wrong in a cluster and how to fix it.
 
-`reader` reads a `Cluster` once, each `Source` that checks need; it asks with `questions`. Everything else is pure. The
-checks, in `checks`, judge the `Cluster`. `registry` has them in the order of their findings, and `check.diagnose` runs
-them. A remedy is text, with commands in backticks that `commands` words.
+`reader` reads a `Cluster` once, with each `Source` that checks need; it uses `questions` for a dry-run creation.
+Everything else is pure. The checks, in `checks`, evaluate the `Cluster`. `registry` lists them in the order of their
+findings, and `check.diagnose` runs them. A remedy is text with commands in backticks, which `commands` builds.
 """

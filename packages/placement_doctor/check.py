@@ -1,4 +1,4 @@
-"""Checks, the findings that they report, and the diagnosis that they make of a cluster.
+"""Checks, the findings that they report, and the diagnosis of a cluster.
 
 Pure: equal clusters have equal diagnoses.
 """
@@ -20,7 +20,10 @@ _MOST_FIELDS = 5
 
 
 class Severity(Enum):
-    """The worst first: an `ERROR` breaks the webhook or its pods, a `WARNING` will or may; an `INFO` is no fault."""
+    """The severities, the worst first.
+
+    An `ERROR` breaks the webhook or its pods, a `WARNING` will or may break them, and an `INFO` is not a fault.
+    """
 
     ERROR = "error"
     WARNING = "warning"
@@ -28,9 +31,9 @@ class Severity(Enum):
 
 
 class Finding(NamedTuple):
-    """The object and field, what is wrong there, and what mends it, a command where one does.
+    """An object and field, what is wrong there, and the remedy, which is a command if possible.
 
-    `check` is the id of the check that found it, which the diagnosis sets.
+    `check` is the id of the check that found it. The diagnosis sets it.
     """
 
     severity: Severity
@@ -57,10 +60,10 @@ Find: TypeAlias = Callable[[Cluster], Iterable[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check: `find` yields what is wrong in a cluster, from what was read of `needs`.
+    """A check. `find` yields what is wrong in a cluster, and reads the sources `needs`.
 
-    What was not read has no objects; the check `readable` reports it once for all checks. `meaning` is the fault and
-    `remedy` its usual remedy, in the words of docs/doctor.md.
+    A source that could not be read has no objects. The check `readable` reports it once for all checks. `meaning` is
+    the fault and `remedy` the usual remedy, as docs/doctor.md lists them.
     """
 
     id: str
@@ -71,7 +74,10 @@ class Check:
 
 
 def check(remedy: str, needs: Iterable[Source] = ()) -> Callable[[Find], Check]:
-    """Make a check of the decorated function, whose name is the id; the first line of its docstring is the meaning."""
+    """Return a decorator that turns a function into a check.
+
+    The name of the function is the id of the check, and the first line of its docstring is the meaning.
+    """
 
     def made(find: Find) -> Check:
         meaning = (getdoc(find) or "").partition("\n")[0].removesuffix(".")
@@ -84,7 +90,7 @@ def check(remedy: str, needs: Iterable[Source] = ()) -> Callable[[Find], Check]:
 class Diagnosis:
     """The findings, the most severe first, and the ids of the checks that ran.
 
-    A check has at most `MOST_FINDINGS`; `omitted` is the number of further ones by the id of the check.
+    A check has at most `MOST_FINDINGS` findings. `omitted` is the number of further findings by the id of the check.
     """
 
     findings: tuple[Finding, ...]
@@ -98,7 +104,7 @@ class Diagnosis:
 
 
 def diagnose(cluster: Cluster, checks: Iterable[Check]) -> Diagnosis:
-    """Return what `checks` find."""
+    """Return the diagnosis with the findings of `checks`."""
     chosen = tuple(checks)
     findings: list[Finding] = []
     omitted: Counter[str] = Counter()
@@ -115,7 +121,7 @@ def _rank(finding: Finding) -> int:
 
 
 def _merged(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the findings; those of several fields of an object that one remedy mends are one."""
+    """Yield the findings. Findings about several fields of an object with the same remedy are merged."""
     fields: dict[tuple[str, Finding], list[str]] = {}
     for each in findings:
         place, separator, name = each.where.rpartition(": ")

@@ -1,4 +1,4 @@
-"""A cluster as far as it was read: the input of every check. Nothing in it changes."""
+"""The part of a cluster that was read, which is the input of every check. It is immutable."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,9 +25,9 @@ from webhook.policy.policy_set import PolicyOrSet, PolicySet
 
 
 class Trial(NamedTuple):
-    """The dry-run creation of a pod that the policy concerns: the pod that would be stored, or the error.
+    """The dry-run creation of a pod that the policy applies to: the pod that would be stored, or the error.
 
-    `not_enforced` is why the policy is not enforced for it, such as shadow mode, or None if it is.
+    `not_enforced` is the reason why the policy is not enforced for the pod, such as shadow mode, or None if it is.
     """
 
     namespace: str
@@ -39,7 +39,7 @@ class Trial(NamedTuple):
 
 
 class Role(Enum):
-    """The roles of the manifests: the file, and what follows without a required and without another right of it."""
+    """The roles of the manifests: file, and consequences of a missing required and a missing optional permission."""
 
     SERVER = ("base/rbac.yaml", "without a view, every verdict is Unknown", "decisions and metrics are less complete")
     POLICIES = (
@@ -59,10 +59,10 @@ class Role(Enum):
 
 
 class Right(NamedTuple):
-    """A right that a service account needs by its `role`, and whether it has it.
+    """A permission that a service account needs for its `role`, and whether it has the permission.
 
-    `resource` can have a subresource, such as `pods/log`. `name` and `namespace` are those of the object. Empty means
-    of any. `account` is `NAMESPACE/NAME`.
+    `resource` can have a subresource, such as `pods/log`. `name` and `namespace` are those of the object, or empty for
+    any object. `account` is `NAMESPACE/NAME`.
     """
 
     group: str
@@ -77,14 +77,14 @@ class Right(NamedTuple):
 
 
 class Unprotected(NamedTuple):
-    """Pods of gangs on nodes that no PodDisruptionBudget selects: the name of the first one, and their number."""
+    """Bound pods of gangs that no PodDisruptionBudget selects: the name of the first pod, and the number of pods."""
 
     first: str
     number: int
 
 
 class ServerClock(NamedTuple):
-    """The clock of the API server at `server`, when that of this machine was between `before` and `after`."""
+    """The time `server` of the API server, read when the clock of this machine was between `before` and `after`."""
 
     server: datetime
     before: datetime
@@ -93,18 +93,19 @@ class ServerClock(NamedTuple):
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster with an installation of the webhook, as far as it was read.
+    """The part that was read of a cluster with an installation of the webhook.
 
-    `target` has the names of the installation's objects. `objects` are by source; a source that could not be read is in
-    `refusals` with the reason. `file` are the policies of the policy file, as far as it is known: those `stored` in its
-    ConfigMap, else `given`, else the built-in one. `accepted` are those of PlacementPolicy objects, and
-    `policy_objects` the objects themselves, or None if their kind is not served; there are none if no server follows
-    them. `in_force` is the default policy of a replica that was asked, which is that of `file`, too, or None if none
-    was. `unserved_kinds` are those of an exported policy that the API server does not serve. `bound_schedulers` are the
-    schedulers of running pods, with the time of the newest binding, or empty if that is not known. `selects_a_pod` is
-    whether the objectSelector of the webhook for pods selects one of the cluster, or None if there is no
-    objectSelector, or without pods. `missed` are the first missed pods of `missed_count`. `unprotected` are pods of
-    gangs by namespace and workload type. `probes` has for each address the TLS handshake on behalf of each webhook.
+    `target` has the names of the installation's objects. `objects` are keyed by source; for a source that could not be
+    read, `refusals` has the reason. `file` are the policies of the policy file: those `stored` in its ConfigMap, or
+    else `given`, or else the built-in policy. `accepted` are the policies of PlacementPolicy objects, and
+    `policy_objects` the objects themselves, or None if their kind is not served; both are empty if no server follows
+    the objects. `in_force` is the default policy that a replica reports, which then is also that of `file`, or None if
+    no replica was asked. `unserved_kinds` are the kinds of an exported policy that the API server does not serve.
+    `bound_schedulers` are the schedulers of running pods, each with the time of the newest binding, or empty if this is
+    not known. `selects_a_pod` is true if the objectSelector of the webhook for pods selects a pod of the cluster, or
+    None without an objectSelector or without pods. `missed` are the first of `missed_count` missed pods. `unprotected`
+    are pods of gangs by namespace and workload type. `probes` has, for each address, the TLS handshake for each
+    webhook.
     """
 
     now: datetime
@@ -145,12 +146,12 @@ class Cluster:
 
     @property
     def server_time(self) -> datetime:
-        """The time by the API server's clock, if that was asked for."""
+        """The current time by the API server's clock, or by the clock of this machine if the former was not read."""
         return self.clock.server if self.clock else self.now
 
     @cached_property
     def policies(self) -> PolicySet:
-        """The policies in force, as far as they are known, by which checks judge."""
+        """The policies in force, as far as they are known. Checks use these policies."""
         return self.file.with_objects(self.accepted)
 
     @property
@@ -170,13 +171,13 @@ class Cluster:
 
     @property
     def mark(self) -> str:
-        """The mark that a server with any of the policies has written to the dry-run pod, or "" if there is none."""
+        """The policy annotation that a server with any of the policies wrote to the dry-run pod, or ""."""
         annotations = texts((self.trial and self.trial.pod) or {}, "metadata", "annotations")
         return next((annotations[key] for each in self.policies if (key := each.policy_annotation) in annotations), "")
 
     @property
     def place(self) -> str:
-        """The webhook configuration, in messages."""
+        """The name of the webhook configuration in messages."""
         return f"MutatingWebhookConfiguration {self.target.configuration}"
 
     @cached_property
@@ -192,7 +193,7 @@ class Cluster:
 
     @property
     def pods_webhook(self) -> tuple[str, JsonObject] | None:
-        """The webhook for pods and its place: the first with its name, else the first, or None if there is none."""
+        """The place of the webhook for pods, and the webhook: the first with its name, or else the first, or None."""
         entries = list(enumerate(self.webhooks))
         own = [each for each in entries if each[1].get("name") == PODS] or entries
         return (f"{self.place}: webhooks[{own[0][0]}]", own[0][1]) if own else None
@@ -238,7 +239,10 @@ class Cluster:
         return kind if kind in WORKLOADS else WORKLOADS[0]
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
-        """Return the labels of the namespace, as the API server sets them if it was not read."""
+        """Return the labels of the namespace.
+
+        If it was not read, return the labels that the API server sets by default.
+        """
         return self.labels_by_namespace.get(name) or {NAMESPACE_NAME_LABEL: name}
 
     @cached_property

@@ -1,6 +1,6 @@
 """The commands of remedies, with the names of the installation. Pure.
 
-A remedy is text with commands in backticks. A word in capitals, such as FILE, stands for what the reader has to choose.
+A remedy is text with commands in backticks. A word in capitals, such as FILE, is a placeholder for the reader's value.
 """
 
 import shlex
@@ -61,7 +61,7 @@ def logs(cluster: Cluster, *flags: str) -> str:
 
 
 def patched(cluster: Cluster, fields: Mapping[str, object], service: str | None = None) -> str:
-    """Return the command that sets fields, by their paths, of the webhook configuration or of `service`."""
+    """Return the command that sets `fields`, given by path, of the webhook configuration or of `service`."""
     operations = orjson.dumps([{"op": "add", "path": path, "value": value} for path, value in fields.items()]).decode()
     patch = ("--type=json", "-p", operations)
     if service is not None:
@@ -76,7 +76,7 @@ def on_nodes(nodes: Iterable[Node], verb: str, *words: str) -> str:
 
 
 def respelt(nodes: Iterable[Node], key: str, value: str, right: str) -> str:
-    """Return the commands that correct the value of `key`, of label and taints."""
+    """Return the commands that correct the value of the label `key` and of the taints of `key`."""
     those, found = list(nodes), []
     if labelled := [each for each in those if each.labels.get(key) == value]:
         found.append(on_nodes(labelled, "label", f"{key}={right}", "--overwrite"))
@@ -103,30 +103,32 @@ def certs(cluster: Cluster, verb: str, *flags: str) -> str:
 def registered(cluster: Cluster, *flags: str) -> str:
     """Return the command that registers the certificates.
 
-    A server that is not behind a Service does not mount the Secret, so the command needs the folder of its files.
+    A server that is not behind a Service does not mount the Secret, so the command needs the folder with its files.
     """
     folder = ["--dir=DIR"] if cluster.webhooks and not cluster.is_called_by_service else []
     return certs(cluster, "register", *flags, *folder)
 
 
 def upgraded(cluster: Cluster, *flags: str) -> str:
-    """Return the command that applies the chart, which can be newer than that of the release, with its values.
+    """Return the command that applies the chart with the values of the release.
 
-    With `--reuse-values`, values that the chart has got since would be missing.
+    The chart can be newer than the release.
+
+    It does not use `--reuse-values`, because new values of the chart would then be missing.
     """
     words = (release_of(cluster) or Target().service, "deploy/chart", "-n", cluster.target.namespace)
     return command("helm", "upgrade", *words, "--reset-then-reuse-values", *flags)
 
 
 def release_of(cluster: Cluster) -> str | None:
-    """Return the name of the Helm release that has made the webhook, or None if there is none."""
+    """Return the name of the Helm release that installed the webhook, or None if there is none."""
     made = (cluster.configuration, cluster.deployment, controller_of(cluster))
     names = (texts(each or {}, "metadata", "annotations").get(_RELEASE) for each in made)
     return next(filter(None, names), None)
 
 
 def overlay_of(cluster: Cluster) -> str:
-    """Return the shipped overlay of deploy/ that is most like this installation."""
+    """Return the shipped overlay of deploy/ that is most similar to this installation."""
     owner = owner_of(cluster)
     if follows_objects(cluster.deployment or {}):
         return "deploy/overlays/crd"
@@ -138,14 +140,14 @@ def overlay_of(cluster: Cluster) -> str:
 
 
 def applied_again(cluster: Cluster) -> str:
-    """Return how the manifests of this installation are applied again: by Helm if it has a release of it."""
+    """Return the remedy that applies the manifests of this installation again, with Helm if Helm installed it."""
     if release_of(cluster) is not None:
         return f"{upgraded(cluster)} applies the chart again"
     return f"{command('kubectl', 'apply', '-k', overlay_of(cluster))}, or your own overlay, applies it again"
 
 
 def registered_again(cluster: Cluster) -> str:
-    """Return how the webhook configuration gets what it lacks of its manifest."""
+    """Return the remedy that adds the parts of the manifest that the webhook configuration lacks."""
     if release_of(cluster) is not None or owner_of(cluster) is Owner.CERT_MANAGER:
         return applied_again(cluster)
     return f"{registered(cluster)} adds it"
@@ -162,7 +164,7 @@ def covering(cluster: Cluster) -> str:
 
 
 def granted(cluster: Cluster, role: Role) -> str:
-    """Return the remedy that grants the rights of `role`."""
+    """Return the remedy that grants the permissions of `role`."""
     if release_of(cluster) is not None:
         return applied_again(cluster)
     namespace = cluster.target.namespace
@@ -171,7 +173,10 @@ def granted(cluster: Cluster, role: Role) -> str:
 
 
 def renewal(cluster: Cluster) -> str:
-    """Return the remedy for a certificate that has expired, or soon will, by its owner."""
+    """Return the remedy for a certificate that has expired or expires soon.
+
+    It depends on the owner of the certificate.
+    """
     match owner_of(cluster):
         case Owner.CONTROLLER:
             return f"{certs(cluster, 'rotate')} renews it; else {logs(cluster)} has the reason"
@@ -182,14 +187,14 @@ def renewal(cluster: Cluster) -> str:
 
 
 def new_ca(cluster: Cluster) -> str:
-    """Return the remedy for a caBundle whose last CA has expired, or soon will, by its owner."""
+    """Return the remedy for a caBundle whose last CA has expired or expires soon. It depends on the owner."""
     if owner_of(cluster) is Owner.CONTROLLER:
         return f"{certs(cluster, 'rotate', '--ca')} renews it; else {logs(cluster)} has the reason"
     return trust(cluster)
 
 
 def trust(cluster: Cluster) -> str:
-    """Return the remedy for a caBundle that does not trust the served certificate, by the owner of both."""
+    """Return the remedy for a caBundle that does not trust the served certificate. It depends on the owner of both."""
     match owner_of(cluster):
         case Owner.CONTROLLER:
             return f"the certs controller corrects it within seconds: {logs(cluster)} says why not"

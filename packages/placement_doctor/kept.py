@@ -1,4 +1,4 @@
-"""The parts of objects that checks keep: a large cluster is read in pages, and little of them is kept. Pure."""
+"""The parts of objects that are kept for checks. A large cluster is read in pages, and little of it is kept. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -66,7 +66,7 @@ def kept(source: Source, content: JsonObject) -> JsonObject:
 
 
 def _part(value: Any, shape: Shape) -> Any:
-    """Return the fields of `value` that `shape` has, of a list those of each item."""
+    """Return the fields of `value` that are in `shape`. For a list, this applies to each item."""
     if not shape:
         return value
     if isinstance(value, list):
@@ -78,13 +78,13 @@ def _part(value: Any, shape: Shape) -> Any:
 
 @dataclass(slots=True)
 class PodsRead:
-    """The schedulers of bound pods, and the first of the `missed_count` pods that were missed.
+    """Collects, from all pods, the schedulers of bound pods and the first of `missed_count` missed pods.
 
-    `bound_schedulers` has the time of the newest binding, or empty if that is not known.
+    `bound_schedulers` has the time of the newest binding by scheduler, or empty if it is not known.
 
-    `selection` are the pods that are sent to the webhook. None means no pod counts as missed. `scopes` are the
-    namespaces. `selects_a_pod` is whether its objectSelector selects one of the pods, or None if there is no
-    objectSelector or a pod.
+    `selection` are the pods that are sent to the webhook; if it is None, no pod counts as missed. `scopes` are the
+    namespaces. `selects_a_pod` is true if the objectSelector selects one of the pods, or None without an objectSelector
+    or without pods.
 
     `budgets` are the PodDisruptionBudgets of each namespace, or None if they are not known. `unprotected` are the bound
     pods of gangs that none of them selects, by namespace and workload type.
@@ -102,7 +102,7 @@ class PodsRead:
 
     @classmethod
     def of(cls, cluster: Cluster) -> "PodsRead":
-        """Return what is known before the first pod; none counts as missed unless the namespaces are known."""
+        """Return the collector before the first pod. If the namespaces are not known, no pod counts as missed."""
         own = cluster.pods_webhook if cluster.knows(Source.NAMESPACES) else None
         scopes = {
             name_of(each): Scope(texts(each, "metadata", "annotations"), texts(each, "metadata", "labels"))
@@ -112,7 +112,7 @@ class PodsRead:
         return cls(cluster.policies, selection, scopes, budgets=_budgets_of(cluster))
 
     def add(self, pod: JsonObject) -> None:
-        """Take note of `pod`, which has not ended."""
+        """Add `pod`, which has not ended."""
         scheduler = documents.field(pod, "spec", "schedulerName")
         if documents.field(pod, "spec", "nodeName") and isinstance(scheduler, str):
             self.bound_schedulers[scheduler] = max(self.bound_schedulers.get(scheduler, ""), _bound_at(pod))
@@ -127,7 +127,7 @@ class PodsRead:
                 self.missed.append(missed)
 
     def _add_unprotected(self, pod: JsonObject, scheduler: str) -> None:
-        """Take note of a bound pod of a gang that no PodDisruptionBudget selects."""
+        """Add the pod to `unprotected` if it is a bound pod of a gang that no PodDisruptionBudget selects."""
         if self.budgets is None:
             return
         namespace = str(documents.field(pod, "metadata", "namespace"))
@@ -161,7 +161,7 @@ def _budgets_of(cluster: Cluster) -> dict[str, list[DisruptionBudget]] | None:
 
 
 def _bound_at(pod: JsonObject) -> str:
-    """Return when a scheduler bound `pod`, or an empty string if the kubelet created it, or if that is not known."""
+    """Return the time at which a scheduler bound `pod`, or "" if the kubelet created it or the time is not known."""
     if MIRROR_POD_ANNOTATION in texts(pod, "metadata", "annotations"):
         return ""
     conditions = listed(pod, "status", "conditions")

@@ -16,7 +16,7 @@ DEFAULT_TIMEOUT_SECONDS = 10
 
 
 def is_called_for_pods(webhook: JsonObject) -> bool:
-    """Return whether a rule of `webhook` has the creation of pods."""
+    """Return whether a rule of `webhook` includes the creation of pods."""
     wanted = {"operations": {"CREATE", "*"}, "apiGroups": {"", "*"}, "apiVersions": {"v1", "*"}}
     wanted["resources"] = {"pods", "*", "*/*"}
     return any(
@@ -26,7 +26,7 @@ def is_called_for_pods(webhook: JsonObject) -> bool:
 
 
 def namespaces_of(webhook: JsonObject) -> LabelSelector:
-    """Return the namespaceSelector of `webhook`; a malformed one selects every namespace."""
+    """Return the namespaceSelector of `webhook`. A malformed selector selects every namespace."""
     reader = Reader(webhook)
     selector = read_label_selector(reader, "namespaceSelector") or ()
     return () if reader.errors else selector
@@ -38,16 +38,16 @@ def selects_namespace(webhook: JsonObject, labels: Mapping[str, str]) -> bool:
 
 
 def selects_pods_of(selector: Any, workload: JsonObject) -> bool:
-    """Return whether the label selector of another object selects the pods of a workload."""
+    """Return whether `selector`, a label selector of another object, selects the pods of a workload."""
     labels = texts(workload, "spec", "template", "metadata", "labels")
     return selector_matches(read_label_selector(Reader({"selector": selector}), "selector"), labels)
 
 
 def may_send_pod(webhook: JsonObject, namespace: str) -> bool:
-    """Return whether `webhook` is called for a plain object in `namespace`, as far as its selector does not tell.
+    """Return whether `webhook` may be called for a plain pod in `namespace`. The namespaceSelector is not evaluated.
 
-    A webhook with an objectSelector is called only for pods with labels, which no pod of the cluster has by itself.
-    A condition that cannot be evaluated counts as true.
+    A webhook with an objectSelector is only called for pods with certain labels, so it is not called for a plain pod. A
+    condition that cannot be evaluated counts as true.
     """
     if webhook.get("objectSelector"):
         return False
@@ -64,7 +64,7 @@ def may_send_pod(webhook: JsonObject, namespace: str) -> bool:
 
 
 def labels_selected_by(webhook: JsonObject) -> dict[str, str]:
-    """Return labels that the objectSelector of `webhook` selects, if it asks for labels."""
+    """Return labels that the objectSelector of `webhook` selects, or none if it requires no labels."""
     found = texts(webhook, "objectSelector", "matchLabels")
     for each in listed(webhook, "objectSelector", "matchExpressions"):
         if each.get("operator") in ("In", "Exists"):

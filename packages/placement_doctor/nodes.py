@@ -1,4 +1,4 @@
-"""The nodes of a cluster and the names that policies have for them, and what a mistyped name was meant to be. Pure."""
+"""The nodes of a cluster, the names in policies for them, and the probable meaning of mistyped names. Pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable
@@ -37,7 +37,7 @@ def nodes_of(cluster: Cluster) -> tuple[Node, ...]:
 
 
 def tainted(node: Node, key: str) -> dict[str, tuple[str, ...]]:
-    """Return the effects that keep pods away by the values of the taints of `key`, both in order."""
+    """Return the NoSchedule and NoExecute effects by the value of the taints of `key`, both sorted."""
     found = {(each.value, each.effect) for each in node.taints if each.key == key}
     values = sorted({value for value, effect in found if effect in _AWAY})
     return {value: tuple(effect for effect in _AWAY if (value, effect) in found) for value in values}
@@ -46,7 +46,7 @@ def tainted(node: Node, key: str) -> dict[str, tuple[str, ...]]:
 def grouped(
     nodes: Iterable[Node], keys_of: Callable[[Node], Iterable[K]], most: int | None = None
 ) -> dict[K, list[Node]]:
-    """Return the nodes of each key that `keys_of` states of a node; with `most` keys, no node is added."""
+    """Return the nodes by the keys that `keys_of` returns for a node. Beyond `most` keys, no key is added."""
     found: dict[K, list[Node]] = defaultdict(list)
     for node in nodes:
         for key in keys_of(node):
@@ -56,13 +56,13 @@ def grouped(
 
 
 def shown(nodes: Iterable[Node]) -> str:
-    """Return the names of nodes, for the place of a finding."""
+    """Return the names of nodes as the place of a finding."""
     names = [each.name for each in nodes]
     return f"{'Node' if len(names) == 1 else 'Nodes'} {named(names)}"
 
 
 def product_labels(policies: Iterable[Policy]) -> list[str]:
-    """Return the product labels of all accelerators, which are the keys of their taints, too."""
+    """Return the product labels of all accelerators, which are also the keys of their taints."""
     return list(dict.fromkeys(f"{each.card}.product" for policy in policies for each in policy.spec.accelerators))
 
 
@@ -78,16 +78,18 @@ def named_products(policies: Iterable[Policy]) -> set[str]:
 
 
 class Spelling:
-    """The values of the label `key` on `nodes`, and those that the policies name. Neither is right by itself."""
+    """The values of the label `key` on `nodes`, and the values in the policies. Either can be mistyped."""
 
     def __init__(self, key: str, nodes: Iterable[Node], named: Iterable[str]) -> None:
         self._named = set(named)
         self._counts = Counter(node.labels[key] for node in nodes if key in node.labels)
 
     def right(self, value: str) -> str | None:
-        """Return the known value that `value` probably means, or None. A named one or one on more nodes is preferred.
+        """Return the known value that `value` probably means, or None.
 
-        What several nodes have, and none has in the named form, is not mistyped: the policy is.
+        Values of policies or on more nodes are preferred.
+
+        If several nodes have `value` and no node has the value of the policies, the policy is mistyped, not the nodes.
         """
         wanted = meant(value, self._named)
         if wanted is not None:
@@ -98,7 +100,7 @@ class Spelling:
         return next((each for each in others if _looks_like(value, each)), None)
 
     def named_wrongly(self, value: str) -> str | None:
-        """Return the value of the policies that is a mistyped form of `value`, which several nodes have."""
+        """Return the value of the policies that is a mistyped form of `value`, which several nodes have, or None."""
         wanted = meant(value, self._named)
         return wanted if wanted is not None and self.right(value) is None else None
 
@@ -121,7 +123,7 @@ def pools_by_key(policies: Iterable[Policy]) -> dict[str, set[str]]:
 
 
 def offered_cards(policy: Policy, nodes: Iterable[Node]) -> list[str]:
-    """Return a resource of cards that `nodes` offer for each accelerator of the policy, if they offer one."""
+    """Return, for each accelerator of the policy, a card resource that `nodes` offer, if they offer one."""
     offered = sorted({name for each in nodes for name, amount in each.allocatable.items() if amount})
     found = []
     for accelerator in policy.spec.accelerators:
@@ -131,9 +133,9 @@ def offered_cards(policy: Policy, nodes: Iterable[Node]) -> list[str]:
 
 
 def meant(name: str, known: Iterable[str]) -> str | None:
-    """Return the name in `known` that `name` probably means, or None if it is in `known` or is like none of them.
+    """Return the name in `known` that `name` probably means, or None if it is in `known` or similar to none.
 
-    Names with other digits are other names (80GB and 40GB), unless a letter stands for the digit (H2O and H20).
+    Names with different digits are different names (80GB and 40GB), unless a letter replaces a digit (H2O and H20).
     """
     candidates = sorted(set(known))
     if name in candidates or not _SHORTEST <= len(name) <= _LONGEST:
@@ -147,7 +149,7 @@ def meant(name: str, known: Iterable[str]) -> str | None:
 
 
 def is_within(edits: int, left: str, right: str) -> bool:
-    """Return whether at most so many insertions, deletions and replacements make one text of the other in any case."""
+    """Return whether at most `edits` insertions, deletions and replacements turn `left` into `right`, ignoring case."""
     left, right = left.casefold(), right.casefold()
     differing = (at for at, (one, other) in enumerate(zip(left, right, strict=False)) if one != other)
     if (at := next(differing, None)) is None:

@@ -1,4 +1,4 @@
-"""Ask a cluster how a pod of the policy would be stored."""
+"""Create a sample pod of the policy on dry run, to see how the API server would store it."""
 
 import asyncio
 from urllib.parse import quote
@@ -14,7 +14,9 @@ from webhook.watch.api_server import ApiServer
 
 
 async def create_on_trial(server: ApiServer, cluster: Cluster, given: str | None, user: User = NO_USER) -> Trial | None:
-    """Return the pod as stored that `user` creates on dry run, in the namespace `given` or one that is sent.
+    """Create a sample pod as `user` on dry run and return the result.
+
+    The namespace is `given`, or one whose pods are sent to the webhook.
 
     The result is None if there is no such namespace or nothing is installed.
 

@@ -1,4 +1,4 @@
-"""Read a cluster once."""
+"""Read the objects of an installation in a cluster, each source once."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -43,9 +43,9 @@ _NOT_ENDED = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The names of the installation to read (None for those in the configuration), and the sources.
+    """The names of the installation to read (None for those in the configuration), and the sources to read.
 
-    `endpoint` is the HOST:PORT to probe in place of that of the webhooks. Nothing is read after `within_seconds`.
+    `endpoint` is the HOST:PORT to probe instead of the address of the webhooks. Nothing is read after `within_seconds`.
     """
 
     configuration: str
@@ -59,11 +59,11 @@ class Wanted:
 
 
 async def read_cluster(server: ApiServer, wanted: Wanted) -> Cluster:
-    """Return the cluster. What may not be read, or not in time, is in its `refusals`.
+    """Return the cluster. Sources that are forbidden or were not read in time are in its `refusals`.
 
     Raises:
         ApiServerError: the API server does not answer, or does not know the user.
-        InvalidInput: `wanted.endpoint` has another form.
+        InvalidInput: `wanted.endpoint` is not HOST:PORT.
     """
     reader = _Reader(server, wanted)
     await reader.read_configurations()
@@ -75,10 +75,12 @@ async def read_cluster(server: ApiServer, wanted: Wanted) -> Cluster:
 
 
 class _Reader:
-    """Reads each source once, by the method of its name: when it is first asked for, after those that it is found by.
+    """Reads each source once, on first use, by the method with its name.
 
-    Readings run side by side, and each replaces the cluster that was found so far. So each looks it up again after it
-    has waited for an answer.
+    The sources that it depends on are read before.
+
+    Sources are read concurrently, and each method replaces the cluster object. So a method must read the cluster object
+    again after each await.
     """
 
     def __init__(self, server: ApiServer, wanted: Wanted) -> None:
@@ -114,7 +116,7 @@ class _Reader:
         self._found = replace(self._found, target=target)
 
     async def read_all(self, sources: Iterable[Source]) -> None:
-        """Read `sources` side by side."""
+        """Read `sources` concurrently."""
         await asyncio.gather(*map(self._read_once, sorted(sources, key=lambda each: each.name)))
 
     def result(self) -> Cluster:
@@ -144,7 +146,7 @@ class _Reader:
     async def _list(
         self, source: Source, path: str, query: Mapping[str, str] | None = None, kind: str | None = None
     ) -> None:
-        """Read a list. Its items have no kind; `kind` is set on them."""
+        """Read a list. Its items have no kind, so `kind` is set on them."""
         found: list[JsonObject] = []
 
         async def take(items: list[JsonObject], begins: bool) -> None:

@@ -1,4 +1,4 @@
-"""The rights that the service accounts of the webhook need: those of the manifests, as far as arguments ask. Pure."""
+"""The permissions that the service accounts of the webhook need, by the arguments of the processes. Pure."""
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator
@@ -20,9 +20,9 @@ _ADMISSION, _CONFIGURATIONS = "admissionregistration.k8s.io", "mutatingwebhookco
 
 
 def rights_of(cluster: Cluster, groups: Collection[str]) -> Iterator[Right]:
-    """Yield the rights that servers and certs controller need in a cluster with these API groups.
+    """Yield the permissions that servers and certs controller need in a cluster with these API groups.
 
-    Servers need none if they do not read the cluster, or not with a service account.
+    Servers need none if they do not read the cluster or do not use a service account.
     """
     servers, controller = cluster.deployment or {}, controller_of(cluster) or {}
     if has_flag(servers, "--in-cluster"):
@@ -42,7 +42,7 @@ def rights_of(cluster: Cluster, groups: Collection[str]) -> Iterator[Right]:
 def needed_rights(
     groups: Collection[str], configuration: str = Target().configuration, *, writes_events: bool = True
 ) -> Iterator[Right]:
-    """Yield the rights of the view, those on CRDs only if `groups`, the API groups of the cluster, have them.
+    """Yield the permissions for the view. For CRDs, this requires that `groups` contains their API group.
 
     `configuration` is the MutatingWebhookConfiguration that the server reads.
     """
@@ -62,7 +62,7 @@ def needed_rights(
 
 
 def _export_rights(cluster: Cluster) -> Iterator[Right]:
-    """Yield the rights of a server that keeps the exported policy in step."""
+    """Yield the permissions of a server that keeps the exported policy up to date."""
     for plural in PLURALS.values():
         yield from _rights(Role.EXPORTED, _ADMISSION, plural, "list watch")
         yield from _rights(Role.EXPORTED, _ADMISSION, plural, "create patch delete", *map(name_of, cluster.policies))
@@ -82,7 +82,7 @@ def _controller_rights(cluster: Cluster, controller: JsonObject) -> Iterator[Rig
 def _rights(
     role: Role, group: str, resource: str, verbs: str, *names: str, is_required: bool = True, namespace: str = ""
 ) -> Iterator[Right]:
-    """Yield a right for each of `verbs`, which are separated by blanks, on each of `names`; without any, on all."""
+    """Yield a permission for each of `verbs`, separated by blanks, on each of `names`, or without names on all."""
     for name, verb in itertools.product(names or ("",), verbs.split()):
         yield Right(group, resource, verb, is_required, role=role, name=name, namespace=namespace)
 
@@ -94,7 +94,7 @@ def _of_account(cluster: Cluster, workload: JsonObject, rights: Iterable[Right])
 
 
 def access_review(right: Right) -> JsonObject:
-    """Return the SubjectAccessReview that asks for `right` of its service account."""
+    """Return the SubjectAccessReview for `right` and its service account."""
     namespace, _, account = right.account.partition("/")
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
     resource, _, subresource = right.resource.partition("/")

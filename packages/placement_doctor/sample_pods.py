@@ -1,4 +1,4 @@
-"""Sample pods of the policy: the answer they must get, and whether the policy is enforced for them. Pure."""
+"""Sample pods of the policy: their expected result, and whether the policy is enforced for them. Pure."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -31,7 +31,7 @@ NO_USER = User()
 
 
 class Judged(NamedTuple):
-    """A sample pod as the policy admits it: the `pod` and its `signature`, or the reason why it does not."""
+    """A sample pod as the policy admits it: the `pod` and its `signature`, or the reason why it is not admitted."""
 
     pod: JsonObject | None
     signature: PodSignature | None
@@ -39,7 +39,10 @@ class Judged(NamedTuple):
 
 
 def sample_pod(policy: Policy, workload_type: str, resource: str | None = None) -> JsonObject:
-    """Return the smallest pod of `workload_type` with one card of `resource`, as the restricted standard allows it."""
+    """Return the smallest pod of `workload_type` with one card of `resource`.
+
+    It meets the restricted Pod Security Standard.
+    """
     amounts = _AMOUNTS | ({resource: "1"} if resource else {})
     container = {
         "name": "main",
@@ -61,7 +64,7 @@ def sample_pod(policy: Policy, workload_type: str, resource: str | None = None) 
 
 
 def named_resource(policy: Policy) -> str | None:
-    """Return the first resource of the policy's first accelerator that is no pattern, or None if there is none."""
+    """Return the first resource of the policy's first accelerator that is not a pattern, or None."""
     return next((each for each in policy.spec.accelerators[0].resources if "*" not in each), None)
 
 
@@ -86,14 +89,14 @@ def types_of(policy: Policy, namespace: str) -> Iterator[str]:
 
 
 def reason_not_enforced(policy: Policy, pod: JsonObject, namespace: str, user: User = NO_USER) -> str | None:
-    """Return why `policy` is not enforced for `pod` of `user` (shadow mode, canary or exemption), or None if it is."""
+    """Return why `policy` is not enforced for `pod` of `user` (shadow mode, canary, exemption), or None if it is."""
     request = pod_request(pod, namespace, user=user.name, groups=user.groups)
     spec = policy.spec
     return shadow_reason(request, spec) or request_exemption(request, spec) or pod_exemption(pod, namespace, spec)
 
 
 def named_in_the_canary(policy: Policy, pod: JsonObject, namespace: str) -> JsonObject:
-    """Return `pod` with a generateName for which the canary of `policy` enforces it; as it is if there is none."""
+    """Return `pod` with a generateName in the canary of `policy`, or `pod` itself if there is no such name."""
     prefix = pod["metadata"]["generateName"]
     for number in range(_MOST_NAMES if policy.spec.canary_percent else 0):
         name = f"{prefix}{number}-" if number else prefix

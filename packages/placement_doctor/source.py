@@ -1,4 +1,4 @@
-"""The sources that a diagnosis reads of a cluster."""
+"""The parts of a cluster that a diagnosis reads."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -7,9 +7,9 @@ from webhook.cluster.cache.resources import PRIORITY_CLASSES
 
 
 class Source(Enum):
-    """Parts of a cluster that are read once, each with its name in messages and the rights that it needs.
+    """Parts of a cluster that are read once. Each has a name for messages and the permissions that it needs.
 
-    A part that is a list has its path; {} is the namespace of the webhook.
+    A part that is a list has a path, in which {} is the namespace of the webhook.
     """
 
     CONFIGURATIONS = ("MutatingWebhookConfigurations", "list mutatingwebhookconfigurations")

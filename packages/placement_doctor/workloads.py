@@ -1,4 +1,4 @@
-"""The servers and the certs controller: their flags, what they mount, and who owns the certificate. Pure."""
+"""The servers and the certs controller: their flags, their mounts, and the owner of the certificate. Pure."""
 
 from enum import Enum
 
@@ -16,18 +16,18 @@ _TRUE = ("1", "true", "t", "yes", "y", "on")
 
 
 def pod_selector(workload: JsonObject) -> str:
-    """Return the label selector of a workload's pods, as kubectl has it."""
+    """Return the label selector of a workload's pods in the format of kubectl."""
     labels = texts(workload, "spec", "template", "metadata", "labels")
     return ",".join(f"{key}={value}" for key, value in labels.items())
 
 
 def has_flag(workload: JsonObject, name: str) -> bool:
-    """Return whether a container of the workload has the flag `name`, among its arguments or by its variable."""
+    """Return whether a container of the workload has the flag `name`, as an argument or environment variable."""
     return any(_has_flag(each, name) for each in containers_of(workload))
 
 
 class Owner(Enum):
-    """The owners: the certs controller, cert-manager, or a person with own files or `certs register`."""
+    """The owners of a certificate: the certs controller, cert-manager, or a person (files, `certs register`)."""
 
     CONTROLLER = "certs controller"
     CERT_MANAGER = "cert-manager"
@@ -35,7 +35,7 @@ class Owner(Enum):
 
 
 def owner_of(cluster: Cluster) -> Owner:
-    """Return the owner of the certificate, by annotations, the Deployment of the controller, and who wrote caBundle."""
+    """Return the owner of the certificate, by annotations, the controller's Deployment, and the caBundle's writer."""
     if injected_from(cluster) is not None:
         return Owner.CERT_MANAGER
     if controller_of(cluster) is not None or _writer(cluster.configuration or {}).startswith(OWNER):
@@ -44,13 +44,13 @@ def owner_of(cluster: Cluster) -> Owner:
 
 
 def injected_from(cluster: Cluster) -> tuple[str, str] | None:
-    """Return annotation and value by which cert-manager injects the CA, such as `NAMESPACE/CERTIFICATE`."""
+    """Return annotation and value with which cert-manager injects the CA, such as `NAMESPACE/CERTIFICATE`, or None."""
     annotations = texts(cluster.configuration or {}, "metadata", "annotations")
     return next(((key, annotations[key]) for key in INJECTED_BY_CERT_MANAGER if key in annotations), None)
 
 
 def controller_of(cluster: Cluster) -> JsonObject | None:
-    """Return the Deployment of the certs controller, in any namespace, or None if there is none, or it was not read."""
+    """Return the Deployment of the certs controller, in any namespace, or None if there is none or it was not read."""
     target = cluster.target
     for each in cluster.of(Source.DEPLOYMENTS):
         labels = texts(each, "spec", "template", "metadata", "labels")
@@ -64,7 +64,7 @@ def controller_of(cluster: Cluster) -> JsonObject | None:
 
 
 def controller_namespace(cluster: Cluster) -> str:
-    """Return the namespace of the certs controller; that of the manifests if it does not exist."""
+    """Return the namespace of the certs controller, or that of the manifests if the controller does not exist."""
     found = field(controller_of(cluster) or {}, "metadata", "namespace")
     return str(found or cluster.target.controller_namespace)
 
@@ -81,7 +81,7 @@ def secret_of(cluster: Cluster) -> str:
 
 
 def _writer(configuration: JsonObject) -> str:
-    """Return the field manager that wrote a caBundle last, or an empty string if it is not known.
+    """Return the field manager that last wrote a caBundle, or an empty string if it is not known.
 
     Source: k8s.io/apimachinery/pkg/apis/meta/v1/types.go, ManagedFieldsEntry
     """

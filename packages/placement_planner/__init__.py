@@ -1,1 +1,1 @@
-"""What a cluster could take, and what another policy or profile would do: `nodes`, `capacity`, `replay`, `simulate`."""
+"""Plan capacity and compare policies and profiles: the commands `nodes`, `capacity`, `replay` and `simulate`."""

@@ -1,4 +1,4 @@
-"""Count the further pods of files: of each template by itself, or of all in proportion."""
+"""Count the further pods of files, for each template by itself or for all templates in proportion."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ Report = Callable[[Sequence[FieldError]], None]
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The count of the pods of one template; `is_refused` is true if they are denied.
+    """The count of the pods of one template. `is_refused` is true if the pods are denied.
 
     With several templates in proportion, `share` of the pods are placed in a turn, and `turns` whole turns fit.
     `reserved` are the pending pods of the cluster that take their places before the pods.
@@ -47,7 +47,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """The further pods of a template; or the message why they cannot be counted."""
+    """The further pods of a template, or the reason why they cannot be counted."""
 
     workload: Workload
     pods: FurtherPods | None = None
@@ -56,16 +56,16 @@ class _Template:
 
     @property
     def share(self) -> int:
-        """Return how many of the pods the object has."""
+        """Return the number of these pods in the object."""
         return max(1, (self.workload.pods.replicas if self.workload.pods else None) or 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counts pods as they are created.
+    """Counts further pods as the controllers create them.
 
-    The pods are new ones, so they come after the `pending` pods of their priority or a higher one. `until` is the most
-    pods of each template to count, or of turns. None means no limit.
+    The pods are new, so they come after the `pending` pods of the same or a higher priority. `until` is the maximum
+    number of pods of each template, or of turns, to count, or None for no limit.
     """
 
     pending: PendingQueue
@@ -76,11 +76,11 @@ class Counts:
 
     @property
     def snapshot(self) -> Snapshot:
-        """Return the cluster as it stands, without the pending pods."""
+        """Return the current cluster without the pending pods."""
         return self.pending.assumed.base
 
     def each(self, workloads: Sequence[Workload]) -> Iterator[Counted]:
-        """Yield the count of each template, by itself on the cluster as it stands.
+        """Yield the count of each template by itself on the current cluster.
 
         Raises:
             InvalidInput: a pod is malformed, and `report` raises its errors, or a claim is.
@@ -94,9 +94,9 @@ class Counts:
             yield Counted(template.workload, count, reserved=reserved)
 
     def together(self, workloads: Sequence[Workload]) -> Iterator[Counted]:
-        """Yield the counts of all templates in proportion: in turns of the pods that the objects have.
+        """Yield the counts of all templates in proportion. A turn has the pods that the objects have.
 
-        None is counted if one of them cannot be. The pending pods before any of the pods take their places first.
+        If one template cannot be counted, none is counted. The pending pods before any of the pods are placed first.
 
         Raises:
             InvalidInput: a pod is malformed, and `report` raises its errors, or a claim is.
@@ -115,10 +115,10 @@ class Counts:
             yield Counted(template.workload, count, template.is_refused, template.share, turns, reserved)
 
     def next_pod(self, counted: Counted) -> tuple[Pod, Snapshot]:
-        """Return the first further pod of a template, as it is created, and the cluster that it finds, with its claims.
+        """Return the first further pod of a template as it is created, and the cluster before it, with its claims.
 
-        For a pod that does not fit now, all pending pods with room are in their places: they are bound, at any
-        priority, before another pod is moved.
+        For a pod that does not fit now, all pending pods with room are shown as placed, because they are bound before
+        another pod is moved, whatever their priority.
 
         Raises:
             InvalidInput: a claim is malformed.
@@ -162,7 +162,7 @@ class Counts:
         return _Template(workload, message=doubt) if (doubt := self._doubt(template, of_server.doubts)) else template
 
     def _doubt(self, template: _Template, doubts: Sequence[str]) -> str:
-        """Return why it is not known how many of the pods fit if the API server may run the plugins `doubts`."""
+        """Return the reason why the count is not known, because the API server may run the plugins `doubts`, or ""."""
         for names, snapshot in alternatives(doubts, self.snapshot):
             other = replace(self, pending=replace(self.pending, assumed=self.pending.assumed.on(snapshot)))
             fits, fits_there = self.fits_of(template), other.fits_of(template)
@@ -172,7 +172,7 @@ class Counts:
         return ""
 
     def fits_of(self, template: _Template) -> int:
-        """Return how many of the pods fit by themselves, or none if the API server refuses them."""
+        """Return the number of pods that fit by themselves, or 0 if the API server rejects them."""
         workload, pods = template.workload, template.workload.pods
         try:
             further = self._further(workload, pods).pods if pods else None
@@ -181,7 +181,7 @@ class Counts:
         return count_each(further, self.snapshot, self.until, self.progress_of(workload.name)).fits if further else 0
 
     def _further(self, workload: Workload, pods: PodSet) -> _Template:
-        """Return the further pods of `workload`, whose document is completed."""
+        """Return the further pods of `workload`, whose document must be completed."""
         first = self._stored(workload, workload.document.content)
         schedulers = self.admissions.schedulers(workload.policy)
         scheduler = schedulers.scheduler_of(first)
@@ -201,11 +201,11 @@ class Counts:
         return _Template(workload, further)
 
     def _stored(self, workload: Workload, pod: JsonObject) -> Pod:
-        """Return `pod`, as it is created, as the API server stores it."""
+        """Return `pod`, which a controller creates, as the API server stores it."""
         return self.admissions.created(workload, pod, self.snapshot)
 
     def _before(self, pods: Sequence[FurtherPods], snapshot: Snapshot) -> tuple[Snapshot, Reserved]:
-        """Return `snapshot` with the pending pods that come before one of `pods`, and these pending pods."""
+        """Return `snapshot` with the pending pods that come before any of `pods`, and their count."""
         if not pods:
             return snapshot, NOTHING_RESERVED
         assumed = self.pending.assumed.on(snapshot)
@@ -224,7 +224,7 @@ class Counts:
 
 
 def _without_end(workload: Workload) -> Workload:
-    """Return the workload with further pods with claims, whose numbers follow those of the object's replicas."""
+    """Return the workload with enough replicas for further pods with claims, whose indices follow the existing ones."""
     pods = workload.pods
     if pods is None or not pods.claims:
         return workload

@@ -1,4 +1,4 @@
-"""The parts of `capacity` that move running pods: where those of drained nodes fit, and which to move for another."""
+"""The parts of `capacity` that move running pods: drain nodes, and make room for a pod."""
 
 import shlex
 from collections.abc import Iterable, Iterator
@@ -35,9 +35,9 @@ _UNKNOWN_BUDGETS = "PodDisruptionBudgets are not known; `kubectl get nodes,pods,
 def drained(
     session: Session, names: tuple[str, ...], console: Console, progress: Progress
 ) -> tuple[PendingQueue, bool]:
-    """Print where the pods of drained nodes go.
+    """Print the nodes on which the pods of drained nodes fit.
 
-    Return the pending pods on the cluster after the drain, and whether all pods that are created again fit.
+    Return the pending pods on the cluster after the drain, and whether all replaced pods fit.
 
     Raises:
         InvalidInput: a node is not in the cluster, or a field of a pod that is read is malformed.
@@ -63,7 +63,7 @@ def drained(
 
 
 def room_for(counts: Counts, counted: Counted, disruptions: Disruptions, progress: Progress) -> Room | None:
-    """Return how to make room for a counted pod, or None for a pod that was not evaluated.
+    """Return the Room for a counted pod, or None for a pod that was not evaluated.
 
     Raises:
         InvalidInput: a field of a pod that is read is malformed.
@@ -84,7 +84,7 @@ def room_for(counts: Counts, counted: Counted, disruptions: Disruptions, progres
 
 
 def _check_nodes(names: Iterable[str], snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the names of the nodes to drain, each once; several can be in one text, separated by commas."""
+    """Return the names of the nodes to drain without duplicates. A text can have several names, separated by commas."""
     asked = tuple(dict.fromkeys(name for text in names for name in text.split(",")))
     errors = []
     for name in asked:
@@ -98,7 +98,7 @@ def _check_nodes(names: Iterable[str], snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def _drain_to_json(found: Drain, reserved: Reserved) -> dict[str, Any]:
-    """Return the line of the drain in `capacity -o json`; the pending pods `reserved` took their places first."""
+    """Return the line of the drain in `capacity -o json`. The pending pods `reserved` were placed first."""
     line = {
         "drain": list(found.nodes),
         "fits": found.fitting,
@@ -129,14 +129,14 @@ def _pod_to_json(each: DrainedPod) -> dict[str, Any]:
 
 
 def _loses_work(pod: BoundPod) -> bool:
-    """Return true if the pod begins its work again, or never, when it is deleted."""
+    """Return true if the work of the pod is lost when it is deleted."""
     return pod.controller is None or pod.controller.is_job
 
 
 def _print_drain(console: Console, found: Drain, reserved: Reserved, max_nodes: int) -> None:
-    """Print where the pods fit, those that fit nowhere first, what else happens, and the counts at the end.
+    """Print the results of the pods, those that fit nowhere first, further consequences, and the counts.
 
-    At most `max_nodes` of the pods that fit have a line. The pending pods `reserved` took their places first.
+    At most `max_nodes` of the pods that fit have a line. The pending pods `reserved` were placed first.
     """
     console.print(f"[bold]drain of {marked(some(found.nodes))}[/bold]:")
     print_lines(console, [reserved.text])
@@ -224,7 +224,7 @@ def _move_to_json(plan: Plan, move: Move, budgets: Budgets | None) -> dict[str, 
 
 
 def print_room(console: Console, room: Room, budgets: Budgets | None) -> None:
-    """Print what kube-scheduler does by itself, and the moves in their order and their commands, or what was tried."""
+    """Print the evictions of kube-scheduler, and the moves in order with their commands, or what was tried."""
     if room.preemption and room.preemption.evicts:
         print_lines(console, [f"without moves, {eviction_text(room.preemption)}"])
     if room.plan is None:
@@ -251,7 +251,7 @@ def _move_text(plan: Plan, move: Move) -> str:
 
 
 def _commands(plan: Plan, budgets: Budgets | None) -> Iterator[str]:
-    """Yield the shell commands: nodes are cordoned so that the new pods go where the plan has proven that they fit."""
+    """Yield the shell commands. Nodes are cordoned so that the new pods get the nodes of the plan."""
     yield f"kubectl cordon {shlex.quote(plan.node)}"
     for move in plan.moves:
         cordons = " ".join(map(shlex.quote, move.cordons))
@@ -264,7 +264,7 @@ def _commands(plan: Plan, budgets: Budgets | None) -> Iterator[str]:
 
 
 def _removal(pod: BoundPod, budgets: Budgets | None) -> str:
-    """Return the command that removes `pod`: an eviction, which respects budgets, unless the pod has none."""
+    """Return the command that removes `pod`: an eviction, which respects budgets, or a deletion if it has no budget."""
     if budgets is not None and not budgets_of(pod, budgets):
         return f"kubectl delete pod {shlex.quote(pod.name)} --namespace {shlex.quote(pod.namespace)}"
     metadata = {"name": pod.name, "namespace": pod.namespace}

@@ -9,7 +9,7 @@ from webhook.policy.policy import Policy
 
 
 def card_count(policy: Policy) -> FreeCardsByProduct:
-    """Return what counts the cards of each pool and product of a policy."""
+    """Return the counter of the cards of each pool and product of a policy."""
     spec = policy.spec
     mixes, temporary = ExpectedMixes(card_mixes(spec)), spec.temporary_taints
     return FreeCardsByProduct(policy.node_usage_key, spec.accelerators, mixes, temporary_taints=temporary)
@@ -18,8 +18,9 @@ def card_count(policy: Policy) -> FreeCardsByProduct:
 def group_facts(group: FreeCards) -> dict[str, Any]:
     """Return the nodes and cards of one product in one pool.
 
-    `cards` are those that the nodes offer, and `usable` those of them on nodes that take pods. `largest` is the largest
-    number of free cards on a node, `fragmented` the share of the free cards that typical pods cannot use.
+    `cards` is the number of cards that the nodes offer, and `usable` the number of these on nodes that accept pods.
+    `largest` is the largest number of free cards on a node, and `fragmented` the share of the free cards that typical
+    pods cannot use.
     """
     return {
         "pool": group.pool,

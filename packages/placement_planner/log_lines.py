@@ -1,4 +1,4 @@
-"""Lines of logs, as far as replay and simulation read them alike: events of an API server, and what cannot be read.
+"""The parts of log reading that replay and simulation share: API server events, and errors of unreadable lines.
 
 Source: k8s.io/apiserver/pkg/apis/audit/v1/types.go, Event
 """
@@ -26,12 +26,12 @@ def unreadable_line(place: str, line: bytes, wanted: str, error: str) -> FieldEr
 
 
 def skippable(error: FieldError) -> FieldError:
-    """Return the error of a line, with the flag that leaves such lines out."""
+    """Return the error of a line, with the flag that skips such lines as the remedy."""
     return replace(error, detail=f"{error.detail}, or leave such lines out with --skip-invalid")
 
 
 def is_event(content: Any) -> bool:
-    """Return whether an object is an event of an audit log, or a list of them."""
+    """Return whether an object is an event of an API server's audit log, or a list of events."""
     return (
         isinstance(content, dict)
         and content.get("kind") in ("Event", "EventList")
@@ -40,9 +40,9 @@ def is_event(content: Any) -> bool:
 
 
 def is_of_pod(event: JsonObject, *verbs: str) -> bool:
-    """Return whether the event is the end of a request with one of `verbs` on a pod.
+    """Return whether the event is about the completion of a request with one of `verbs` on a pod.
 
-    An event is written again when the response ends, and has its object then.
+    The API server writes an event for several stages of a request. The one at the end of the response has the object.
     """
     reference = field(event, "objectRef")
     is_pod = field(reference or {}, "resource") == "pods" and not field(reference or {}, "subresource")
@@ -50,5 +50,5 @@ def is_of_pod(event: JsonObject, *verbs: str) -> bool:
 
 
 def is_dry_run(event: JsonObject) -> bool:
-    """Return whether the request changed nothing."""
+    """Return whether the request was a dry run."""
     return "dryRun" in parse_qs(urlsplit(str(event.get("requestURI"))).query)

@@ -1,4 +1,4 @@
-"""The sources of `replay`: audit files with their pods, audit logs of API servers, files of clusters."""
+"""The sources of `replay`: audit files with their pods, audit logs of API servers, and cluster files."""
 
 import sys
 from collections import Counter
@@ -34,7 +34,7 @@ _Form = Literal["records", "events", "objects"]
 
 
 class _File(NamedTuple):
-    """A file, from `head` on, which was read before to find its form."""
+    """A file. `head` is its beginning, which was already read to detect the format."""
 
     name: str
     stream: BinaryIO
@@ -45,17 +45,17 @@ class _File(NamedTuple):
 class ReplaySources:
     """Sources that are open for reading until the stack of the caller is closed.
 
-    `left_out` counts what is no creation of a pod, by the reason. `pods` are those of all audit files. `on_invalid`
-    gets the error of a line that cannot be read.
+    `left_out` counts, by reason, the inputs that are not creations of pods. `pods` are the recorded pods of all audit
+    files. `on_invalid` gets the error of a line that cannot be read.
     """
 
     def __init__(self, names: Sequence[str], on_invalid: OnInvalid, stack: ExitStack, flag: str = "SOURCE") -> None:
         """Open the files that the user gave as `flag`; `-` is standard input.
 
-        Heads are left out, and `FILE.pods` is read for its records.
+        Head files are skipped. For `FILE.pods`, the records in FILE are read.
 
         Raises:
-            InvalidInput: a file cannot be read, or is no source.
+            InvalidInput: a file cannot be read, or is not a source.
         """
         self.left_out: Counter[str] = Counter()
         self.pods = PodIndex()
@@ -76,7 +76,7 @@ class ReplaySources:
 
     @property
     def has_records(self) -> bool:
-        """Return whether one of them is an audit file."""
+        """Return whether one of the sources is an audit file."""
         return any(each.form == "records" for each in self._files)
 
     def _add(self, name: str) -> None:
@@ -107,10 +107,10 @@ class ReplaySources:
         return self._stack.enter_context(path.open("rb"))
 
     def admissions(self, kinds: Kinds) -> Iterator[Admission]:
-        """Yield the admissions of all sources, one source after the other. `kinds` create pods.
+        """Yield the admissions of all sources, one source after the other. `kinds` are the kinds that create pods.
 
         Raises:
-            InvalidInput: an object of a cluster file cannot be read, or a file has no object of a pod.
+            InvalidInput: an object of a cluster file cannot be read, or a file has no object that is or creates a pod.
         """
         for file in self._files:
             if file.form == "objects":
@@ -122,7 +122,7 @@ class ReplaySources:
 
 
 def _first_lines(stream: BinaryIO) -> bytes:
-    """Return the beginning of a pipe, which can be read once: the lines up to the first that is not empty."""
+    """Return the beginning of a pipe, up to the first non-empty line. A pipe can only be read once."""
     head = stream.readline()
     while head.isspace() and (line := stream.readline()):
         head += line
@@ -130,7 +130,7 @@ def _first_lines(stream: BinaryIO) -> bytes:
 
 
 def _form_of(name: str, start: bytes) -> _Form:
-    """Return what a file holds, by its beginning; it must not be empty or compressed."""
+    """Return the format of a file from its beginning. The file must not be empty or compressed."""
     if start.startswith(_GZIP):
         detail = f"is compressed; pipe it: `zcat {name} | placement-webhook replay … -`"
         raise InvalidInput([invalid(_FLAG, name, detail)])
@@ -154,7 +154,7 @@ def _lines(file: _File) -> Iterator[tuple[str, bytes]]:
 
 
 def _documents(file: _File, kinds: Kinds) -> Sequence[Document]:
-    """Return the objects of a cluster file; at least one must be a pod or create pods."""
+    """Return the objects of a cluster file, of which at least one must be a pod or create pods."""
     found = _parsed(file)
     names = {"Pod", *(kind for _, kind in kinds)}
     if not any(str(each.content.get("kind")) in names for each in found):

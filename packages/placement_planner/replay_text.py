@@ -41,7 +41,7 @@ def print_report(report: Report, new: PolicySet, old: PolicySet, sources: int) -
 
 
 def print_notes(report: Report, old: PolicySet, invalid: int, *, is_text: bool) -> None:
-    """Print to standard error what limits the report, and its totals if there is no text."""
+    """Print to standard error the limitations of the report, and its totals if the output is not text."""
     sys.stdout.flush()
     if not is_text:
         echo(f"{plural(report.pods, 'pod')}: {report.changed} otherwise, {report.refused} refused", err=True)
@@ -57,7 +57,7 @@ def print_notes(report: Report, old: PolicySet, invalid: int, *, is_text: bool) 
 
 
 def print_patches(found: Difference) -> None:
-    """Print the patches of the two policies for one pod, an operation a line."""
+    """Print the patches of the two policies for one pod, with one operation on each line."""
     old, new = found.old, found.new
     before, after = (f"{found.admission.pod} ({each.policy})" for each in (old, new))
     print_diff(difflib.unified_diff(_lines(old), _lines(new), before, after, lineterm=""))

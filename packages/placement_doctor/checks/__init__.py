@@ -1,1 +1,1 @@
-"""The checks, by topic; `placement_doctor.registry` has them in the order of their findings. Topics are independent."""
+"""The checks by topic. `placement_doctor.registry` lists them in the order of findings. Topics are independent."""

@@ -1,4 +1,4 @@
-"""API servers call the webhooks for what they should, in the right order and in time."""
+"""API servers call the webhooks for the right objects, in the right order and in time."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -24,7 +24,7 @@ _SHIPPED_SECONDS = 5
 
 
 class Peer(NamedTuple):
-    """Another project whose webhooks read or change what is injected: parts of their names, and what they do."""
+    """Another project whose webhooks read or change injected fields: parts of their names, and what they do."""
 
     name: str
     parts: tuple[str, ...]
@@ -55,7 +55,7 @@ PEERS = (
 def selectors(cluster: Cluster) -> Iterator[Finding]:
     """A webhook is called for kube-system or its own namespace, whose objects must be created without it, or for none.
 
-    It is an error if objects there are refused while no server answers.
+    It is an error if objects there are rejected while no server answers.
     """
     yield from _selecting_none(cluster)
     needed = _needed(cluster)
@@ -79,7 +79,7 @@ def selectors(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _needed(cluster: Cluster) -> Mapping[str, str]:
-    """Return what the namespaces are for whose objects must be created without the webhook."""
+    """Return the namespaces whose objects must be created without the webhook, with the purpose of each."""
     needed = {_SYSTEM: "network and storage", cluster.target.namespace: "the webhook itself"}
     if controller_of(cluster) is not None:
         needed.setdefault(controller_namespace(cluster), "the certs controller")
@@ -116,8 +116,8 @@ def _selecting_none(cluster: Cluster) -> Iterator[Finding]:
 def order(cluster: Cluster) -> Iterator[Finding]:
     """The webhook of a peer that depends on the injected fields is called first, and not again.
 
-    API servers call configurations in the order of their names. In the second round they call only webhooks with
-    `reinvocationPolicy: IfNeeded` that they called in the first, which a condition or selector can prevent.
+    API servers call configurations in the order of their names. In the second round, they only call webhooks with
+    `reinvocationPolicy: IfNeeded` that they called in the first round, which a condition or selector can prevent.
 
     Source: k8s.io/apiserver/pkg/admission/configuration/mutating_webhook_manager.go
     """
@@ -138,7 +138,7 @@ def order(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _renamed(cluster: Cluster, before: str) -> str:
-    """Return how the configuration gets another name, without a moment in which no webhook is called."""
+    """Return the remedy that renames the configuration without a moment in which no webhook is called."""
     renamed = replace(cluster, target=replace(cluster.target, configuration="NAME"))
     deleted = commands.command("kubectl", "delete", "mutatingwebhookconfiguration", cluster.target.configuration)
     return f"with a NAME that sorts before {before}: {commands.certs(renamed, 'register')}, then {deleted}"
@@ -196,7 +196,7 @@ def _changed(held: Mapping[object, object], meant: Mapping[object, object]) -> s
 
 
 def _covered(webhook: JsonObject) -> set[tuple[str, str, str]]:
-    """Return the operations, groups and resources that the rules have."""
+    """Return the (operation, group, resource) that the rules of the webhook cover."""
     return {
         (str(operation), str(group), str(resource))
         for rule in listed(webhook, "rules")
@@ -207,7 +207,10 @@ def _covered(webhook: JsonObject) -> set[tuple[str, str, str]]:
 
 
 def _regenerated(cluster: Cluster, index: int, wanted: JsonObject, name: str) -> str:
-    """Return how the field `name` of a webhook gets the value of `wanted`: that of pods is the same for each policy."""
+    """Return the remedy that sets the field `name` of a webhook to `wanted`.
+
+    The field of the webhook for pods does not depend on the policy.
+    """
     if wanted["name"] == PODS:
         return commands.patched(cluster, {f"/webhooks/{index}/{name}": wanted[name]})
     stored = cluster.stored
@@ -222,7 +225,7 @@ def _regenerated(cluster: Cluster, index: int, wanted: JsonObject, name: str) ->
 def timeouts(cluster: Cluster) -> Iterator[Finding]:
     """The timeout of the webhook is long, or all webhooks for a pod together can take as long as a request.
 
-    API servers call mutating webhooks one after the other. The sum is that of the namespace with the most.
+    API servers call mutating webhooks one after the other. The sum is computed for the namespace with the largest one.
     """
     given = enumerate(map(timeout_seconds, cluster.webhooks))
     long = {index: seconds for index, seconds in given if seconds > matching.DEFAULT_TIMEOUT_SECONDS}

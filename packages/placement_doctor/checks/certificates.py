@@ -1,4 +1,4 @@
-"""The certificates are valid and trusted, their controller runs, and the clocks by which they are judged agree."""
+"""The certificates are valid and trusted, their controller runs, and the clocks of the cluster agree."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -89,7 +89,7 @@ def _of_served(place: str, called: Called, cluster: Cluster) -> Finding | None:
 def certs_controller(cluster: Cluster) -> Iterator[Finding]:
     """The certs controller, which maintains Secret and caBundle, is missing, not ready or crash-looping.
 
-    It is an error if the certificate expires soon, and a warning if it lasts.
+    It is an error if the certificate expires soon, or else a warning.
     """
     if not cluster.knows(Source.DEPLOYMENTS):
         return
@@ -111,7 +111,7 @@ def certs_controller(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _without_controller(cluster: Cluster) -> tuple[Severity, str]:
-    """Return how severe it is that no controller runs, and what follows, by the served certificate that ends first."""
+    """Return the severity and the consequence of a missing controller, by the served certificate that expires first."""
     served = [each.certificate for each in cluster.called if each.certificate]
     if not served:
         what = "nothing renews the certificate; no endpoint can be reached from here, so its expiry is not known"
@@ -124,7 +124,7 @@ def _without_controller(cluster: Cluster) -> tuple[Severity, str]:
 
 
 def _not_running(cluster: Cluster, controller: JsonObject) -> tuple[str, str, str] | None:
-    """Return the field, what is wrong with it, and the remedy, or None if the controller runs."""
+    """Return the field, the problem, and the remedy, or None if the controller runs."""
     if field(controller, "spec", "replicas") == 0:
         name = commands.controller_name(cluster)
         return "spec.replicas", "0", commands.of_controller(cluster, "scale", "deployment", name, "--replicas=1")
@@ -142,7 +142,7 @@ def _not_running(cluster: Cluster, controller: JsonObject) -> tuple[str, str, st
 
 
 def _crashes(pod: JsonObject, now: datetime) -> str | None:
-    """Return how often and why the container of a pod ends, if it keeps doing so."""
+    """Return a text about how often and why the container of a pod ends, or None if it does not crash-loop."""
     for each in listed(pod, "status", "containerStatuses"):
         restarts, code = each.get("restartCount"), field(each, "lastState", "terminated", "exitCode")
         ended = time_of(field(each, "lastState", "terminated", "finishedAt"))
@@ -158,7 +158,7 @@ def _crashes(pod: JsonObject, now: datetime) -> str | None:
 
 
 def _waits(pod: JsonObject) -> str | None:
-    """Return why a pod does not start, if the cluster says so."""
+    """Return the reason why a pod does not start, or None if its status has none."""
     for each in listed(pod, "status", "containerStatuses"):
         waiting = field(each, "state", "waiting", "reason")
         if isinstance(waiting, str) and waiting not in _STARTING:
@@ -211,9 +211,9 @@ def _future_certificates(cluster: Cluster, now: datetime) -> Iterator[Finding]:
 
 
 def _skew(lease: JsonObject) -> timedelta | None:
-    """Return by how much the holder's clock is ahead, or None if it is about right or not known.
+    """Return the time by which the holder's clock is ahead, or None if it is about right or not known.
 
-    `renewTime` is by the holder's clock; the API server writes the time of the same update into managedFields.
+    `renewTime` is by the holder's clock. The API server writes the time of the same update to managedFields.
     """
     renewed, written = time_of(field(lease, "spec", "renewTime")), writes_of(lease, "renewTime")
     if renewed is None or not written:

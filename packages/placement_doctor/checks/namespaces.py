@@ -1,4 +1,4 @@
-"""Whitelists, quotas, LimitRanges and NetworkPolicies refuse neither what is injected nor the webhook's own pods."""
+"""Whitelists, quotas, LimitRanges and NetworkPolicies do not reject injected fields or the webhook's own pods."""
 
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
@@ -108,7 +108,7 @@ def _scopes(quota: JsonObject) -> set[str]:
 
 
 def _is_full(quota: JsonObject) -> bool:
-    """Return whether a quota has no room for one pod. Before its controller has seen it, the status is empty.
+    """Return whether a quota has no room for another pod. Until its controller sets the status, the spec is used.
 
     Source: k8s.io/kubernetes/pkg/quota/v1/evaluator/core/pods.go
     """
@@ -118,7 +118,7 @@ def _is_full(quota: JsonObject) -> bool:
 
 
 def _amount(text: str) -> float:
-    """Return the thousandths of a quantity; those of a malformed one are infinite."""
+    """Return a quantity in thousandths, or infinity if it is malformed."""
     try:
         return quantity.milli_value(text)
     except ValueError:
@@ -173,7 +173,7 @@ def own_namespace(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _of_network_policies(cluster: Cluster, servers: JsonObject) -> Iterator[Finding]:
-    """Yield a finding for each direction that the NetworkPolicies of the servers close.
+    """Yield a finding for each traffic direction that NetworkPolicies block for the servers.
 
     Source: k8s.io/api/networking/v1/types.go
     """
@@ -203,7 +203,7 @@ def _of_network_policies(cluster: Cluster, servers: JsonObject) -> Iterator[Find
 
 
 def _types(policy: JsonObject) -> list[str]:
-    """Return the directions that a NetworkPolicy restricts, by default those that it has rules for, and Ingress."""
+    """Return the directions that a NetworkPolicy restricts. By default, these are Ingress and those with rules."""
     given = field(policy, "spec", "policyTypes")
     if isinstance(given, list) and given:
         return [str(each) for each in given]
@@ -211,7 +211,7 @@ def _types(policy: JsonObject) -> list[str]:
 
 
 def _has_port(rule: JsonObject, wanted: Iterable[Any]) -> bool:
-    """Return whether a rule has one of the ports; a rule without ports has all."""
+    """Return whether a rule allows one of the `wanted` ports. A rule without ports allows all."""
     ports = listed(rule, "ports")
     for each in ports:
         first, last = each.get("port"), each.get("endPort")
@@ -227,7 +227,7 @@ def _is_for_addresses(rule: JsonObject, peers: str) -> bool:
 
 
 def _of_limit_range(cluster: Cluster, servers: JsonObject, limits: JsonObject) -> Iterator[Finding]:
-    """Yield what the API server does with the containers of the servers.
+    """Yield findings about containers of the servers that a LimitRange changes or makes the API server reject.
 
     Source: k8s.io/kubernetes/plugin/pkg/admission/limitranger/admission.go, PodValidateLimitFunc
     """

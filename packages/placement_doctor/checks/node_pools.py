@@ -34,7 +34,7 @@ from webhook.policy.policy import Policy
 def pools(cluster: Cluster) -> Iterator[Finding]:
     """No node has a usage that the policy allows to a workload type.
 
-    Another pool without nodes is a note. A pool of a node template is not empty: an autoscaler can add its nodes.
+    Another pool without nodes is an INFO. A pool of a node template is not empty, because an autoscaler can add nodes.
     """
     nodes, noted = nodes_of(cluster), set[tuple[str, str]]()
     for policy in cluster.policies if cluster.knows(Source.NODES) else ():
@@ -86,7 +86,10 @@ def workload_types(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _why_not(policy: Policy, workload_type: str, namespace: str, cards: Sequence[str], snapshot: Snapshot) -> str:
-    """Return the scheduler's message if none of `cards` will do, or "" if one does. Without any, pods have no card."""
+    """Return the scheduler's message if the pod fits with none of `cards`, or "".
+
+    Without `cards`, pods have no card.
+    """
     templates, temporary = template_nodes(policy.spec.node_templates), policy.spec.temporary_taints
     scheduler, reason = Scheduler(templates=templates, temporary_taints=temporary), ""
     for resource in cards or (None,):
@@ -108,7 +111,7 @@ def _why_not(policy: Policy, workload_type: str, namespace: str, cards: Sequence
 def node_usage(cluster: Cluster) -> Iterator[Finding]:
     """A node has the usage label without the taint, the taint without the label, or different values or effects.
 
-    The remedy of a value that is mistyped is to correct it.
+    The remedy for a mistyped value is to correct it.
     """
     nodes = nodes_of(cluster)
     for key, known in pools_by_key(cluster.policies).items():
@@ -155,7 +158,7 @@ def _completed(nodes: list[Node], verb: str, key: str, value: str, spelling: Spe
 
 
 def _of_effects(cluster: Cluster, key: str, nodes: tuple[Node, ...]) -> Iterator[Finding]:
-    """Yield a finding for the taints of `key` with another effect than that of the injected tolerations."""
+    """Yield a finding for the taints of `key` whose effect differs from that of the injected tolerations."""
 
     def others(node: Node) -> Iterator[tuple[str, str]]:
         plain = {each.value for each in node.taints if (each.key, each.effect) == (key, NO_SCHEDULE)}
@@ -175,7 +178,7 @@ def _of_effects(cluster: Cluster, key: str, nodes: tuple[Node, ...]) -> Iterator
 
 
 def _is_tolerated(cluster: Cluster, taint: Taint) -> bool:
-    """Return whether a workload type of a policy has a toleration of its own for `taint`."""
+    """Return whether the policy lists a toleration for `taint` in a workload type."""
     types = (each for policy in cluster.policies for each in policy.spec.workload_types.values())
     extra = (each for some in types for each in some.extra_tolerations)
     return any(
@@ -193,8 +196,8 @@ def _is_tolerated(cluster: Cluster, taint: Taint) -> bool:
 def node_products(cluster: Cluster) -> Iterator[Finding]:
     """A node has a product taint without the label, or another value or effect, or a product is in no pool of any type.
 
-    Vendor discovery writes the label, and people write the taint. So the label is right where there is one, unless it
-    looks like that of more nodes.
+    Vendor discovery writes the label, and people write the taint. So an existing label is right, unless it looks like a
+    mistyped form of the label of more nodes.
     """
     nodes = nodes_of(cluster)
     for key in product_labels(cluster.policies):
@@ -236,7 +239,7 @@ def _out_of_reach(cluster: Cluster, key: str, nodes: tuple[Node, ...]) -> Iterat
 
 
 def _within_reach(nodes: list[Node], usages: list[str]) -> str:
-    """Return how a workload type reaches the nodes; those in a pool of their own can be there on purpose."""
+    """Return the remedy that makes the nodes available to a workload type. Nodes in a separate pool can be intended."""
     own = {key: sorted({node.labels[key] for node in nodes if key in node.labels}) for key in usages}
     key = next((each for each in usages if own[each]), usages[0])
     labelled = on_nodes(nodes, "label", f"{key}=POOL", "--overwrite")

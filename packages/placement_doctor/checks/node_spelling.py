@@ -69,7 +69,7 @@ def _values(nodes: tuple[Node, ...], key: str, known: set[str]) -> Iterator[Find
 
 
 def _with_key(nodes: list[Node], key: str, right: str) -> str:
-    """Return the commands that rename the key, for the nodes that are like the first of them."""
+    """Return the commands that rename the key on the nodes whose labels and taints are like those of the first node."""
 
     def state(node: Node) -> tuple[str | None, bool, list[Taint]]:
         return node.labels.get(key), right in node.labels, [each for each in node.taints if each.key == key]

@@ -1,4 +1,4 @@
-"""The policy in force, and the exported one, are those that are meant, and servers and API server can apply them."""
+"""The policies in force and exported are the intended ones, and the servers and the API server can apply them."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ def policy(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _of_trial(policies: PolicySet, cluster: Cluster) -> str:
-    """Return the identity of the policy for the dry-run pod, or of the default one without such a pod."""
+    """Return the identity of the policy for the dry-run pod, or of the default policy if there is no such pod."""
     if cluster.trial is None:
         return policies.default.identity
     namespace = cluster.trial.namespace
@@ -86,7 +86,7 @@ def _identities(policies: PolicySet) -> str:
 def policy_objects(cluster: Cluster) -> Iterator[Finding]:
     """A PlacementPolicy object is rejected, not judged or never in force, or its CustomResourceDefinition is missing.
 
-    Objects have no effect, and so no fault, unless servers follow them.
+    If servers do not follow the objects, they have no effect and are not checked.
     """
     if not follows_objects(cluster.deployment or {}) or Source.POLICY in cluster.refusals:
         return
@@ -125,7 +125,7 @@ def _of_object(cluster: Cluster, where: str, content: JsonObject) -> Iterator[Fi
 def rights(cluster: Cluster) -> Iterator[Finding]:
     """The service account of the servers or of the certs controller lacks a right of its manifest.
 
-    It is an error if the server has no view of the cluster without the right.
+    It is an error if the server has no view of the cluster without the permission.
     """
     lacking: dict[tuple[str, Role, bool, str], list[str]] = defaultdict(list)
     for each in cluster.rights:
@@ -161,7 +161,7 @@ def release(cluster: Cluster) -> Iterator[Finding]:
 def exported_policy(cluster: Cluster) -> Iterator[Finding]:
     """The exported policy is not the one in force, lacks an object, was edited, or the API server has no kind for it.
 
-    Without `--export-policy=on`, objects that were applied by hand are judged in the same way.
+    Without `--export-policy=on`, objects that were applied by hand are checked in the same way.
     """
     release = cluster.release
     stored = {ObjectId.of(each): each for each in cluster.of(Source.EXPORTED) if is_exported(each)}
@@ -185,7 +185,7 @@ def exported_policy(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _is_kept(cluster: Cluster) -> bool:
-    """Return whether the servers are to keep the exported policy in step."""
+    """Return whether the servers are configured to keep the exported policy up to date."""
     return option(cluster.deployment or {}, "--export-policy") == "on"
 
 

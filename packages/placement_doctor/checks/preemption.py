@@ -1,4 +1,4 @@
-"""The PriorityClasses of the workload types let kube-scheduler evict the pods that are meant to make room."""
+"""The PriorityClasses of the workload types allow kube-scheduler to evict the pods that should make room."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -37,7 +37,8 @@ class _Pair(NamedTuple):
 def preemption(cluster: Cluster) -> Iterator[Finding]:
     """By their PriorityClasses, inference cannot evict training, or pods of gangs that it evicts have no budget.
 
-    The classes of other types state no intent. Pods of a gang without a PodDisruptionBudget are a note.
+    Other types are not compared, because their classes show no intent. Pods of a gang without a PodDisruptionBudget are
+    an INFO.
     """
     if not cluster.knows(Source.PRIORITY_CLASSES):
         return
@@ -59,7 +60,7 @@ def _classes(cluster: Cluster) -> Iterator[tuple[str, PriorityClass]]:
 
 
 def _pairs(policy: Policy, classes: Mapping[str, PriorityClass]) -> Iterator[_Pair]:
-    """Yield the types that share a pool, in both orders. A class that does not exist is a finding of another check."""
+    """Yield the pairs of types that share a pool, in both orders. Missing classes are a finding of another check."""
     types = policy.spec.workload_types
     known = {
         name: found
@@ -74,7 +75,7 @@ def _pairs(policy: Policy, classes: Mapping[str, PriorityClass]) -> Iterator[_Pa
 
 
 def _obstacles(cluster: Cluster, policy: Policy, pair: _Pair) -> Iterator[Finding]:
-    """Yield why pods of a type evict none of another one, which is to make room for it."""
+    """Yield findings about why pods of one type cannot evict pods of the other type, which should make room."""
     own, other = pair.of_evicting, pair.of_evicted
     effect = f"pods of {pair.evicting} evict no pod of {pair.evicted} in {pair.pools}"
     if own.value < other.value:
@@ -95,7 +96,7 @@ def _shown(priority: PriorityClass) -> str:
 
 
 def _unprotected(cluster: Cluster, policy: Policy, pair: _Pair) -> Iterator[Finding]:
-    """Yield the namespaces with pods of gangs that a type can evict and that no PodDisruptionBudget selects."""
+    """Yield findings about namespaces with gang pods that a type can evict and that no PodDisruptionBudget selects."""
     scheduler = policy.spec.workload_types[pair.evicting].scheduler_name or DEFAULT_SCHEDULER
     can_evict = pair.of_evicting.value > pair.of_evicted.value and not pair.of_evicting.never_preempts
     if not can_evict or backend_of(policy.spec, scheduler) in _ONLY_THEIR_OWN:

@@ -1,4 +1,4 @@
-"""The schedulers, backends, PriorityClasses and queues that the policies name are there."""
+"""The schedulers, backends, PriorityClasses and queues that the policies name exist."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -56,7 +56,7 @@ def schedulers(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _stopped(cluster: Cluster, scheduler: str) -> Iterator[Finding]:
-    """Yield a finding if none of the Leases of a scheduler is renewed. Without leader election, it has none."""
+    """Yield a finding if a scheduler has Leases and none is renewed. Without leader election, it has no Leases."""
     own = [each for each in cluster.of(Source.LEASES) if _is_lease_of(scheduler, each)]
     renewed = {time: name_of(each) for each in own if (time := last_renewal(each)) is not None}
     if not renewed or not all(is_expired(each, cluster.server_time) for each in own):
@@ -75,14 +75,14 @@ def _stopped(cluster: Cluster, scheduler: str) -> Iterator[Finding]:
 
 
 def _is_lease_of(scheduler: str, lease: JsonObject) -> bool:
-    """Return whether name or holder has the name of the scheduler, as in SchedulerEvidence."""
+    """Return whether name or holder of the Lease contains the name of the scheduler, as in SchedulerEvidence."""
     if scheduler == DEFAULT_SCHEDULER:
         return name_of(lease) == _LEASE
     return scheduler in f"{field(lease, 'metadata', 'name')}\n{field(lease, 'spec', 'holderIdentity')}"
 
 
 def _is_deployed(cluster: Cluster, scheduler: str) -> bool:
-    """Return whether a Deployment, one of its containers or an argument has the name."""
+    """Return whether a Deployment, one of its containers or an argument has the name of the scheduler."""
     for each in cluster.of(Source.DEPLOYMENTS):
         words = [name_of(each)]
         for container in containers_of(each):

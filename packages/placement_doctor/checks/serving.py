@@ -1,4 +1,4 @@
-"""The webhook is installed, API servers reach it, and pods are injected."""
+"""The webhook is installed, API servers reach it, and it injects fields into pods."""
 
 import re
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ def _is_ours(configuration: JsonObject) -> bool:
 
 
 def _created(cluster: Cluster) -> str:
-    """Return how a configuration that does not exist is made: by the certs controller if it is to."""
+    """Return the remedy that creates a missing configuration: the certs controller if it is configured for this."""
     if has_flag(controller_of(cluster) or {}, "--create-configuration"):
         what = "the certs controller creates it when API servers can trust the server"
         return f"{what}: {commands.logs(cluster)} has what it waits for"
@@ -71,7 +71,7 @@ def _created(cluster: Cluster) -> str:
 
 
 def _with_rules(cluster: Cluster) -> str:
-    """Return how a configuration without rules for pods gets them."""
+    """Return the remedy that adds the rules for pods to a configuration."""
     own = next((index for index, each in enumerate(cluster.webhooks) if each.get("name") == PODS), None)
     if own is None:
         deleted = commands.command("kubectl", "delete", "mutatingwebhookconfiguration", cluster.target.configuration)
@@ -135,8 +135,8 @@ def _ports(cluster: Cluster, where: str, service: JsonObject) -> Iterator[Findin
 def endpoint(cluster: Cluster) -> Iterator[Finding]:
     """No endpoint of the webhook can be reached from this machine.
 
-    API servers reach a Service that other machines do not, so it is an error only for a URL, or if the dry-run
-    creation shows that they do not reach it either.
+    API servers can reach Services that other machines cannot. So this is only an error for a URL, or if the dry-run
+    creation shows that API servers do not reach the webhook either.
     """
     called = cluster.called
     if not cluster.probes or any(each.certificate is not None for each in called):
@@ -199,7 +199,7 @@ def _client_ca_remedy(cluster: Cluster) -> str:
 
 
 def _refused(cluster: Cluster, place: str, trial: Trial) -> Finding:
-    """Return the finding of a dry-run pod that the webhook refused, that it did not answer, or that others refused."""
+    """Return the finding for a dry-run pod that the webhook denied, did not answer for, or that others rejected."""
     own = {str(each.get("name")) for each in cluster.webhooks}
     failed, denied = _FAILED.search(trial.error), _DENIED.search(trial.error)
     if failed and failed["name"] in own:
@@ -256,7 +256,7 @@ def failure_policy(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _why(deployment: JsonObject) -> str:
-    """Return why pods cannot be created, such as a quota that is used up."""
+    """Return the reason why pods cannot be created, such as an exceeded quota."""
     failed = (each for each in listed(deployment, "status", "conditions") if each.get("type") == "ReplicaFailure")
     return next((f"; {each.get('message')}" for each in failed if each.get("status") == "True"), "")
 

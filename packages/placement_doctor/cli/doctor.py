@@ -99,7 +99,7 @@ def doctor(
 
 
 def _chosen(only: Iterable[str], skip: Iterable[str]) -> tuple[Check, ...]:
-    """Return the checks to run, in their own order."""
+    """Return the checks to run, in the order of the registry."""
     wanted = set(only) or {each.id for each in CHECKS}
     checks = tuple(each for each in CHECKS if each.id in wanted - set(skip))
     if not checks:
@@ -116,7 +116,7 @@ def _read(source: ClientConfig, wanted: Wanted) -> Cluster:
 
 
 def _print_diagnosis(found: Diagnosis) -> None:
-    """Print the findings, the errors first, and the number of each severity."""
+    """Print the findings, the errors first, and the number of findings of each severity."""
     for each in found.findings:
         title, colour = _TITLES[each.severity]
         echo(f"{title} [{each.check}] {each.where}", fg=colour)
@@ -135,7 +135,7 @@ def _print_diagnosis(found: Diagnosis) -> None:
 
 
 def _print_checks(checks: tuple[Check, ...], output: str) -> None:
-    """Print the checks: the id, the fault that it finds, and what it reads."""
+    """Print the checks: the id, the fault that the check finds, and the sources that it reads."""
     if output == "json":
         shown = (
             {"id": each.id, "finds": each.meaning, "remedy": each.remedy, "reads": _reads(each)} for each in checks

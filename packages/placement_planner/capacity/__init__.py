@@ -1,1 +1,1 @@
-"""Count further pods, empty nodes and make room: what capacity a cluster has left."""
+"""The remaining capacity of a cluster: count further pods, drain nodes, and make room."""

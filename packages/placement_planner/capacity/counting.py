@@ -19,9 +19,9 @@ _MOST_RANDOM_PLACEMENTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The lowest and the highest number that fit in `runs`, which differ in kube-scheduler's random choices.
+    """The lowest and the highest number of pods that fit in `runs`, which differ in kube-scheduler's random choices.
 
-    With one run, no choice matters, and the number is exact.
+    If there is only one run, choices do not matter, and the number is exact.
     """
 
     lowest: int
@@ -33,9 +33,9 @@ class Range:
 class Count:
     """The number of further pods of one template that fit, placed one after the other. `nodes` counts them by node.
 
-    `stopped` is the placement of the next pod, which does not fit, or None if all fit that were asked for. With several
-    templates, it is that of template `stopped_at`. `ended_early` is the reason why at least `fits` fit, and perhaps
-    more, or empty if no more fit. `range` is None if the number may depend on random choices that were not simulated.
+    `stopped` is the placement of the next pod, which does not fit, or None if all requested pods fit. With several
+    templates, it is that of template `stopped_at`. `ended_early` is the reason why `fits` is only a lower bound, or
+    empty if no more fit. `range` is None if the number may depend on random choices that were not simulated.
     """
 
     fits: int
@@ -52,12 +52,12 @@ class Count:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether no more than `fits` fit, or all that were asked for."""
+        """Return whether no more than `fits` pods fit, or all requested pods fit."""
         return not self.ended_early
 
 
 def count_each(pods: FurtherPods, snapshot: Snapshot, until: int | None = None, on_placed: OnPlaced = silent) -> Count:
-    """Return how many of `pods` fit on `snapshot`, at most `until`. None means no limit.
+    """Return the number of `pods` that fit on `snapshot`, up to `until`. None means no limit.
 
     `on_placed` gets the number of placed pods, after each.
 
@@ -88,7 +88,7 @@ def count_each(pods: FurtherPods, snapshot: Snapshot, until: int | None = None, 
 def count_together(
     pods: Sequence[FurtherPods], snapshot: Snapshot, until: int | None = None, on_placed: OnPlaced = silent
 ) -> tuple[Count, ...]:
-    """Return how many of each of `pods` fit on `snapshot` together, in turns of `share` pods of each template.
+    """Return the number of pods of each template that fit on `snapshot` together, in turns of `share` pods of each.
 
     The count ends with the first pod that does not fit, or after `until` turns.
 
@@ -108,7 +108,7 @@ def count_together(
 def _random_runs(
     pods: Sequence[FurtherPods], snapshot: Snapshot, until: int | None, found: Simulation
 ) -> list[RandomRun]:
-    """Return random runs that repeat `found`: one if no choice matters, none if even one is too much work."""
+    """Return random runs that repeat `found`: one if choices do not matter, none if even one is too much work."""
     work = max(1, sum(found.placed)) * (1 + len(snapshot.nodes) / 1000)
     most = min(_MOST_RUNS, int(_MOST_RANDOM_PLACEMENTS / work))
     runs: list[RandomRun] = []

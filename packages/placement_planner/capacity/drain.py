@@ -34,10 +34,10 @@ _RETURNS = "tolerates the taint of a cordoned node and is placed on one again"
 class DrainedPod:
     """A pod that leaves its node, and the result for its replacement.
 
-    Fits: `node` takes it. Returns: a drained node, `node`, takes it again, because it tolerates the cordon. Waiting:
-    no node takes it now, with `message` of kube-scheduler, which may evict others for it (`preemption`). Lost: it has
-    no controller, so that no pod replaces it. `refusal` is why its eviction is refused by the PodDisruptionBudgets:
-    now, or after those of others (`is_refused_later`).
+    The results are: Fits: `node` takes it. Returns: `node`, a drained node, takes it again, because it tolerates the
+    cordon. Waiting: no node takes it now; `message` is kube-scheduler's, which may evict others for it (`preemption`).
+    Lost: it has no controller, so no pod replaces it. `refusal` is the reason why PodDisruptionBudgets do not allow its
+    eviction. If `is_refused_later` is true, this is only so after the evictions of other pods.
     """
 
     pod: BoundPod
@@ -51,7 +51,7 @@ class DrainedPod:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """The pods of the drained `nodes`: those that leave, in the order of their placement, and those that stay.
+    """The drained `nodes`, and their pods: those that leave, in the order of their placement, and those that stay.
 
     `staying` are the pods of DaemonSets and mirror pods; `ending` are already being deleted. `knows_budgets` is true if
     the PodDisruptionBudgets are known. `snapshot` is the cluster after the drain.
@@ -66,17 +66,17 @@ class Drain:
 
     @property
     def replaced(self) -> int:
-        """Return the number of pods that controllers create again."""
+        """Return the number of pods that controllers replace."""
         return sum(each.outcome != "Lost" for each in self.pods)
 
     @property
     def fitting(self) -> int:
-        """Return the number of them that fit elsewhere."""
+        """Return the number of replaced pods that fit on other nodes."""
         return sum(each.outcome == "Fits" for each in self.pods)
 
     @property
     def text(self) -> str:
-        """Return the counts in words: `17 of 19 pods fit elsewhere`."""
+        """Return the counts as text: `17 of 19 pods fit elsewhere`."""
         noun = "pod" if self.replaced == 1 else "pods"
         verb = "fits" if 1 in (self.replaced, self.fitting) else "fit"
         return f"{self.fitting} of {self.replaced} {noun} {verb} elsewhere"
@@ -90,12 +90,11 @@ def drain(
     placer: Placer,
     progress: Progress = silent,
 ) -> Drain:
-    """Return the moves of the pods of `nodes` when these are drained together; `budgets` are None if not known.
+    """Return the moves of the pods of `nodes` if these are drained together. `budgets` are None if not known.
 
-    All pods leave first. The others are placed in the order of kube-scheduler's queue: by priority, then by the time at
-    which the old pod was created, each with the earlier ones in place. A drained node is cordoned, not gone: it counts
-    for the spread of pods, and takes a pod that tolerates the cordon. `progress` gets the number of placed pods and
-    their total.
+    All pods leave first. Then the replacements are placed one after the other in the order of kube-scheduler's queue:
+    by priority, then by the creation time of the old pod. A drained node is cordoned but still exists: it counts for
+    topology spread, and takes a pod that tolerates the cordon. `progress` gets the number of placed pods and the total.
 
     Raises:
         InvalidInput: a field of a pod that is read is malformed; holds every error.
@@ -118,12 +117,12 @@ def drain(
 
 
 def stays(pod: BoundPod) -> bool:
-    """Return true for a pod that a drain leaves on its node: of a DaemonSet, or a mirror pod."""
+    """Return true for a pod that a drain leaves on its node: a pod of a DaemonSet, or a mirror pod."""
     return pod.is_mirror or bool(pod.controller and pod.controller.is_daemon_set)
 
 
 def _with_spent(pods: Sequence[DrainedPod], budgets: Budgets) -> tuple[DrainedPod, ...]:
-    """Return `pods` with the refusals that never end: a budget is spent by pods whose replacements find no node."""
+    """Return `pods` with permanent refusals: a budget is used up by pods whose replacements find no node."""
     spent: Counter[DisruptionBudget] = Counter()
     found = []
     for drained in pods:

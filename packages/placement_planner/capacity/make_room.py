@@ -1,4 +1,4 @@
-"""Find the fewest pods to move so that a pending pod fits: every move is proven by the filters."""
+"""Find the fewest pods to move so that a pending pod fits. The filters prove every move."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ Verdict = Literal["Fits", "Moves", "None", "Unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """The extent of a search: the nodes that moves of pods could free, and the sets of pods that were tried.
+    """The extent of a search: the nodes on which moves could make room, and the sets of pods that were tried.
 
     `moves` is the size of the largest sets. `is_complete` is true if no set of at most MOST_MOVES pods was left out.
     `unmovable` counts the pods of all nodes that are not moved, by reason.
@@ -46,8 +46,8 @@ class Tried:
 class Room:
     """The way to make room for a pod.
 
-    Fits: it has room on `node` now. Moves: `plan` makes it. None means that no plan was found. Unknown: `message` is
-    why the pod was not evaluated. `message` is kube-scheduler's for a pod that does not fit.
+    The results are: Fits: the pod has room on `node` now. Moves: `plan` makes room. None: no plan was found. Unknown:
+    the pod was not evaluated, and `message` is the reason. For a pod that does not fit, `message` is kube-scheduler's.
     """
 
     verdict: Verdict
@@ -60,7 +60,7 @@ class Room:
 
 
 class _Site(NamedTuple):
-    """A node that moves can free: its movable pods, the missing amounts and the least number of moves."""
+    """A node on which moves can make room: its movable pods, the missing amounts and the minimum number of moves."""
 
     node: str
     pods: Sequence[BoundPod]
@@ -76,12 +76,12 @@ def make_room(
     placer: Placer,
     progress: Progress = silent,
 ) -> Room:
-    """Return the fewest moves of running pods after which `pod` fits; `budgets` are None if not known.
+    """Return the fewest moves of running pods after which `pod` fits. `budgets` are None if not known.
 
-    All moved pods leave one node, and each fits elsewhere. Pods of Jobs, which lose their work, are moved only if no
-    other pods will do; of several solutions of the same size, one without emptyDir volumes and of low priority comes
-    first. The search ends after MOST_TRIALS sets of pods. `progress` gets the size of the sets, and their number so
-    far.
+    All moved pods leave the same node, and each fits on another node. Pods of Jobs, which lose their work, are only
+    moved if no solution without them exists. Of several solutions of the same size, those without emptyDir volumes and
+    with low priorities come first. The search ends after MOST_TRIALS sets of pods. `progress` gets the size of the sets
+    and the number of sets tried.
 
     Raises:
         InvalidInput: a field of a pod that is read is malformed; holds every error.
@@ -99,7 +99,7 @@ def make_room(
 
 
 class _Search:
-    """One search, with the work that it has done."""
+    """One search, with the count of its trials."""
 
     def __init__(
         self,
@@ -124,7 +124,10 @@ class _Search:
         return Tried(len(self._sites), self._sets, self._moves, self._is_complete, dict(self._unmovable))
 
     def plan(self, *, with_jobs: bool) -> Plan | None:
-        """Return the first plan with the fewest moves: without pods of Jobs, or with at least one of them."""
+        """Return the first plan with the fewest moves.
+
+        `with_jobs` selects plans that move at least one pod of a Job, or none.
+        """
         self._trials, self._steps = 0, 0
         self._sites = sorted(self._freeable(with_jobs), key=lambda site: (site.least, len(site.pods), site.node))
         most = max((len(site.pods) for site in self._sites), default=0)
@@ -157,7 +160,7 @@ class _Search:
         return goes_on
 
     def _freeable(self, with_jobs: bool) -> Iterator[_Site]:
-        """Yield the nodes that have room for the pod once enough of their movable pods are gone."""
+        """Yield the nodes that have room for the pod after enough of their movable pods are gone."""
         passing = self._passing_if_emptied()
         for row, info in enumerate(self._snapshot.nodes):
             if not passing[row] or info.node.unschedulable:
@@ -175,7 +178,7 @@ class _Search:
                 yield _Site(info.node.name, pods, missing, least)
 
     def _passing_if_emptied(self) -> Mask:
-        """Return the nodes that may pass without their movable pods: all of them, if pods of other nodes matter."""
+        """Return the nodes that may pass without their movable pods, or all nodes if pods on other nodes matter."""
         snapshot = self._snapshot
         if self._pending.reads_other_nodes(self._placer, snapshot):
             return np.ones(len(snapshot.nodes), dtype=np.bool_)
@@ -183,7 +186,7 @@ class _Search:
         return self._pending.feasible(self._placer, without_pods(snapshot, movable))
 
     def _movable_on(self, node: str, bound: BoundPods) -> list[BoundPod]:
-        """Return the movable pods of `node`, those to be moved first in front; count the others by reason."""
+        """Return the movable pods of `node` in the order of preference, and count the other pods by reason."""
         movable = []
         for pod in bound.get(node, ()):
             if reason := self._immovable(pod):
@@ -204,7 +207,7 @@ class _Search:
         return ""
 
     def _candidate(self, pod: BoundPod) -> Candidate | None:
-        """Return `pod` as a candidate, or None if it has devices of ResourceClaims, which do not become free here."""
+        """Return `pod` as a candidate, or None if it has devices of ResourceClaims, which a snapshot cannot free."""
         if pod.key not in self._candidates:
             self._candidates[pod.key] = self._new_candidate(pod)
         return self._candidates[pod.key]

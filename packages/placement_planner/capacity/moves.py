@@ -30,7 +30,7 @@ def silent(*_: int) -> None:
 
 
 class Placer(Protocol):
-    """The schedulers of the pods; a raw `pod` names its own."""
+    """The schedulers of the pods. A raw `pod` names its scheduler."""
 
     def answer(self, signature: PodSignature, pod: Mapping[str, Any], snapshot: Snapshot) -> Placement:
         """Return the placement of the pod."""
@@ -40,7 +40,7 @@ class Placer(Protocol):
 
 
 class PodToPlace(NamedTuple):
-    """A pod without a node, as the scheduler reads it; `content` is the raw object."""
+    """A pod without a node, as the scheduler reads it. `content` is the raw object."""
 
     content: Mapping[str, Any]
     signature: PodSignature
@@ -60,7 +60,7 @@ class PodToPlace(NamedTuple):
         return placer.answer(self.signature, self.content, snapshot)
 
     def feasible(self, placer: Placer, snapshot: Snapshot) -> Mask:
-        """Return the nodes that pass every filter, or none if that is not known."""
+        """Return a mask of the nodes that pass every filter, which is false for all nodes if they are not known."""
         scheduler = placer.scheduler_of(self.content)
         with suppress(DeadlineNearError):
             if scheduler is not None:
@@ -68,7 +68,7 @@ class PodToPlace(NamedTuple):
         return np.zeros(len(snapshot.nodes), dtype=np.bool_)
 
     def preemption(self, placer: Placer, snapshot: Snapshot) -> PredictedPreemption | None:
-        """Return which pods are evicted for the pod, or None if its scheduler evicts none or that is not known."""
+        """Return the predicted evictions for the pod, or None if its scheduler evicts no pods or this is not known."""
         scheduler = placer.scheduler_of(self.content)
         with suppress(DeadlineNearError):
             if scheduler is not None:
@@ -80,7 +80,7 @@ class PodToPlace(NamedTuple):
         return bool(self.feasible(placer, snapshot)[snapshot.rows[node]])
 
     def reads_other_nodes(self, placer: Placer, snapshot: Snapshot) -> bool:
-        """Return true if pods on other nodes, or claims, decide whether a node can take the pod."""
+        """Return true if pods on other nodes or claims affect whether a node can take the pod."""
         scheduler = placer.scheduler_of(self.content)
         return scheduler is None or scheduler.reads_other_nodes(self.signature, snapshot)
 
@@ -98,7 +98,7 @@ def replacement_of(pod: BoundPod) -> PodToPlace:
 
 
 def cordoned(snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
-    """Return `snapshot` with these nodes cordoned: unschedulable, and with the taint that a controller adds.
+    """Return `snapshot` with these nodes cordoned: unschedulable, with the taint that a controller adds.
 
     Source: k8s.io/kubernetes/pkg/controller/nodelifecycle/node_lifecycle_controller.go, doNoScheduleTaintingPass
     """
@@ -111,14 +111,14 @@ def cordoned(snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
 
 
 def with_facts_of(snapshot: Snapshot, original: Snapshot, name: str) -> Snapshot:
-    """Return `snapshot` with the node `name` as it is in `original`, but with its own pods."""
+    """Return `snapshot` with the facts of the node `name` as in `original`, but with the node's current pods."""
     info = snapshot.nodes[snapshot.rows[name]]
     node = original.nodes[original.rows[name]].node
     return updated(snapshot, (info._replace(node=node),), snapshot.generation + 1)
 
 
 def without_pods(snapshot: Snapshot, pods: Mapping[str, Collection[tuple[str, str]]]) -> Snapshot:
-    """Return `snapshot` without `pods`, namespaces and names by node."""
+    """Return `snapshot` without `pods`, given as (namespace, name) by node."""
     infos = []
     for node, keys in pods.items():
         info = snapshot.nodes[snapshot.rows[node]]

@@ -27,8 +27,8 @@ Moved = Sequence[tuple[BoundPod, PodToPlace]]
 class Move:
     """One pod that leaves a node, and the node that kube-scheduler chooses for the pod that replaces it.
 
-    `cordons` are further nodes to cordon during the move, so that no other node is chosen. If `may_go_anywhere`, any
-    other of the `choices` nodes that fit does as well.
+    `cordons` are further nodes to cordon during the move, so that kube-scheduler chooses this node. If
+    `may_go_anywhere`, the plan also works with any other of the `choices` nodes that fit.
     """
 
     pod: BoundPod
@@ -40,7 +40,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The `moves` in their order, which free `node`; `chosen` is the node that the pending pod is then bound to.
+    """The `moves` in order, which make room on `node`. `chosen` is the node to which the pending pod is then bound.
 
     `node` is cordoned during the moves.
     """
@@ -51,11 +51,11 @@ class Plan:
 
 
 def prove(snapshot: Snapshot, node: str, pods: Moved, pending: PodToPlace, placer: Placer) -> Plan | None:
-    """Return the moves of `pods` off `node`, after which the `pending` pod fits there.
+    """Return the plan that moves `pods` off `node`, so that the `pending` pod fits there, or None.
 
-    None if a pod fits nowhere else, or the pending one does not fit then. Each move is evaluated on the snapshot with
-    `node` cordoned and the earlier moves made. Where the choice of kube-scheduler matters, further nodes are cordoned,
-    so that only one node has the best score.
+    The result is None if a moved pod fits on no other node, or the pending pod does not fit afterwards. Each move is
+    evaluated on the snapshot with `node` cordoned and the earlier moves made. If the choice of kube-scheduler matters,
+    further nodes are cordoned, so that only one node has the best score.
     """
     keys = {pod.key for pod, _ in pods}
     if not pending.fits(placer, without_pods(snapshot, {node: keys}), node):
@@ -85,10 +85,10 @@ def prove(snapshot: Snapshot, node: str, pods: Moved, pending: PodToPlace, place
 def _any_choice_does(
     ordered: Moved, choices: Mapping[tuple[str, str], int], snapshot: Snapshot, pending: PodToPlace, placer: Placer
 ) -> bool:
-    """Return true if the plan holds wherever kube-scheduler puts each moved pod.
+    """Return true if the plan works whichever feasible nodes kube-scheduler chooses for the moved pods.
 
-    It does if no pod depends on pods of other nodes, and each has more nodes to choose from than pods move before it,
-    which take up at most one of these nodes each.
+    This is the case if no pod depends on pods of other nodes, and each pod has more feasible nodes than pods move
+    before it. Each earlier pod takes the room on at most one of these nodes.
     """
     if any(choices[pod.key] <= earlier for earlier, (pod, _) in enumerate(ordered)):
         return False
@@ -98,9 +98,9 @@ def _any_choice_does(
 def _choice(
     snapshot: Snapshot, pod: PodToPlace, placer: Placer, *, is_steered: bool
 ) -> tuple[str | None, tuple[str, ...]]:
-    """Return the node of `pod` and, if `is_steered`, the nodes to cordon so that only that node has the best score.
+    """Return the node of `pod` and, if `is_steered`, the nodes to cordon so that only this node has the best score.
 
-    A cordon changes the scores of the other nodes, so it is repeated until one node is left.
+    A cordon changes the scores of the other nodes, so nodes are cordoned until only one has the best score.
     """
     cordons: tuple[str, ...] = ()
     while len(cordons) <= MOST_CORDONS:

@@ -21,7 +21,7 @@ MOST_PODS = 100_000
 
 @dataclass
 class FurtherPods:
-    """The pods `pod_at(0)`, `pod_at(1)`, … that `scheduler` places, at most `most`.
+    """The pods `pod_at(0)`, `pod_at(1)`, … of one template, at most `most`, which `scheduler` places.
 
     With several templates, `share` of them are placed in each turn.
     """
@@ -34,9 +34,9 @@ class FurtherPods:
     _read: tuple[PodSignature, RunningPod] | None = field(default=None, init=False)
 
     def read(self, index: int) -> tuple[PodSignature, RunningPod]:
-        """Return what the scheduler reads of pod number `index`, and the pod as a running one.
+        """Return the signature of pod number `index`, and the pod as a running pod.
 
-        A further pod is a new one, so the nominated node of a stored pod does not count. Its gates count as removed.
+        A further pod is new, so the nominated node of a stored pod is ignored. Its gates count as removed.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -62,8 +62,9 @@ NOT_SHOWN = "the devices or volumes that the placed pods get are not known, and 
 class Simulation:
     """The number of pods of each template that were placed on each node until one did not fit.
 
-    `stopped` is the placement of that pod, and `stopped_at` the number of its template, or None if all fit that were
-    asked for. `ended_early` is the reason why at least these fit, and perhaps more, or empty if no more fit.
+    `stopped` is the placement of the pod that did not fit, and `stopped_at` the number of its template; both are None
+    if all requested pods fit. `ended_early` is the reason why the numbers are only lower bounds, or empty if no more
+    fit.
     """
 
     nodes: tuple[Mapping[str, int], ...]
@@ -80,7 +81,7 @@ class Simulation:
 def simulate(pods: Sequence[FurtherPods], snapshot: Snapshot, turns: int | None, on_placed: OnPlaced) -> Simulation:
     """Return the result of placing `turns` turns of `pods`. None means any number of turns.
 
-    Of nodes with equal scores, the first by name gets the pod. A turn has `share` pods of each template, in order.
+    Of nodes with equal scores, the first by name is chosen. A turn has `share` pods of each template, in order.
 
     Raises:
         InvalidInput: a field of a pod that is read is malformed; holds every error.
@@ -105,14 +106,14 @@ def simulate(pods: Sequence[FurtherPods], snapshot: Snapshot, turns: int | None,
 
 @dataclass(frozen=True, slots=True)
 class RandomRun:
-    """The number of pods of each template that fit with other choices. `is_forced` is true without any choice."""
+    """The number of pods of each template that fit with other choices. `is_forced` is true if there was no choice."""
 
     placed: tuple[int, ...]
     is_forced: bool
 
 
 def random_run(pods: Sequence[FurtherPods], snapshot: Snapshot, turns: int | None, seed: int) -> RandomRun:
-    """Return the result of placing the same pods with other choices between nodes of equal scores.
+    """Return the result of placing the same pods with random choices between nodes of equal scores.
 
     Equal seeds give equal choices.
 
@@ -139,7 +140,7 @@ def random_run(pods: Sequence[FurtherPods], snapshot: Snapshot, turns: int | Non
 
 
 def _in_turn(pods: Sequence[FurtherPods], turns: int | None) -> Iterator[tuple[int, int]]:
-    """Yield the number of a template and the number of its pod, for each pod to place."""
+    """Yield (number of the template, number of the pod in it) for each pod to place."""
     for turn in count() if turns is None else range(turns):
         for which, each in enumerate(pods):
             for index in range(turn * each.share, (turn + 1) * each.share):

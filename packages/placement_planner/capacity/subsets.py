@@ -15,7 +15,7 @@ Amounts = Mapping[str, int]
 class Candidate(NamedTuple):
     """A pod that may be moved, with its replacement.
 
-    `amounts` are those that it frees; `kind` is equal for interchangeable pods.
+    `amounts` are the amounts that it frees. `kind` is equal for interchangeable pods.
     """
 
     move: tuple[BoundPod, PodToPlace]
@@ -24,7 +24,7 @@ class Candidate(NamedTuple):
 
 
 def shortage(pod: PodInfo, info: NodeInfo) -> dict[str, int]:
-    """Return the amounts that must become free on the node so that `pod` has room, or none if it has."""
+    """Return the amounts that must become free on the node so that `pod` has room, or none if it already has room."""
     allocatable, requested = info.node.allocatable, info.requested
     missing = {
         resource: amount + requested.get(resource, 0) - allocatable.get(resource, 0)
@@ -35,9 +35,9 @@ def shortage(pod: PodInfo, info: NodeInfo) -> dict[str, int]:
 
 
 def fewest(freeable: Sequence[Amounts], missing: Amounts) -> int | None:
-    """Return a number of pods below which no set of them frees the `missing` amounts, or None if all together do not.
+    """Return a lower bound of the pods that free the `missing` amounts, or None if all pods together do not.
 
-    `freeable` has the amounts that each pod frees.
+    `freeable` are the amounts that each pod frees.
     """
     least = 1
     for resource, amount in missing.items():
@@ -57,8 +57,8 @@ def sets_of(
 ) -> Iterator[tuple[Candidate, ...]]:
     """Yield the sets of `size` candidates that free the `missing` amounts, in the order of `candidates`.
 
-    Of sets of interchangeable pods only one is yielded. `step()` is called once for each partial set; once it returns
-    false, the search ends.
+    Of sets that differ only in interchangeable pods, only one is yielded. `step()` is called for each partial set; the
+    search ends once it returns false.
     """
     resources = tuple(missing)
     most = _largest_from(candidates, resources)
@@ -86,7 +86,7 @@ def sets_of(
 
 
 def _largest_from(candidates: Sequence[Candidate], resources: Sequence[str]) -> list[tuple[int, ...]]:
-    """Return for each position the largest amount of each resource that a candidate from there on frees."""
+    """Return, for each position, the largest amount of each resource that any candidate from this position on frees."""
     largest = [0] * len(resources)
     found = []
     for each in reversed(candidates):

@@ -1,1 +1,1 @@
-"""The commands, a module or package each, named as the command."""
+"""The commands. Each is a module or package with the name of the command."""

@@ -133,7 +133,7 @@ def _check_flags(
 
 
 def _to_json(counted: Counted, stopped_pod: str | None, blocks: Sequence[FreeBlock]) -> dict[str, Any]:
-    """Return the line of the pods in `capacity -o json`; `stopped_pod` is the first pod that does not fit."""
+    """Return the line of the pods in `capacity -o json`. `stopped_pod` is the first pod that does not fit."""
     count, workload = counted.count, counted.workload
     line = {
         "pod": workload.name,
@@ -156,7 +156,7 @@ def _to_json(counted: Counted, stopped_pod: str | None, blocks: Sequence[FreeBlo
 
 
 def _print_counted(console: Console, counted: Counted, stopped_pod: str | None, max_nodes: int) -> None:
-    """Print how many of the pods fit, on which nodes, and what stops the next one."""
+    """Print the number of pods that fit, their nodes, and the reason why the next one does not fit."""
     count, workload, fits = counted.count, counted.workload, counted.count.range
     turns = (
         "" if counted.turns is None else f"{plural(counted.turns, 'whole turn')} with {counted.share} of this pod each"
@@ -190,7 +190,7 @@ def _fits(count: Count) -> str:
 
 
 def _node_lines(nodes: Mapping[str, int], max_nodes: int) -> list[str]:
-    """Return the nodes that take equally many pods on one line, those that take the most first."""
+    """Return lines of nodes. Nodes that take the same number of pods share a line; the largest number comes first."""
     by_number: dict[int, list[str]] = {}
     for node, number in sorted(nodes.items()):
         by_number.setdefault(number, []).append(node)

@@ -73,9 +73,9 @@ def nodes(session: Session) -> int:
 def _headline(
     snapshot: Snapshot, groups: Sequence[FreeCards], closed: Mapping[str, str], unhealthy: Sequence[UnhealthyDevices]
 ) -> str:
-    """Return the number of nodes and of usable and free cards; what cannot be used comes after each.
+    """Return a text with the numbers of nodes and of usable and free cards, each followed by the unusable part.
 
-    `unhealthy` counts only cards.
+    `unhealthy` only counts cards.
     """
     counts = Counter("tainted for a time" if state.startswith("taint ") else state for state in closed.values())
     remark = ", ".join(f"{count} of them {state}" for state, count in sorted(counts.items()))
@@ -89,7 +89,7 @@ def _headline(
 
 
 def _print_some(console: Console, title: str, lines: Sequence[str]) -> None:
-    """Print `title` and the first of `lines`; nothing without lines."""
+    """Print `title` and the first of `lines`, or nothing if there are no lines."""
     if not lines:
         return
     console.print(title)
@@ -99,7 +99,7 @@ def _print_some(console: Console, title: str, lines: Sequence[str]) -> None:
 
 
 def _groups(snapshot: Snapshot, policy: Policy) -> Iterator[FreeCards]:
-    """Yield the groups with cards, then the nodes without cards of each pool, which have no product."""
+    """Yield the groups with cards, then, for each pool, its nodes without cards, which have no product."""
     yield from card_count(policy).of(snapshot)
     without: Counter[str] = Counter()
     for info in snapshot.nodes:

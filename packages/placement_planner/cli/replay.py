@@ -140,7 +140,7 @@ def _of_live_objects(session: Session, opened: ReplaySources) -> Iterator[Admiss
 
 
 def _recorded(admissions: Iterator[Admission]) -> tuple[PolicySet, Iterator[Admission]]:
-    """Return the policy that the first record names, which must be the built-in one, and the admissions."""
+    """Return the policy that the first record names, which must be the built-in policy, and the admissions."""
     first = next(admissions, None)
     built_in = built_in_policy()
     if first is None or first.policy == built_in.identity:
@@ -151,7 +151,7 @@ def _recorded(admissions: Iterator[Admission]) -> tuple[PolicySet, Iterator[Admi
 
 
 def _warn_of_other_domains(new: PolicySet, old: PolicySet) -> None:
-    """Warn if the records lack the values of annotations that a new policy reads."""
+    """Warn if the records lack values of annotations that the new policy reads."""
     kept = set[str]().union(*(kept_domains(each.spec) for each in old))
     for each in new:
         if (domain := each.spec.key_domain) not in kept:
@@ -160,7 +160,7 @@ def _warn_of_other_domains(new: PolicySet, old: PolicySet) -> None:
 
 
 def _run(made: Replay, admissions: Iterator[Admission], output: str) -> bool:
-    """Decide on all admissions and print the differences; return whether the user ended it."""
+    """Decide on all admissions and print the differences. Return whether the user interrupted it."""
     progress = Progress()
     try:
         for number, each in enumerate(admissions):
@@ -179,7 +179,7 @@ def _run(made: Replay, admissions: Iterator[Admission], output: str) -> bool:
 
 
 def _finish(report: Report, new: PolicySet, old: PolicySet, output: str, sources: int, invalid: int) -> None:
-    """Print the counts; that nothing was decided on is an error."""
+    """Print the counts. It is an error if there was no admission to decide on."""
     if not report.pods:
         reasons = "; ".join(f"{count} × {reason}" for reason, count in report.left_out.most_common())
         detail = f"no creation of a pod was found that can be decided on{': ' if reasons else ''}{reasons}"
@@ -190,7 +190,7 @@ def _finish(report: Report, new: PolicySet, old: PolicySet, output: str, sources
 
 
 def _exit_code(report: Report, fail_on: tuple[str, ...]) -> int:
-    """Return 7 if something happened on which the command is to fail, which is printed."""
+    """Return 7, and print the reason, if a condition of `fail_on` is met, or else 0."""
     code = 0
     for name in fail_on:
         count_of, what = _FAILURES[name]

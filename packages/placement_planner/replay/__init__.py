@@ -1,5 +1,5 @@
-"""Decide on recorded admissions by another policy, and report what would differ.
+"""Decide on recorded admissions by another policy, and report the differences.
 
-`admission` is one recorded admission; `audit_logs` and `cluster_objects` read them. `decision`
-decides on one by a policy and compares two decisions, and `replay` does both for many and counts the changes.
+`admission` is one recorded admission; `audit_logs` and `cluster_objects` read admissions. `decision` decides on an
+admission by a policy and compares two decisions. `replay` does both for many admissions and counts the changes.
 """

@@ -1,4 +1,4 @@
-"""One recorded admission, which is read from its source when it has to be decided on."""
+"""One recorded admission. Its pod is only read from the source when the replay decides on it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,9 +18,10 @@ Read = Callable[[], RecordedPod]
 class Admission:
     """The creation of a pod.
 
-    Pods with equal `key` give equal results of `read`. It is empty if that is not known. `name` and `owner`, such
-    as `Job/train`, are for people. `place` is that in the source, such as `audit.jsonl:17`, and `policy` the recorded
-    policy, `NAME@REVISION`, and `outcome` the recorded one, or empty if there is none.
+    For admissions with equal `key`, `read` returns equal results; `key` is empty if this is not known. `name` and
+    `owner`, such as `Job/train`, are only for output. `place` is the place in the source, such as `audit.jsonl:17`.
+    `policy` is the recorded policy, `NAME@REVISION`, and `outcome` the recorded outcome; each is empty if it is not
+    recorded.
     """
 
     namespace: str
@@ -52,13 +53,16 @@ def admission_of(
     place: str = "",
     time: str = "",
 ) -> Admission:
-    """Return the creation of `pod`, a raw API object, in `namespace`, whose annotations and labels `scope` has."""
+    """Return the creation of `pod`, a raw API object, in `namespace`.
+
+    `scope` has the namespace's annotations and labels.
+    """
     recorded = RecordedPod(pod, scope, tuple(groups))
     return Admission(namespace, name, key_of(recorded), lambda: recorded, user, owner, place, time)
 
 
 def key_of(recorded: RecordedPod) -> bytes:
-    """Return a key that is equal for pods of one template. It is empty for a malformed pod."""
+    """Return a key that is equal for pods of one template, or an empty key for a malformed pod."""
     view = PodView.of(recorded.pod)
     if view is None:
         return b""

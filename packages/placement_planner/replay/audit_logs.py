@@ -1,7 +1,7 @@
-"""The creations of pods in audit logs: in the records of `serve --audit-pods`, and in the log of an API server.
+"""Read creations of pods from audit logs: the records of `serve --audit-pods`, and the log of an API server.
 
-The log of an API server, of the level Request or RequestResponse, has the object as the client sent it: before any
-webhook, and without what other admission plugins add.
+The log of an API server, with the level Request or RequestResponse, contains the object as the client sent it, without
+changes by webhooks or other admission plugins.
 
 Source: k8s.io/apiserver/pkg/apis/audit/v1/types.go, Event
 """
@@ -33,7 +33,7 @@ class _Named(msgspec.Struct, gc=False):
 
 
 class _Record(msgspec.Struct, gc=False, rename="camel"):
-    """The keys of a record that a replay reads. `webhook.audit.record` has all."""
+    """The keys of a record that a replay reads. All keys are in `webhook.audit.record`."""
 
     time: str
     decision: str
@@ -58,7 +58,7 @@ def admissions_of_records(
 ) -> Iterator[Admission]:
     """Yield the creations of pods in the `lines`, each with its place; count the other records in `left_out`.
 
-    A line that is no record goes to `on_invalid`.
+    A line that is not a record is passed to `on_invalid`.
     """
     for place, line in lines:
         try:
@@ -109,7 +109,7 @@ def admissions_of_events(
 ) -> Iterator[Admission]:
     """Yield the creations of pods in the `lines`, each with its place; count the other events in `left_out`.
 
-    A line that is no event goes to `on_invalid`.
+    A line that is not an event is passed to `on_invalid`.
     """
     for place, line in lines:
         try:

@@ -1,4 +1,4 @@
-"""The pods and the objects that create pods of a cluster, as if they were created now."""
+"""Read the pods of a cluster, and the objects that create pods, as if they were created now."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -19,8 +19,8 @@ _Name = tuple[str, str, str]
 def admissions_of_objects(documents: Iterable[Document], kinds: Kinds, left_out: Counter[str]) -> Iterator[Admission]:
     """Yield the pods, without the nodes that a scheduler chose, and one pod of each template.
 
-    A stored pod has what was injected into it, as values of its own, so the template of its object stands for it if
-    that is there.
+    A stored pod contains injected fields, which look like its own values. So if the object that created it is present,
+    the template of this object is used instead.
 
     Raises:
         InvalidInput: an object cannot be read.
@@ -58,7 +58,7 @@ def _admission(pod: JsonObject, document: Document, scope: Scope | None, owner: 
 
 
 def _is_owned(content: JsonObject, owners: set[_Name]) -> bool:
-    """Return whether the controller of an object is there, too, as the Deployment of a ReplicaSet is."""
+    """Return whether the controller of an object, such as the Deployment of a ReplicaSet, is also present."""
     references = field(content, "metadata", "ownerReferences")
     namespace = _namespace(content)
     return any(
@@ -69,7 +69,7 @@ def _is_owned(content: JsonObject, owners: set[_Name]) -> bool:
 
 
 def _unbound(pod: JsonObject) -> JsonObject:
-    """Return a stored pod as it was created; what its creator set stays."""
+    """Return a stored pod as it was created: without the scheduler's node, but with the fields that its creator set."""
     spec = field(pod, "spec")
     if not isinstance(spec, dict) or not spec.get("nodeName") or created_on_node(pod):
         return pod

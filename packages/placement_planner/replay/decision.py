@@ -1,4 +1,4 @@
-"""The decision of a policy on one recorded admission, and what differs between two of them."""
+"""The decision of a policy on one recorded admission, and the differences between two decisions."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -42,9 +42,9 @@ _WORSE = {"Feasible": 0, "Waiting": 1, "Infeasible": 2}
 class Decision(NamedTuple):
     """The result of a policy for a pod.
 
-    `outcome` is that of an audit record, or Invalid. `message` is the reason of a denial, a bypass or an error. `rules`
-    are the edits of each rule that changed the pod, `verdict` is empty without a view of the cluster. `operations` are
-    the patch without the name and revision of the policy, which are in every patch.
+    `outcome` is an outcome of audit records, or Invalid. `message` is the reason for a denial, a bypass or an error.
+    `rules` are the edits of each rule that changed the pod. `verdict` is empty without a view of the cluster.
+    `operations` are the patch without the name and revision of the policy, which are in every patch.
     """
 
     policy: str
@@ -60,7 +60,7 @@ class Decision(NamedTuple):
 
     @property
     def is_refused(self) -> bool:
-        """Return whether the pod is not created."""
+        """Return whether the pod would not be created."""
         return self.outcome in ("Denied", INVALID)
 
     def to_json(self) -> JsonObject:
@@ -80,10 +80,10 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decider:
-    """Decides by the policy of `policies` for the namespace of a pod.
+    """Decides by the policy in `policies` for the namespace of a pod.
 
-    `view_of` returns the view of the cluster on which a policy places pods. `scope_of` returns a namespace that the
-    record does not have. None means that it is not known.
+    `view_of` returns the view of the cluster on which a policy places pods. `scope_of` returns the namespace if the
+    record does not have it, or None if it is not known.
     """
 
     policies: PolicySet
@@ -133,7 +133,7 @@ def _of_verdict(verdict: Verdict, pod: JsonObject, policy: Policy, *, has_view: 
 
 
 def _is_mark(operation: Mapping[str, Any], policy: Policy) -> bool:
-    """Return whether an operation writes the name and the rules of the policy, or makes the object that has them."""
+    """Return whether an operation writes the name and the rules of the policy, or creates the map that has them."""
     path, value = operation["path"], operation.get("value")
     if path == "/metadata/annotations":
         return not value
@@ -143,7 +143,7 @@ def _is_mark(operation: Mapping[str, Any], policy: Policy) -> bool:
 
 
 def _scheduling(pod: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """Return the scheduler and the tolerations of a pod, whose shape was checked unless it is bypassed."""
+    """Return the scheduler and the tolerations of a pod. A bypassed pod can be malformed, because it is not checked."""
     spec = pod.get("spec")
     if not isinstance(spec, Mapping):
         return "", ()
@@ -153,14 +153,14 @@ def _scheduling(pod: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
 
 
 def _shown(toleration: Mapping[str, Any]) -> str:
-    """Return a toleration as `kubectl taint` writes the taint that it tolerates; `*` stands for any."""
+    """Return a toleration in the format of `kubectl taint` for the tolerated taint. `*` means any value or effect."""
     key, effect = toleration.get("key") or "*", toleration.get("effect") or "*"
     value = "" if toleration.get("operator") == "Exists" else f"={toleration.get('value') or ''}"
     return f"{key}{value}:{effect}"
 
 
 class Change(NamedTuple):
-    """One thing that differs, such as `outcome`, `Patched → Denied`."""
+    """One difference: its kind and detail, such as `outcome`, `Patched → Denied`."""
 
     kind: Kind
     detail: str
@@ -170,7 +170,7 @@ class Change(NamedTuple):
 
 
 def changes(old: Decision, new: Decision) -> tuple[Change, ...]:
-    """Return what differs, in the order of `KINDS`; nothing for equal decisions.
+    """Return the differences in the order of `KINDS`, or none for equal decisions.
 
     The patches of a pod that is not created under one of the policies are not compared.
     """
@@ -191,7 +191,7 @@ def changes(old: Decision, new: Decision) -> tuple[Change, ...]:
 
 
 def has_worse_verdict(old: Decision, new: Decision) -> bool:
-    """Return whether fewer nodes could take the pod, by the verdicts on it: now, later or never."""
+    """Return whether the new verdict is worse: a node can take the pod now, only later, or never."""
     return _WORSE.get(new.verdict, 0) > _WORSE.get(old.verdict, len(_WORSE))
 
 

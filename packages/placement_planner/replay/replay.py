@@ -1,4 +1,4 @@
-"""Decide on many admissions by two policies, and count what differs."""
+"""Decide on many admissions by two policies, and count the differences."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ _ENTRY_BYTES = 4096
 class Difference(NamedTuple):
     """An admission on which the two policies decide differently.
 
-    `is_first` is true if an equal one was not seen before.
+    `is_first` is true if no equal difference was seen before.
     """
 
     admission: Admission
@@ -55,7 +55,7 @@ class Difference(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """The pods with one change: their number, those of each owner and namespace, and the first ones."""
+    """The pods with one change: their number in total and by owner and namespace, and the first pods."""
 
     pods: int = 0
     owners: Counter[str] = field(default_factory=Counter)
@@ -63,7 +63,7 @@ class Tally:
     examples: list[Admission] = field(default_factory=list)
 
     def add(self, admission: Admission) -> None:
-        """Count a pod. Beyond a number of names, the others are counted together."""
+        """Count a pod. Names beyond a limit are counted together."""
         self.pods += 1
         owner = f"{admission.namespace}/{admission.owner}" if admission.owner else admission.pod
         for counts, name in ((self.owners, owner), (self.namespaces, admission.namespace)):
@@ -76,8 +76,8 @@ class Tally:
 class Report:
     """The result of a replay: `pods` were decided on, and `changed` of them differently.
 
-    `refused` are refused only by the new policy, `worse` have a worse verdict. `left_out` counts what could not be
-    decided on, by the reason, and `policies` the recorded policies.
+    `refused` is the number of pods that only the new policy refuses, and `worse` the number with a worse verdict.
+    `left_out` counts, by reason, the inputs that could not be decided on. `policies` counts the recorded policies.
     """
 
     pods: int = 0
@@ -89,7 +89,7 @@ class Report:
     policies: Counter[str] = field(default_factory=Counter)
 
     def sorted_tallies(self) -> list[tuple[Change, Tally]]:
-        """Return the changes by their kind, the most frequent first."""
+        """Return the changes in the order of their kinds, the most frequent of each kind first."""
         return sorted(self.tallies.items(), key=lambda item: (KINDS.index(item[0].kind), -item[1].pods, item[0].detail))
 
     def count(self, found: Difference) -> None:
@@ -116,9 +116,9 @@ _EQUAL = _Known(Decision("", ""), Decision("", ""), ())
 
 
 class Replay:
-    """Decides by two sets of policies, and remembers the decisions on equal pods.
+    """Decides by two sets of policies, and caches the decisions on equal pods.
 
-    With `snapshot`, pods are also placed on it, each as if no other one was created.
+    With `snapshot`, each pod is also placed on it, as if no other pod were created.
     """
 
     def __init__(self, new: PolicySet, against: PolicySet, snapshot: Snapshot | None = None) -> None:

@@ -1,1 +1,1 @@
-"""Simulation: a trace of pods in virtual time, by policy and scheduler profile."""
+"""Simulate a trace of pods in virtual time, under policies and scheduler profiles."""

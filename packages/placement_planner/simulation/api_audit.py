@@ -1,4 +1,4 @@
-"""An audit log of the API server as a trace: the pods that were created, and when they were deleted."""
+"""Read an audit log of the API server as a trace: the created pods, and the times of their deletion."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +15,7 @@ from webhook.kube.names import DEFAULT_NAMESPACE
 
 
 class _Event(NamedTuple):
-    """A request on a pod that succeeded, the time in seconds, and the key of the pod; its name can be empty."""
+    """A successful request on a pod, its time in seconds, and the key of the pod, whose name can be empty."""
 
     place: str
     verb: str
@@ -25,14 +25,14 @@ class _Event(NamedTuple):
 
 
 def read_api_audit_log(data: bytes, place: str, is_card: IsCard) -> list[Arrival]:
-    """Return the pods that were created, at least one. The first is created at 0 seconds.
+    """Return the created pods, at least one. The first pod is created at 0 seconds.
 
-    A pod runs from its creation to its deletion, since the log has no other end; one that was not deleted never ends.
-    The level of the log is Request or RequestResponse; with Request, the name of a pod with `generateName` is not
-    known, so its deletion is not either.
+    A pod runs from its creation to its deletion, because the log does not show another end. A pod that was not deleted
+    never ends. The level of the log must be Request or RequestResponse. With Request, the name of a pod with
+    `generateName` is not known, and so neither is its deletion.
 
     Raises:
-        InvalidInput: a line is no event, or the creation of a pod lacks the pod.
+        InvalidInput: a line is not an event, or the creation of a pod lacks the pod.
 
     Source: k8s.io/apiserver/pkg/apis/audit/v1/types.go, Event
     """
@@ -72,7 +72,7 @@ def _events(data: bytes, place: str) -> Iterator[_Event]:
 
 
 def _event(content: dict[str, Any], place: str) -> _Event | None:
-    """Return the event if it is the creation or the deletion of a pod that succeeded; else None."""
+    """Return the event if it is a successful creation or deletion of a pod, or else None."""
     reference, code = content.get("objectRef") or {}, field(content, "responseStatus", "code")
     if not is_of_pod(content, "create", "delete") or is_dry_run(content):
         return None

@@ -23,11 +23,11 @@ _METADATA = ("labels", "annotations", "ownerReferences", "namespace")
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """`replicas` equal pods that are created at `at_seconds` and run for `duration_seconds`, or forever if it is None.
+    """An arrival: `replicas` equal pods, created at `at_seconds`, which run for `duration_seconds` (None: forever).
 
-    `pod` is a raw API object. Its annotations without a domain are those of the webhook. Arrivals share it if they
-    differ only in their times. `cards` is what one pod requests of them. `place` is the line of the trace, and `draw`
-    tells the copies of a line apart. `is_restarted` is true if a controller creates a pod again that is evicted.
+    `pod` is a raw API object, in which annotations without a domain are those of the webhook. Arrivals that differ only
+    in their times share it. `cards` is the number of cards that one pod requests. `place` is the line of the trace, and
+    `draw` distinguishes copies of a line. `is_restarted` is true if a controller creates an evicted pod again.
     """
 
     at_seconds: float
@@ -42,12 +42,13 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The arrival of the pods of a trace.
+    """The way in which the pods of a trace arrive.
 
-    `trace`: at the times of the trace. `fill`: in random order, one line a second, without an end, until they have
-    requested `load` of the cards. `random`: lines are drawn at random for `span_seconds`, at random times, so often
-    that their pods use `load` of the cards on average. `lifetime_seconds` is the mean of the random lifetimes of pods
-    without a duration. None means that these never end.
+    With `trace`, pods arrive at the times of the trace. With `fill`, they arrive in random order, one line a second,
+    and never end, until they have requested the share `load` of the cards. With `random`, lines are drawn at random, at
+    random times during `span_seconds`, so often that their pods use the share `load` of the cards on average.
+    `lifetime_seconds` is the mean of the random lifetimes of pods without a duration; if it is None, these pods never
+    end.
     """
 
     mode: Mode = "trace"
@@ -56,7 +57,9 @@ class Load:
     lifetime_seconds: float | None = None
 
     def arrivals(self, trace: Sequence[Arrival], cards: int, seed: int) -> list[Arrival]:
-        """Return the arrivals of one run in the order of time; equal seeds give equal ones. `cards` are all there are.
+        """Return the arrivals of one run in the order of time. Equal seeds give equal arrivals.
+
+        `cards` is the number of cards of the cluster.
 
         Raises:
             InvalidInput: a pod lacks the lifetime that this way of arrival needs.
@@ -95,9 +98,9 @@ class Load:
 
 
 def filling(pods: Sequence[T], cards_of: Callable[[T], int], seed: int, targets: Sequence[int]) -> Iterator[list[T]]:
-    """Yield, for each of the increasing `targets`, the next pods in random order that bring the requests there.
+    """Yield, for each of the increasing `targets`, further pods in random order, up to this number of requested cards.
 
-    A pod that requests more cards than are left to request is left for the next target.
+    A pod that would exceed the target is kept for the next target.
     """
     left = list(pods)
     random.Random(seed).shuffle(left)  # noqa: S311 - a simulation
@@ -115,14 +118,17 @@ def filling(pods: Sequence[T], cards_of: Callable[[T], int], seed: int, targets:
 
 
 class CreatedPods:
-    """Makes arrivals of the pods that were created; equal pods share one object. `is_card` knows the resources."""
+    """Creates arrivals from created pods. Equal pods share one object.
+
+    `is_card` returns true for a resource whose units are cards.
+    """
 
     def __init__(self, is_card: IsCard) -> None:
         self._is_card = is_card
         self._shared: dict[bytes, JsonObject] = {}
 
     def arrival(self, at_seconds: float, namespace: str, pod: JsonObject, place: str) -> Arrival:
-        """Return the arrival of a pod, a raw API object that has a spec; it never ends.
+        """Return the arrival of a pod that never ends. `pod` is a raw API object with a spec.
 
         Raises:
             InvalidInput: the pod is malformed.
@@ -139,7 +145,7 @@ class CreatedPods:
 
 
 def from_first(arrivals: Iterable[Arrival]) -> list[Arrival]:
-    """Return the arrivals, at least one, with times from the first one on."""
+    """Return the arrivals, at least one, with their times relative to the first one."""
     found = list(arrivals)
     first = min(each.at_seconds for each in found)
     return [replace(each, at_seconds=round(each.at_seconds - first, 6)) for each in found]

@@ -1,11 +1,11 @@
-"""The pods that wait in kube-scheduler's queue after an attempt that failed, and the order of their next attempts.
+"""The pods that wait in kube-scheduler's queue after a failed attempt, and the order of their next attempts.
 
-When a running pod ends, all pods that wait are tried again: first those whose backoff is over, by priority, then by the
-time of their last attempt; then the others, by the end of their backoff. So pods that have just arrived are tried
-before pods that have waited long, as long as pods end every few seconds.
+When a running pod ends, all waiting pods are tried again. First come the pods whose backoff is over, by priority, then
+by the time of their last attempt; then the others, by the end of their backoff. So while pods end every few seconds,
+pods that have just arrived are tried before pods that have waited for long.
 
-The order is kept without touching each pod at each event: after five attempts, all pods have the same backoff, so their
-order among each other stays. Only younger ones can pass others.
+The order is maintained without updating each pod at each event. After five attempts, all pods have the same backoff, so
+their relative order stays. Only younger pods can pass others.
 
 Source: k8s.io/kubernetes/pkg/scheduler/backend/queue/scheduling_queue.go, moveAllToActiveOrBackoffQueue and
 AddUnschedulableIfNotPresent; backoff_queue.go, getBackoffTime and lessBackoffCompletedWithPriority; active_queue.go,
@@ -36,9 +36,9 @@ Requests = Sequence[tuple[str, int]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TracePod:
-    """A pod of the trace: when it was created, and how long it runs. None means that it does not end.
+    """A pod of the trace: the time of its creation, and its duration, or None if it does not end.
 
-    `is_restarted` is true if a controller creates it again if it is evicted.
+    `is_restarted` is true if a controller creates the pod again after an eviction.
     """
 
     template: Template
@@ -49,10 +49,10 @@ class TracePod:
 
 @dataclass(slots=True, eq=False)
 class Unit:
-    """Pods that are placed together, at least `least` of them or none: one pod, or a gang.
+    """Pods that are placed together, either at least `least` of them or none. A unit is one pod or a gang.
 
-    `rank` orders units of equal priority. `events` and `tried_at` are the number of events and the time at which the
-    first attempt failed.
+    `rank` orders units of equal priority. `events` is the number of events, and `tried_at` the time, when the first
+    attempt failed.
     """
 
     pods: list[TracePod]
@@ -70,7 +70,7 @@ class Unit:
 
 @dataclass(slots=True)
 class Backlog:
-    """The units that wait; `count` are their pods. An event is an instant at which running pods end."""
+    """The waiting units. `count` is the number of their pods. An event is a time at which running pods end."""
 
     count: int = 0
     _events: int = 0
@@ -92,12 +92,12 @@ class Backlog:
         self.count -= len(unit.pods)
 
     def order(self, unit: Unit, now: float) -> Order:
-        """Return a value by which the units that wait are tried at an event at the time `now`."""
+        """Return the sort key of a waiting unit for the attempts at an event at the time `now`."""
         tried_at = max(unit.tried_at, self._last_event)
         return self._expiry(1 + self._events - unit.events, tried_at, now), -unit.priority, unit.rank
 
     def end_event(self, now: float) -> None:
-        """Take note that all units that wait were tried at `now`, in their order."""
+        """Record that all waiting units were tried at `now`, in their order."""
         old = self._expiry(_ATTEMPTS_AT_LONGEST, self._last_event, now)
         young = [(self.order(unit, now), unit) for unit in self._young if unit.is_waiting]
         # They come before all others. Those whose backoff ends later have failed once: they are the last already.
@@ -121,10 +121,10 @@ class Backlog:
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """Units of pods with one signature, which need at least `least` of their pods placed; a gang is one by itself.
+    """Units whose pods have the same signature and which need at least `least` pods placed. A gang is a separate group.
 
-    `requests` must be free on a node. `reads_pods` is true if pods on other nodes decide about a node, too. `failed_at`
-    is the state of the cluster in which one of them found no node and no pods to evict.
+    `requests` must be free on a node. `reads_pods` is true if pods on other nodes also affect whether a node fits.
+    `failed_at` is the state of the cluster in which a unit found no node and no pods to evict.
     """
 
     template: Template
@@ -136,7 +136,7 @@ class Group:
 
     @property
     def waits_for_pods(self) -> bool:
-        """Return whether a pod that is placed can make room for these."""
+        """Return whether placing another pod can make a node feasible for these units, by required pod affinity."""
         return bool(self.template.signature.info.inter_pod.terms.required)
 
     def may_fit(self, snapshot: Snapshot, freed: Iterable[NodeInfo]) -> bool:
@@ -157,7 +157,7 @@ class Group:
 
 
 class Groups:
-    """The groups of the units that wait, or have waited."""
+    """The groups of the units that wait or have waited."""
 
     def __init__(self) -> None:
         self._by_signature: dict[tuple[int, PodSignature], Group] = {}
@@ -166,7 +166,7 @@ class Groups:
 
     @property
     def waiting(self) -> list[Group]:
-        """Return the groups with a unit that waits."""
+        """Return the groups with a waiting unit."""
         return [*self._waiting]
 
     def of(self, unit: Unit) -> Group:
@@ -184,7 +184,7 @@ class Groups:
         return group
 
     def wait(self, group: Group, unit: Unit, snapshot: Snapshot) -> None:
-        """Add a unit to its group, which did not fit on `snapshot`."""
+        """Add a unit, which did not fit on `snapshot`, to its group."""
         if not group.units:
             # Once a pod with anti-affinity runs, others read the pods of other nodes, too.
             group.reads_pods = group.template.scheduler.scheduler.reads_other_nodes(group.template.signature, snapshot)
@@ -192,7 +192,7 @@ class Groups:
         self._waiting[group] = None
 
     def settle(self, group: Group) -> None:
-        """Drop the units of a group that wait no more."""
+        """Drop the units of a group that no longer wait."""
         group.units = [unit for unit in group.units if unit.is_waiting]
         if not group.units:
             self._waiting.pop(group, None)

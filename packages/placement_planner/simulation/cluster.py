@@ -1,4 +1,4 @@
-"""The cluster of a simulation: its nodes, and the pods that run on them at the time."""
+"""The cluster of a simulation: its nodes, and the pods that are running on them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,8 +12,8 @@ from webhook.cluster.working_snapshot import WorkingSnapshot
 class SimulatedCluster:
     """The nodes and pods of `base`, and the pods that were placed on them. Not thread-safe.
 
-    `snapshot` is changed in place, so a scheduler brings its rankings up to date by the changed rows. `last_start` is
-    when the last of the pods of `base` has started, in Unix seconds.
+    `snapshot` is changed in place, so a scheduler only updates its rankings for the changed rows. `last_start` is the
+    latest start time of a pod of `base`, in Unix seconds.
     """
 
     def __init__(self, base: Snapshot) -> None:
@@ -25,7 +25,7 @@ class SimulatedCluster:
 
     @property
     def snapshot(self) -> Snapshot:
-        """Return the cluster as it is now."""
+        """Return the current state of the cluster."""
         return self._working.snapshot
 
     def pods_on(self, node: str) -> Sequence[RunningPod]:
@@ -56,7 +56,7 @@ class SimulatedCluster:
         return self._base.rows[pod.node_name]
 
     def evict(self, pod: RunningPod) -> RunningPod:
-        """Return `pod`, one of the snapshot, as it runs until it ends."""
+        """Mark `pod`, which must be in the snapshot, as being deleted, and return the marked pod."""
         if self.has(pod):
             self.remove(pod)
         else:
@@ -66,6 +66,6 @@ class SimulatedCluster:
         return self._add(pod._replace(is_terminating=True, is_preempted=True))
 
     def nominate(self, pods: Iterable[RunningPod]) -> None:
-        """Keep the room of `pods` on their nodes, beside that of the nominated pods of `base`."""
+        """Reserve room for `pods` on their nodes, in addition to the nominated pods of `base`."""
         own = [each for kept in self._base.nominated.by_node.values() for each in kept]
         self._nominated = self.snapshot.nominated = NominatedPods.of([*own, *pods])

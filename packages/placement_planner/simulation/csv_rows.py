@@ -24,14 +24,14 @@ class CsvRow:
         """Return the text of a cell that must not be empty.
 
         Raises:
-            InvalidInput: it is empty.
+            InvalidInput: the cell is empty.
         """
         if not (found := self.cells.get(column, "").strip()):
             raise InvalidInput([required(f"{self.place}, column {column}", "must not be empty")])
         return found
 
     def seconds(self, column: str) -> float:
-        """Return the number of seconds, not negative.
+        """Return the non-negative number of seconds in a cell.
 
         Raises:
             InvalidInput: it is no such number.
@@ -45,7 +45,7 @@ class CsvRow:
         return found
 
     def count(self, column: str, least: int = 0) -> int:
-        """Return the whole number, at least `least`.
+        """Return the integer in a cell, which must be at least `least`.
 
         Raises:
             InvalidInput: it is no such number.
@@ -57,10 +57,10 @@ class CsvRow:
 
 
 def csv_rows(data: bytes, place: str, columns: Sequence[str], optional: Collection[str] = ()) -> Iterator[CsvRow]:
-    """Yield the rows of a CSV file that has `columns` and can have the `optional` ones.
+    """Yield the rows of a CSV file that must have `columns` and can have the `optional` columns.
 
     Raises:
-        InvalidInput: a column is missing, unknown or given twice; a row is broken; or there is none.
+        InvalidInput: a column is missing, unknown or duplicated; a row is broken; or there are no rows.
     """
     reader = csv.reader(_text(data, place), strict=True)
     header = _read_header(reader, place)

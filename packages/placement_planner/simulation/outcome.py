@@ -1,4 +1,4 @@
-"""The outcome of one simulated run, and what is noted while it runs."""
+"""The outcome of one simulated run, and the recorder that computes it."""
 
 import math
 from collections import Counter
@@ -22,10 +22,10 @@ _SAMPLES = 200
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """The pods with `value` of `by` (`all`, `cards`, `type`, `priority`), and the seconds that the placed ones waited.
+    """The pods whose `by` (`all`, `cards`, `type`, `priority`) is `value`, and the waits in seconds of the placed ones.
 
-    A pod that was evicted has waited until it started again, too, without the time in which it ran. `p50` and `p99`
-    are None if no pod was placed.
+    The wait of an evicted pod also includes the time until it started again, but not the time in which it ran. `p50`
+    and `p99` are None if no pod was placed.
     """
 
     by: str
@@ -38,9 +38,9 @@ class Waits:
 
 @dataclass(slots=True)
 class Evictions:
-    """The pods of a priority that were evicted; `ended` of them for good, since no controller creates them again.
+    """The evicted pods of a priority. `ended` of them are lost, because no controller creates them again.
 
-    The hours are from their start to the end of their grace period: work that is lost.
+    The hours are the lost work, from the start of the pods to the end of their grace periods.
     """
 
     priority: int
@@ -52,9 +52,9 @@ class Evictions:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The cluster at one time: cards that are allocated and free cards that are fragmented, in percent of all cards.
+    """The cluster at one time: the allocated cards, and the fragmented free cards, in percent of all cards.
 
-    `waiting` are the pods that wait.
+    `waiting` is the number of waiting pods.
     """
 
     seconds: float
@@ -67,9 +67,9 @@ class Sample:
 class Outcome:
     """The result of one run. `allocated` and `fragmented` are means over the time in which pods arrive, in percent.
 
-    `most_allocated` is the largest share of the cards that was allocated, `last_allocated` the one when the last pod
-    has arrived. `unmodelled` names plugins that are relevant to a pod and were not evaluated. `evictions` are None if
-    no pod is preempted.
+    `most_allocated` is the largest allocated share of the cards, and `last_allocated` the share when the last pod has
+    arrived. `unmodelled` are plugins that are relevant to a pod but were not evaluated. `evictions` are None if
+    preemption is off.
     """
 
     policy: str
@@ -92,19 +92,19 @@ class Outcome:
 
 
 class Mix:
-    """The shapes of the pods that are to be expected, each with its share of the pods."""
+    """The expected shapes of pods, each with its share of the pods."""
 
     def __init__(self, counts: Iterable[tuple[Shape, int]]) -> None:
-        """Keep the shapes, at least one, with their number of pods."""
+        """Store the shapes, at least one, with their numbers of pods."""
         shapes, numbers = zip(*counts, strict=True)
         self._shapes: Amounts = np.array(shapes, dtype=np.float64)
         self._shares: Amounts = np.array(numbers, dtype=np.float64) / sum(numbers)
 
     def fragmentation(self, free: Amounts) -> Amounts:
-        """Return for each node the free cards that a pod of the mix cannot use, on average.
+        """Return for each node the average number of free cards that a pod of the mix cannot use.
 
-        `free` has a row of free CPU, memory and cards for each node. A pod can use all cards of a node that can take
-        it, and none of another node.
+        `free` has a row with the free CPU, memory and cards of each node. A pod can use all cards of a node that can
+        take it, and none of other nodes.
 
         Source: Weng et al., Beware of Fragmentation, USENIX ATC 2023, section 3: the fragmentation of a node is the
         sum over the pods of a typical workload of their popularity times the GPUs that they cannot use.
@@ -115,7 +115,7 @@ class Mix:
 
 
 class Cards:
-    """The cards of a cluster, and how fragmented the free ones are for the pods of a trace, one mix a resource."""
+    """The cards of a cluster, and their fragmentation for the pods of a trace, with a mix for each resource."""
 
     def __init__(self, snapshot: Snapshot, is_card: IsCard, requests: Iterable[Iterable[tuple[str, int]]]) -> None:
         """Read the mix from the `requests` of each pod of the trace."""
@@ -130,7 +130,7 @@ class Cards:
         self._mixes = {name: Mix(found.most_common()) for name, found in shapes.items() if found}
 
     def requested(self, snapshot: Snapshot) -> int:
-        """Return the number of cards that are allocated."""
+        """Return the number of allocated cards."""
         return sum(int(snapshot.requested(name).sum()) for name in self.resources)
 
     def of(self, requests: Mapping[str, int]) -> int:
@@ -138,9 +138,9 @@ class Cards:
         return sum(requests.get(name, 0) for name in self.resources)
 
     def fragmented(self, snapshot: Snapshot) -> float:
-        """Return the free cards that a pod of the trace cannot use, on average.
+        """Return the average number of free cards that a pod of the trace cannot use.
 
-        No pod of the trace uses the cards of a resource that none requests, so these are left out.
+        Cards of a resource that no pod of the trace requests are left out.
         """
         return sum(float(mix.fragmentation(_free(snapshot, name)).sum()) for name, mix in self._mixes.items())
 
@@ -152,7 +152,7 @@ def _free(snapshot: Snapshot, resource: str) -> Amounts:
 
 @dataclass
 class Recorder:
-    """Notes the state of a cluster from the time `start` to `end`, between which pods arrive."""
+    """Records the state of a cluster from the time `start` to `end`, between which pods arrive."""
 
     cards: Cards
     start: float
@@ -167,21 +167,24 @@ class Recorder:
     _allocated: int = 0
 
     def begin(self, snapshot: Snapshot) -> None:
-        """Take note of the cluster before the first pod arrives."""
+        """Record the cluster before the first pod arrives."""
         self._since = self.start
         self._allocated = self.most = self.cards.requested(snapshot)
 
     def change(self, cards: int) -> None:
-        """Take note that this many more cards are allocated."""
+        """Record that `cards` more cards are allocated."""
         self._allocated += cards
 
     def place(self, pod: TracePod, now: float) -> None:
-        """Take note that `pod` starts."""
+        """Record that `pod` starts."""
         self.waited[pod] = now - self._waits_since.get(pod, pod.created_at)
         self.change(pod.template.cards)
 
     def evict(self, priority: int, restarted: TracePod | None, now: float, ran_seconds: float, cards: int) -> None:
-        """Take note that a pod is evicted that will have run so long; `restarted` is what waits again."""
+        """Record the eviction of a pod that has run for `ran_seconds` at its end.
+
+        `restarted` is the pod that waits again, or None.
+        """
         found = self.evictions.setdefault(priority, Evictions(priority))
         found.pods += 1
         found.pod_hours += ran_seconds / 3600
@@ -192,7 +195,7 @@ class Recorder:
             self._waits_since[restarted] = now - self.waited.pop(restarted)
 
     def advance(self, now: float, snapshot: Snapshot, waiting: int) -> None:
-        """Take note of the state that has lasted until `now`."""
+        """Record the state that has lasted until `now`."""
         until = min(now, self.end)
         self._card_seconds += self._allocated * max(until - self._since, 0)
         self._since = max(until, self._since)
@@ -206,20 +209,20 @@ class Recorder:
                 self.series.append(Sample(at, self._percent(self._allocated), fragmented, waiting))
 
     def finish(self, snapshot: Snapshot, waiting: int) -> None:
-        """Take note of the state once the last pod has arrived and was tried."""
+        """Record the state after the last pod has arrived and was tried."""
         fragmented = self._percent(self.cards.fragmented(snapshot))
         self.most = max(self.most, self._allocated)
         self.series.append(Sample(self.end, self._percent(self._allocated), fragmented, waiting))
 
     @property
     def allocated(self) -> float:
-        """Return the mean of the cards allocated over time, in percent."""
+        """Return the mean over time of the allocated cards, in percent."""
         span = self.end - self.start
         return self._percent(self._card_seconds / span) if span else self.series[-1].allocated
 
     @property
     def fragmented(self) -> float:
-        """Return the mean of the samples, in percent."""
+        """Return the mean of the fragmented free cards over all samples, in percent."""
         return round(sum(each.fragmented for each in self.series) / len(self.series), 3)
 
     @property
@@ -232,11 +235,11 @@ class Recorder:
 
     @property
     def most_allocated(self) -> float:
-        """Return the largest share of the cards that was allocated, in percent."""
+        """Return the largest allocated share of the cards, in percent."""
         return self._percent(self.most)
 
     def waits(self, pods: Sequence[TracePod], *, by_priority: bool = False) -> tuple[Waits, ...]:
-        """Return the waits of all pods, by the cards that a pod requests, by workload type, and by priority."""
+        """Return the waits of all pods, and those by requested cards, by workload type, and by priority."""
         levels = sorted({pod.template.priority for pod in pods}) if by_priority else []
         sizes = sorted({pod.template.cards for pod in pods})
         types = sorted({pod.template.workload_type for pod in pods})
@@ -256,5 +259,5 @@ class Recorder:
 
 
 def _percentile(values: Sequence[float], share: float) -> float | None:
-    """Return the smallest of the ordered `values` that is not below `share` of them."""
+    """Return the percentile `share` of `values`, which must be sorted, or None if there are none."""
     return round(values[max(math.ceil(share * len(values)), 1) - 1], 3) if values else None

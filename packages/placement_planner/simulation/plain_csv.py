@@ -1,4 +1,4 @@
-"""A plain CSV trace: a line for each group of equal pods, as anyone can write it."""
+"""Read a plain CSV trace, which has a line for each group of equal pods."""
 
 from placement_planner.simulation.arrival import Arrival, IsCard
 from placement_planner.simulation.csv_rows import CsvRow, csv_rows
@@ -11,10 +11,10 @@ OPTIONAL = ("duration", "replicas", "annotations", "name", "namespace", "labels"
 
 
 def read_plain_csv(data: bytes, place: str, is_card: IsCard) -> list[Arrival]:
-    """Return the pods of a CSV trace; `is_card` returns true for a resource whose units are cards.
+    """Return the pods of a CSV trace. `is_card` returns true for a resource whose units are cards.
 
-    `arrival` and `duration` are in seconds, from the beginning of the trace; a pod without a duration never ends.
-    `requests`, `annotations` and `labels` are lists such as `cpu=4;memory=32Gi;nvidia.com/gpu=1`.
+    `arrival` is in seconds from the beginning of the trace, and `duration` in seconds. A pod without a duration never
+    ends. `requests`, `annotations` and `labels` are lists such as `cpu=4;memory=32Gi;nvidia.com/gpu=1`.
 
     Raises:
         InvalidInput: a row is malformed.

@@ -1,4 +1,4 @@
-"""kube-scheduler's preemption in virtual time: who is evicted, and for whom the room on a node is kept.
+"""kube-scheduler's preemption in virtual time: the evicted pods, and the reserved room on nodes.
 
 Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/executor.go, prepareCandidate
 """
@@ -31,7 +31,7 @@ ChooseVictims = Callable[[Unit, PodSignature, Snapshot], Choice | None]
 
 
 def victims_by(dice: random.Random) -> ChooseVictims:
-    """Return the function that chooses as kube-scheduler does; `dice` decides what is random to it."""
+    """Return the function that chooses victims as kube-scheduler does. `dice` makes its random choices."""
 
     def choose(unit: Unit, signature: PodSignature, snapshot: Snapshot) -> Choice | None:
         profile = unit.pods[0].template.scheduler.scheduler.profile
@@ -45,7 +45,10 @@ def victims_by(dice: random.Random) -> ChooseVictims:
 
 
 class Preemption:
-    """The pods that wait until their victims on a node have ended. `changes` counts what can let others preempt."""
+    """The pods that wait until their victims on a node have ended.
+
+    `changes` counts the changes after which other pods may preempt.
+    """
 
     def __init__(self, cluster: SimulatedCluster, choose: ChooseVictims) -> None:
         self._cluster, self._choose = cluster, choose
@@ -55,11 +58,11 @@ class Preemption:
         self.changes = 0
 
     def is_nominated(self, unit: Unit) -> bool:
-        """Return whether room on a node is kept for `unit`."""
+        """Return whether room on a node is reserved for `unit`."""
         return unit in self._nominated
 
     def signature_of(self, unit: Unit) -> PodSignature:
-        """Return the signature of the pods of `unit`, with the node that it is nominated to."""
+        """Return the signature of the pods of `unit`, with the node to which it is nominated."""
         signature, scheduler = unit.pods[0].template.signature, _scheduler_name(unit)
         pod, nomination = self._nominated.get(unit), Nomination(scheduler)
         if pod is not None:
@@ -69,16 +72,16 @@ class Preemption:
         return PodSignature(signature.info._replace(nomination=nomination))
 
     def named(self, pod: RunningPod, started: float) -> RunningPod:
-        """Return `pod`, which starts now, with a name of its own, and the second in which it starts."""
+        """Return `pod`, which starts at `started`, with a unique name and its start time."""
         self._names += 1
         # A pod that has started at 0 would count as one that has not, and those of the cluster have started before.
         seconds = self._cluster.last_start + 1 + int(started)
         return pod._replace(name=f"{pod.name}-{self._names}", started_seconds=seconds)
 
     def victims_of(self, unit: Unit) -> Sequence[RunningPod]:
-        """Return the pods that are evicted for `unit`, which is nominated to their node then.
+        """Return the pods to evict for `unit`, and nominate `unit` to their node.
 
-        Others of lower priority lose the nomination to this node, and are tried again when a pod ends.
+        Units of lower priority lose their nomination to this node, and are tried again when a pod ends.
         """
         template = unit.pods[0].template
         found = self._choose(unit, self.signature_of(unit), self._cluster.snapshot)
@@ -107,7 +110,7 @@ class Preemption:
         )
 
     def forget(self, unit: Unit) -> None:
-        """Do not keep room for `unit`."""
+        """Release the reserved room of `unit`."""
         pod = self._nominated.pop(unit, None)
         if pod is not None:
             self._cluster.nominate(self._nominated.values())
@@ -115,15 +118,17 @@ class Preemption:
             self.changes += 1
 
     def given_up(self) -> set[int]:
-        """Return the rows of the nodes on which room is not kept any more, since the last call."""
+        """Return the rows of the nodes on which reserved room was released since the last call."""
         found, self._given_up = self._given_up, set()
         return found
 
 
 def _scheduler_name(unit: Unit) -> str:
-    """Return the name of the scheduler of `unit`; of a kube-scheduler that places it in place of its own, one of its.
+    """Return the name of the scheduler of `unit`.
 
-    kube-scheduler keeps room for its own pods only.
+    If another kube-scheduler places the unit, return a name of that kube-scheduler.
+
+    kube-scheduler only reserves room for its own pods.
     """
     template = unit.pods[0].template
     name, profile = template.signature.info.nomination.scheduler_name, template.scheduler.scheduler.profile
@@ -131,7 +136,7 @@ def _scheduler_name(unit: Unit) -> str:
 
 
 def can_preempt(group: Group, freed: Sequence[NodeInfo]) -> bool:
-    """Return false if the units of `group` cannot preempt on one of the `freed` nodes either."""
+    """Return false if the units of `group` certainly cannot preempt on any of the `freed` nodes."""
     if not group.template.scheduler.scheduler.profile.preempts:
         return False
     return any(group.has_room(_without_lower(each, group.template.priority)) for each in freed)

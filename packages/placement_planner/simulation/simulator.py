@@ -1,4 +1,4 @@
-"""Virtual time: pods arrive, are placed, run and end, as kube-scheduler's queue and scheduling cycles do it.
+"""The simulation in virtual time: pods arrive, are placed, run and end, with kube-scheduler's queue and cycles.
 
 A scheduling cycle takes no time. All nodes are scored, as with `percentageOfNodesToScore: 100`.
 
@@ -25,10 +25,10 @@ Choose = Callable[[Rows, TracePod], int]
 
 
 class Simulation:
-    """One run on `snapshot`: the pods of `templates` arrive, and `recorder` notes their outcome.
+    """One run on `snapshot`: the pods of `templates` arrive, and `recorder` records the outcome.
 
-    Of nodes with equal scores, `choose` picks one, as kube-scheduler does at random. `choose_victims` evicts pods for
-    one that no node can take; None means that no pod is evicted.
+    `choose` picks one of the nodes with equal scores; kube-scheduler picks at random. `choose_victims` selects pods to
+    evict for a pod that no node can take. If it is None, no pod is evicted.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Simulation:
         self.denied: list[str] = []
 
     def run(self, arrivals: Sequence[Arrival], on_progress: Callable[[int], object] = lambda _: None) -> None:
-        """Let the pods of `arrivals`, in the order of time, arrive and end. `on_progress` gets the number of arrivals.
+        """Simulate the pods of `arrivals`, which are in the order of time. `on_progress` gets the number of arrivals.
 
         Raises:
             InvalidInput: a pod is malformed; the error names its place in the trace.
@@ -95,7 +95,7 @@ class Simulation:
         return rows
 
     def _groups_for(self, freed: Iterable[int]) -> list[Group]:
-        """Return the groups that wait and may fit, or may evict pods, now that there is more room in these rows."""
+        """Return the waiting groups that may fit or may evict pods after the rows `freed` have more room."""
         snapshot = self._cluster.snapshot
         nodes = [snapshot.nodes[row] for row in freed]
         return [
@@ -108,7 +108,7 @@ class Simulation:
         self._try_new(now, [unit for each in arrivals for unit in self._units(each)])
 
     def _try_new(self, now: float, units: list[Unit]) -> None:
-        """Try units that kube-scheduler tries at `now`, by priority, then in their order; and those that follow."""
+        """Try `units` at `now` by priority, then in order. Also try units that these attempts make possible."""
         while units:
             units.sort(key=lambda unit: -unit.priority)
             has_placed = False
@@ -129,7 +129,7 @@ class Simulation:
         return found
 
     def _is_known_not_to_fit(self, group: Group) -> bool:
-        """Return whether a unit of `group` was tried on the same nodes, or on emptier ones."""
+        """Return whether a unit of `group` has already failed on the same nodes or on nodes with more room."""
         if group.reads_pods or not group.units:
             return False
         return self._preemption is None or group.failed_at == self._preemption.changes
@@ -157,7 +157,7 @@ class Simulation:
                 yield Unit([pod])
 
     def _try_waiting(self, now: float, groups: Iterable[Group]) -> bool:
-        """Try the units of `groups`, which may fit, in their order; return whether one was placed."""
+        """Try the units of `groups`, which may fit, in queue order. Return whether one was placed."""
         heads: list[tuple[Order, int, Group, list[tuple[Order, Unit]]]] = []
         for number, group in enumerate(groups):
             units = sorted(((self._backlog.order(unit, now), unit) for unit in group.units), key=lambda each: each[0])
@@ -179,7 +179,7 @@ class Simulation:
         return has_placed
 
     def _try(self, unit: Unit, now: float) -> bool:
-        """Place the pods of `unit`, at least the least of them or none, and return whether they are placed."""
+        """Place the pods of `unit`, at least `unit.least` of them or none. Return whether they are placed."""
         placed: list[tuple[TracePod, RunningPod]] = []
         for pod in unit.pods:
             signature, running = self._asked(unit, pod, now)
@@ -206,7 +206,7 @@ class Simulation:
         return True
 
     def _asked(self, unit: Unit, pod: TracePod, now: float) -> tuple[PodSignature, RunningPod]:
-        """Return what a scheduler reads of `pod`, one of `unit`, and the pod as it runs if it starts now."""
+        """Return the signature of `pod`, a pod of `unit`, and the pod as a running pod that starts now."""
         template = pod.template
         if self._preemption is None:
             return template.signature, template.running

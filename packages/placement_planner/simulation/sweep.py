@@ -24,7 +24,7 @@ from webhook.policy.policy_set import PolicySet
 
 
 class Run(NamedTuple):
-    """One run: the number of a policy, the name of a profile (empty for the schedulers of the pods), and the seed."""
+    """One run: the number of the policy, the name of the profile (empty for the pods' schedulers), and the seed."""
 
     policy: int
     profile: str
@@ -35,8 +35,9 @@ class Run(NamedTuple):
 class Experiment:
     """The inputs that all runs of a sweep share. They can be sent to another process.
 
-    `policies` are named. `scheduler_config` is a KubeSchedulerConfiguration and its place. None means the built-in
-    profiles. `priorities` by workload type are for pods without one. `preempts` is true if pods are evicted for others.
+    `policies` have names. `scheduler_config` is a KubeSchedulerConfiguration and its place, or None for the built-in
+    profiles. `priorities` by workload type apply to pods without a priority. `preempts` is true if pods are evicted for
+    other pods.
     """
 
     cluster: tuple[Document, ...]
@@ -48,7 +49,7 @@ class Experiment:
     preempts: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields without what is computed from them."""
+        """Return the fields without cached values that are computed from them."""
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
     @cached_property
@@ -74,10 +75,12 @@ class Experiment:
 
 
 def simulated(experiment: Experiment, run: Run, on_progress: Callable[[int, int], object] | None = None) -> Outcome:
-    """Return the outcome of a run; equal runs have equal ones. `on_progress` gets the arrivals so far, and all.
+    """Return the outcome of a run. Equal runs have equal outcomes.
+
+    `on_progress` gets the number of arrivals so far, and the total.
 
     Raises:
-        InvalidInput: a pod of the trace is malformed, or lacks what its way of arrival needs.
+        InvalidInput: a pod of the trace is malformed, or lacks the lifetime that its way of arrival needs.
     """
     snapshot, templates = experiment.snapshot, experiment.templates(run)
     # The mix is that of the trace, so that it is the same for all runs.
@@ -128,7 +131,7 @@ def _unmodelled(pods: Sequence[TracePod], snapshot: Snapshot) -> tuple[str, ...]
 
 
 def swept(experiment: Experiment, runs: Sequence[Run], processes: int) -> Iterator[tuple[Run, Outcome]]:
-    """Yield the outcome of each of `runs` as it is known, from so many processes of this machine.
+    """Yield the outcome of each of `runs` when it is complete. The runs use `processes` processes.
 
     Raises:
         InvalidInput: as in `simulated`.
@@ -146,7 +149,7 @@ _experiment: Experiment | None = None
 
 
 def _take(experiment: Experiment) -> None:
-    """Keep the experiment of this process."""
+    """Store the experiment of this process."""
     global _experiment
     _experiment = experiment
 

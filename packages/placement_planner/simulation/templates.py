@@ -1,4 +1,4 @@
-"""The pods of a trace as one policy admits them, one template for all equal pods."""
+"""The pods of a trace as one policy admits them, with one template for equal pods."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ GRACE_SECONDS = 30
 
 
 class RankedScheduler:
-    """A scheduler of `profile` that keeps its rankings of nodes, and brings them up to date by the changed rows."""
+    """A scheduler of `profile` that caches its rankings of nodes, and updates them for the changed rows."""
 
     def __init__(self, profile: Profile) -> None:
         self.scheduler = Scheduler(profile, keeps_scores=False)
@@ -67,11 +67,11 @@ class RankedScheduler:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Template:
-    """A pod as it is admitted, and what placing its copies needs.
+    """A pod as admitted, and the inputs to place its copies.
 
-    `cards` is what it requests of them. `gang` is the key of its gang if its scheduler starts `least` of the pods
-    together or none; else None. `created` is the pod as it is stored, without fields that decide nothing. A pod that is
-    evicted still runs for `grace_seconds`.
+    `cards` is the number of cards that it requests. `gang` is the key of its gang if its scheduler starts at least
+    `least` of the pods together or none, or else None. `created` is the pod as stored, with only the fields that
+    matter. An evicted pod still runs for `grace_seconds`.
     """
 
     signature: PodSignature
@@ -88,10 +88,12 @@ class Template:
 
 @dataclass(frozen=True)
 class Templates:
-    """The templates of the pods of a trace under `policies`, placed by `profile` or by their own schedulers if empty.
+    """The templates of the pods of a trace under `policies`.
 
-    `configured` are the profiles of a KubeSchedulerConfiguration by schedulerName. None means the built-in ones.
-    `priorities` by workload type are for pods that have none, nor a PriorityClass.
+    `profile` places the pods; if empty, their own schedulers do.
+
+    `configured` are the profiles of a KubeSchedulerConfiguration by schedulerName, or None for the built-in profiles.
+    `priorities` by workload type apply to pods that have neither a priority nor a PriorityClass.
     """
 
     policies: PolicySet
@@ -104,7 +106,7 @@ class Templates:
     _schedulers: dict[int, RankedScheduler] = field(default_factory=dict)
 
     def of(self, arrival: Arrival) -> Template | str:
-        """Return the template of the pods of `arrival`; the message if the policy denies them.
+        """Return the template of the pods of `arrival`, or the message if the policy denies them.
 
         Raises:
             InvalidInput: the pod is malformed; the error names its place in the trace.
@@ -155,7 +157,7 @@ class Templates:
         return {**pod, "spec": {**spec, "priority": priority}}
 
     def _gang(self, pod: WaitingPod, result: Mutated, policy: Policy) -> tuple[GangKey | None, int]:
-        """Return the gang, and the number of its pods that start together or not at all; None and 1 without a gang."""
+        """Return the gang and the minimum number of its pods that start together, or None and 1 without a gang."""
         request, names = result.injection.gang, result.injection.references.batch
         gang = request and grouped(request, names, pod.running.namespace, self.snapshot)
         if gang is None or gang.least <= 1:
@@ -178,7 +180,7 @@ class Templates:
 
 
 def _with_domain(pod: JsonObject, domain: str) -> JsonObject:
-    """Return `pod` with `domain` before the annotations without one."""
+    """Return `pod` with `domain` added to the keys of annotations that have no domain."""
     annotations: Mapping[str, Any] = pod["metadata"].get("annotations") or {}
     keys = {key: key if "/" in key else f"{domain}/{key}" for key in annotations}
     return {**pod, "metadata": {**pod["metadata"], "annotations": {keys[key]: annotations[key] for key in keys}}}

@@ -255,6 +255,7 @@ def _matching_volume_bytes(
 ) -> Column:
     """Return the size in bytes of the volume for the claim on each node, or -1 if there is none.
 
+    It is the smallest volume that fits and is not already in `chosen` on this node.
 
     Source: k8s.io/component-helpers/storage/volume/pv_helpers.go, FindMatchingVolume
     """

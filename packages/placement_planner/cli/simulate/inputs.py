@@ -35,10 +35,10 @@ def read_experiment(
     scheduler_config: str | None,
     load: Load,
 ) -> Experiment:
-    """Return what all runs share; small files are read before large ones.
+    """Return the inputs that all runs share. Small files are read before large ones.
 
     Raises:
-        InvalidInput: a file cannot be read or is malformed, or there is no profile of a name.
+        InvalidInput: a file cannot be read or is malformed, or a profile does not exist.
     """
     known = tuple((str(path), read_policies([path])) for path in policies) or (
         (_BUILT_IN, PolicySet(built_in_policy())),
@@ -69,7 +69,7 @@ def _read_trace(filename: str, is_card: Callable[[str], bool]) -> list[Arrival]:
 
 
 def _read_records(filename: str, is_card: Callable[[str], bool]) -> list[Arrival]:
-    """Return the pods of an audit file and its rotated files that were not refused."""
+    """Return the pods of an audit file and its rotated files that were not denied."""
     if filename == STANDARD_INPUT:
         detail = "audit records need the FILE.pods beside them: give their file"
         raise InvalidInput([forbidden(_TRACE, detail)])

@@ -167,7 +167,7 @@ def simulate(
 
 
 def _outcomes(experiment: Experiment, runs: Sequence[Run], processes: int | None) -> list[Outcome]:
-    """Return the outcome of each of `runs`, in their order, with the progress on a terminal."""
+    """Return the outcomes of `runs` in order, and show the progress on a terminal."""
     progress = Progress()
     workers = min(processes or len(os.sched_getaffinity(0)), len(runs))
     found: dict[Run, Outcome] = {}
@@ -195,7 +195,7 @@ def _show_arrivals(show: Callable[[str], None], run: str, done: int, total: int)
 
 
 def _warn(outcomes: Sequence[Outcome]) -> None:
-    """Warn of what the outcomes do not show: pods that were denied, and plugins that were not evaluated."""
+    """Warn about pods that were denied and plugins that were not evaluated, which the outcomes do not show."""
     for each in {each.policy: each for each in outcomes if each.denied}.values():
         warn(f"policy {each.policy} denies {each.denied} of {each.denied + each.pods} pods: {each.denial}")
     if unmodelled := sorted({name for each in outcomes for name in each.unmodelled}):

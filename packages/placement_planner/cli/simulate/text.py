@@ -1,4 +1,4 @@
-"""The text of `simulate`, and its plot as SVG: the configurations side by side, each with the mean over its seeds."""
+"""The text output of `simulate`, and its plot as SVG. Each configuration is shown with the mean over its seeds."""
 
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 
 
 def print_outcomes(console: Console, outcomes: Sequence[Outcome]) -> None:
-    """Print a table of the configurations, and theirs of waits by cards, by workload type and by priority."""
+    """Print a table of the configurations, and tables of their waits by cards, by workload type and by priority."""
     first = outcomes[0]
     seeds = len({each.seed for each in outcomes})
     place = f"{plural(first.nodes, 'node')}, {plural(first.cards, 'card')}"
@@ -54,7 +54,7 @@ def print_outcomes(console: Console, outcomes: Sequence[Outcome]) -> None:
 
 
 def _configurations(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
-    """Return the outcomes of each policy and profile, which are in this order."""
+    """Return the outcomes grouped by policy and profile. `outcomes` must be in this order."""
     return [[*runs] for _, runs in groupby(outcomes, key=lambda each: (each.policy, each.profile))]
 
 
@@ -88,13 +88,13 @@ def _waits(runs: Sequence[Outcome], by: str) -> Iterator[list[str]]:
 
 
 def _order(value: str) -> tuple[int, int, str]:
-    """Return the key by which numbers are in the order of their size, also negative ones."""
+    """Return a sort key that orders numbers by value, including negative ones."""
     is_negative = value.startswith("-")
     return (-len(value) if is_negative else len(value)), -is_negative, value
 
 
 def _evicted(runs: Sequence[Outcome]) -> Iterator[list[str]]:
-    """Yield the cells of each priority of which a pod was evicted, and those of all."""
+    """Yield the table cells for each priority with evicted pods, and for all priorities."""
     found = [[*(each.evictions or ())] for each in runs]
     for priority in sorted({each.priority for evictions in found for each in evictions}):
         of_priority = [[each for each in evictions if each.priority == priority] for evictions in found]
@@ -122,7 +122,7 @@ def _mean(values: Sequence[float], digits: int) -> str:
 
 
 def _duration(seconds: Iterable[float | None]) -> str:
-    """Return the mean in words, such as `12 s`, `3.5 min` or `2.0 h`; `-` without a value."""
+    """Return the mean as text, such as `12 s`, `3.5 min` or `2.0 h`, or `-` without a value."""
     known = [each for each in seconds if each is not None]
     if not known:
         return "-"
@@ -134,7 +134,7 @@ def _duration(seconds: Iterable[float | None]) -> str:
 
 
 def svg(outcomes: Sequence[Outcome]) -> str:
-    """Return the plot; each line is the mean of the seeds of a configuration."""
+    """Return the plot. Each line is the mean over the seeds of a configuration."""
     found = _configurations(outcomes)
     span = max(each.series[-1].seconds - each.series[0].seconds for each in outcomes) or 1
     lines = [*_axes(span)]
@@ -159,14 +159,14 @@ def svg(outcomes: Sequence[Outcome]) -> str:
 
 
 def _evictions_in_words(runs: Sequence[Outcome]) -> str:
-    """Return the evictions of a configuration, and its waits by priority."""
+    """Return a text about the evictions of a configuration and its waits by priority."""
     pods, _, _, card_hours = _eviction_cells([each.evictions or () for each in runs])
     waits = [f"{priority} {p99}" for _, _, priority, _, _, p99, _ in _waits(runs, "priority")]
     return f"evictions: {pods}; card-hours lost: {card_hours}; wait p99 by priority: {', '.join(waits)}"
 
 
 def _points(runs: Sequence[Outcome], span: float) -> Iterator[tuple[float, float]]:
-    """Yield the mean of the samples of the same number, since the seeds end at different times."""
+    """Yield the mean over samples with the same number, because seeds end at different times."""
     for samples in zip(*(each.series for each in runs), strict=False):
         seconds = statistics.fmean(
             sample.seconds - each.series[0].seconds for sample, each in zip(samples, runs, strict=True)
