@@ -154,7 +154,7 @@ def registered_again(cluster: Cluster) -> str:
 
 
 def covering(cluster: Cluster) -> str:
-    """Return how the webhooks for workload objects and Namespaces get the rules of the policy in FILE."""
+    """Return the remedy that sets the webhook rules for workload objects and Namespaces from the policy FILE."""
     manifest = f"{certs(cluster, 'manifest', '--policy=FILE')} prints the configuration"
     if release_of(cluster) is not None:
         return f"{manifest}; {upgraded(cluster, '--set-file=webhook.manifest=MANIFEST')} applies it"
