@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from placement_console.page import fixed_sources
-from placement_console.report import report_of
+from placement_console.report_file import report_of
 from tests.console.browser import TestBrowser, find_chromium
 from tests.console.example_cluster import write_cluster
 from tests.console.figures import measure

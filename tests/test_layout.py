@@ -2,6 +2,8 @@
 
 import ast
 import re
+import tomllib
+from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -60,6 +62,27 @@ def test_no_module_has_a_meaningless_name() -> None:
     vague = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
 
     assert [shown(path) for path in EVERYTHING if path.stem in vague or path.parent.name in vague] == []
+
+
+def layers() -> list[list[str]]:
+    """Return the packages of each layer of `webhook`, as the import contract has them, and each other package."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (contract,) = [each for each in contracts if each.get("containers") == ["webhook"]]
+    of_webhook = [[f"webhook/{name.strip()}" for name in layer.split("|")] for layer in contract["layers"]]
+    return [*of_webhook, *([package] for package in PACKAGES if package != "webhook")]
+
+
+def test_a_module_name_exists_once_in_a_layer() -> None:
+    """A reader who searches for a module by its name finds one."""
+    repeated = []
+    for layer in layers():
+        places: dict[str, list[str]] = defaultdict(list)
+        for path in MODULES:
+            if path.name != "__init__.py" and any(path.is_relative_to(ROOT / package) for package in layer):
+                places[path.stem].append(shown(path))
+        repeated += [paths for paths in places.values() if len(paths) > 1]
+
+    assert repeated == []
 
 
 def test_no_comment_postpones_work() -> None:

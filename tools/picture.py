@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 
 from tools import DOCS, ROOT
 from webhook.audit.record import AuditRecord, parse_line
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, parse
 

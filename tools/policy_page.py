@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 
 from tools import DOCS
 from webhook.policy.loader import built_in_policy
-from webhook.policy.spec import document, fields
+from webhook.policy.spec import document, field_types
 from webhook.policy.spec import workloads as workload_kind
 
 
@@ -24,7 +24,7 @@ class _Object:
     """One object of the document, with its path."""
 
     path: str
-    model: type[fields.StrictModel]
+    model: type[field_types.StrictModel]
 
 
 _PAGE = DOCS / "policy.md"
@@ -54,8 +54,8 @@ def _objects(found: _Object) -> Iterator[_Object]:
             yield from _objects(_Object(inner, model))
 
 
-def _models(hint: Any, path: str) -> Iterator[tuple[str, type[fields.StrictModel]]]:
-    if inspect.isclass(hint) and issubclass(hint, fields.StrictModel):
+def _models(hint: Any, path: str) -> Iterator[tuple[str, type[field_types.StrictModel]]]:
+    if inspect.isclass(hint) and issubclass(hint, field_types.StrictModel):
         yield path, hint
         return
     origin, arguments = get_origin(hint), get_args(hint)
@@ -85,7 +85,7 @@ def _row(found: _Object, name: str, hint: Any) -> str:
     return f"| `{alias}` | {kind} | {_default(field)} | {meaning} |"
 
 
-def _needs_some(model: type[fields.StrictModel], alias: str, hint: Any) -> bool:
+def _needs_some(model: type[field_types.StrictModel], alias: str, hint: Any) -> bool:
     """Return whether the model rejects an empty value of the field, by its own error."""
     plain = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     if get_origin(plain) not in (tuple, dict):
@@ -127,27 +127,27 @@ def _type(hint: Any, path: str) -> str:
         return f"list of {_type(arguments[0], f'{path}[]')}, each once"
     if origin is dict:
         return f"map of {_type(arguments[0], path)} to {_type(arguments[1], f'{path}.NAME')}"
-    if inspect.isclass(hint) and issubclass(hint, fields.StrictModel):
+    if inspect.isclass(hint) and issubclass(hint, field_types.StrictModel):
         return f"[object](#{_anchor(path)})"
     return {str: "text", bool: "`true` or `false`", int: "integer", Any: "any value"}[hint]
 
 
 # By their names in the page.
 _NAMED = {
-    "label value": fields.LabelValue,
-    "label text": fields.LabelText,
-    "label key": fields.LabelKey,
-    "taint key": fields.TaintKey,
-    "DNS subdomain": fields.Subdomain,
-    "weight": fields.Weight,
-    "resource": fields.ResourcePattern,
-    "resource name": fields.ResourceName,
-    "Quantity": fields.Quantity,
-    "namespace": fields.NamespacePattern,
-    "product": fields.ProductPattern,
-    "queue": fields.QueuePattern,
+    "label value": field_types.LabelValue,
+    "label text": field_types.LabelText,
+    "label key": field_types.LabelKey,
+    "taint key": field_types.TaintKey,
+    "DNS subdomain": field_types.Subdomain,
+    "weight": field_types.Weight,
+    "resource": field_types.ResourcePattern,
+    "resource name": field_types.ResourceName,
+    "Quantity": field_types.Quantity,
+    "namespace": field_types.NamespacePattern,
+    "product": field_types.ProductPattern,
+    "queue": field_types.QueuePattern,
     "path": workload_kind.FieldPath,
-    "product suffix": fields.ProductSuffix,
+    "product suffix": field_types.ProductSuffix,
 }
 
 
@@ -167,12 +167,12 @@ def _rule(named: Any) -> str:
     raise TypeError(f"{named} accepts every value")
 
 
-def _hints(model: type[fields.StrictModel]) -> dict[str, Any]:
+def _hints(model: type[field_types.StrictModel]) -> dict[str, Any]:
     hints = get_type_hints(model, include_extras=True)
     return {name: hints[name] for name in model.model_fields}
 
 
-def _alias(model: type[fields.StrictModel], name: str) -> str:
+def _alias(model: type[field_types.StrictModel], name: str) -> str:
     return model.model_fields[name].alias or name
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.support.objects.clusters import cluster_documents
 from webhook.audit.writer import AuditWriter
 from webhook.cli.output.logs import configure_logs
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.policy.loader import built_in_policy
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Address, Settings

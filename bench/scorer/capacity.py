@@ -11,7 +11,7 @@ from rich.table import Table
 from placement_planner.capacity.counting import Count, count_each, count_together
 from placement_planner.capacity.simulation import FurtherPods
 from tests.support.objects.clusters import cluster_documents
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.scheduler import Scheduler
 

@@ -1,6 +1,6 @@
 """The console: a read-only web page about a cluster, and the same pages as one file.
 
-`application` serves the pages on loopback, `report` writes them into a file. A page has two parts:
+`application` serves the pages on loopback, `report_file` writes them into a file. A page has two parts:
 
 - `pages/NAME.py` with `endpoints(sources)`, which returns the `Endpoint`s of its JSON, in the list of `application.py`.
   An endpoint returns data that `orjson` writes, and raises `InvalidInput` for what a user gave. It sends the texts of

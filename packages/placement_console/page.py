@@ -16,8 +16,8 @@ from webhook.cli.inputs.session import Session
 from webhook.cli.records.audit_source import Source
 from webhook.cluster.cache.object_key import key_of
 from webhook.cluster.cache.resources import Resource
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.disruptions import Disruptions
-from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
 from webhook.kube.deadline import Expired, never

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from webhook.cluster.cache.follower import ClusterFollower
 from webhook.cluster.cache.object_key import Key
-from webhook.cluster.file import occupies_node
+from webhook.cluster.cluster_file import occupies_node
 from webhook.cluster.pods.pending_pods import is_pending
 from webhook.documents.documents import Document, field
 from webhook.documents.text import cut

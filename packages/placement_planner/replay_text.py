@@ -7,7 +7,7 @@ from collections import Counter
 import orjson
 
 from placement_planner.replay.decision import Change, Decision
-from placement_planner.replay.replay import Difference, Report, Tally
+from placement_planner.replay.policy_comparison import Difference, Report, Tally
 from webhook.cli.output.screen import Column, Row, print_line, print_table, text_console
 from webhook.cli.output.terminal import echo
 from webhook.cli.output.yaml_text import print_diff

@@ -14,7 +14,7 @@ from tests.support.admission import policy_with
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.servers.server import World, running_in_thread
 from webhook.admission.cluster_view import ClusterView as View
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 
 
 def test_a_second_round_changes_nothing(cluster: Cluster, webhook: Webhook, tmp_path: Path) -> None:

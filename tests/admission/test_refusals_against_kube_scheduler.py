@@ -22,7 +22,7 @@ from tests.support.admission import admit_pod, policy_with
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Denied
 from webhook.admission.verdict import Patched
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.kube.api.json_patch import patched
 

@@ -11,7 +11,7 @@ from tests.support.scorers import ScorerOfNoNodes
 from webhook.admission.cluster_view import ClusterView
 from webhook.admission.injection import Denied
 from webhook.admission.verdict import Patched, Verdict, placement_of
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.scheduler import Placement
 from webhook.policy.spec.admission import CheckMode

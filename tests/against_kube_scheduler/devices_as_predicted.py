@@ -7,7 +7,7 @@ from tests.controlplane.polling import wait_for
 from tests.support.objects.builders import PodBuilder
 from tests.support.objects.devices import DRIVER
 from tests.support.programs.messages import first_sentence
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.profiles.profile import DEFAULT, Profile
 from webhook.placement.scheduler import Placement, Scheduler

@@ -8,7 +8,7 @@ import pytest
 from tests.controlplane.cluster import Cluster
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from tests.support.programs.messages import first_sentence
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.profiles.profile import PROFILES, Profile
 from webhook.placement.scheduler import Placement, Scheduler

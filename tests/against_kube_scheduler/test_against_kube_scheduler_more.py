@@ -23,7 +23,7 @@ from tests.support.objects.storage import (
 from tests.support.on_cluster.scheduler_configuration import configuration as _configuration
 from tests.support.on_cluster.scheduler_configuration import started as _started
 from tests.support.programs.messages import first_sentence
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.profiles.profile import DEFAULT, Profile
 from webhook.placement.scheduler import Placement, Scheduler

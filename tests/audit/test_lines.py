@@ -16,7 +16,7 @@ from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.audit.lines import RecordTemplate, UnsealedRecord, digest, seal, stated_hash
 from webhook.audit.record import FIRST, LARGEST_BYTES, PlacementEntry, ShadowEntry, parse_line
 from webhook.audit.writer import SHARE_BYTES, AuditWriter
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 
 PRODUCTS = USAGE.replace("node.usage", "gpu-product")
 POLICY = policy_with()

@@ -4,7 +4,7 @@ import pytest
 
 from tests.cluster.cache.replica_sets import cache_of, replica_set
 from webhook.cluster.cache.optional_objects import MOST_OBJECT_BYTES
-from webhook.cluster.objects.workloads import Owner
+from webhook.cluster.objects.selecting_objects import Owner
 
 
 def test_object_that_is_too_large_is_left_out_and_reported() -> None:

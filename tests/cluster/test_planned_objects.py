@@ -15,7 +15,7 @@ from tests.support.objects.storage import (
     make_storage_class,
 )
 from tests.support.objects.workload_objects import apps
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.planned_objects import with_planned_claims
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pods.running_pod_reader import RunningPodReader
 from webhook.documents.documents import Document, parse

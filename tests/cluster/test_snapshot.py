@@ -13,7 +13,7 @@ from webhook.cluster.dra.devices import NO_DEVICES
 from webhook.cluster.index.labels import LabelColumns
 from webhook.cluster.node_info import Node, RunningPod
 from webhook.cluster.objects.priority_class import PriorityClass
-from webhook.cluster.objects.workloads import SelectingObjects
+from webhook.cluster.objects.selecting_objects import SelectingObjects
 from webhook.cluster.pods.nominated_pods import NominatedPods
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Namespace, Snapshot
 from webhook.cluster.storage.csi import NO_CSI

@@ -11,7 +11,7 @@ from tests.support.admission import DOMAIN, admit_pod
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.manifests import read_one
 from webhook.admission.verdict import Patched
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import parse
 from webhook.kube.api.json_patch import patched
 from webhook.kube.names import HOSTNAME_LABEL

@@ -9,7 +9,7 @@ import yaml
 from tests.differential.kube_scheduler import Answer
 from tests.differential.random_objects.constraints import Object
 from tests.differential.random_objects.worlds import World
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, parse
 

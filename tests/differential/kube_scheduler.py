@@ -14,7 +14,7 @@ from tests.differential.random_objects.nominations import PRIORITY_CLASSES, is_h
 from tests.differential.random_objects.pods import OVERHEAD, RUNTIME_CLASS
 from tests.differential.random_objects.worlds import World, counts
 from tests.support.programs.messages import first_sentence
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 

@@ -14,7 +14,7 @@ from tests.differential.random_objects.constraints import Object
 from tests.differential.random_objects.worlds import World
 from tests.differential.trial import report, tried
 from tests.support.objects.builders import make_node_object, make_pod
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.placement.framework.result import Placement

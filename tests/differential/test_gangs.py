@@ -14,7 +14,7 @@ from tests.differential.profiles import STANDARD
 from tests.differential.random_objects.constraints import Object
 from tests.differential.random_objects.dice import Dice
 from tests.differential.random_objects.worlds import random_world
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.pod.gang_key import GangKey

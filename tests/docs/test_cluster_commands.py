@@ -17,7 +17,7 @@ from tests.controlplane.cluster import Cluster
 from tests.docs.markdown import DOCUMENTS, ROOT, blocks, name_of, printed_as_shown, steps, write_named_files
 from tests.support.servers.server import World, running_in_thread
 from webhook.admission.cluster_view import ClusterView
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import parse
 from webhook.placement.scheduler import Scheduler
 

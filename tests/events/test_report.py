@@ -11,7 +11,7 @@ from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Unchanged, Verdict
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.events.report import NOTE_BYTES, Report, report_of
 from webhook.kube.api.review_answer import Denial

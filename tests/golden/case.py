@@ -22,7 +22,7 @@ from webhook.admission import injection
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.verdict import Patched, Verdict
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import parse
 from webhook.kube.api.json_patch import patched
 from webhook.mutation.rules import RULES

@@ -15,7 +15,7 @@ from tests.support.objects.devices import (
     make_slice,
 )
 from tests.support.plugins import node
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.deadline import DeadlineNearError, in_time, never

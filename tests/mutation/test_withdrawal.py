@@ -13,7 +13,7 @@ from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.pipeline import admit
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Patched, Unchanged
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.kube.api.json_patch import patched
 from webhook.objects.admission import admit_request

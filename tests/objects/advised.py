@@ -9,7 +9,7 @@ from tests.support.objects.workloads import APP, SAMPLES, Object
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Bypassed
 from webhook.admission.verdict import Advised, ObjectVerdict, Verdict
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.kube.names import HOSTNAME_LABEL
 from webhook.objects.admission import admit_request

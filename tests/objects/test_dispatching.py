@@ -11,7 +11,7 @@ from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.workloads import SAMPLES
 from tests.support.servers.server import World, review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.connection import Connection

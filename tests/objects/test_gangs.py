@@ -12,7 +12,7 @@ from tests.support.objects.workloads import APP, SAMPLES, Object, Sample
 from tests.support.views import made_anew
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.verdict import Advised
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.objects.admission import admit_request
 from webhook.placement.scheduler import Scheduler

@@ -17,7 +17,7 @@ from tests.support.work import calls_of
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.verdict import Advised, ObjectVerdict, Verdict
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import BudgetSpentError, Expired, never

@@ -8,7 +8,7 @@ from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE, make_request, 
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from webhook.admission.cluster_view import ClusterView
 from webhook.admission.injection import Bypassed, Denied
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.objects.admission import admit_request
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.oracles import oracle
 from tests.oracles.strategies import clusters, pending_pods
 from tests.support.effort import examples
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.framework.result import to_check_json
 from webhook.placement.profiles.profile import PROFILES

@@ -8,7 +8,7 @@ from tests.oracles.oracle import place
 from tests.oracles.strategies_devices import NODES, device_worlds
 from tests.support.effort import examples
 from tests.support.objects.builders import make_node_object
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.scheduler import Scheduler
 

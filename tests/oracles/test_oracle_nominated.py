@@ -10,7 +10,7 @@ from tests.oracles import oracle, strategies, strategies_pods
 from tests.oracles.plain_answer import as_plain
 from tests.oracles.strategies_nominated import nominations, nominees
 from tests.support.effort import examples
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.framework.result import fit_error
 from webhook.placement.scheduler import PodSignature, Scheduler

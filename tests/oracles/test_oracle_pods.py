@@ -9,7 +9,7 @@ from tests.oracles import oracle
 from tests.oracles.plain_answer import as_plain
 from tests.oracles.strategies_pods import clusters, pending_pods
 from tests.support.effort import examples
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.scheduler import Scheduler
 

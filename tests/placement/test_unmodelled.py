@@ -8,9 +8,9 @@ import pytest
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.plugins import node
 from webhook.cluster.cache.cluster_cache import ClusterCache
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
-from webhook.cluster.objects.workloads import Owner, SelectingObject, SelectingObjects
+from webhook.cluster.objects.selecting_objects import Owner, SelectingObject, SelectingObjects
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.selectors import LabelRequirement

@@ -9,7 +9,7 @@ from tests.support.admission import DOMAIN, TYPE, USAGE, admit_pod, policy_with
 from tests.support.objects.builders import make_pod
 from webhook.admission.cluster_view import ClusterView
 from webhook.admission.verdict import Patched
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import parse
 from webhook.mutation.rules import RULES
 from webhook.policy.keys import ANNOTATIONS

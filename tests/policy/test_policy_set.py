@@ -9,7 +9,7 @@ from tests.support.admission import DOMAIN, TYPE, make_request
 from tests.support.objects.builders import make_pod
 from tests.support.servers.server import World, make_work_budget, review_bytes
 from webhook.admission.cluster_view import ClusterView
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
 from webhook.policy.loader import parse_policy

@@ -10,7 +10,7 @@ from tests.support.admission import PRODUCT, TYPE, make_request, policy_with
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.servers.server import make_work_budget
 from webhook.admission.cluster_view import ClusterView
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPods

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tests.upstream.cases import Case, Object
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import parse

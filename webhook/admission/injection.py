@@ -27,7 +27,7 @@ from webhook.mutation.workload.workload import WorkloadReading, opts_out, read_w
 from webhook.policy.exempt import pod_exemption
 from webhook.policy.policy import Policy, opt_out_namespaces
 from webhook.policy.spec.admission import CheckMode
-from webhook.policy.spec.fields import matches_any
+from webhook.policy.spec.field_types import matches_any
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from webhook.cluster.file import occupies_node, read_document
+from webhook.cluster.cluster_file import occupies_node, read_document
 from webhook.cluster.objects.disruption_budget import DISRUPTION_BUDGET_KIND, Budgets, budgets_by_namespace
 from webhook.cluster.pods.bound_pods import BoundPod, BoundPods
 from webhook.cluster.snapshot import Snapshot

@@ -28,7 +28,7 @@ from webhook.cluster.objects.limit_range import LimitRange
 from webhook.cluster.objects.priority_class import PRIORITY_CLASS_KIND, PriorityClass
 from webhook.cluster.objects.resource_quota import ResourceQuota
 from webhook.cluster.objects.runtime_class import RuntimeClass, RuntimeClasses
-from webhook.cluster.objects.workloads import SelectingObject, SelectingObjects
+from webhook.cluster.objects.selecting_objects import SelectingObject, SelectingObjects
 from webhook.cluster.storage.csi import Csi, CsiDriver, CsiStorageCapacity, VolumeAttachment
 from webhook.cluster.storage.storage import Storage, StorageClass, VolumeLimits
 from webhook.cluster.storage.volumes import PersistentVolume, PersistentVolumeClaim

@@ -23,7 +23,7 @@ from webhook.cluster.objects.limit_range import LimitRange
 from webhook.cluster.objects.priority_class import PRIORITY_CLASS_KIND, PriorityClass, priority_class_named
 from webhook.cluster.objects.runtime_class import NO_RUNTIME_CLASSES, RuntimeClasses
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
-from webhook.cluster.objects.workloads import NO_WORKLOADS, SelectingObjects
+from webhook.cluster.objects.selecting_objects import NO_WORKLOADS, SelectingObjects
 from webhook.cluster.pods.nominated_pods import NO_NOMINATED_PODS, NominatedPods
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.row_log import RowLog

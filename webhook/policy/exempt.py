@@ -12,7 +12,7 @@ from webhook.kube.selectors import selector_matches
 from webhook.policy.keys import Keys
 from webhook.policy.spec.admission import Exemption, PodLabels
 from webhook.policy.spec.document import GROUP, KIND, PolicySpec
-from webhook.policy.spec.fields import matches_any
+from webhook.policy.spec.field_types import matches_any
 
 POLICY_OBJECT = GROUP, KIND
 """The API group and kind of a PlacementPolicy, as requests have them."""

@@ -13,7 +13,7 @@ from webhook.kube.workloads.workload_kinds import Kinds, kinds_by_name
 from webhook.policy.keys import Keys
 from webhook.policy.spec.admission import NamespaceSelector
 from webhook.policy.spec.document import PolicyDocument, PolicySpec
-from webhook.policy.spec.fields import matches_any
+from webhook.policy.spec.field_types import matches_any
 from webhook.policy.spec.workloads import Accelerator, WorkloadType
 
 REVISION_LENGTH = 12

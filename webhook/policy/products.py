@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from webhook.kube.names import is_label_value
 from webhook.policy.spec.admission import NamespaceLimits
 from webhook.policy.spec.document import PolicySpec
-from webhook.policy.spec.fields import matches_any
+from webhook.policy.spec.field_types import matches_any
 
 
 def limits_of(spec: PolicySpec, namespace: str) -> NamespaceLimits | None:

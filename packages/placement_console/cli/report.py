@@ -36,7 +36,7 @@ def report(session: Session, audit: tuple[str, ...], path: Path) -> int:
     """
     # Imported here, so that --help does not import the server.
     from placement_console.page import fixed_sources
-    from placement_console.report import report_of
+    from placement_console.report_file import report_of
 
     check_writable(path, "--output")
     content = report_of(fixed_sources(session, audit), rfc3339_now())

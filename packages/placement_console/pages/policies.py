@@ -8,7 +8,7 @@ from typing import Any
 
 from placement_console.page import Asked, Endpoint, Sources
 from placement_planner.replay.cluster_objects import admissions_of_objects
-from placement_planner.replay.replay import Replay, Report
+from placement_planner.replay.policy_comparison import Replay, Report
 from placement_planner.replay_sources import ReplaySources
 from webhook.cli.inputs.clusters import read_objects
 from webhook.cli.inputs.live import read_live_workloads

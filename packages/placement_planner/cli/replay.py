@@ -10,7 +10,7 @@ import click
 from placement_planner.log_lines import skippable
 from placement_planner.replay.admission import Admission
 from placement_planner.replay.cluster_objects import admissions_of_objects
-from placement_planner.replay.replay import Replay, Report
+from placement_planner.replay.policy_comparison import Replay, Report
 from placement_planner.replay_sources import ReplaySources
 from placement_planner.replay_text import print_notes, print_patches, print_report
 from webhook.admission.recorded_pod import kept_domains

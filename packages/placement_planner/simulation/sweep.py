@@ -13,7 +13,7 @@ from placement_planner.simulation.outcome import Cards, Outcome, Recorder
 from placement_planner.simulation.preemption import victims_by
 from placement_planner.simulation.simulator import Simulation
 from placement_planner.simulation.templates import Template, Templates
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput, invalid

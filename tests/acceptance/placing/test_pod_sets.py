@@ -9,7 +9,7 @@ from tests.controlplane.client import Objects
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.objects.builders import make_node_object, make_pod
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.kube.workloads.pod_sets import pod_sets

@@ -14,7 +14,7 @@ from tests.support.attacks import WORST, attack_pod
 from tests.support.objects.builders import make_pod
 from tests.support.objects.clusters import cluster_documents
 from webhook.admission.cluster_view import ClusterView as View
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.placement.scheduler import Scheduler
 
 _ATTACKERS = 4

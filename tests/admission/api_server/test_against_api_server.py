@@ -28,7 +28,7 @@ from tests.differential.random_objects.written_pods import (
 from tests.support.objects.builders import make_node_object, make_pod
 from webhook.admission.api_server.limit_ranger import limit_violations
 from webhook.admission.api_server.plugins import check_admitted, completed
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput

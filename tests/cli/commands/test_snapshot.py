@@ -12,7 +12,7 @@ from tests.support.objects.moves import budget, running
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi
 from webhook.cli.commands import snapshot
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.objects.disruption_budget import DisruptionBudget
 from webhook.documents.documents import parse

@@ -9,7 +9,7 @@ from tests.support.objects.builders import PodBuilder, make_node_object, make_po
 from tests.support.programs.cluster_files import as_list, documents, lines
 from tests.support.programs.command import Run
 from webhook.cli.inputs.pending import Reserved, place_pending_pods
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.scheduler import Scheduler
 

@@ -15,7 +15,7 @@ from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.follower import ClusterFollower
 from webhook.cluster.cache.object_key import Key
 from webhook.cluster.cache.pending_tracker import PendingTracker
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.pods.pending_pods import PendingPod, pending_changes
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document

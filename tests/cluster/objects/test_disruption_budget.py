@@ -7,7 +7,7 @@ import yaml
 
 from tests.support.objects.builders import make_node_object
 from tests.support.objects.moves import budget
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.objects.disruption_budget import DisruptionBudget
 from webhook.documents.documents import Document, parse
 from webhook.documents.field import InvalidInput

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.pods.pending import Object, pending, with_fields
 from tests.support.objects.builders import make_node_object, make_pod
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey, is_pending
 from webhook.documents.documents import Document
 

@@ -12,7 +12,7 @@ from webhook.admission.cluster_view import ClusterView
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.pipeline import admit
 from webhook.admission.verdict import Verdict
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import parse
 from webhook.kube.api.json_patch import patched
 from webhook.kube.names import KAI_SHARES

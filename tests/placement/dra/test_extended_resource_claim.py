@@ -7,7 +7,7 @@ import pytest
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.objects.devices import make_device_class
 from tests.support.plugins import pod_info
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.kube.deadline import never
 from webhook.placement.dra.extended_resource_claim import extended_resource_claims

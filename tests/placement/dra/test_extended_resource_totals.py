@@ -17,7 +17,7 @@ from tests.support.objects.devices import (
     make_slice,
 )
 from tests.support.plugins import node, pod_info
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.documents.documents import Document

@@ -24,7 +24,7 @@ from tests.support.objects.devices import (
 )
 from tests.support.plugins import pod_info
 from webhook.cluster.cache.cluster_cache import ClusterCache
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.update import updated
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput

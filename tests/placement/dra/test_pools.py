@@ -16,7 +16,7 @@ from tests.support.objects.devices import (
     make_resource_claim,
     make_slice,
 )
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.scheduler import Scheduler
 

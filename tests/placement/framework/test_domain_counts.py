@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.support.objects.builders import make_node_object
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.framework.domain_counts import DomainCounts
 

@@ -10,7 +10,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.configuration import scheduler_configuration
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.programs.messages import first_sentence
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.placement.config.profile_loader import parse_profiles

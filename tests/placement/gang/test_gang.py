@@ -14,7 +14,7 @@ from tests.support.effort import examples
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.storage import make_pv, make_pvc, uses
 from tests.support.plugins import node
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document

@@ -13,7 +13,7 @@ from tests.support.objects.storage import (
     make_storage_class,
     uses,
 )
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.scheduler import Placement, Scheduler
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.objects.storage import make_csi_node, make_pv, make_pvc, make_storage_class, uses
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.config.profile_loader import parse_profiles
 from webhook.placement.scheduler import Placement, Scheduler

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.objects.builders import PodBuilder, make_pod, match_expressions
 from tests.support.plugins import is_scored, node, pod_info, rejections, scores
-from webhook.cluster.objects.workloads import Owner, SelectingObject, SelectingObjects
+from webhook.cluster.objects.selecting_objects import Owner, SelectingObject, SelectingObjects
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.selectors import exact_selector
 from webhook.placement.plugins.pod_topology_spread import (

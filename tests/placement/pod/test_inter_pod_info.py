@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
-from webhook.cluster.objects.workloads import Owner, SelectingObject, SelectingObjects
+from webhook.cluster.objects.selecting_objects import Owner, SelectingObject, SelectingObjects
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput
 from webhook.kube.names import HOSTNAME_LABEL

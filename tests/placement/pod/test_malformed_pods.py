@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.oracles.strategies import pending_pods
 from tests.support.effort import examples
 from tests.support.plugins import node
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput

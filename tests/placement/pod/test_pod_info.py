@@ -3,7 +3,7 @@
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.devices import make_device_class
 from tests.support.plugins import pod_info
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.kube.pod.volumes import PodReference
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.scheduler import Scheduler
 

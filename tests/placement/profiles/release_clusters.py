@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.support.objects.builders import PodBuilder
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.kube.release import Release
 from webhook.placement.scheduler import Placement, Scheduler

@@ -10,7 +10,7 @@ from tests.support.admission import policy_with
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from tests.support.objects.storage import make_pvc
 from tests.support.plugins import node
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document

@@ -8,7 +8,7 @@ import pytest
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.objects.devices import make_device_class
 from tests.support.objects.storage import make_csi_node, make_pv, make_pvc
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.release import Release

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.attacks import WORST, attack_pod
 from tests.support.objects.clusters import cluster_documents
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.placement.scheduler import PodSignature, Scheduler
 
 NODES = 3000

@@ -11,7 +11,7 @@ from tests.placement.ranking.facts import facts
 from tests.support.effort import examples
 from tests.support.objects.builders import make_pod
 from tests.support.plugins import node
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated

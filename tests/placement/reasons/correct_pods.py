@@ -7,7 +7,7 @@ from tests.support.admission import USAGE, admit_pod, policy_with
 from tests.support.objects.builders import PodBuilder, make_node_object
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.verdict import Patched, Verdict
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.events.report import report_of
 

@@ -9,7 +9,7 @@ from tests.oracles.strategies import clusters, pending_pods
 from tests.support.effort import examples
 from tests.support.objects.builders import make_pod, match_expressions
 from tests.support.plugins import node
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.placement.framework.result import fit_error

@@ -2,7 +2,7 @@
 
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.storage import make_csi_node, make_pv, make_pvc, uses
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.replicas.replica_prediction import predict_replicas
 from webhook.placement.scheduler import Scheduler

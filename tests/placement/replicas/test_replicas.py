@@ -14,7 +14,7 @@ from tests.oracles.strategies_pods import pod_affinities, spread_constraints
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.plugins import node
 from tests.support.views import said
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document

@@ -11,7 +11,7 @@ from tests.oracles.strategies_nominated import nominations
 from tests.placement.suggest.applying import World, applied
 from tests.support.effort import examples
 from tests.support.objects.builders import make_node_object, make_pod
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.scheduler import PodSignature, Scheduler
 

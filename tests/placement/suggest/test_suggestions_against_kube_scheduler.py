@@ -7,7 +7,7 @@ import pytest
 from tests.controlplane.cluster import Cluster
 from tests.placement.suggest.applying import World, applied
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod, match_expressions
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.suggest.pod_changes import ReduceRequest, TolerateTaint, WithoutRequirement

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from tests.oracles import strategies, strategies_pods
 from tests.support.effort import examples
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Snapshot

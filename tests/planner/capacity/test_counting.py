@@ -17,7 +17,7 @@ from tests.support.effort import examples
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.objects.storage import make_pv, make_pvc, make_storage_class, uses
 from tests.support.plugins import node
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document

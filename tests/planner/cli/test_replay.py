@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from placement_planner.replay.replay import Replay
+from placement_planner.replay.policy_comparison import Replay
 from tests.support.admission import TYPE
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.clusters import review

@@ -8,7 +8,7 @@ from tests.support.servers.server import make_work_budget
 from webhook.admission.cluster_view import ClusterView
 from webhook.admission.evaluation import PolicyResult, evaluate
 from webhook.admission.pod_content import PodContent
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPods

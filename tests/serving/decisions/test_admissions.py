@@ -19,7 +19,7 @@ from tests.support.scorers import ScorerOfNoNodes
 from tests.support.servers.server import Clock, World, review, review_bytes
 from webhook.admission.cluster_view import ClusterView
 from webhook.audit.lines import UnsealedRecord
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.mutation.rules import RULES
 from webhook.placement.scheduler import Scheduler

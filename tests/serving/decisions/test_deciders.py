@@ -12,7 +12,7 @@ from tests.support.objects.builders import make_pod
 from tests.support.objects.clusters import cluster_documents
 from tests.support.servers.server import Clock, make_work_budget, review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.kube.api.admission import AdmissionRequest, parse_review
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.serving.decisions.deciders import WorkerDecider

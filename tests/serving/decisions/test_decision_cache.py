@@ -20,7 +20,7 @@ from webhook.admission.evaluation import evaluate
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pipeline import admit
 from webhook.admission.pod_content import PodContent
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import parse_review

@@ -12,7 +12,7 @@ from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.random.random_pods import pods
 from tests.support.servers.server import make_work_budget, review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.cluster.update import updated

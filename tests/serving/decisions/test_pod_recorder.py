@@ -13,7 +13,7 @@ from tests.support.servers.server import review_bytes
 from tests.support.work import calls_of
 from webhook.admission.cluster_view import ClusterView
 from webhook.audit.pods import PodFile
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.kube.api.admission import AdmissionRequest, parse_review
 from webhook.serving.decisions import pod_recorder

@@ -9,7 +9,7 @@ from tests.support.admission import PRODUCT, TYPE, USAGE, make_request, policy_w
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.servers.server import Clock, make_work_budget
 from webhook.admission.cluster_view import ClusterView
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.deadline import Expired

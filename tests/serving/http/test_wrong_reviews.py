@@ -8,7 +8,7 @@ from tests.support.mutations import harm, mutated
 from tests.support.objects.clusters import cluster_documents
 from tests.support.servers.server import World
 from webhook.admission.cluster_view import ClusterView
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.placement.scheduler import Scheduler
 
 

@@ -7,7 +7,7 @@ from tests.support.servers.server import review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.pipeline import admit
 from webhook.admission.verdict import Patched
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.pods.pending_pods import PendingPod
 from webhook.kube.api.admission import parse_review
 from webhook.runtime.metrics import Metrics

@@ -8,7 +8,7 @@ from tests.support.admission import TYPE, USAGE, admit_pod, make_request, policy
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.verdict import Advised, Patched
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.objects.admission import admit_request
 from webhook.placement.config.profile_loader import parse_profiles

@@ -14,7 +14,7 @@ from tests.support.objects.clusters import cluster_documents
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.servers.server import Clock, World, review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.scorer import Scorer

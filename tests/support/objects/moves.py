@@ -7,8 +7,8 @@ from placement_planner.capacity.drain import Drain, drain
 from placement_planner.capacity.make_room import Room, make_room
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from webhook.cli.inputs.profiles import Schedulers
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.disruptions import Disruptions
-from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.placement.profiles.profile import PROFILES

@@ -10,7 +10,7 @@ from certs.registration import Target, manifest, with_ca_bundle
 from tests.controlplane.cluster import Cluster
 from tests.support.servers.server import Running, World, running_in_thread
 from webhook.admission.cluster_view import ClusterView as View
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document, parse
 from webhook.placement.scheduler import Scheduler
 

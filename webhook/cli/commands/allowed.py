@@ -18,7 +18,7 @@ from webhook.policy.policy import allows_namespace
 from webhook.policy.products import limits_of, may_use_product
 from webhook.policy.spec.admission import NamespaceLimits
 from webhook.policy.spec.document import PolicySpec
-from webhook.policy.spec.fields import matches_any
+from webhook.policy.spec.field_types import matches_any
 
 
 @click.command()

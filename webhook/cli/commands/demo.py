@@ -27,7 +27,7 @@ from webhook.cli.inputs.files import PATH, file_option
 from webhook.cli.output.logs import configure_logs
 from webhook.cli.output.program import as_called
 from webhook.cli.output.screen import SafeConsole, coloured, marked
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, JsonObject, parse

@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from webhook.cli.inputs.files import PATH, file_option, open_bytes, options, place_of
 from webhook.cluster.cache.resources import RESOURCES, Resource
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, JsonObject, field, parse, parse_list
 from webhook.documents.field import InvalidInput, invalid

@@ -1,6 +1,6 @@
 """Private fields of objects, which placement does not read and no cluster file has."""
 
-from webhook.cluster.objects.workloads import OWNERS
+from webhook.cluster.objects.selecting_objects import OWNERS
 from webhook.documents.documents import JsonObject, field
 
 _DEVICES_GROUP = "resource.k8s.io/"

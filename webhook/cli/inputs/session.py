@@ -20,8 +20,8 @@ from webhook.cli.inputs.profiles import SchedulersOf, read_schedulers
 from webhook.cli.inputs.workloads import Workload, print_misplaced, read_pods
 from webhook.cli.output.program import is_kubectl_plugin
 from webhook.cli.output.terminal import echo
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.disruptions import Disruptions
-from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.planned_objects import with_planned_objects
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document

@@ -8,7 +8,7 @@ from webhook.cluster.cache.namespace_budget import NamespaceBudget, memory_bytes
 from webhook.cluster.cache.object_key import Key
 from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.left_out import LeftOutTracker
-from webhook.cluster.objects.workloads import NO_WORKLOADS, SelectingObjects
+from webhook.cluster.objects.selecting_objects import NO_WORKLOADS, SelectingObjects
 from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND, WORKLOAD_KINDS, Facts, snapshot_fields
 from webhook.cluster.storage.volumes import PersistentVolumeClaim
 from webhook.documents.field import InvalidInput, forbidden

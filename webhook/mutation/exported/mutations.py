@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.mutation.exported import node_affinity, scheduling, tolerations, variables
+from webhook.mutation.exported import affinity_operations, scheduling, tolerations, variables
 from webhook.mutation.exported.cel import Cel, add, concatenated, parents, text, texts, when
 from webhook.mutation.exported.matching import in_force
 from webhook.mutation.exported.variables import Variable
@@ -27,11 +27,11 @@ def injection(policy: Policy, before: tuple[Policy, ...]) -> Iterator[Variable]:
     yield from scheduling.scheduler(policy)
     yield from scheduling.packing(policy)
     yield from variables.products(policy)
-    of_products = node_affinity.requirement(_PRODUCT_LABEL, "variables.accepted")
+    of_products = affinity_operations.requirement(_PRODUCT_LABEL, "variables.accepted")
     product = when("variables.accepted.size() > 0", f"[{of_products}]") if policy.spec.product_affinity else "[]"
-    yield "requirements", concatenated((f"[{node_affinity.usage_requirement(policy)}]", product))
-    yield from node_affinity.required_variables()
-    yield node_affinity.preferences(policy)
+    yield "requirements", concatenated((f"[{affinity_operations.usage_requirement(policy)}]", product))
+    yield from affinity_operations.required_variables()
+    yield affinity_operations.preferences(policy)
     yield "tolerated", concatenated(_tolerations(policy))
     yield "missing", tolerations.missing("variables.tolerated")
     if tolerations.has_extra(policy):
@@ -68,8 +68,8 @@ def _operations(policy: Policy) -> Iterator[Cel]:
     # Encoding drops an empty map, so one that stays so changes nothing.
     yield from (parents(("metadata", each, "")) for each in ("labels", "annotations"))
     # From here on the pod has spec.affinity.nodeAffinity.
-    yield node_affinity.required_operations()
-    yield node_affinity.preferred_operations(policy)
+    yield affinity_operations.required_operations()
+    yield affinity_operations.preferred_operations(policy)
     yield tolerations.operations(policy)
     yield scheduling.packing_operations(policy)
     yield scheduling.scheduler_operations()

@@ -19,7 +19,7 @@ from webhook.mutation.workload.card_count import cards_of
 from webhook.policy.keys import Keys
 from webhook.policy.policy import Policy, allows_namespace
 from webhook.policy.products import limits_of, may_use_product, namespaces_of_product, products_instead_of
-from webhook.policy.spec.fields import matches_any
+from webhook.policy.spec.field_types import matches_any
 
 
 def read_type(annotations: Annotations, namespace: str, policy: Policy) -> tuple[str, list[FieldError]]:

@@ -42,7 +42,7 @@ from webhook.placement.profiles.plugin_args import (
 from webhook.placement.profiles.plugin_registry import GANG_SCHEDULING, PLUGIN_BY_NAME, PluginArgs
 from webhook.placement.profiles.profile import Enabled, Profile, UnmodelledStep
 from webhook.policy.loader import field_error
-from webhook.policy.spec.fields import StrictModel
+from webhook.policy.spec.field_types import StrictModel
 
 _UNKNOWN_FIELD = "unknown field; kube-scheduler 1.37 refuses it"
 _MAX_NODE_SCORE_PER_POINT = 10

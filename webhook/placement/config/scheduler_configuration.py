@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from webhook.placement.profiles.plugin_args import Items, Percentage, within
-from webhook.policy.spec.fields import LabelKey, StrictModel
+from webhook.policy.spec.field_types import LabelKey, StrictModel
 
 
 class PluginEntry(StrictModel):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms, read_pod_terms
-from webhook.cluster.objects.workloads import Owner
+from webhook.cluster.objects.selecting_objects import Owner
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.names import DEFAULT_NAMESPACE, HOSTNAME_LABEL, ZONE_LABEL
 from webhook.kube.reader import Reader

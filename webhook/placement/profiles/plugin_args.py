@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, TypeVar
 from pydantic import AfterValidator, Field, model_validator
 
 from webhook.kube.names import is_qualified_name
-from webhook.policy.spec.fields import LabelKey, StrictModel, checked, wrong
+from webhook.policy.spec.field_types import LabelKey, StrictModel, checked, wrong
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from webhook.kube import selectors as label_selector
-from webhook.policy.spec.fields import (
+from webhook.policy.spec.field_types import (
     LabelKey,
     LabelText,
     LabelValue,

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import AfterValidator, Field, model_validator
 
-from webhook.policy.spec.fields import LabelValue, StrictModel, Text, Values, wrong
+from webhook.policy.spec.field_types import LabelValue, StrictModel, Text, Values, wrong
 
 _MOST_BYTES = 64 * 1024
 

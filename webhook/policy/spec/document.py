@@ -12,7 +12,7 @@ from webhook.kube import names as wellknown
 from webhook.kube.pod.taints import TEMPORARY_TAINTS
 from webhook.policy.spec.admission import Exemption, NamespaceLimits, NamespaceSelector, PlacementCheck, WorkloadObjects
 from webhook.policy.spec.cases import PolicyTest
-from webhook.policy.spec.fields import (
+from webhook.policy.spec.field_types import (
     KeyDomain,
     LabelKey,
     LabelValue,

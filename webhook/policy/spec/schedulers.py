@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from webhook.kube import names as wellknown
-from webhook.policy.spec.fields import (
+from webhook.policy.spec.field_types import (
     Count,
     LabelKey,
     LabelText,

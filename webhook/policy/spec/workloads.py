@@ -17,7 +17,7 @@ from pydantic_core import CoreSchema
 from webhook.kube.names import DAEMON_SET, is_dns_subdomain
 from webhook.kube.workloads.pod_template_path import Count, PodTemplatePath
 from webhook.kube.workloads.pod_template_path import WorkloadKind as Kind
-from webhook.policy.spec.fields import (
+from webhook.policy.spec.field_types import (
     Card,
     LabelKey,
     LabelText,

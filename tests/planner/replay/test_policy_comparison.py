@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
-from placement_planner.replay import replay as module
+from placement_planner.replay import policy_comparison as module
 from placement_planner.replay.admission import Admission, admission_of
 from placement_planner.replay.decision import Change, Decider, Decision
-from placement_planner.replay.replay import Replay, Report
+from placement_planner.replay.policy_comparison import Replay, Report
 from placement_planner.replay_sources import ReplaySources
 from tests.golden.case import CASES, load, policy_of
 from tests.support.admission import TYPE, USAGE, policy_with
@@ -24,7 +24,7 @@ from tests.support.servers.server import review_bytes
 from webhook.admission.missed import Scope
 from webhook.admission.recorded_pod import RecordedPod
 from webhook.cli.output.yaml_text import to_yaml
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.documents.field import FieldError

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from placement_console.application import static_files
-from placement_console.report import LinkError, imports_of, linked
+from placement_console.report_file import LinkError, imports_of, linked
 from tests.console.browser import TestBrowser
 from tests.console.example_cluster import write_cluster
 from tests.support.programs.command import run_here

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from webhook.cluster.file import snapshot_from_documents
-from webhook.cluster.objects.workloads import NO_WORKLOADS, Owner, SelectingObject, SelectingObjects
+from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.cluster.objects.selecting_objects import NO_WORKLOADS, Owner, SelectingObject, SelectingObjects
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
 from webhook.kube.selectors import LabelRequirement, LabelSelector
