@@ -139,10 +139,7 @@ class AuditWriter:
         return self._head
 
     def write(self, record: AuditRecord | UnsealedRecord) -> None:
-        """Write the record to the file before returning.
-
-        If this fails, print the record, and count and log the failure.
-        """
+        """Write the record to the file before returning. If this fails, print, count and log it."""
         self.stage(record)
         self.flush()
 
@@ -278,10 +275,7 @@ class AuditWriter:
                 log("old audit files were dropped" if is_due else early, path=self.path, **what)
 
     def _attempt(self, failure: str, action: Callable[[Argument], Done], argument: Argument) -> Done | None:
-        """Return the result of an action on the file, or None if it fails.
-
-        Only the first of several failures is logged.
-        """
+        """Return the result of an action on the file, or None if it fails. Only a first failure is logged."""
         try:
             done = action(argument)
         except OSError as error:

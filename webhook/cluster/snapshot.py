@@ -95,11 +95,11 @@ class ClusterObjects:
     """The parts of a snapshot other than nodes and their pods. The field of an unknown optional kind has its default.
 
     `full_quotas` has, by namespace, the name of a ResourceQuota that denies pods with pod affinity across namespaces.
-    `limit_ranges` are keyed by namespace. `disruption_budgets` are None if they are not known. `left_out` are objects
-    of known kinds that the snapshot does not contain. `release` is that of the API server; kube-scheduler is assumed to
-    have the same. `nominated` are the pending pods with a nominated node; they do not use resources yet. `pending` are
-    the pods that are not bound, in the order of their arrival. `is_without_pods` is true if the snapshot leaves out the
-    pods of nodes. `plugins` are the optional admission plugins that the API server is assumed to run.
+    `limit_ranges` are keyed by namespace. `disruption_budgets` are None if not known. `left_out` are objects of known
+    kinds that the snapshot lacks. `release` is that of the API server; kube-scheduler is assumed to have the same.
+    `nominated` are the pending pods with a nominated node; they use no resources yet. `pending` are the pods that are
+    not bound, in order of arrival. `is_without_pods` is true if pods are left out. `plugins` are optional admission
+    plugins that the API server is assumed to run.
     """
 
     namespaces: Mapping[str, Namespace] = field(default_factory=dict)

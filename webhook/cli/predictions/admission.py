@@ -147,8 +147,7 @@ class Admissions:
     def answer(self, workload: Workload, snapshot: Snapshot) -> tuple[str, str]:
         """Print the warnings and the denial that the user of the pods would get.
 
-        Return the message of a denial, and the reason why the webhook bypasses the pod; each is empty if it does not
-        apply.
+        Return the message of a denial, and the reason why the webhook bypasses the pod. Each can be empty.
 
         Raises:
             InvalidInput: the pod is not valid; the errors name file and document.

@@ -1,14 +1,12 @@
 """Compare predictions for pods with the nodes that the pods are bound to, and with pods that stay pending.
 
 At admission a pod has no UID and often no name, because the API server generates it from `generateName` later. The
-volume of its service account token has a random name, which identifies the pod. A pod without this volume is matched by
-its name, or else by its generateName and controller, and by a creation time close to its admission. Pods of one
-controller that are admitted within seconds of each other are then matched in order. They come from one template, so
-confusing two of them changes little.
+volume of its service account token has a random name, which identifies the pod. Without this volume, a pod is matched
+by its name, or else by its generateName, controller and a creation time close to its admission. Pods of one controller
+that are admitted within seconds are matched in order. They have one template, so confusing them changes little.
 
-Pods that another replica admitted, pods whose prediction was dropped, and nodes that were not in the view are not
-compared. Changes of the cluster between admission and binding are ignored, although they can be the reason for another
-node.
+Not compared are pods that another replica admitted, pods whose prediction was dropped, and nodes that are not in the
+view. Changes of the cluster between admission and binding are ignored, although they can cause a different node.
 """
 
 from collections import OrderedDict
@@ -147,10 +145,7 @@ class Predictions:
             self._forget(next(iter(self._predictions)))
 
     def compare(self, pod: Binding, now_seconds: float) -> PredictionResult | None:
-        """Compare the prediction for the bound `pod` with its node.
-
-        Return None if there is no prediction to compare.
-        """
+        """Compare the prediction for the bound `pod` with its node. Return None without a prediction."""
         number = self._find(pod.identity, _seconds(pod.created))
         if number is None:
             return None
@@ -189,10 +184,7 @@ class Predictions:
                 yield "predicted_feasible_but_pending"
 
     def _find(self, identity: PodIdentity, created_seconds: float | None, among: set[int] | None = None) -> int | None:
-        """Return the number of the prediction for a stored pod, or None.
-
-        With `among`, only these predictions are considered.
-        """
+        """Return the number of the prediction for a stored pod, one of `among` if that is given, or None."""
         for key in identity.keys:
             is_certain = bool(identity.token_volume) and key == (identity.namespace, "volume", identity.token_volume)
             for number in self._numbers.get(key, ()):

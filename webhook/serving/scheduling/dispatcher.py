@@ -142,10 +142,7 @@ class Dispatcher:
             self._worker.end()
 
     async def _wait_for_turn(self, body: bytes, connection: Connection) -> tuple[bytes, ...]:
-        """Wait in the fair queue of small reviews.
-
-        Return the flows of the review that exceed their share afterwards.
-        """
+        """Wait for the turn of a small review, and return those of its flows that exceed their share by then."""
         turn = Turn(asyncio.get_running_loop().create_future(), body, connection)
         self._small_queue.put(turn, flows(body), connection.address)
         connection.stage = Stage.QUEUED
@@ -178,10 +175,7 @@ class Dispatcher:
             self._charge_small(body, connection.address, clock() - began_seconds)
 
     def _charge_small(self, body: bytes, address: str, seconds: float) -> None:
-        """Charge the work for a small review.
-
-        Once the work of this loop iteration reaches a batch, further reviews wait.
-        """
+        """Charge the work for a small review. Further reviews wait once the work of this loop iteration is a batch."""
         if seconds > _MIN_CHARGED_SECONDS:
             self._usage.charge(flows(body), seconds)
             self._small_queue.charge(address, seconds)
