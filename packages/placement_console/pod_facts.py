@@ -73,7 +73,7 @@ class PodFacts(ClusterFollower):
         return self._facts.get((namespace, name), _NOTHING)
 
     def _share(self, fact: PodFact) -> PodFact:
-        """Return one shared object for equal facts, because all pods of an owner often have equal facts."""
+        """Return one shared object for equal facts, because the pods of an owner mostly have equal facts."""
         if len(self._shared) > 2 * len(self._facts) + 1000:
             self._shared = {}
         return self._shared.setdefault(fact, fact)

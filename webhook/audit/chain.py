@@ -182,7 +182,10 @@ class _Verifier:
         self._report_unreadable(unreadable, are_torn=False)
 
     def connect(self, may_begin_later: set[str] | None) -> list[Chain]:
-        """Return all chains, checked. Those in `may_begin_later` (None for all files) may begin with a later record."""
+        """Join the runs to chains, check them, and return them.
+
+        Chains in the files `may_begin_later` (None for all files) may begin with a later record than the first.
+        """
         by_head = {run.head: run for run in self.runs}
         successors: dict[_Run, _Run] = {}
         roots: list[list[_Run]] = []

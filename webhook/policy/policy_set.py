@@ -74,7 +74,7 @@ class PolicySet:
     def with_name_of_default(self) -> Policy | None:
         """Return another policy that has the name of the default policy, or None.
 
-        There can be one if an object of the cluster has the name of the file's policy.
+        This happens if an object of the cluster has the same name as the policy of the file.
         """
         return next((each for each in self.others if each.name == self.default.name), None)
 

@@ -118,7 +118,7 @@ def filling(pods: Sequence[T], cards_of: Callable[[T], int], seed: int, targets:
 
 
 class CreatedPods:
-    """Creates arrivals from created pods. Equal pods share one object.
+    """Turns the created pods of a log into arrivals. Equal pods share one object.
 
     `is_card` returns true for a resource whose units are cards.
     """

@@ -18,7 +18,7 @@ _Shares = NDArray[np.float64]
 
 
 class NodeResourcesBalancedAllocation:
-    """Score by how evenly the shares of `resources` are used with the pod, compared to without it.
+    """Score higher if the pod makes the used shares of `resources` on the node more equal.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go
     """

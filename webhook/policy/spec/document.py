@@ -248,7 +248,8 @@ class PolicySpec(StrictModel):
     def named_schedulers(self) -> dict[str, str]:
         """Return the schedulers that the policy names, by field, without those in the default of `allowedSchedulers`.
 
-        A replica prints its policy with all defaults, so a list that is set to the default counts as the default.
+        A list that is explicitly set to the default is also left out, because a replica prints its policy with all
+        defaults.
         """
         types = self.workload_types.items()
         fields = {f"workloadTypes.{name}.schedulerName": each.scheduler_name or "" for name, each in types}
