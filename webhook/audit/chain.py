@@ -55,10 +55,7 @@ class Chain:
         self.rotated = next((run.rotated for run in reversed(runs) if run.rotated), None)
 
     def to_json(self) -> JsonObject:
-        """Return the chain as `audit verify -o json` prints it.
-
-        `complete` is true if the chain begins with the first record.
-        """
+        """Return the chain as `audit verify -o json` prints it. `complete`: it begins with the first record."""
         return {
             "replicas": self.replicas,
             "files": self.files,
@@ -182,10 +179,7 @@ class _Verifier:
         self._report_unreadable(unreadable, are_torn=False)
 
     def connect(self, may_begin_later: set[str] | None) -> list[Chain]:
-        """Join the runs to chains, check them, and return them.
-
-        Chains in the files `may_begin_later` (None for all files) may begin with a later record than the first.
-        """
+        """Join runs to chains and check them. Those in `may_begin_later` (None: all files) may lack first records."""
         by_head = {run.head: run for run in self.runs}
         successors: dict[_Run, _Run] = {}
         roots: list[list[_Run]] = []

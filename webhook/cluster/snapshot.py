@@ -242,10 +242,7 @@ class Snapshot(ClusterObjects):
 
     @property
     def knows_priority_classes(self) -> bool:
-        """Return whether all PriorityClasses are known.
-
-        Every cluster has some, so an empty view counts as not known.
-        """
+        """Return whether all PriorityClasses are known. Every cluster has some, so an empty view means not known."""
         has_some = any(not each.is_planned for each in self.priority_classes.values())
         return has_some and not self.left_out.has_any(PRIORITY_CLASS_KIND)
 

@@ -73,7 +73,7 @@ def nodes(session: Session) -> int:
 def _headline(
     snapshot: Snapshot, groups: Sequence[FreeCards], closed: Mapping[str, str], unhealthy: Sequence[UnhealthyDevices]
 ) -> str:
-    """Return a text with the numbers of nodes and of usable and free cards, each followed by the unusable part.
+    """Return a text with the numbers of nodes, usable cards and free cards, each with its unusable part.
 
     `unhealthy` only counts cards.
     """

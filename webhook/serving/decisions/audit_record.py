@@ -63,7 +63,7 @@ def audit_record(
 
 
 def shadow_entry(verdict: Verdict | ObjectVerdict | str) -> ShadowEntry:
-    """Return the entry for `verdict`, or for the message of an internal error, that shadow mode did not enforce."""
+    """Return the entry for `verdict`, a verdict or the message of an error, which shadow mode did not enforce."""
     if isinstance(verdict, str):
         return ShadowEntry("Error", message=verdict)
     message = verdict.denial.message if isinstance(verdict, Denied) else None
