@@ -1,1 +1,1 @@
-"""The cluster cache: it takes lists and watch events and returns immutable snapshots."""
+"""The cluster cache: it stores the objects of lists and watch events, and returns immutable snapshots."""

@@ -1,6 +1,6 @@
-"""The cache of a live cluster: it takes lists and watch events and returns immutable snapshots.
+"""The cache of a live cluster: it stores the objects of lists and watch events, and returns immutable snapshots.
 
-It stores only what plugins read. It does not store pods that have ended.
+It only stores the facts that plugins read. It does not store pods that have ended.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -33,7 +33,7 @@ DELETED = "DELETED"
 
 @dataclass(frozen=True, slots=True)
 class InvalidObject:
-    """A malformed or too large object, which is left out of the view; `message` has every invalid field."""
+    """An object that is left out of the view because it is malformed or too large; `message` names each bad field."""
 
     kind: str
     key: Key
@@ -41,9 +41,9 @@ class InvalidObject:
 
 
 class _Kind(NamedTuple):
-    """The functions that read, store (or delete, for None) and list the objects of one kind.
+    """The functions that read, store and list the objects of one kind. Storing None deletes the object.
 
-    `leave_out` records that an object is not known; without it, a malformed object counts as missing.
+    `leave_out` records that an object is not known. Without it, a malformed object counts as missing.
     """
 
     read: Callable[[JsonObject], Any]
@@ -56,7 +56,7 @@ class ClusterCache:
     """The objects of lists and watch events. Not thread-safe.
 
     An event replaces the stored object, so it may be applied twice. An object that is malformed or too large is left
-    out and is in `invalid` until a valid one arrives. `follower` takes the objects, and the pods that become bound.
+    out, and is in `invalid` until a valid version arrives. `follower` gets the objects, and the pods that become bound.
     """
 
     def __init__(self, follower: ClusterFollower | None = None) -> None:
@@ -89,14 +89,14 @@ class ClusterCache:
         self._release = ASSUMED
 
     def replace(self, kind: str, objects: Iterable[JsonObject]) -> list[InvalidObject]:
-        """Replace all objects of `kind` by `objects`, raw API objects; return those that have become invalid."""
+        """Replace all objects of `kind` by `objects`, raw API objects. Return the objects that have become invalid."""
         listing = self.listing(kind)
         invalid = listing.add(objects)
         listing.finish()
         return invalid
 
     def listing(self, kind: str) -> "Listing":
-        """Return a `replace` in steps, for a list in pages."""
+        """Return a Listing, which does `replace` in steps for a list in pages."""
         return Listing(self, kind, self._keys(kind))
 
     def apply(self, kind: str, event_type: str, content: JsonObject) -> InvalidObject | None:
@@ -114,7 +114,7 @@ class ClusterCache:
         return problem
 
     def store(self, kind: str, key: Key, content: JsonObject | None) -> InvalidObject | None:
-        """Store one object, or delete it if it is None. Return it as `apply` does."""
+        """Store one object, or delete it if `content` is None. Return it if it has become invalid, as in `apply`."""
         functions, problem = self._kinds[kind], None
         try:
             functions.put(key, None if content is None else functions.read(content))
@@ -140,12 +140,12 @@ class ClusterCache:
             self.store(kind, key, None)
 
     def mark_known(self, kind: str) -> None:
-        """Mark `kind` as known: all its objects are stored."""
+        """Mark `kind` as known, because all its objects are stored."""
         if kind in EVERY_OPTIONAL_KIND:
             self._optional.set_known(kind, known=True)
 
     def put_scheduler_evidence(self, evidence: SchedulerEvidence | None) -> None:
-        """Store the signs of schedulers. None means that they are not known."""
+        """Store the evidence of schedulers, or None if it is not known."""
         self._evidence = evidence
 
     def put_release(self, release: Release) -> None:
@@ -153,7 +153,7 @@ class ClusterCache:
         self._release = release
 
     def snapshot(self) -> Snapshot:
-        """Return the current state of the cluster: the same snapshot until an object changes."""
+        """Return the current state of the cluster. The same snapshot is returned until an object changes."""
         if not self._has_changed:
             return self._snapshot
         generation = self._snapshot.generation + 1
@@ -274,7 +274,7 @@ class ClusterCache:
 class Listing:
     """A list in pages. Objects are stored as they arrive; objects that are in no page are deleted at the end.
 
-    So an incomplete list deletes nothing, and the cache needs no second copy of the cluster.
+    So an incomplete list deletes no objects, and the cache needs no second copy of the cluster.
     """
 
     def __init__(self, cache: ClusterCache, kind: str, stored: set[Key]) -> None:
@@ -283,7 +283,7 @@ class Listing:
         self._unseen = stored
 
     def add(self, objects: Iterable[JsonObject]) -> list[InvalidObject]:
-        """Store some of its objects; return those that have become invalid."""
+        """Store some objects of the list. Return those that have become invalid."""
         found = []
         for content in objects:
             key = key_of(self._kind, content)

@@ -1,4 +1,4 @@
-"""What follows a live view of a cluster, such as the pods that wait and the predictions of a server."""
+"""The interface for objects that follow a live view of a cluster, such as the waiting pods of a server."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,35 +11,35 @@ from webhook.kube.pod.stored_pod import Binding
 
 
 class ClusterFollower:
-    """Takes what happens in a live view; each method does nothing but log here.
+    """Gets the changes of a live view. The methods here do nothing, except for a log of errors.
 
-    An error that a method raises interrupts nothing: `raised` is called while it is handled.
+    If a method raises an error, the view continues, and calls `raised` while it handles the error.
     """
 
     def object_changed(self, kind: str, key: Key, content: Mapping[str, Any] | None) -> None:
-        """Take an object of a list or an event; None: it was deleted."""
+        """Handle an object of a list or an event, or its deletion if `content` is None."""
 
     def pod_bound(self, pod: Binding, generation: int) -> None:
-        """Take a pod that an event shows to be bound; snapshots from `generation` on show it, too."""
+        """Handle a pod that an event shows as bound. Snapshots from `generation` on also show it as bound."""
 
     def page_read(self) -> None:
-        """Note that the objects of a page of a list have been taken."""
+        """Handle the end of a page of a list, after its objects."""
 
     def settled(self, snapshot: Snapshot) -> bool:  # noqa: ARG002 - those that override it read it
-        """Take a snapshot that was taken in the background; return whether all pods have to be listed again."""
+        """Handle a snapshot that was made in the background. Return whether all pods must be listed again."""
         return False
 
     def configuration_changed(self, configuration: Mapping[str, Any] | None) -> None:
-        """Take the MutatingWebhookConfiguration, raw; None: it is invalid or not known.
+        """Handle the raw MutatingWebhookConfiguration, or None if it is invalid or not known.
 
         Raises:
-            InvalidInput: it is invalid.
+            InvalidInput: the configuration is invalid.
         """
 
     def failed(self) -> None:
-        """Count an internal error of the view or of this follower; it is in the log."""
+        """Count an internal error of the view or of this follower, which is already logged."""
 
     def raised(self) -> None:
-        """Log and count the error, raised by another method, that is being handled."""
+        """Log and count the error of another method that is currently handled."""
         self.failed()
         structlog.get_logger().exception("a follower of the view failed")

@@ -1,4 +1,4 @@
-"""A limit of memory that namespaces share: users decide how many objects there are, and how large each is."""
+"""A memory limit that namespaces share, because users decide how many objects there are and how large they are."""
 
 from dataclasses import is_dataclass
 from typing import Any
@@ -9,14 +9,14 @@ _MAPPING_ENTRY_BYTES = 48
 
 
 class NamespaceBudget:
-    """The bytes of each namespace. While `left_bytes` is negative, the largest has to give up objects."""
+    """The bytes of each namespace. While `left_bytes` is negative, the largest namespace must drop objects."""
 
     def __init__(self, budget_bytes: int) -> None:
         self.left_bytes = budget_bytes
         self._bytes_of: dict[str, int] = {}
 
     def use(self, namespace: str, size_bytes: int) -> None:
-        """Add `size_bytes`, which can be negative, to what the namespace has."""
+        """Add `size_bytes`, which can be negative, to the bytes of the namespace."""
         self.left_bytes -= size_bytes
         left = self._bytes_of.get(namespace, 0) + size_bytes
         if left:
@@ -30,7 +30,7 @@ class NamespaceBudget:
 
 
 def memory_bytes(facts: object, most_bytes: int) -> int:
-    """Return an estimate of the memory of `facts`; if it is more than `most_bytes`, only that it is."""
+    """Return an estimate of the memory of `facts`. Above `most_bytes`, it is only a lower bound."""
     size_bytes, left = 0, [facts]
     while left and size_bytes <= most_bytes:
         value: Any = left.pop()

@@ -9,7 +9,7 @@ from webhook.kube.pod.stored_pod import StoredPod
 
 
 class Key(NamedTuple):
-    """The namespace and name of an object; the namespace of cluster-scoped objects is empty."""
+    """The namespace and name of an object. The namespace of cluster-scoped objects is empty."""
 
     namespace: str
     name: str

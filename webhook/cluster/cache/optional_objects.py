@@ -1,4 +1,4 @@
-"""The objects of EVERY_OPTIONAL_KIND of lists and watch events."""
+"""The objects of EVERY_OPTIONAL_KIND, from lists and watch events."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -20,9 +20,9 @@ BUDGET_BYTES = 128 * 1024 * 1024
 
 
 class _Objects:
-    """The facts of the objects of a kind, by namespace and name; iterates over the facts.
+    """The facts about the objects of a kind, by namespace and name. Iteration yields the facts.
 
-    `parts` are of objects that are left out: what other objects read of them.
+    `parts` are the facts that other objects need about objects that are left out.
     """
 
     def __init__(self) -> None:
@@ -36,12 +36,12 @@ class _Objects:
 
 
 class OptionalObjects:
-    """The facts of objects by kind.
+    """The facts about objects by kind.
 
     Snapshots contain a kind only while all its objects are known, except those in `left_out`. Otherwise the unlisted
-    ones would count as missing. Objects with a namespace, which tenants can create, have at most MOST_OBJECT_BYTES
-    each, and share `budget_bytes`: beyond it, the namespace with the most loses the latest objects of its largest kind.
-    These are left out until they change or are listed again.
+    ones would count as missing. Tenants can create objects with a namespace. Each of these has at most
+    MOST_OBJECT_BYTES, and all share `budget_bytes`. If the budget is exceeded, the latest objects of the largest kind
+    in the namespace with the most bytes are left out until they change or are listed again.
     """
 
     def __init__(self, left_out: LeftOutTracker, budget_bytes: int = BUDGET_BYTES) -> None:
@@ -60,16 +60,16 @@ class OptionalObjects:
         return bool(self._changed)
 
     def keys(self, kind: str) -> Iterator[Key]:
-        """Yield the keys of the objects of `kind`, also of those that are left out."""
+        """Yield the keys of the objects of `kind`, including objects that are left out."""
         for namespace, of_namespace in self._objects[kind].facts.items():
             yield from (Key(namespace, name) for name in of_namespace)
         yield from (Key(*each) for each in self._left_out.names(kind))
 
     def put(self, kind: str, key: Key, facts: Facts | None) -> None:
-        """Store `facts` of an object, or delete the object if they are None.
+        """Store the facts about an object, or delete the object if `facts` is None.
 
         Raises:
-            InvalidInput: it is too large, and is left out.
+            InvalidInput: the object is too large and is left out.
         """
         if self._left_out.discard(kind, *key):
             parts = self._objects[kind].parts
@@ -96,7 +96,7 @@ class OptionalObjects:
             self._leave_out_latest(self._budget.largest())
 
     def leave_out(self, kind: str, key: Key, facts: Facts | None = None) -> None:
-        """Leave out an object, which has these facts if they are known."""
+        """Leave out an object. `facts` are its facts if they are known, or None."""
         before = self._objects[kind].facts.get(key.namespace, {}).get(key.name)
         if before is not None:
             self._remove(kind, key, before)
@@ -107,7 +107,7 @@ class OptionalObjects:
             self._objects[kind].parts.setdefault(key.namespace, {})[key.name] = part
 
     def set_known(self, kind: str, *, known: bool) -> None:
-        """Mark `kind` as known, when all its objects are stored, or as not known."""
+        """Mark `kind` as known, if all its objects are stored, or as not known."""
         if (kind in self._known) is known:
             return
         (self._known.add if known else self._known.discard)(kind)
@@ -157,7 +157,7 @@ class OptionalObjects:
 
 
 def _part_for_others(facts: Facts | None) -> Facts | None:
-    """Return what the objects of others depend on: the volume of a claim, or its devices. It is not large."""
+    """Return the facts that other objects depend on: the volume of a claim, or its devices. They are small."""
     if isinstance(facts, PersistentVolumeClaim) and facts.is_bound:
         return replace(facts, access_modes=(), selector=None)
     if isinstance(facts, ResourceClaim) and facts.allocation is not None:

@@ -1,4 +1,4 @@
-"""The pending pods of lists and watch events."""
+"""Track the pending pods from lists and watch events."""
 
 from collections.abc import Iterable, KeysView, Mapping
 from typing import cast
@@ -33,7 +33,7 @@ class PendingTracker:
         return self._pods.keys()
 
     def put(self, key: Key, pod: PendingPod | None) -> None:
-        """Store `pod`. None means that it is deleted or bound."""
+        """Store `pod`, or remove the pod `key` if `pod` is None, because it is deleted or bound."""
         before = self._pods.get(key)
         if before == pod:
             return
@@ -60,7 +60,7 @@ class PendingTracker:
         return self._last
 
     def nominated(self, pending: Mapping[PodKey, PendingPod]) -> NominatedPods:
-        """Return the nominated pods of `pending`; the same table until one changes."""
+        """Return the nominated pods in `pending`. The same table is returned until one changes."""
         if self._nominations_changed:
             self._nominations_changed = False
             self._nominated = NominatedPods.of(pod.nominated for pod in pending.values() if pod.nominated)

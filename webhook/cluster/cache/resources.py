@@ -10,9 +10,9 @@ from webhook.cluster.optional_kinds import BATCH_KINDS, OPTIONAL_KINDS
 class Resource:
     """A kind, its path on the API server, and the field selector of the objects to read.
 
-    A view needs the kinds that are `is_required`; the others may be forbidden or not served. `is_extension`: some
-    clusters do not serve it, such as those without its CRD. `part` is the name of these objects in the cache if it is
-    not the kind.
+    `is_required` is true for kinds that a view needs; other kinds may be forbidden or not served. `is_extension` is
+    true if some clusters do not serve the kind, such as those without its CRD. `part` is the name of these objects in
+    the cache if it differs from the kind.
     """
 
     kind: str

@@ -1,6 +1,6 @@
-"""What is read of a bound pod beside its load: its times, its controller and why it waits or ends.
+"""The facts about a bound pod other than its load: its times, its controller, and the reason why it waits or ends.
 
-Each fact is read from the raw object, with errors, and fast from the view of the pod.
+There are two functions for each fact: one reads the raw object and reports errors, one reads the pod's view fast.
 """
 
 from functools import lru_cache
@@ -33,7 +33,7 @@ def controller_of(metadata: Reader) -> Reader | None:
 
 
 def controller_name(metadata: Reader) -> str:
-    """Return kind and name of the controller in the metadata of a pod, as `Job/train-1`, or empty for none."""
+    """Return kind and name of the controller in the metadata of a pod, as `Job/train-1`, or "" if there is none."""
     owner = controller_of(metadata)
     return "" if owner is None else intern(f"{owner.text('kind')}/{owner.text('name')}")
 
@@ -60,17 +60,17 @@ def is_preempted(status: Reader) -> bool:
 
 
 def waiting_reason(status: Reader) -> str:
-    """Return why the first container that waits does, init containers first, or empty if none does."""
+    """Return the reason of the first waiting container, init containers first, or "" if none waits."""
     statuses = (*status.objects("initContainerStatuses"), *status.objects("containerStatuses"))
     reasons = [each.object("state").object("waiting").text("reason") for each in statuses]
     return intern(next(filter(None, reasons), ""))
 
 
 def controller_in(references: bytes) -> str:
-    """Return `controller_name` of the JSON of ownerReferences.
+    """Return the `controller_name` for `references`, the JSON of ownerReferences.
 
     Raises:
-        ValidationError: they are malformed.
+        ValidationError: the references are malformed.
     """
     if not references:
         return ""
@@ -84,13 +84,13 @@ def _controller_in(references: bytes) -> str:
 
 
 def is_preempted_in(status: PodStatus) -> bool:
-    """Return `is_preempted` of the status in a view."""
+    """Return `is_preempted` for the status in a view."""
     found = next((each for each in status.conditions or () if each.type == _PREEMPTED[0]), None)
     return found is not None and (found.type, found.status, found.reason) == _PREEMPTED
 
 
 def reason_in(status: PodStatus) -> str:
-    """Return `waiting_reason` of the status in a view."""
+    """Return the `waiting_reason` for the status in a view."""
     for statuses in (status.init_container_statuses, status.container_statuses):
         for each in statuses or ():
             if each.state is not None and each.state.waiting is not None and each.state.waiting.reason:
