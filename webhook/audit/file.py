@@ -80,7 +80,7 @@ class AuditFile:
                 raise InvalidInput([invalid("--audit", str(path), _REMEDIES[error.errno])]) from error
 
     def last_record_head(self) -> ChainHead:
-        """Return the chain head of the last record, in this file or the newest rotated one, or 0 if there is none."""
+        """Return the head of the last record, in this or the newest rotated file, or that of an empty chain if none."""
         for path in (self.path, self.rotated.numbered(1)):
             with suppress(OSError):
                 if last := last_entry(path):

@@ -192,9 +192,9 @@ def stated_hash(line: bytes) -> str:
 
 
 def digest(line: bytes) -> str:
-    """Return the hash of a record, SHA-256 in hexadecimal, as its line and the `previous` of the next record hold it.
+    """Return the hash of the record in `line`: its `hash`, and the `previous` of the next record.
 
-    It is computed over the line without newline and without the key `hash`.
+    The hash is the SHA-256, in hexadecimal, of the line without newline and without the key `hash`.
     """
     return hashlib.sha256(line[:-_HASH_ENDING_BYTES] + b"}" if stated_hash(line) else line).hexdigest()
 

@@ -42,7 +42,7 @@ def timing_for(longest_age_seconds: float) -> Timing:
 
 @dataclass(frozen=True, slots=True)
 class CatchUpTarget:
-    """A view that has reached `version` is current as of `asked_seconds`. An empty `version` is not requested yet."""
+    """A view that has reached `version` is current as of `asked_seconds`. `version` is "" until it is requested."""
 
     asked_seconds: float = 0.0
     version: str = ""

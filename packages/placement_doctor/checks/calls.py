@@ -53,7 +53,7 @@ PEERS = (
     needs={Source.CONFIGURATIONS, Source.NAMESPACES, Source.PODS},
 )
 def selectors(cluster: Cluster) -> Iterator[Finding]:
-    """A webhook is called for kube-system or its own namespace, whose objects must be created without it, or for none.
+    """A webhook selects kube-system or its own namespace, which must work without it, or selects no namespace or pod.
 
     It is an error if objects there are rejected while no server answers.
     """
@@ -87,7 +87,7 @@ def _needed(cluster: Cluster) -> Mapping[str, str]:
 
 
 def _excluding(cluster: Cluster, index: int) -> JsonObject:
-    """Return the namespaceSelector of a webhook with an expression that excludes these namespaces."""
+    """Return the namespaceSelector of a webhook, extended to exclude the namespaces that must not depend on it."""
     selector: JsonObject = field(cluster.webhooks[index], "namespaceSelector") or {}
     values = [*_needed(cluster)]
     excluded = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": values}

@@ -31,7 +31,7 @@ _MOST_SHOWN = 2000
 
 @click.group(cls=SuggestingGroup)
 def policy() -> None:
-    """Check, test or export a policy file, print the JSON schema of policies, or a policy."""
+    """Check, test, show or export policies, or print their JSON schema."""
 
 
 @policy.command()

@@ -124,11 +124,10 @@ class PreferNode:
         return CHANGED
 
     def _added_preferences(self, terms: Sequence[Mapping[str, Any]]) -> Sequence[tuple[int, NodeLabelRequirement]]:
-        """Return the preferences of the policy that it has added before.
+        """Return the preferences of the policy that an earlier admission has added to `terms`.
 
-        They are always added in order and without gaps.
-
-        So a term that equals a preference of the policy, without those before it, is a preference of the user.
+        They are added in the policy's order, so the result ends before the first one that is missing. A later one that
+        is in `terms` anyway is a preference of the user.
         """
         present = [(term.get("weight"), _only_expression(term)) for term in terms]
         for index, (weight, requirement) in enumerate(self.policy_preferences):

@@ -75,7 +75,7 @@ def _may_have_type(policy: Policy) -> Cel:
 
 
 def in_force(policy: Policy, before: tuple[Policy, ...]) -> Cel:
-    """Return whether the policy is in force for the namespace, without limits, and the pod does not opt out."""
+    """Return whether the policy applies to the namespace without limits on it, and the pod does not opt out."""
     selectors = (_requirements(each) for each in _competing(policy, before))
     several = [negated(_selects(each, _LABELS)) for each in selectors if len(each) != 1]
     limited = [pattern for each in policy.spec.namespace_limits for pattern in each.namespaces]

@@ -42,7 +42,7 @@ class NodesWithNominatedPods:
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """The nodes with all these pods."""
+        """All nodes, with the nominated pods added to their nodes."""
         return with_assumed_pods(self._nodes, self.pods_by_row)
 
     def failures(self, plugin: FilterPlugin, candidates: Mask) -> Iterable[Failure]:

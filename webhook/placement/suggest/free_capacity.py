@@ -144,7 +144,7 @@ def _free_on_best_node(group: NodeGroup, scenario: Scenario, running: Snapshot) 
 
 
 def _can_be_freed(group: NodeGroup, scenario: Scenario, row: int) -> bool:
-    """Return whether bound pods use the missing amounts on the node, and not pods with reserved room."""
+    """Return whether the node, with only its pods with reserved room, would have the missing amounts free."""
     pod, nodes = scenario
     info = nodes.nodes[row]
     reserved = [each for each in info.pods if each.is_reserved]

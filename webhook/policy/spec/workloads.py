@@ -241,7 +241,7 @@ class PodTemplateOfKind(StrictModel):
 
 
 class WorkloadKind(StrictModel):
-    """A kind that creates pods, or that creates none."""
+    """A kind of object that creates pods from templates, or one that creates no pods."""
 
     group: Annotated[
         str,

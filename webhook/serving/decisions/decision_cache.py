@@ -216,7 +216,7 @@ class _KnownSteps(Steps):
         return placement
 
     def conclude(self, result: Mutated, placement: Placement, of_cluster: tuple[str, ...]) -> PodVerdict:
-        """Return the verdict on an equal pod with the same placement, or conclude."""
+        """Return the cached verdict on an equal pod with the same placement and warnings, or a new one."""
         known = self.known
         assert known is not None  # noqa: S101 - evaluated
         if known.verdict is None or known.placement is not placement or known.warned != of_cluster:

@@ -82,14 +82,13 @@ class UsageTracker:
 
 
 class FairQueue(Generic[T]):
-    """A queue that shares time among addresses. Of one address, it returns the item whose flows have the least work.
+    """A queue that shares time equally among the client addresses that have waiting items.
 
-    Among equal items, the first one is returned. Addresses are used because only an API server verifies namespace and
-    user: another client can invent these, but not its address. Addresses get equal time from the moment when they begin
-    to wait. Earlier work only counts for flows, so an address that begins to wait does not catch up with the others.
-    The usage of an item is that of its flow with the most work. So a user gains nothing by using many namespaces, and a
-    namespace gains nothing by having many users. All methods except `put` take time linear in the number of waiting
-    items.
+    Within an address, `take` returns the item whose flows have the least recent work, or the first of equal items. The
+    work of an item is that of its busiest flow. So a user gains nothing by using many namespaces, and a namespace gains
+    nothing by having many users. Time is shared by address first, because only an API server verifies namespace and
+    user: another client can invent these, but not its address. An address gets its share from the moment when it begins
+    to wait; it does not catch up for the time before. All methods except `put` take time linear in the number of items.
     """
 
     def __init__(self, usage: UsageTracker) -> None:
