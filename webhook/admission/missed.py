@@ -88,11 +88,9 @@ NO_SCOPE = Scope({}, {})
 
 
 def is_candidate(pod: JsonObject, policy: Policy, scope: Scope) -> bool:
-    """Return false if `pod`, in the namespace `scope`, is certainly not missed.
+    """Return whether `pod`, in the namespace `scope`, can be a missed pod. This check is cheap and excludes most pods.
 
-    This check is cheap and excludes most pods.
-
-    A pod is not missed if it has the mark or no workload type, has ended, is being deleted, or was created on a node.
+    It is none if it has the mark or no workload type, has ended, is being deleted, or was created on a node.
     """
     metadata = pod.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(pod.get("spec"), dict):

@@ -109,9 +109,9 @@ def _beside_running(
 
 
 def _blocked(advice: Advice, beside: Placement) -> Advice:
-    """Return the advice on a rolling update whose first pod waits. `beside` is its placement with the running pods.
+    """Return the advice on a rolling update whose first pod must wait while the old pods run.
 
-    If all pods fit without the running ones, the advice only reports this.
+    `beside` is the placement of this pod. If all pods fit once the old pods are gone, the advice only reports `beside`.
     """
     remedy = f"{_PREFIX}{KEEPS_ALL}"
     if advice.placement.verdict != "Feasible":

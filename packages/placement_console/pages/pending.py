@@ -120,7 +120,7 @@ class PendingPods:
         """Predict a pod without a node, and store what it waits for (`Placement.waits_for`).
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         has_place = state not in ("unschedulable", "queued") or pod.key in queue.assumed.by_key
         if has_place or pod.key in self._waits_for:

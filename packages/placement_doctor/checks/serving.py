@@ -219,7 +219,7 @@ def _refused(cluster: Cluster, place: str, trial: Trial) -> Finding:
     needs={Source.CONFIGURATIONS, Source.DEPLOYMENTS, Source.BUDGETS},
 )
 def failure_policy(cluster: Cluster) -> Iterator[Finding]:
-    """Servers are too few for failurePolicy or not ready, or their PodDisruptionBudget is missing or allows no drain."""
+    """Servers are too few for failurePolicy or not ready, or their PodDisruptionBudget is missing or blocks drains."""
     own, deployment = cluster.pods_webhook, cluster.deployment
     if own is None or deployment is None:
         return

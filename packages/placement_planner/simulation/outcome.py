@@ -181,7 +181,7 @@ class Recorder:
         self.change(pod.template.cards)
 
     def evict(self, priority: int, restarted: TracePod | None, now: float, ran_seconds: float, cards: int) -> None:
-        """Record the eviction of a pod that has run for `ran_seconds` at its end.
+        """Record the eviction, at `now`, of a pod that has run for `ran_seconds`.
 
         `restarted` is the pod that waits again, or None.
         """

@@ -48,7 +48,7 @@ class PackGpus:
         self._last: tuple[tuple[RowLog, int] | None, tuple[_Valued, ...]] = (None, ())
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
-        """Return 100 for the best nodes and at most 99 for others, by the loss, or None if no node has cards."""
+        """Return 100 for the nodes with the smallest loss, up to 99 for others, or None if no node has cards."""
         asked = {name: min(amount, LARGEST_AMOUNT) for name, amount in pod.requests}
         milli_cpu = _free(nodes, CPU)[rows] - asked.get(CPU, 0)
         memory_bytes = _free(nodes, MEMORY)[rows] - asked.get(MEMORY, 0)
