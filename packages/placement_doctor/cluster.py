@@ -193,7 +193,7 @@ class Cluster:
 
     @property
     def pods_webhook(self) -> tuple[str, JsonObject] | None:
-        """The place of the webhook for pods, and the webhook: the first with its name, or else the first, or None."""
+        """The webhook for pods with its place in messages: the webhook `PODS`, or else the first, or None if none."""
         entries = list(enumerate(self.webhooks))
         own = [each for each in entries if each[1].get("name") == PODS] or entries
         return (f"{self.place}: webhooks[{own[0][0]}]", own[0][1]) if own else None

@@ -72,7 +72,7 @@ def in_doubt(verdict: str, other: str, plugins: str, namespace: str) -> str:
 
 
 def doubtful(placement: Placement, other: str, plugins: str, namespace: str) -> Placement:
-    """Return `placement` with the verdict Unknown, because the verdict is `other` if the API server runs `plugins`."""
+    """Return `placement` as Unknown, because the verdict would be `other` if the API server runs `plugins`."""
     text = in_doubt(placement.verdict, other, plugins, namespace)
     if placement.verdict != "Feasible":
         text = f"{text}: {placement.message}"

@@ -63,7 +63,7 @@ def lacks_template(use: PodResourceClaim, devices: Devices) -> bool:
 
 
 def device_feasibility(pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> DeviceFeasibility:
-    """Return the result for `nodes` of the claims of `pod` and of its extended resources that a DeviceClass backs.
+    """Return the nodes that can allocate the claims of `pod` and its extended resources backed by DeviceClasses.
 
     Raises:
         DeadlineNearError: `expired()` returned true.
