@@ -227,7 +227,7 @@ class Admissions:
             self._changed.append(workload.name)
 
     def print_hint(self) -> None:
-        """Print to standard error the pods without a suggestion that the webhook would change or deny."""
+        """Print to standard error the pods that the webhook would change or deny and that have no suggestion."""
         if self._changed:
             names = some([*dict.fromkeys(self._changed)], _MOST_NAMES)
             echo(f"Hint: checked as written, but the webhook would change or refuse {names}: {self.remedy}", err=True)

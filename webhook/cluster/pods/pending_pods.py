@@ -139,7 +139,7 @@ def content_of_view(view: PodView) -> bytes:
 
 
 class PendingPods(dict[PodKey, PendingPod]):
-    """Pending pods, which can differ from those of an earlier moment, `origin`, only in `keys`."""
+    """The pending pods. `origin` are those of an earlier moment; only the pods `keys` can have changed since then."""
 
     __slots__ = ("__weakref__", "_keys", "_origin")
 

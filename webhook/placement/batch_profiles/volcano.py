@@ -114,8 +114,8 @@ class VolcanoFit(NodeResourcesFit):
 class IdleResources:
     """Rejects nodes that pass all other filters, but on which Volcano does not bind the pod now.
 
-    Volcano only reserves a node for a pod that does not fit until pods that are being deleted are gone. Binding a pod
-    without requests fails on a node whose pods request more cpu or memory than it has.
+    If a pod fits only after the end of pods that are being deleted, Volcano reserves the node but does not bind the pod
+    yet. Binding a pod without requests fails on a node whose pods request more cpu or memory than it has.
 
     Source: volcano.sh/volcano/pkg/scheduler/api/node_info.go, FutureIdle and AddTask
     """

@@ -101,11 +101,11 @@ class GangFit:
     """The number of pods, `fit`, of a gang of `size` that fit together now. `placed` of them already have a node.
 
     If `is_complete` is false, the count ended early, and `fit` is a lower bound. `most` is an upper bound of the pods
-    that an empty cluster can hold, or None if this is not below `size`. If the gang does not fit, `next_message` is
-    about the first pod without a node, `block` is a text about the largest free block of cards, and `waiting_before` is
-    the number of pods that wait before the gang, if it would fit without them. `least` is the number of pods that must
-    fit before the scheduler binds any. `own` is the placement with which it then binds the pod itself. `ends_after` is
-    the time after which Kueue evicts a gang that has started only in part, or empty if it does not.
+    that an empty cluster can hold, or None if it can hold all. `least` is the number of pods that must fit before the
+    scheduler binds any; `own` is the placement of the pod itself in this case. `ends_after` is the time after which
+    Kueue evicts a gang that has started only in part, or "". The other fields are for a gang that does not fit:
+    `next_message` is about the first pod without a node, `block` about the largest free block of cards, and
+    `waiting_before` is the number of pods that wait before the gang, or 0 if it would not fit without them.
     """
 
     name: str

@@ -84,7 +84,7 @@ class InterPodAffinity:
         return self._ignore_preferred_terms_of_existing_pods and not pod.inter_pod.terms.preferred
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
-        """Return scores that grow with the weight in the domains of the node, or None if running pods have no weight."""
+        """Return scores that grow with the weight in the domains of a node, or None if running pods have no weight."""
         return None if self.skips(pod) else normalized(self.counts(pod, nodes, expired), rows)
 
     def counts(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> DomainCounts:

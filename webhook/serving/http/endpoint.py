@@ -148,7 +148,7 @@ class MutateEndpoint:
         return response
 
     def _is_last(self, protocol: HttpProtocol, more: int = 0) -> bool:
-        """Return whether the connection is closed after this response, if `more` further responses are counted."""
+        """Return whether the connection is closed after this response, with `more` added to the count of responses."""
         if self.draining or (self._answers + more) % self._settings.answers_per_connection == 0:
             return True
         transport = protocol.transport if protocol.connection.client else None
