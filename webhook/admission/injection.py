@@ -45,7 +45,7 @@ class Bypassed:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """Denied. `errors` are set if annotations are the cause, `rules` if the placement check is the cause."""
+    """A denial. `errors` are set if annotations are the cause, `rules` if the placement check is the cause."""
 
     denial: Denial
     workload_type: str | None

@@ -163,7 +163,7 @@ def _updated_load(load: Load, changes: NodeUpdates, rows: int) -> Load:
 
 
 def _with_facts(snapshot: Snapshot, changes: NodeUpdates) -> Snapshot:
-    """Return `snapshot`, which has the NodeInfos of the new nodes, with the columns updated for their facts."""
+    """Return `snapshot`, which already has the changed NodeInfos, with columns that fit the changed Node objects."""
     nodes = snapshot.nodes
     rows = [(row, change.before.node, change.after.node) for row, change in changes.items()]
     keys = {

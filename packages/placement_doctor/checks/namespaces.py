@@ -203,7 +203,7 @@ def _of_network_policies(cluster: Cluster, servers: JsonObject) -> Iterator[Find
 
 
 def _types(policy: JsonObject) -> list[str]:
-    """Return the directions that a NetworkPolicy restricts. By default, these are Ingress and those with rules."""
+    """Return the directions that a NetworkPolicy restricts. The default is Ingress, and Egress if it has rules."""
     given = field(policy, "spec", "policyTypes")
     if isinstance(given, list) and given:
         return [str(each) for each in given]

@@ -169,9 +169,9 @@ class InterPodAffinity:
         return ~together
 
     def nodes_near_staying(self, pod: PodInfo, nodes: Snapshot, staying: Snapshot, expired: Expired = never) -> Mask:
-        """Return the nodes that the pod's required terms accept after the pods of `nodes` on this node are gone.
+        """Return the nodes that the pod's required terms accept once all pods on the node have been evicted.
 
-        The pods in `staying` are kept.
+        For each node, only its own pods are evicted, except those in `staying`. Pods of other nodes still count.
         """
         terms = pod.inter_pod.terms.required
         accepted = _has_all_domains(terms, nodes, expired)

@@ -135,7 +135,7 @@ def predict_after_waiting(
 def _with_possible_nodes(
     scorer: Scorer, asked: PodSignature, placement: Placement, assumed: AssumedPods[Any], expired: Expired
 ) -> Placement:
-    """Return `placement` with all nodes that can have the best score, depending on the nodes of the pods before it."""
+    """Return `placement` with all nodes that can have the best score. It depends on the nodes of earlier pods."""
     if placement.feasible > MOST_SCORED_NODES:
         return placement
     best = tied_nodes(placement, assumed.base) or frozenset((placement.node or "",))
