@@ -1,0 +1,55 @@
+"""Pods that hold cards and do not use them, as far as a snapshot shows it."""
+
+from collections.abc import Mapping
+
+from webhook.cluster.node_info import Node, RunningPod
+from webhook.placement.framework.node_states import is_ready
+
+TERMINATING, NODE_DOWN = "terminating", "node-down"
+CRASH_LOOP, IMAGE_PULL, CONFIG_ERROR = "crash-loop", "image-pull", "config-error"
+WAITING_CLASSES: Mapping[str, str] = {
+    "CrashLoopBackOff": CRASH_LOOP,
+    **dict.fromkeys(("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull"), IMAGE_PULL),
+    **dict.fromkeys(("CreateContainerConfigError", "CreateContainerError"), CONFIG_ERROR),
+}
+"""The classes of the reasons for which a container waits and does not start by itself.
+
+Source: k8s.io/kubernetes/pkg/kubelet/images/types.go, kuberuntime/kuberuntime_container.go, container/sync_result.go
+"""
+SNAPSHOT_CLASSES = (TERMINATING, NODE_DOWN, CRASH_LOOP, IMAGE_PULL, CONFIG_ERROR)
+
+# After the grace period, the kubelet kills the containers and reports that they have ended.
+_KILLING_SECONDS = 60
+# The pods of a DaemonSet and static pods belong to their node.
+_OF_NODES = ("DaemonSet/", "Node/")
+_JOB = "Job/"
+
+
+def is_overdue(pod: RunningPod, now: int) -> bool:
+    """Return whether `pod` should have ended before `now`, in Unix seconds; its deletion includes its grace period."""
+    return 0 < pod.deletion_seconds < now - _KILLING_SECONDS
+
+
+def is_of_node(pod: RunningPod) -> bool:
+    """Return whether `pod` is a static pod or one of a DaemonSet."""
+    return pod.controller.startswith(_OF_NODES)
+
+
+def waiting_class(pod: RunningPod, reason: str) -> str:
+    """Return the class of a pod with a container that waits for `reason`, or empty. A Job ends its crash loops."""
+    found = WAITING_CLASSES.get(reason, "")
+    return "" if found == CRASH_LOOP and pod.controller.startswith(_JOB) else found
+
+
+def held_class(pod: RunningPod, node: Node, now: int) -> str:
+    """Return the class for which `pod` on `node` does not use its cards, or an empty string if it may use them.
+
+    `now` is in Unix seconds.
+    """
+    if is_of_node(pod):
+        return ""
+    if is_overdue(pod, now):
+        return TERMINATING
+    if not is_ready(node):
+        return NODE_DOWN
+    return "" if pod.is_terminating else waiting_class(pod, pod.waiting_reason)
