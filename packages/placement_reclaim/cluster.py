@@ -9,7 +9,6 @@ from webhook.cluster.batch import fields
 from webhook.cluster.file import occupies_node
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pods.pending_pods import is_pending
-from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field as field_of
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.taints import NOT_READY_TAINTS
@@ -63,7 +62,7 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class HoldingPod:
-    """A bound pod that holds `cards` by resource: the raw object, its facts in the snapshot, and its node."""
+    """A bound pod that holds `cards` by resource: the raw object, its facts, and its node."""
 
     content: Raw
     running: RunningPod
@@ -131,20 +130,23 @@ class Objects:
             names = field_of(container, "resources", part)
             yield from (name for name in names if self._is_card(name)) if isinstance(names, Mapping) else ()
 
-    def holding(self, snapshot: Snapshot) -> Iterator[HoldingPod]:
-        """Yield the bound pods of `snapshot` that hold cards."""
+    def holding(self) -> Iterator[HoldingPod]:
+        """Yield the bound pods that hold cards on a node that exists.
+
+        Raises:
+            InvalidInput: a field of a pod that is read is malformed; holds every error.
+        """
         devices = self._devices_by_pod()
-        for info in snapshot.nodes:
-            for pod in info.pods:
-                content = self.pods.get((pod.namespace, pod.name))
-                if content is None:
-                    continue
-                cards: Mapping[str, int] = {
-                    name: amount for name, amount in pod.requests.items() if amount and self._is_card(name)
-                }
-                # kube-scheduler makes a claim for a request where a driver offers the devices.
-                if cards := cards or devices.get(fields.text(content, "metadata", "uid"), {}):
-                    yield HoldingPod(content, pod, cards, self.nodes.get(info.node.name, NodeState()))
+        for content in self.pods.values():
+            running = RunningPod.of(content)
+            if running.node_name not in self.nodes:
+                continue
+            cards: Mapping[str, int] = {
+                name: amount for name, amount in running.requests.items() if amount and self._is_card(name)
+            }
+            # kube-scheduler makes a claim for a request where a driver offers the devices.
+            if cards := cards or devices.get(fields.text(content, "metadata", "uid"), {}):
+                yield HoldingPod(content, running, cards, self.nodes[running.node_name])
 
     def _is_card(self, resource: str) -> bool:
         return accelerator_of(resource, self.accelerators) is not None

@@ -1,6 +1,6 @@
 """The rows of the report: each pod, gang, claim, quota and node in one row."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from placement_reclaim.classes.gangs import GangOf, partial_gangs
@@ -42,10 +42,18 @@ def held_rows(snapshot: Snapshot, objects: Objects, policy: Policy, selection: S
 
 
 def _rows(snapshot: Snapshot, objects: Objects, policy: Policy, now: int) -> Iterator[Held]:
-    pods = [*objects.holding(snapshot)]
+    yield from rows_of_pods(objects, GangOf(snapshot, policy), now)
+    yield from unused_claims(objects, snapshot)
+    yield from unused_quota(objects)
+    yield from rejecting_nodes(objects, snapshot, now)
+
+
+def rows_of_pods(objects: Objects, gang_of: GangOf, now: int) -> Iterator[Held]:
+    """Yield the rows of pods and gangs; each pod is in one row. `now` is in Unix seconds."""
+    pods = [*objects.holding()]
     ending = {full_name(each.content): row for each in pods if (row := ending_or_lost(each, now))}
     lost = {key: row.since for key, row in ending.items()}
-    gangs = [*partial_gangs(pods, objects.pending.values(), objects.ended.values(), lost, GangOf(snapshot, policy))]
+    gangs = [*partial_gangs(pods, objects.pending.values(), objects.ended.values(), lost, gang_of)]
     shown = {full_name(pod) for each in gangs for pod in each.pods}
     yield from ending.values()
     yield from gangs
@@ -53,11 +61,3 @@ def _rows(snapshot: Snapshot, objects: Objects, policy: Policy, now: int) -> Ite
         key = full_name(each.content)
         if key not in ending and key not in shown and (row := not_starting(each, objects)):
             yield row
-    yield from unused_claims(objects, snapshot)
-    yield from unused_quota(objects)
-    yield from rejecting_nodes(objects, snapshot, now)
-
-
-def total_cards(rows: Sequence[Held]) -> int:
-    """Return the number of cards that the rows hold."""
-    return sum(each.count for each in rows)

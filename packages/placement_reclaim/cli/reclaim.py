@@ -2,9 +2,11 @@
 
 import time
 from difflib import get_close_matches
+from typing import Any
 
 import click
 
+from placement_reclaim.choice import Limits, choose
 from placement_reclaim.classes.gangs import GangOf
 from placement_reclaim.cluster import Objects
 from placement_reclaim.effects import Waiting
@@ -12,18 +14,20 @@ from placement_reclaim.held import CLASSES
 from placement_reclaim.report import Selection, held_rows
 from placement_reclaim.text import print_report, to_json
 from webhook.cli.inputs.clusters import cluster_option, complete_node, live_options
-from webhook.cli.inputs.files import output_option
+from webhook.cli.inputs.files import file_option, output_option
 from webhook.cli.inputs.manifests import namespace_option
-from webhook.cli.inputs.policies import policies_option
+from webhook.cli.inputs.policies import NamespacePolicies, policies_option
 from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.output.screen import text_console
 from webhook.cli.output.terminal import echo_json
 from webhook.cluster.cache.resources import Resource
+from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.packing.free_cards import accelerator_of
+from webhook.policy.policy import Policy
 from webhook.runtime.settings import parse_go_duration
 
-_FOUND = 3
+_FOUND, _INTERRUPTED = 3, 130
 _ENDED = "status.phase!=Running,status.phase!=Pending,status.phase!=Unknown"
 _MORE = (
     Resource(
@@ -75,22 +79,48 @@ def _seconds(_: click.Context, __: click.Parameter, given: str) -> int:
     click.option(
         "--node", "nodes", multiple=True, metavar="NODE", shell_complete=complete_node, help="Only cards of this node."
     ),
+    click.option(
+        "--evict",
+        "evicts",
+        is_flag=True,
+        help="Ask the API server whether it would evict the pods of these rows, on dry run. The policy must list their "
+        "namespace in spec.reclaim.namespaces.",
+    ),
+    click.option("--confirm", "confirms", is_flag=True, help="With --evict: evict them, with a record in --audit."),
+    click.option(
+        "--max", "most", type=click.IntRange(min=1), default=5, show_default=True, help="The most pods to evict."
+    ),
+    click.option(
+        "--max-per-owner",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="The most pods of one owner to evict. A gang is evicted whole, or left alone.",
+    ),
+    click.option(
+        "--pause", default="5s", show_default=True, callback=_seconds, metavar="DURATION", help="Between two evictions."
+    ),
+    file_option("--audit", help="The audit file for evictions; - for standard output."),
     output_option,
     needs_pods=False,
 )
-def reclaim(session: Session, classes: frozenset[str], older_than: int, nodes: tuple[str, ...]) -> int:
+def reclaim(
+    session: Session, classes: frozenset[str], older_than: int, nodes: tuple[str, ...], audit: str | None, **evicts: Any
+) -> int:
     """Report cards that are held and not used: by whom, since when, why, and what frees them.
 
-    Then what starts without the pods that hold them, as kube-scheduler places the pending pods. Nothing is changed.
-    Cards on nodes that are down come last, since no other pod can use them. The age of a cluster file is that of its
-    newest time. Exit code 3: cards are held.
+    Then what starts without the pods that hold them, as kube-scheduler places the pending pods. Cards on nodes that are
+    down come last, since no other pod can use them. The age of a cluster file is that of its newest time. Nothing is
+    changed without --evict and --confirm. Exit code 3: cards are held.
 
     \b
     Examples:
       placement-webhook reclaim
       placement-webhook reclaim --cluster cluster.json -o json
       placement-webhook reclaim --class image-pull,crash-loop --older-than 1h -n team-a
+      placement-webhook reclaim --class image-pull --evict
     """
+    _check_flags(session, audit, **evicts)
     policy = session.rules.default
     objects = Objects(tuple(policy.spec.accelerators))
     snapshot = session.read_with_objects(objects.take, _MORE)
@@ -98,17 +128,44 @@ def reclaim(session: Session, classes: frozenset[str], older_than: int, nodes: t
     selection = Selection(older_than, classes, frozenset(nodes), session.namespace)
     rows = held_rows(snapshot, objects, policy, selection, now)
     gang_of = GangOf(snapshot, policy)
+    if evicts["evicts"]:
+        # Imported here, so that a report on a file does not import the client.
+        from placement_reclaim.evicting import EvictionRun
+        from webhook.watch.api_errors import ApiServerError
+
+        limits = Limits(evicts["most"], evicts["max_per_owner"], evicts["pause"])
+        policy_of = NamespacePolicies(session.rules, snapshot).of_namespace
+        console = None if session.is_json else text_console()
+        run = EvictionRun(session.source, console, policy_of, audit, evicts["confirms"])
+        try:
+            is_interrupted = run.run(choose(rows, policy_of, snapshot, limits), objects, gang_of, limits, older_than)
+        except ApiServerError as error:
+            raise click.ClickException(str(error)) from error
+        return _INTERRUPTED if is_interrupted else _FOUND if rows else 0
     scorer = session.schedulers(policy).for_pending()
     waiting = Waiting(snapshot, objects.pending, objects.pods, gang_of, scorer, policy.spec.schedulers)
-    effects = waiting.effects(rows)
-    is_open = open_nodes(snapshot, policy.spec.temporary_taints)
-    usable = sum(
-        int(column[is_open].sum())
-        for resource, column in snapshot.allocatable_columns.items()
-        if accelerator_of(resource, policy.spec.accelerators)
-    )
+    effects, usable = waiting.effects(rows), _usable_cards(snapshot, policy)
     if session.is_json:
         echo_json(to_json(rows, usable, effects, now))
     else:
         print_report(text_console(), rows, usable, effects, now)
     return _FOUND if rows else 0
+
+
+def _check_flags(session: Session, audit: str | None, *, evicts: bool, confirms: bool, **_: Any) -> None:
+    """Raise a usage error for flags that cannot be given together."""
+    if evicts and not session.is_live:
+        raise click.UsageError("--evict asks a live cluster: leave --cluster out.")
+    if (confirms or audit) and not evicts:
+        raise click.UsageError("--confirm and --audit need --evict.")
+    if confirms and audit is None:
+        raise click.UsageError("--confirm needs --audit FILE, where each eviction is on record.")
+
+
+def _usable_cards(snapshot: Snapshot, policy: Policy) -> int:
+    is_open = open_nodes(snapshot, policy.spec.temporary_taints)
+    return sum(
+        int(column[is_open].sum())
+        for resource, column in snapshot.allocatable_columns.items()
+        if accelerator_of(resource, policy.spec.accelerators)
+    )
