@@ -11,6 +11,7 @@ from placement_reclaim.classes.gangs import GangOf
 from placement_reclaim.cluster import Objects
 from placement_reclaim.effects import Waiting
 from placement_reclaim.held import CLASSES
+from placement_reclaim.reading import read_cluster
 from placement_reclaim.report import Selection, held_rows
 from placement_reclaim.text import print_report, to_json
 from webhook.cli.inputs.clusters import cluster_option, complete_node, live_options
@@ -20,7 +21,6 @@ from webhook.cli.inputs.policies import NamespacePolicies, policies_option
 from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.output.screen import text_console
 from webhook.cli.output.terminal import echo_json
-from webhook.cluster.cache.resources import Resource
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.packing.free_cards import accelerator_of
@@ -28,13 +28,6 @@ from webhook.policy.policy import Policy
 from webhook.runtime.settings import parse_go_duration
 
 _FOUND, _INTERRUPTED = 3, 130
-_ENDED = "status.phase!=Running,status.phase!=Pending,status.phase!=Unknown"
-_MORE = (
-    Resource(
-        "Pod", "v1", "pods", "status.phase!=Running,status.phase!=Pending,status.phase!=Unknown", part="ended pods"
-    ),
-    Resource("Workload", "kueue.x-k8s.io/v1beta1", "workloads", is_extension=True),
-)
 
 
 def _classes(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> frozenset[str]:
@@ -123,7 +116,7 @@ def reclaim(
     _check_flags(session, audit, **evicts)
     policy = session.rules.default
     objects = Objects(tuple(policy.spec.accelerators))
-    snapshot = session.read_with_objects(objects.take, _MORE)
+    snapshot = read_cluster(session, objects)
     now = int(time.time()) if session.is_live or not objects.latest else objects.latest
     selection = Selection(older_than, classes, frozenset(nodes), session.namespace)
     rows = held_rows(snapshot, objects, policy, selection, now)

@@ -3,7 +3,7 @@
 A command lists its options in `with_session` and gets a `Session`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, wraps
 from pathlib import Path
@@ -24,7 +24,7 @@ from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.planned_objects import with_planned_objects
 from webhook.cluster.snapshot import Snapshot
-from webhook.documents.documents import Document, JsonObject
+from webhook.documents.documents import Document
 from webhook.documents.field import FieldError, InvalidInput, invalid
 from webhook.kube.api.kubeconfig import namespace_of_context
 from webhook.kube.names import DEFAULT_NAMESPACE
@@ -33,7 +33,6 @@ from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 
 if TYPE_CHECKING:
-    from webhook.cluster.cache.resources import Resource
     from webhook.watch.api_server import ClientConfig
 
 _BAD_INPUT = 2
@@ -183,25 +182,6 @@ class Session:
 
             snapshot, disruptions = read_live_disruptions(self.source)
         return self._completed(snapshot), disruptions
-
-    def read_with_objects(self, take: Callable[[JsonObject], object], more: Sequence["Resource"] = ()) -> Snapshot:
-        """Return the cluster; `take` gets its raw objects, of a live cluster also those of `more`."""
-        self._read_small_files()
-        if self.cluster is not None:
-            documents = read_objects(self.cluster)
-            for each in documents:
-                take(each.content)
-            return self._completed(snapshot_from_documents(documents))
-
-        from webhook.cli.inputs.live import list_resources, read_live_cluster
-
-        def on_page(resource: "Resource", items: list[JsonObject], _: bool) -> None:
-            for each in items:
-                take({"apiVersion": resource.api_version, "kind": resource.kind, **each})
-
-        snapshot = read_live_cluster(self.source, on_page=on_page)
-        list_resources(self.source, more, on_page)
-        return self._completed(snapshot)
 
     @cached_property
     def snapshot(self) -> Snapshot:
