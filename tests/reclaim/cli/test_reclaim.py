@@ -88,3 +88,27 @@ def test_reclaim_names_what_would_be_valid(run: Run, cluster: Path, flags: tuple
 
     assert outcome.code == 2
     assert message in outcome.errors
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--evict",), "--evict asks a live cluster: leave --cluster out."),
+        (("--confirm",), "--confirm and --audit need --evict."),
+        (("--audit", "audit.jsonl"), "--confirm and --audit need --evict."),
+    ],
+)
+def test_flags_that_cannot_be_given_together_are_refused(
+    run: Run, cluster: Path, flags: tuple[str, ...], message: str
+) -> None:
+    outcome = run("reclaim", "--cluster", cluster, *flags)
+
+    assert outcome.code == 2
+    assert message in outcome.errors
+
+
+def test_an_eviction_needs_a_place_for_its_record(run: Run) -> None:
+    outcome = run("reclaim", "--evict", "--confirm")
+
+    assert outcome.code == 2
+    assert "--confirm needs --audit FILE, where each eviction is on record." in outcome.errors

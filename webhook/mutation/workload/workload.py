@@ -109,6 +109,9 @@ def read_workload(
         warnings.append(f"{policy.keys.inject}: {detail}")
     # Read even if the type is invalid, so that all invalid annotations are reported at once.
     workload = _requested_workload(annotations, request, pod, type_name, namespace, policy, warnings, denials)
+    if policy.keys.reclaim in own or policy.keys.reclaim in applied:
+        # No rule reads it; a wrong value would not protect the pod.
+        annotations.read(Keys.reclaim)
     warnings += annotations.ignored
     beyond_limits = [*limit_denials(annotations, pod, workload.batch, namespace, policy)]
     gaps = workload.qos.gaps if workload.qos is not None else ()

@@ -1,9 +1,14 @@
 """Pods that hold cards and do not use them, as far as a snapshot shows it."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from webhook.cluster.node_info import Node, RunningPod
+from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.node_states import is_ready
+from webhook.placement.packing.free_cards import accelerator_of
+from webhook.policy.spec.workloads import Accelerator
 
 TERMINATING, NODE_DOWN = "terminating", "node-down"
 CRASH_LOOP, IMAGE_PULL, CONFIG_ERROR = "crash-loop", "image-pull", "config-error"
@@ -53,3 +58,27 @@ def held_class(pod: RunningPod, node: Node, now: int) -> str:
     if not is_ready(node):
         return NODE_DOWN
     return "" if pod.is_terminating else waiting_class(pod, pod.waiting_reason)
+
+
+class HeldCards(NamedTuple):
+    """The cards that are held and not used, by class and resource, and the pods that hold them, by class."""
+
+    cards: Mapping[tuple[str, str], int]
+    pods: Mapping[str, int]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, accelerators: Sequence[Accelerator], now: int) -> "HeldCards":
+        """Count the cards of `accelerators` in `snapshot` at `now`, in Unix seconds."""
+        cards: Counter[tuple[str, str]] = Counter()
+        pods: Counter[str] = Counter()
+        resources = [name for name in snapshot.allocatable_columns if accelerator_of(name, accelerators)]
+        for info in snapshot.nodes:
+            if not any(name in info.requested for name in resources):
+                continue
+            for pod in info.pods:
+                held = [name for name in resources if pod.requests.get(name)]
+                reason = held_class(pod, info.node, now) if held else ""
+                if reason:
+                    pods[reason] += 1
+                    cards.update({(reason, name): pod.requests[name] for name in held})
+        return cls(cards, pods)
