@@ -2,14 +2,19 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from placement_reclaim.cluster import full_name
 from placement_reclaim.effects import Effects
 from placement_reclaim.held import Held, Since
 from webhook.cli.output.screen import Column, Row, marked, print_lines, print_table
+from webhook.cli.output.terminal import echo, echo_json
 from webhook.documents.listing import plural, some
+
+if TYPE_CHECKING:
+    from placement_reclaim.eviction import Result
 
 _COLUMNS = (
     Column("CARDS", is_number=True),
@@ -125,3 +130,18 @@ def row_to_json(held: Held, now: int) -> dict[str, Any]:
         "nodeDown": held.is_down,
         "returns": held.returns,
     }
+
+
+def print_result(result: "Result", *, is_json: bool, is_confirmed: bool) -> str:
+    """Print the result of an eviction, and return it in words."""
+    held, name = result.held, "/".join(full_name(result.pod))
+    words = {"Evicted": "evicted" if is_confirmed else "would be evicted", "Denied": "refused"}
+    shown = words.get(result.outcome, "left alone")
+    returns = held.returns and result.outcome == "Evicted"
+    if is_json:
+        line = {"pod": name, "class": held.reason, "result": shown, "message": result.detail or None}
+        echo_json({**line, "dryRun": not is_confirmed, "returns": returns})
+    else:
+        end = "; returns at once: a controller makes it again" if returns else ""
+        echo(f"{shown}: {name}: {result.detail or held.reason}{end}")
+    return shown

@@ -12,7 +12,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 
 NODES = [*(gpu_node(f"n{number}") for number in range(3)), gpu_node("down", down_for=HOUR)]
-MANY = Limits(9, 9, 0)
+MANY = Limits(9, 9)
 LISTED = policy_with(reclaim={"namespaces": ["team-*"]})
 NEVER = "maip.mxsf.io/reclaim"
 CRASH = waiting(card_pod("crash", "n0"), "CrashLoopBackOff", HOUR)
@@ -20,7 +20,7 @@ CRASH = waiting(card_pod("crash", "n0"), "CrashLoopBackOff", HOUR)
 
 def reasons(*pods: PodBuilder, limits: Limits = MANY, more: Sequence[dict[str, Any]] = ()) -> list[str]:
     snapshot = snapshot_from_documents([Document("the test", each) for each in (*NODES, *more)])
-    return [each.reason for each in choose(report(*NODES, *pods), lambda _: LISTED, snapshot, limits)]
+    return [reason for _, reason in choose(report(*NODES, *pods), lambda _: LISTED, snapshot, limits)]
 
 
 def test_only_pods_that_wait_for_their_owner_are_evicted() -> None:
@@ -45,8 +45,8 @@ def test_a_gang_is_evicted_whole_or_left_alone() -> None:
 
     assert reasons(*gang) == [""]
     assert reasons(*gang[:1], gang[1].annotate(NEVER, "never"), gang[2]) == [f"pod bert-1 has the annotation {NEVER}"]
-    assert reasons(*gang, limits=Limits(9, 1, 0)) == ["--max-per-owner 1: 2 more pods of its owner"]
-    assert reasons(*gang, limits=Limits(1, 9, 0)) == ["--max 1: 2 more pods"]
+    assert reasons(*gang, limits=Limits(9, 1)) == ["--max-per-owner 1: 2 more pods of its owner"]
+    assert reasons(*gang, limits=Limits(1, 9)) == ["--max 1: 2 more pods"]
 
 
 def test_what_has_no_known_begin_is_left_alone() -> None:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -43,7 +43,6 @@ from webhook.serving.http.health import Health
 from webhook.serving.http.request_head import RegisteredTimeout
 from webhook.serving.http.tls import Pair, read_pair
 from webhook.serving.observed.free_card_gauges import FreeCardGauges
-from webhook.serving.observed.held_card_gauges import HeldCardGauges
 from webhook.serving.observed.predictions import PredictionRecorder, Predictions
 from webhook.serving.policies.cluster_policies import PolicySource
 from webhook.serving.policies.in_force import Policies
@@ -147,9 +146,9 @@ def build_server(
     make = partial(scheduler_for, profiles=profiles, cache_bytes=_LARGE_BYTES)
     large_scorer = PolicyScorer(make, policies.current(), observe)
     throttle = _throttle(view, policies, small_scorer, metrics, profiles)
-    before_scrape = _card_gauges(throttle, policies, metrics) if throttle else None
+    free_cards = _free_cards(throttle, policies, metrics) if throttle else None
     readiness = _readiness(certificate, view, policies, policy_file)
-    health = _health(settings, metrics, policies, before_scrape, readiness)
+    health = _health(settings, metrics, policies, free_cards, readiness)
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
     group_commit = GroupCommit(audit.flush)
     dependencies = Dependencies(
@@ -181,7 +180,7 @@ def _health(
     settings: Settings,
     metrics: Metrics,
     policies: Policies,
-    before_scrape: Callable[[], Awaitable[None]] | None,
+    free_cards: FreeCardGauges | None,
     readiness: Sequence[Callable[[], str]],
 ) -> Health:
     token = BearerToken(settings.admin_token_file) if settings.admin_token_file else None
@@ -189,7 +188,7 @@ def _health(
         metrics,
         *readiness,
         policy=policies.describe,
-        before_scrape=before_scrape,
+        before_scrape=free_cards.refresh if free_cards else None,
         token=token,
     )
 
@@ -207,30 +206,21 @@ def _extender(
     return Extender(lambda: profiles_for(policies.current().spec)[name], throttle, metrics, time.monotonic, bound)
 
 
-def _card_gauges(throttle: SnapshotThrottle, policies: Policies, metrics: Metrics) -> Callable[[], Awaitable[None]]:
-    """Return what refreshes the gauges of the free and the held cards in the view of `throttle`.
-
-    Cards and typical pods are those of the policy in force.
-    """
+def _free_cards(throttle: SnapshotThrottle, policies: Policies, metrics: Metrics) -> FreeCardGauges:
+    """Return the gauges of the free and held cards in the view of `throttle`, for the policy in force."""
 
     def counting(policy: Policy) -> FreeCardsByProduct:
         spec = policy.spec
         mixes, temporary = ExpectedMixes(card_mixes(spec)), spec.temporary_taints
         return FreeCardsByProduct(policy.node_usage_key, spec.accelerators, mixes, temporary_taints=temporary)
 
-    gauges = FreeCardGauges(lambda: throttle().snapshot, counting(policies.current()).of, metrics, time.monotonic)
-    policies.follow(lambda policy: gauges.count_by(counting(policy).of))
-
     def held(snapshot: Snapshot) -> HeldCards:
         return HeldCards.of(snapshot, policies.current().spec.accelerators, int(time.time()))
 
-    held_gauges = HeldCardGauges(lambda: throttle().snapshot, held, metrics, time.monotonic)
-
-    async def refresh() -> None:
-        await gauges.refresh()
-        await held_gauges.refresh()
-
-    return refresh
+    count = counting(policies.current()).of
+    gauges = FreeCardGauges(lambda: throttle().snapshot, count, metrics, time.monotonic, held)
+    policies.follow(lambda policy: gauges.count_by(counting(policy).of))
+    return gauges
 
 
 def _readiness(

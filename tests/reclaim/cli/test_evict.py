@@ -11,10 +11,10 @@ from typing import Any
 import orjson
 import pytest
 
-from placement_reclaim.choice import Chosen, Limits
+from placement_reclaim.choice import Limits
 from placement_reclaim.classes.gangs import GangOf
 from placement_reclaim.cluster import Objects
-from placement_reclaim.eviction import Evicted, Evictions
+from placement_reclaim.eviction import Evictions, Result
 from placement_reclaim.report import rows_of_pods
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
@@ -201,7 +201,10 @@ def test_a_pod_that_was_replaced_meanwhile_is_not_evicted(cluster: Cluster, evic
     node = make_node_object("held-1", capacity={"nvidia.com/gpu": 16})
     objects = Objects(built_in_policy().spec.accelerators)
     gang_of = GangOf(snapshot_from_documents([Document("the test", node)]), built_in_policy())
-    found: list[Evicted] = []
+    found: list[Result] = []
+
+    def now() -> int:
+        return int(datetime.now(UTC).timestamp())
 
     async def run() -> None:
         async with Stale(ClientConfig(cluster.control_plane.kubeconfig)) as server:
@@ -209,21 +212,13 @@ def test_a_pod_that_was_replaced_meanwhile_is_not_evicted(cluster: Cluster, evic
             pods = await server.get(f"/api/v1/namespaces/{cluster.namespace}/pods", {})
             for each in pods["items"]:
                 objects.take({"apiVersion": "v1", "kind": "Pod", **each})
-            (row,) = rows_of_pods(objects, gang_of, int(datetime.now(UTC).timestamp()))
-            evictions = Evictions(
-                server,
-                objects,
-                gang_of,
-                Limits(1, 1, 0),
-                lambda: int(datetime.now(UTC).timestamp()),
-                0,
-                asyncio.Event(),
-                is_confirmed=True,
-            )
-            found.extend([each async for each in evictions.run([Chosen(row)])])
+            (row,) = rows_of_pods(objects, gang_of, now())
+            policy = built_in_policy()
+            evictions = Evictions(objects, gang_of, lambda _: policy, Limits(1, 1), 0, now, is_confirmed=True)
+            found.extend([each async for each in evictions.run(server, [(row, "")], None, asyncio.Event())])
 
     asyncio.run(run())
 
-    assert (found[0].result, terminating(cluster)) == ("refused", [])
+    assert (found[0].outcome, terminating(cluster)) == ("Denied", [])
     assert "409" in found[0].detail
     assert "the UID in the precondition (00000000-0000-0000-0000-000000000000)" in found[0].detail
