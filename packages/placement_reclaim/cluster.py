@@ -69,11 +69,6 @@ class HoldingPod:
     cards: Mapping[str, int]
     node: NodeState
 
-    @property
-    def full_name(self) -> str:
-        """Return `namespace/name`."""
-        return f"{self.running.namespace}/{self.running.name}"
-
 
 @dataclass
 class Objects:

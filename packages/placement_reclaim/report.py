@@ -23,13 +23,12 @@ class Selection:
 
     def has(self, held: Held, now: int) -> bool:
         """Return whether `held` is to be reported at `now`, in Unix seconds."""
-        if self.classes and held.reason not in self.classes:
-            return False
-        if self.nodes and not self.nodes.intersection(held.nodes):
-            return False
-        if self.namespace is not None and held.namespace != self.namespace:
-            return False
-        return now - held.since.seconds >= self.seconds
+        return (
+            (not self.classes or held.reason in self.classes)
+            and (not self.nodes or not self.nodes.isdisjoint(held.nodes))
+            and (self.namespace is None or held.namespace == self.namespace)
+            and now - held.since.seconds >= self.seconds
+        )
 
 
 def held_rows(snapshot: Snapshot, objects: Objects, policy: Policy, selection: Selection, now: int) -> list[Held]:

@@ -133,14 +133,13 @@ def _taint_eviction(pod: HoldingPod) -> str:
 
     Source: k8s.io/kubernetes/pkg/controller/tainteviction/taint_eviction.go, getMinTolerationTime
     """
+    back = f"node {pod.running.node_name} back"
     tolerations = [
         each
         for each in fields.items(pod.content, "spec", "tolerations")
         if each.get("effect") in (None, "", NO_EXECUTE) and (each.get("key") or "") in {"", *NOT_READY_TAINTS}
     ]
-    ends = [fields.number(each, "tolerationSeconds") for each in tolerations]
-    limits = [each for each in ends if each is not None]
+    limits = [limit for each in tolerations if (limit := fields.number(each, "tolerationSeconds")) is not None]
     if tolerations and not limits:
-        return f"node {pod.running.node_name} back: the pod tolerates its taint without an end"
-    after = f"taint eviction after {int(min(limits, default=0))} s, then as Terminating"
-    return f"node {pod.running.node_name} back, or {after}"
+        return f"{back}: the pod tolerates its taint without an end"
+    return f"{back}, or taint eviction after {int(min(limits, default=0))} s, then as Terminating"
