@@ -9,6 +9,7 @@ from placement_planner.capacity.moves import without_pods
 from placement_reclaim.classes.gangs import GangOf
 from placement_reclaim.cluster import Raw, full_name
 from placement_reclaim.held import Held
+from webhook.cluster.pods.nominated_pods import NO_NOMINATED_PODS
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field
@@ -73,9 +74,11 @@ class Waiting:
         ]
         waiting.sort(key=lambda each: (-each.priority, each.created))
         groups = self._groups(waiting[:MOST_PENDING])
-        before = self._starting(self.snapshot, groups, ())
+        # A nominated pod has its room when it is placed, like the others.
+        snapshot = replace(self.snapshot, nominated=NO_NOMINATED_PODS)
+        before = self._starting(snapshot, groups, ())
         gone = {full_name(pod) for each in held for pod in each.pods}
-        after = self._starting(_without(self.snapshot, held), groups, gone)
+        after = self._starting(_without(snapshot, held), groups, gone)
         return Effects(
             tuple(each.name for each in groups if each.gang and each.name not in before),
             tuple(each.name for each in groups if not each.gang and each.name not in before),

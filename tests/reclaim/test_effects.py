@@ -73,3 +73,11 @@ def test_cards_on_a_node_that_is_down_free_nothing() -> None:
     found = effects(*nodes, card_pod("lost", "n0").deletion(ago(HOUR)), *used(1, 2, 3), pending("eval"))
 
     assert (found.pods, found.starting) == (("team-e/eval",), ())
+
+
+def test_a_nominated_pod_takes_its_room_once() -> None:
+    nominated = pending("eval").status(phase="Pending", nominatedNodeName="n0")
+
+    found = effects(*NODES, *held(0), *used(1, 2, 3), nominated)
+
+    assert (found.pods, found.starting) == (("team-e/eval",), ("team-e/eval",))

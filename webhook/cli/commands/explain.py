@@ -36,13 +36,12 @@ from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cli.predictions.replica_check import Checks
 from webhook.cli.records.audit_source import Source, webhook_namespace_option
 from webhook.cli.records.replica_logs import NAMESPACE, ReplicaSelection
-from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.kube.workloads.pod_set import pod_name
+from webhook.placement.packing.free_cards import accelerator_of
 from webhook.placement.packing.held_cards import held_class
-from webhook.placement.reasons.evictions import CARDS
 
 _MOST_EVENTS, _MOST_PODS = 5, 3
 # The record is written before the API server stores the pod.
@@ -161,14 +160,16 @@ def _explained(
         admissions = Admissions(is_admitted, session.schedulers, remedy="create it again")
         answer = Checks(queue, admissions).answers(workloads)[0]
     events = events_of(objects, content) if exists else []
-    return _Explained(content, exists, found, answer, events, held=_held_class(session.snapshot, content))
+    return _Explained(content, exists, found, answer, events, held=_held_class(session, content))
 
 
-def _held_class(snapshot: Snapshot, content: JsonObject) -> str:
+def _held_class(session: Session, content: JsonObject) -> str:
     """Return the class for which a bound pod holds cards and does not use them, or an empty string."""
+    snapshot, accelerators = session.snapshot, session.rules.default.spec.accelerators
     key, row = PodIdentity.of(content), snapshot.rows.get(str(field(content, "spec", "nodeName")))
     for pod in () if row is None else snapshot.nodes[row].pods:
-        if (pod.namespace, pod.name) == (key.namespace, key.name) and any(pod.requests.get(name) for name in CARDS):
+        has_cards = any(amount and accelerator_of(name, accelerators) for name, amount in pod.requests.items())
+        if (pod.namespace, pod.name) == (key.namespace, key.name) and has_cards:
             return held_class(pod, snapshot.nodes[row or 0].node, int(time.time()))
     return ""
 
