@@ -255,7 +255,6 @@ def _matching_volume_bytes(
 ) -> Column:
     """Return the size in bytes of the volume for the claim on each node, or -1 if there is none.
 
-
     Source: k8s.io/component-helpers/storage/volume/pv_helpers.go, FindMatchingVolume
     """
     found = np.full(len(nodes.nodes), -1, dtype=np.int64)
