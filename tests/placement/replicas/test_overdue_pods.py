@@ -6,7 +6,7 @@ from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.held import HOUR, NOW_SECONDS, ago, card_pod, gpu_node
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
-from webhook.placement.replicas.overdue_pods import overdue_lines
+from webhook.placement.replicas.emptied_nodes import overdue_lines
 from webhook.placement.scheduler import PodSignature, Scheduler
 
 NODES = [gpu_node("n1"), gpu_node("n2"), gpu_node("down", down_for=HOUR)]

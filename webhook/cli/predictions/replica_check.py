@@ -43,8 +43,7 @@ from webhook.placement.reasons.gang_request import group_named
 from webhook.placement.reasons.missing_kinds import missing_kinds
 from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.reasons.preemption_note import preemption_note
-from webhook.placement.replicas.emptied_nodes import nodes_without_pods
-from webhook.placement.replicas.overdue_pods import overdue_lines
+from webhook.placement.replicas.emptied_nodes import nodes_without_pods, overdue_lines
 from webhook.placement.replicas.replica_prediction import ReplicaPrediction, predict_replicas
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
 from webhook.placement.scheduler import NOT_MODELLED, Scheduler
@@ -260,13 +259,11 @@ def _with_evictions(
 ) -> Answer:
     """Return the answer with the nodes that would take the pod if no pods were running, and the evictions there."""
     placement, info = answer.placement, signature.info.normalized_for(snapshot)
-    waits = placement.verdict == "Waiting"
-    without_pods = nodes_without_pods(scheduler, signature, snapshot) if waits else ()
-    evictions = eviction_lines(placement.preemption, snapshot, time.time()) if placement.preemption else ()
+    without_pods = nodes_without_pods(scheduler, signature, snapshot) if placement.verdict == "Waiting" else ()
+    evictions = tuple(eviction_lines(placement.preemption, snapshot, time.time())) if placement.preemption else ()
     note = preemption_note(backend, native, scheduler.profile, info, snapshot, placement, without_pods)
-    overdue = overdue_lines(scheduler, signature, snapshot, backend, time.time()) if waits else ()
-    found = replace(answer, without_pods=without_pods, evictions=tuple(evictions))
-    return replace(found, preemption_note=note, overdue=overdue)
+    overdue = overdue_lines(scheduler, signature, snapshot, backend, time.time()) if without_pods else ()
+    return replace(answer, without_pods=without_pods, evictions=evictions, preemption_note=note, overdue=overdue)
 
 
 def _native_group(pod: JsonObject, snapshot: Snapshot) -> PodGroup | None:

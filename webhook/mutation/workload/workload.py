@@ -126,15 +126,9 @@ def read_workload(
         warnings += without_card_warnings(annotations, request, type_name, namespace, policy)
         if annotations.is_own(key) and policy.spec.without_accelerator.pod_annotations == "leave":
             is_usable, bypass_reason = False, "no accelerator requested"
-    return WorkloadReading(
-        (annotations.text(key) or "").strip(),
-        workload if is_usable else None,
-        tuple(annotations.errors),
-        tuple(denials),
-        tuple(warnings),
-        bypass_reason,
-        bool(denials),
-    )
+    type_text, usable = (annotations.text(key) or "").strip(), workload if is_usable else None
+    errors, denied = tuple(annotations.errors), tuple(denials)
+    return WorkloadReading(type_text, usable, errors, denied, tuple(warnings), bypass_reason, bool(denials))
 
 
 def _without_type(
