@@ -266,6 +266,24 @@ ROWS: Sequence[tuple[str, Sequence[Panel]]] = (
                 stacked=True,
             ),
             Panel(
+                "Cards held and not used",
+                (
+                    (
+                        "{{reason}} {{resource}}",
+                        f"max by (reason, resource) (placement_webhook_held_cards{{{_JOB}}})",
+                    ),
+                ),
+                "Cards of pods that should have ended, whose node is down or whose containers do not start. "
+                "placement-webhook reclaim names them.",
+                stacked=True,
+            ),
+            Panel(
+                "Pods that hold cards and do not use them",
+                (("{{reason}}", f"max by (reason) (placement_webhook_held_pods{{{_JOB}}})"),),
+                "The pods that hold these cards, by reason.",
+                stacked=True,
+            ),
+            Panel(
                 "Free blocks now",
                 (
                     (

@@ -56,6 +56,13 @@ def malformed_pod() -> dict[str, Any]:
     return make_pod(HOSTILE).annotate(TYPE, "training").spec(tolerations=HOSTILE, nodeSelector={HOSTILE: 1}).obj()
 
 
+def held_pod() -> dict[str, Any]:
+    """Return a bound pod that holds a card and does not start, for a hostile reason."""
+    pod = make_pod(HOSTILE).namespace(HOSTILE).owner("ReplicaSet", HOSTILE).gpu(1).node_name(f"a {HOSTILE}")
+    waiting = {"name": "main", "image": HOSTILE, "state": {"waiting": {"reason": "ErrImagePull", "message": HOSTILE}}}
+    return pod.status(phase="Pending", startTime="2026-01-01T00:00:00Z", containerStatuses=[waiting]).obj()
+
+
 def hostile_nodes() -> list[dict[str, Any]]:
     """Return nodes that each exclude the hostile pod for another reason."""
     return [

@@ -91,6 +91,11 @@ def _fragmented(share: float, free: int) -> dict[str, str]:
     }
 
 
+def _held(cards: int) -> dict[str, str]:
+    labels = 'reason="image-pull",resource="nvidia.com/gpu"'
+    return {f"placement_webhook_held_cards{{{labels}}}": f"{cards}+0{_ENOUGH}"}
+
+
 _NOT_AFTER = "placement_webhook_certificate_not_after_timestamp_seconds"
 _ROTATION = "placement_webhook_certs_controller_rotation_in_progress"
 _MENDED = 'placement_webhook_certs_controller_actions_total{action="mend_ca_bundle"'
@@ -163,6 +168,9 @@ CASES: Mapping[str, Case] = {
     "PlacementWebhookInfeasiblePodsBound": _counted("predictions_total", 'result="predicted_infeasible_but_bound"'),
     "PlacementWebhookCardsFragmented": Case(
         _fragmented(0.6, 40), _fragmented(0.4, 40), at="90m", labels={"pool": "training", "product": "NVIDIA-H20"}
+    ),
+    "PlacementWebhookCardsHeld": Case(
+        _held(8), _held(7), at="90m", labels={"reason": "image-pull", "resource": "nvidia.com/gpu"}
     ),
     "PlacementWebhookAuditRecordsLost": _counted("audit_records_total", 'result="failed",instance="a"'),
     "PlacementWebhookAuditFilesDroppedEarly": _counted("audit_dropped_files_total", 'reason="size",instance="a"'),

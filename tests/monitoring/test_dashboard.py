@@ -74,6 +74,8 @@ def test_dashboard_is_imported_as_a_new_one() -> None:
         "placement_webhook_free_cards",
         "placement_webhook_nodes_by_free_cards",
         "placement_webhook_unusable_free_cards_share",
+        "placement_webhook_held_cards",
+        "placement_webhook_held_pods",
     ],
 )
 def test_what_an_operator_watches_is_on_the_dashboard(metric: str) -> None:

@@ -70,8 +70,9 @@ def test_every_command_runs(image: tuple[Engine, BuiltImage]) -> None:
 
 def test_nothing_that_the_packages_import_is_missing(image: tuple[Engine, BuiltImage]) -> None:
     walk = """
-import certs, pkgutil, placement_console, placement_doctor, placement_planner, webhook
-found = [each.name for package in (webhook, certs, placement_console, placement_doctor, placement_planner)
+import certs, pkgutil, placement_console, placement_doctor, placement_planner, placement_reclaim, webhook
+packages = webhook, certs, placement_console, placement_doctor, placement_planner, placement_reclaim
+found = [each.name for package in packages
          for each in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
 for name in found:
     try:

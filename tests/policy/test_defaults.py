@@ -104,6 +104,7 @@ def test_built_in_policy_matches_the_contract() -> None:
             },
             "packGpus": {"mix": []},
             "nodeTemplates": [],
+            "reclaim": {"namespaces": []},
             "temporaryTaints": [
                 "ToBeDeletedByClusterAutoscaler",
                 "DeletionCandidateOfClusterAutoscaler",

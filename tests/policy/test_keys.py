@@ -172,6 +172,7 @@ def test_the_keys_are_those_that_users_write() -> None:
             "gpu-fraction",
             "preemptible",
             "placement-check",
+            "reclaim",
             "inject",
         )
     ]

@@ -99,7 +99,9 @@ OTHERS = {
 
 
 def test_every_field_of_the_spec_is_among_the_others() -> None:
-    assert {*OTHERS, "tests", "namespaceSelector", "priority", "unknownNamespace", "missingPolicy"} == set(SPEC)
+    assert {*OTHERS, "tests", "namespaceSelector", "priority", "unknownNamespace", "missingPolicy", "reclaim"} == set(
+        SPEC
+    )
 
 
 def test_test_cases_have_no_meaning_of_their_own() -> None:

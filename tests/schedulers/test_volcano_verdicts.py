@@ -17,6 +17,7 @@ from tests.schedulers.groups import (
 )
 from tests.schedulers.installed.volcano import Volcano, volcano_job
 from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, wait_one_job_whole, worker
+from tests.support.objects.builders import make_pod
 from tests.support.on_cluster.registered import Webhook
 from tests.support.on_cluster.webhooks import serving
 
@@ -153,3 +154,33 @@ def test_of_two_interleaved_gangs_the_one_that_starts_is_not_warned(
     warned = [name for name in names if said(answers[name], "placement check: Waiting")]
     assert warned == ["llama-2", "llama-3"]
     assert bound(cluster, pods["llama"]) == 0
+
+
+def test_a_pod_waits_for_the_node_of_a_pod_that_does_not_end(
+    gangs: Gangs,
+) -> None:
+    """Volcano reserves the room of the pod that is being deleted, and binds the waiting pod only once it is gone."""
+    cluster = gangs.cluster
+    cluster.make_nodes(*(gpu_node(name, 4) for name in ("n1", "n2", "n3")))
+    # Volcano lets the pod into its queue, because other nodes have enough free cards together.
+    for name in ("n2", "n3"):
+        cluster.create(make_pod(f"on-{name}").node_name(name).gpu(1))
+    ending = worker("ending").gpu(4).scheduler("volcano").obj()
+    ending["metadata"]["finalizers"] = ["example.com/never"]
+    made = cluster.create(ending).object
+    cluster.wait_bound(made)
+    path = f"/api/v1/namespaces/{cluster.namespace}/pods"
+    cluster.client.request("DELETE", f"{path}/ending", body={"gracePeriodSeconds": 0})
+    waits = cluster.create(worker("waits").gpu(4).scheduler("volcano")).object
+
+    def reserved() -> bool:
+        (pod,) = [each for each in cluster.pods() if each["metadata"]["name"] == "waits"]
+        conditions = pod.get("status", {}).get("conditions") or ()
+        return any("can possibly be assigned to" in (each.get("message") or "") for each in conditions)
+
+    wait_for(reserved, "Volcano reserving the node of the pod that is being deleted")
+    before = bound(cluster, [waits])
+    cluster.client.patch("Pod", "ending", {"metadata": {"finalizers": None}}, namespace=cluster.namespace)
+
+    assert before == 0
+    assert cluster.wait_bound(waits) == "n1"

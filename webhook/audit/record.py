@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from webhook.documents.documents import JsonObject
 
-Outcome = Literal["Patched", "Unchanged", "Denied", "Bypassed", "Error"]
+Outcome = Literal["Patched", "Unchanged", "Denied", "Bypassed", "Error", "Evicted"]
 DropReason = Literal["age", "size"]
 OmittedReason = Literal["unwritable", "dryRun"]
 

@@ -234,6 +234,9 @@ class Keys:
         "`off`, `warn`, `deny`",
         "overrides the policy's mode, never to one laxer than its floor",
     )
+    reclaim = Annotation(
+        _any_policy(one_of(("never",))), "`never`", "[`reclaim --evict`](reclaim.md#evict) leaves the pod alone"
+    )
     inject = Annotation(
         _any_policy(one_of(("enabled", "disabled"))),
         "`disabled`; `enabled` against a namespace's `disabled`",

@@ -19,7 +19,7 @@ from webhook.policy.spec.workloads import Accelerator, WorkloadType
 REVISION_LENGTH = 12
 WITHDRAWAL = "Withdrawal"
 """The first of the rules on record of a pod from which injected tolerations were taken back."""
-_WITHOUT_EFFECT = {"tests", "namespace_selector", "priority", "unknown_namespace", "missing_policy"}
+_WITHOUT_EFFECT = {"tests", "namespace_selector", "priority", "unknown_namespace", "missing_policy", "reclaim"}
 
 
 class Withheld(NamedTuple):

@@ -131,6 +131,10 @@ class Metrics:
         pool=(),
         product=(),
     )
+    held_cards: Gauge = _gauge(
+        "held_cards", "Cards that are held and not used, by reason and resource.", reason=(), resource=()
+    )
+    held_pods: Gauge = _gauge("held_pods", "Pods that hold cards and do not use them, by reason.", reason=())
     missed_pods: Gauge = _gauge(
         "missed_pods",
         "Pods in the live view that the policy concerns and that were stored without its patch; NaN without one.",

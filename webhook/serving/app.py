@@ -12,12 +12,14 @@ from typing import Any, NamedTuple, get_args
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.audit.record import Outcome
 from webhook.audit.writer import AuditWriter
+from webhook.cluster.snapshot import Snapshot
 from webhook.events.recorder import EventRecorder
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.mutation.rules import RULES
 from webhook.objects.gangs import gang_of_pod
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.packing.free_cards import FreeCardsByProduct
+from webhook.placement.packing.held_cards import HeldCards
 from webhook.placement.packing.typical_pods import ExpectedMixes
 from webhook.placement.profiles.policy_profiles import card_mixes, profiles_for
 from webhook.placement.profiles.profile import Profile
@@ -205,14 +207,18 @@ def _extender(
 
 
 def _free_cards(throttle: SnapshotThrottle, policies: Policies, metrics: Metrics) -> FreeCardGauges:
-    """Return the gauges of the free cards in the view of `throttle`, for the typical pods of the policy in force."""
+    """Return the gauges of the free and held cards in the view of `throttle`, for the policy in force."""
 
     def counting(policy: Policy) -> FreeCardsByProduct:
         spec = policy.spec
         mixes, temporary = ExpectedMixes(card_mixes(spec)), spec.temporary_taints
         return FreeCardsByProduct(policy.node_usage_key, spec.accelerators, mixes, temporary_taints=temporary)
 
-    gauges = FreeCardGauges(lambda: throttle().snapshot, counting(policies.current()).of, metrics, time.monotonic)
+    def held(snapshot: Snapshot) -> HeldCards:
+        return HeldCards.of(snapshot, policies.current().spec.accelerators, int(time.time()))
+
+    count = counting(policies.current()).of
+    gauges = FreeCardGauges(lambda: throttle().snapshot, count, metrics, time.monotonic, held)
     policies.follow(lambda policy: gauges.count_by(counting(policy).of))
     return gauges
 

@@ -25,6 +25,7 @@ from tests.cli.hostile import (
     as_list,
     assert_safe,
     denied_pod,
+    held_pod,
     hostile_nodes,
     hostile_pod,
     hostile_record,
@@ -60,6 +61,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("malformed.json").write_bytes(orjson.dumps(malformed_pod()))
     Path("kind.json").write_bytes(as_list({"apiVersion": "v1", "kind": HOSTILE}, hostile_pod()))
     Path("cluster.json").write_bytes(as_list(*hostile_nodes()))
+    Path("held.json").write_bytes(as_list(*hostile_nodes(), held_pod()))
     Path("bad-cluster.json").write_bytes(as_list({**hostile_nodes()[0], "status": {"allocatable": {HOSTILE: HOSTILE}}}))
     Path("broken.yaml").write_bytes(b"a: [\x1b[31m\n\x9b")
     Path("policy.yaml").write_text(yaml.safe_dump(_policy({HOSTILE: HOSTILE, "invalidAnnotations": HOSTILE})))
@@ -124,6 +126,9 @@ COMMANDS: list[list[str]] = [
     ["capacity", "-f", "kind.json", "--cluster", "cluster.json"],
     ["capacity", "-f", "pod.json", "--cluster", "cluster.json", "--until", HOSTILE],
     ["capacity", "-f", "pod.json", "--cluster", "cluster.json", "--scheduler-profile", HOSTILE],
+    ["reclaim", "--cluster", "held.json"],
+    ["reclaim", "--cluster", "held.json", "-o", "json"],
+    ["reclaim", "--cluster", "cluster.json", "--class", HOSTILE],
     ["nodes", "--cluster", "cluster.json"],
     ["nodes", "--cluster", "cluster.json", "-o", "json"],
     ["allowed", "-n", HOSTILE, "--cluster", "cluster.json"],

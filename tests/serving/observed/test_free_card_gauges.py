@@ -8,6 +8,7 @@ import weakref
 from tests.support.servers.server import Clock
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.packing.free_cards import FreeCards
+from webhook.placement.packing.held_cards import HeldCards
 from webhook.runtime.metrics import Metrics
 from webhook.serving.observed.free_card_gauges import FreeCardGauges
 
@@ -132,3 +133,23 @@ def test_a_failed_count_leaves_the_last_values() -> None:
     asyncio.run(gauges.refresh())
 
     assert shown(metrics, "free_cards") == 10
+
+
+def test_held_cards_are_shown_by_reason_also_without_a_change_of_the_snapshot() -> None:
+    metrics, clock = Metrics(), Clock()
+    found = [HeldCards({("image-pull", "nvidia.com/gpu"): 8}, {"image-pull": 1}), HeldCards({}, {})]
+    gauges = FreeCardGauges(View(), Counter(), metrics, clock, lambda _: found.pop(0))
+
+    asyncio.run(gauges.refresh())
+    first = held(metrics)
+    clock.seconds += 10
+    asyncio.run(gauges.refresh())
+
+    assert (first, held(metrics)) == ((8, 1, 0), (None, 0, 0))
+
+
+def held(metrics: Metrics) -> tuple[float | None, ...]:
+    value = metrics.registry.get_sample_value
+    cards = value("placement_webhook_held_cards", {"reason": "image-pull", "resource": "nvidia.com/gpu"})
+    pods = (value("placement_webhook_held_pods", {"reason": reason}) for reason in ("image-pull", "crash-loop"))
+    return cards, *pods

@@ -92,6 +92,7 @@ def print_answer(console: Console, answer: Answer, max_nodes: int) -> None:
         placement.full_message,
         *answer.evictions,
         answer.preemption_note,
+        *answer.overdue,
         *answer.gang_lines,
         answer.reserved.text,
         without_pending and f"would fit without the pods that wait before it: {without_pending}",

@@ -1,5 +1,6 @@
 """`explain`: print what was injected into pods that exist, and where they are or why they wait."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -37,7 +38,10 @@ from webhook.cli.records.audit_source import Source, webhook_namespace_option
 from webhook.cli.records.replica_logs import NAMESPACE, ReplicaSelection
 from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import InvalidInput
+from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.kube.workloads.pod_set import pod_name
+from webhook.placement.packing.free_cards import accelerator_of
+from webhook.placement.packing.held_cards import held_class
 
 _MOST_EVENTS, _MOST_PODS = 5, 3
 # The record is written before the API server stores the pod.
@@ -54,6 +58,8 @@ class _Explained:
     answer: Answer | None
     events: Sequence[JsonObject]
     record: Mapping[str, Any] | None = None
+    held: str = ""
+    """The class for which a bound pod does not use its cards, or empty."""
 
     @property
     def phase(self) -> str:
@@ -153,7 +159,19 @@ def _explained(
         is_admitted = not exists or found.is_by_policy_in_force
         admissions = Admissions(is_admitted, session.schedulers, remedy="create it again")
         answer = Checks(queue, admissions).answers(workloads)[0]
-    return _Explained(content, exists, found, answer, events_of(objects, content) if exists else [])
+    events = events_of(objects, content) if exists else []
+    return _Explained(content, exists, found, answer, events, held=_held_class(session, content))
+
+
+def _held_class(session: Session, content: JsonObject) -> str:
+    """Return the class for which a bound pod holds cards and does not use them, or an empty string."""
+    snapshot, accelerators = session.snapshot, session.rules.default.spec.accelerators
+    key, row = PodIdentity.of(content), snapshot.rows.get(str(field(content, "spec", "nodeName")))
+    for pod in () if row is None else snapshot.nodes[row].pods:
+        has_cards = any(amount and accelerator_of(name, accelerators) for name, amount in pod.requests.items())
+        if (pod.namespace, pod.name) == (key.namespace, key.name) and has_cards:
+            return held_class(pod, snapshot.nodes[row or 0].node, int(time.time()))
+    return ""
 
 
 def _record(source: Source, pod: JsonObject) -> Mapping[str, Any] | None:
@@ -183,6 +201,7 @@ def _to_json(found: _Explained, target_object: str | None) -> dict[str, Any]:
         "phase": found.phase if found.exists else None,
         "node": found.node or None,
         "scheduler": found.scheduled or None,
+        "held": found.held or None,
         "injected": found.injected.to_json(),
         "check": found.answer and found.answer.to_json(),
         "events": [
@@ -198,6 +217,8 @@ def _print(console: Console, found: _Explained, max_nodes: int) -> None:
         where = f" on [bold]{marked(found.node)}[/bold]" if found.node else ""
         console.print(f"[bold]{marked(pod_name(found.pod))}[/bold]: {marked(found.phase)}{where}")
         print_lines(console, found.injected.lines)
+        held = f"it holds cards and does not use them ({found.held}): see placement-webhook reclaim"
+        print_lines(console, [held if found.held else ""])
         print_lines(console, [found.scheduled and f"its scheduler reports: {found.scheduled}"])
     if found.answer is not None:
         print_answer(console, found.answer, max_nodes)

@@ -29,7 +29,8 @@ class Answer:
     without the pending pods before it. `replaced` is the number of running pods of the object, which count as gone.
     `gang` is the gang of pods that must run together. `first` is the first pod as it was placed. `evictions` are lines
     about the pods that kube-scheduler would evict for it; `preemption_note` is a note about evictions that are not
-    predicted. `completed_by` are the objects from which the API server adds fields to the pod.
+    predicted. `overdue` are lines about pods that should have ended. `completed_by` are the objects from which the API
+    server adds fields to the pod.
     """
 
     workload: Workload
@@ -47,6 +48,7 @@ class Answer:
     first: JsonObject | None = None
     evictions: tuple[str, ...] = ()
     preemption_note: str = ""
+    overdue: tuple[str, ...] = ()
     completed_by: tuple[str, ...] = ()
 
     @property
@@ -112,6 +114,8 @@ class Answer:
             line |= {"reserved": self.reserved.to_json()}
         if self.preemption_note:
             line |= {"preemptionNote": self.preemption_note}
+        if self.overdue:
+            line |= {"overdue": [*self.overdue]}
         if self.completed_by:
             line |= {"added": [*self.completed_by]}
         if not self.workload.owner:

@@ -43,7 +43,7 @@ from webhook.placement.reasons.gang_request import group_named
 from webhook.placement.reasons.missing_kinds import missing_kinds
 from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.reasons.preemption_note import preemption_note
-from webhook.placement.replicas.emptied_nodes import nodes_without_pods
+from webhook.placement.replicas.emptied_nodes import nodes_without_pods, overdue_lines
 from webhook.placement.replicas.replica_prediction import ReplicaPrediction, predict_replicas
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
 from webhook.placement.scheduler import NOT_MODELLED, Scheduler
@@ -260,9 +260,10 @@ def _with_evictions(
     """Return the answer with the nodes that would take the pod if no pods were running, and the evictions there."""
     placement, info = answer.placement, signature.info.normalized_for(snapshot)
     without_pods = nodes_without_pods(scheduler, signature, snapshot) if placement.verdict == "Waiting" else ()
-    evictions = eviction_lines(placement.preemption, snapshot, time.time()) if placement.preemption else ()
+    evictions = tuple(eviction_lines(placement.preemption, snapshot, time.time())) if placement.preemption else ()
     note = preemption_note(backend, native, scheduler.profile, info, snapshot, placement, without_pods)
-    return replace(answer, without_pods=without_pods, evictions=tuple(evictions), preemption_note=note)
+    overdue = overdue_lines(scheduler, signature, snapshot, backend, time.time()) if without_pods else ()
+    return replace(answer, without_pods=without_pods, evictions=evictions, preemption_note=note, overdue=overdue)
 
 
 def _native_group(pod: JsonObject, snapshot: Snapshot) -> PodGroup | None:

@@ -29,6 +29,7 @@ _STYLES = {
     "Bypassed": "dim",
     "Denied": "yellow",
     "Error": "bold red",
+    "Evicted": "yellow",
     "Omitted": "bold yellow",
     "Feasible": "green",
     "Waiting": "yellow",

@@ -109,6 +109,9 @@ def read_workload(
         warnings.append(f"{policy.keys.inject}: {detail}")
     # Read even if the type is invalid, so that all invalid annotations are reported at once.
     workload = _requested_workload(annotations, request, pod, type_name, namespace, policy, warnings, denials)
+    if policy.keys.reclaim in own or policy.keys.reclaim in applied:
+        # No rule reads it; a wrong value would not protect the pod.
+        annotations.read(Keys.reclaim)
     warnings += annotations.ignored
     beyond_limits = [*limit_denials(annotations, pod, workload.batch, namespace, policy)]
     gaps = workload.qos.gaps if workload.qos is not None else ()
@@ -123,15 +126,9 @@ def read_workload(
         warnings += without_card_warnings(annotations, request, type_name, namespace, policy)
         if annotations.is_own(key) and policy.spec.without_accelerator.pod_annotations == "leave":
             is_usable, bypass_reason = False, "no accelerator requested"
-    return WorkloadReading(
-        (annotations.text(key) or "").strip(),
-        workload if is_usable else None,
-        tuple(annotations.errors),
-        tuple(denials),
-        tuple(warnings),
-        bypass_reason,
-        bool(denials),
-    )
+    type_text, usable = (annotations.text(key) or "").strip(), workload if is_usable else None
+    errors, denied = tuple(annotations.errors), tuple(denials)
+    return WorkloadReading(type_text, usable, errors, denied, tuple(warnings), bypass_reason, bool(denials))
 
 
 def _without_type(

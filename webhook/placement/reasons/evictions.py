@@ -10,7 +10,7 @@ from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS
 
-_CARDS = tuple(name for each in BUILT_IN_ACCELERATORS for name in each.resources)
+CARDS = tuple(name for each in BUILT_IN_ACCELERATORS for name in each.resources)
 OF_NAMESPACE = "; of this namespace, "
 """Before the names of the user's own pods in a warning."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
@@ -75,14 +75,15 @@ def _details(pod: RunningPod, now_seconds: float) -> Iterator[str]:
     if pod.is_terminating:
         yield "is being deleted"
     elif pod.started_seconds:
-        yield f"runs for {_time_text(now_seconds - pod.started_seconds)}"
+        yield f"runs for {time_text(now_seconds - pod.started_seconds)}"
 
 
 def _cards(pod: RunningPod) -> int:
-    return sum(pod.requests.get(name, 0) for name in _CARDS)
+    return sum(pod.requests.get(name, 0) for name in CARDS)
 
 
-def _time_text(seconds: float) -> str:
+def time_text(seconds: float) -> str:
+    """Return a time in its largest unit, such as `2 h`."""
     for unit, name in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
         if seconds >= unit:
             return f"{int(seconds // unit)} {name}"

@@ -1,8 +1,21 @@
-"""The nodes that could take a pod if no pods were running."""
+"""The nodes that could take a pod if no pods were running, or once pods are gone that should have ended."""
 
+from collections.abc import Sequence
+
+from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.update import updated
+from webhook.documents.listing import some
+from webhook.placement.packing.held_cards import is_overdue
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
+from webhook.placement.reasons.evictions import CARDS, time_text
 from webhook.placement.scheduler import PodSignature, Scheduler
+
+_MOST_NODES, _MOST_NAMED = 3, 3
+_RESERVING = {
+    "volcano": "Volcano can reserve such a node for the pod, and then the pod waits for it without an end",
+    "kai": "KAI before 0.15 can reserve such a node for the pod, and then the pod waits for it without an end",
+}
 
 
 def nodes_without_pods(scheduler: Scheduler, signature: PodSignature, snapshot: Snapshot) -> tuple[str, ...]:
@@ -17,3 +30,38 @@ def nodes_without_pods(scheduler: Scheduler, signature: PodSignature, snapshot: 
     if affinity is not None and info.inter_pod.terms.required:
         found = found[affinity.nodes_near_staying(info, snapshot, empty)[found]]
     return tuple(snapshot.nodes[row].node.name for row in found)
+
+
+def overdue_lines(
+    scheduler: Scheduler, signature: PodSignature, snapshot: Snapshot, backend: str, now_seconds: float
+) -> tuple[str, ...]:
+    """Return which nodes take the pod once pods are gone that should have ended, and a note on its scheduler.
+
+    `backend` is the kind of its scheduler.
+    """
+    if not snapshot.pods.is_any_terminating:
+        return ()
+    overdue: dict[str, list[RunningPod]] = {}
+    emptied = []
+    for info in snapshot.nodes:
+        if pods := [pod for pod in info.pods if is_overdue(pod, int(now_seconds))]:
+            overdue[info.node.name] = pods
+            emptied.append(NodeInfo.of(info.node, [pod for pod in info.pods if pod not in pods]))
+    if not emptied:
+        return ()
+    without = updated(snapshot, emptied, snapshot.generation + 1)
+    rows = scheduler.feasible_rows(signature, without).tolist()
+    names = [name for row in rows if (name := without.nodes[row].node.name) in overdue]
+    lines = [_line(without.nodes[without.rows[name]], overdue[name], now_seconds) for name in names[:_MOST_NODES]]
+    if more := len(names) - len(lines):
+        lines.append(f"and {more} more nodes with pods that should have ended")
+    return (*lines, _RESERVING[backend]) if lines and backend in _RESERVING else tuple(lines)
+
+
+def _line(info: NodeInfo, pods: Sequence[RunningPod], now_seconds: float) -> str:
+    cards = sum(info.node.allocatable.get(name, 0) - info.requested.get(name, 0) for name in CARDS)
+    free = f"{cards} cards are free" if cards > 1 else "1 card is free" if cards else "there is room"
+    ago = time_text(now_seconds - max(pod.deletion_seconds for pod in pods))
+    names = some([f"{pod.namespace}/{pod.name}" for pod in pods], _MOST_NAMED)
+    are, they = ("is", "it") if len(pods) == 1 else ("are", "they")
+    return f"node {info.node.name}: {free} when {names} {are} gone: {they} should have ended {ago} ago"

@@ -120,6 +120,13 @@ class Exemption(StrictModel):
         return self.users is not None or self.groups is not None or self.service_accounts is not None
 
 
+class Reclaim(StrictModel):
+    """Settings of `placement-webhook reclaim --evict`."""
+
+    namespaces: Values[NamespacePattern] = ()
+    """The namespaces whose pods it may evict, each a name or a pattern with `*`. By default none."""
+
+
 class NamespaceLimits(StrictModel):
     """The limits of the pods of some namespaces; a field that is absent sets no limit.
 

@@ -10,7 +10,14 @@ from pydantic import AfterValidator, Field
 
 from webhook.kube import names as wellknown
 from webhook.kube.pod.taints import TEMPORARY_TAINTS
-from webhook.policy.spec.admission import Exemption, NamespaceLimits, NamespaceSelector, PlacementCheck, WorkloadObjects
+from webhook.policy.spec.admission import (
+    Exemption,
+    NamespaceLimits,
+    NamespaceSelector,
+    PlacementCheck,
+    Reclaim,
+    WorkloadObjects,
+)
 from webhook.policy.spec.cases import PolicyTest
 from webhook.policy.spec.field_types import (
     KeyDomain,
@@ -182,6 +189,10 @@ class PolicySpec(StrictModel):
     ] = ()
     """The nodes that an autoscaler can add. If no node of the cluster could ever run a pod, but an empty node of a
     template could, the verdict is Waiting instead of Infeasible."""
+
+    reclaim: Reclaim = Reclaim()
+    """Settings of `placement-webhook reclaim`, which reports cards that are held and not used. It has no effect on
+    admission, and does not change the revision. See docs/reclaim.md."""
 
     temporary_taints: Annotated[Values[TaintKey], _FEW] = TEMPORARY_TAINTS
     """Keys of taints for a state of a node that passes, beside those of Kubernetes (`node.kubernetes.io/…`): the node

@@ -1,4 +1,4 @@
-"""Export the free cards of the cluster view. A scrape starts the count, which runs in another thread."""
+"""Export the free and the held cards of the cluster view. A scrape starts the count, which runs in another thread."""
 
 import asyncio
 import weakref
@@ -9,6 +9,7 @@ from prometheus_client import Gauge
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.packing.free_cards import FreeCards
+from webhook.placement.packing.held_cards import NO_HELD_CARDS, SNAPSHOT_CLASSES, HeldCards
 from webhook.runtime.metrics import Metrics
 
 # Anyone who reaches the admin port can ask for metrics. A count takes tens of milliseconds in a large cluster.
@@ -19,7 +20,7 @@ _MOST_EXACT = 16
 
 
 class FreeCardGauges:
-    """Updates the gauges of free cards from the current snapshot. An instance is for one event loop."""
+    """Updates the gauges of free and held cards from the current snapshot. An instance is for one event loop."""
 
     def __init__(
         self,
@@ -27,13 +28,15 @@ class FreeCardGauges:
         count: Callable[[Snapshot], Sequence[FreeCards]],
         metrics: Metrics,
         monotonic_seconds: Callable[[], float],
+        count_held: Callable[[Snapshot], HeldCards] = lambda _: NO_HELD_CARDS,
     ) -> None:
         """Create the gauges for the snapshots that `snapshot` returns.
 
-        `count` runs in another thread and may take long.
+        `count` and `count_held` run in another thread and may take long.
         """
         self._snapshot = snapshot
         self._count = count
+        self._count_held = count_held
         self._metrics = metrics
         self._monotonic_seconds = monotonic_seconds
         # A strong reference would keep an old snapshot until the next scrape, which may never come.
@@ -49,6 +52,8 @@ class FreeCardGauges:
     async def refresh(self) -> None:
         """Count the cards again if the snapshot has changed and the last count began some seconds ago.
 
+        Held cards are counted even if the snapshot has not changed: a pod becomes overdue with time.
+
         An internal error is logged, and the last values are kept.
         """
         now_seconds = self._monotonic_seconds()
@@ -60,6 +65,7 @@ class FreeCardGauges:
             if self._last is None or snapshot is not self._last():
                 self._show(await asyncio.to_thread(self._count, snapshot))
                 self._last = weakref.ref(snapshot)
+            self._show_held(await asyncio.to_thread(self._count_held, snapshot))
         except Exception:
             self._log.exception("free cards cannot be counted")
 
@@ -76,6 +82,14 @@ class FreeCardGauges:
             if each.most > _MOST_EXACT:
                 more = sum(nodes for cards, nodes in each.nodes.items() if cards > _MOST_EXACT)
                 self._nodes(each, f"{_MOST_EXACT + 1}+").set(more)
+
+    def _show_held(self, found: HeldCards) -> None:
+        self._metrics.held_cards.clear()
+        for (reason, resource), cards in found.cards.items():
+            self._metrics.held_cards.labels(reason, resource).set(cards)
+        # Classes without pods are 0, so that a graph of them has no gaps.
+        for reason in SNAPSHOT_CLASSES:
+            self._metrics.held_pods.labels(reason).set(found.pods.get(reason, 0))
 
     def _nodes(self, each: FreeCards, free: str) -> Gauge:
         return self._metrics.nodes_by_free_cards.labels(each.pool, each.product, free)

@@ -6,7 +6,7 @@ import { errorBox, loading, message } from "../lib/widgets.js";
 import { part } from "../pending/details.js";
 import { operationsOf, rulesOf } from "./patch.js";
 
-export const OUTCOMES = { Patched: "good", Unchanged: "good", Bypassed: "", Denied: "bad", Error: "bad" };
+export const OUTCOMES = { Patched: "good", Unchanged: "good", Bypassed: "", Denied: "bad", Error: "bad", Evicted: "" };
 const TONES = { Feasible: "good", Waiting: "warn", Infeasible: "bad" };
 
 export class DecisionDetails {

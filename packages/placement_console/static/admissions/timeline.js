@@ -3,7 +3,7 @@ import { h } from "../lib/dom.js";
 import { language, number, t } from "../lib/i18n.js";
 import { duration } from "../lib/format.js";
 
-const ORDER = ["Patched", "Unchanged", "Bypassed", "Denied", "Error"];
+const ORDER = ["Patched", "Unchanged", "Bypassed", "Denied", "Error", "Evicted"];
 const HEIGHT = 72;
 
 export function timelineOf({ start, seconds, buckets }) {

@@ -1,0 +1,5 @@
+"""Report cards that are held and not used: who holds them, since when, what frees them, and what starts then.
+
+`cluster` has the objects that are read, `held` a row of the report. `classes` finds the rows; it and `effects`, which
+asks what starts without the held pods, are pure.
+"""

@@ -1,0 +1,56 @@
+"""Which of the held pods may be evicted, and why the others are left alone."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from placement_reclaim.held import EVICTABLE, Held
+from placement_reclaim.owners import Owner
+from webhook.cluster.batch import fields
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.listing import plural
+from webhook.policy.policy import Policy
+from webhook.policy.spec.fields import matches_any
+
+PolicyOf = Callable[[str], Policy]
+"""Returns the policy of a namespace."""
+
+
+class Limits(NamedTuple):
+    """The most pods to evict, in all and of one owner, and the seconds between two of them."""
+
+    most: int
+    most_per_owner: int
+    pause_seconds: float = 0
+
+
+def choose(rows: Iterable[Held], policy_of: PolicyOf, snapshot: Snapshot, limits: Limits) -> list[tuple[Held, str]]:
+    """Return each row with pods, and why these are not to be evicted, or "". A gang is evicted whole, or left alone."""
+    owners: Counter[Owner] = Counter()
+    found, count = [], 0
+    for held in rows:
+        own, more = Counter(map(Owner.of, held.pods)), plural(len(held.pods), "more pod")
+        reason = _forbidden(held, policy_of(held.namespace), snapshot)
+        if not reason and any(owners[owner] + number > limits.most_per_owner for owner, number in own.items()):
+            reason = f"--max-per-owner {limits.most_per_owner}: {more} of its owner"
+        if not reason and count + len(held.pods) > limits.most:
+            reason = f"--max {limits.most}: {more}"
+        if not reason:
+            owners += own
+            count += len(held.pods)
+        found.append((held, reason))
+    return found
+
+
+def _forbidden(held: Held, policy: Policy, snapshot: Snapshot) -> str:
+    if held.reason not in EVICTABLE:
+        return f"class {held.reason}: an eviction frees nothing"
+    if not held.since.is_known:
+        return "the API has no time since when its cards are not used"
+    if not matches_any(held.namespace, policy.spec.reclaim.namespaces):
+        return "spec.reclaim.namespaces of the policy does not list its namespace"
+    key = policy.keys.reclaim
+    if key in snapshot.namespace_annotations(held.namespace):
+        return f"its namespace has the annotation {key}"
+    opted_out = [pod for pod in held.pods if key in fields.texts(pod, "metadata", "annotations")]
+    return f"pod {fields.text(opted_out[0], 'metadata', 'name')} has the annotation {key}" if opted_out else ""

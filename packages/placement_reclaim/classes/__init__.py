@@ -1,0 +1,1 @@
+"""Which cards are held and not used: one module for each kind of holder."""

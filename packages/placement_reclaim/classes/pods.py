@@ -1,0 +1,145 @@
+"""Single pods that hold cards and do not use them: they should have ended, their node is down, or they do not start."""
+
+from collections.abc import Iterator
+
+from placement_reclaim.cluster import HoldingPod, Objects, Raw, condition, seconds
+from placement_reclaim.held import Held, Since, Step
+from placement_reclaim.owners import Owner, steps_of_ending
+from webhook.cluster.batch import fields
+from webhook.documents.text import cut
+from webhook.kube.names import MIRROR_POD_ANNOTATION
+from webhook.kube.pod.taints import NO_EXECUTE, NOT_READY_TAINTS
+from webhook.placement.packing.held_cards import (
+    IMAGE_PULL,
+    NODE_DOWN,
+    TERMINATING,
+    is_of_node,
+    is_overdue,
+    waiting_class,
+)
+
+_LONGEST_MESSAGE = 100
+_STATUSES = ("initContainerStatuses", "containerStatuses")
+
+
+def is_exempt(pod: HoldingPod) -> bool:
+    """Return whether `pod` is never reported: it is static, of a DaemonSet, or a person debugs it."""
+    annotations = fields.texts(pod.content, "metadata", "annotations")
+    debuggers = fields.items(pod.content, "status", "ephemeralContainerStatuses")
+    is_debugged = any(not (each.get("state") or {}).get("terminated") for each in debuggers)
+    return is_of_node(pod.running) or MIRROR_POD_ANNOTATION in annotations or is_debugged
+
+
+def ending_or_lost(pod: HoldingPod, now: int) -> Held | None:
+    """Return the row of a pod that should have ended, or whose node is down, or None for another pod."""
+    running, node = pod.running, pod.node
+    if is_exempt(pod):
+        return None
+    down = f"node {running.node_name} is down"
+    if is_overdue(running, now):
+        why = f"Terminating past its end; {down}" if node.is_down else "Terminating past its end"
+        return row(pod, TERMINATING, Since(running.deletion_seconds), why, _ender(pod), steps_of_ending(pod))
+    if node.is_down:
+        since = Since(node.since or running.started_seconds, is_known=node.since > 0)
+        return row(pod, NODE_DOWN, since, down, _taint_eviction(pod), steps_of_ending(pod))
+    return None
+
+
+def not_starting(pod: HoldingPod, objects: Objects) -> Held | None:
+    """Return the row of a pod whose containers do not start, or None for another pod.
+
+    A pod whose containers with cards run uses them, whatever its sidecars do.
+    """
+    running = pod.running
+    if is_exempt(pod) or running.is_terminating or _runs_cards(pod.content, objects):
+        return None
+    for status in _statuses(pod.content):
+        waiting = status["state"].get("waiting") if isinstance(status.get("state"), dict) else None
+        reason = fields.text(waiting, "reason") if isinstance(waiting, dict) else ""
+        found = waiting_class(running, reason)
+        if not found:
+            continue
+        owner = Owner.of(pod.content)
+        message = fields.text(waiting, "message") or (fields.text(status, "image") if found == IMAGE_PULL else "")
+        restarts = fields.count(status, "restartCount")
+        remark = f"{restarts} restarts" if found == "crash-loop" and restarts else cut(message, _LONGEST_MESSAGE)
+        why = f"{reason}: {remark}" if remark else reason
+        return row(pod, found, _begin(pod, status), why, owner.remedy, (owner.step,))
+    return None
+
+
+def row(pod: HoldingPod, reason: str, since: Since, why: str, frees: str, steps: tuple[Step, ...]) -> Held:
+    """Return the row of one pod."""
+    running = pod.running
+    return Held(
+        reason=reason,
+        cards=pod.cards,
+        nodes=(running.node_name,),
+        namespace=running.namespace,
+        name=running.name,
+        since=since,
+        why=why,
+        frees=frees,
+        steps=steps,
+        pods=(pod.content,),
+        is_down=pod.node.is_down,
+        returns=Owner.of(pod.content).returns,
+    )
+
+
+def _statuses(pod: Raw) -> Iterator[Raw]:
+    for part in _STATUSES:
+        yield from fields.items(pod, "status", part)
+
+
+def _runs_cards(pod: Raw, objects: Objects) -> bool:
+    """Return whether a container that requests cards runs; of a pod with claims for all, whether any does.
+
+    Cluster files of `snapshot` have only the states of containers that wait.
+    """
+    containers = [*fields.items(pod, "spec", "containers")]
+    with_cards = [each for each in containers if any(objects.cards_of_container(each))]
+    with_cards = with_cards or [each for each in containers if (each.get("resources") or {}).get("claims")]
+    names = {each.get("name") for each in with_cards or containers}
+    states = [each.get("state") or {} for each in _statuses(pod) if each.get("name") in names]
+    return any("waiting" not in state and "terminated" not in state for state in states)
+
+
+def _begin(pod: HoldingPod, status: Raw) -> Since:
+    """Return since when the pod does not run, at least: a container that waits has no time in the API."""
+    ready = condition(pod.content, "ContainersReady")
+    times = [
+        seconds(ready, "lastTransitionTime") if fields.text(ready, "status") == "False" else 0,
+        seconds(status, "lastState", "terminated", "finishedAt"),
+    ]
+    if found := min(filter(None, times), default=0):
+        return Since(found, is_least=True)
+    has_run = fields.count(status, "restartCount")
+    return Since(pod.running.started_seconds, is_least=not has_run, is_known=not has_run)
+
+
+def _ender(pod: HoldingPod) -> str:
+    if pod.node.is_out_of_service:
+        return "the pod garbage collector, within 20 s"
+    if pod.node.is_down:
+        return f"node {pod.running.node_name} back, or out-of-service taint"
+    if finalizers := [*map(str, fields.items(pod.content, "metadata", "finalizers"))]:
+        return f"finalizer {', '.join(finalizers)}"
+    return f"kubelet of {pod.running.node_name}; look for a hung process"
+
+
+def _taint_eviction(pod: HoldingPod) -> str:
+    """Return what deletes a pod on a node that is down.
+
+    Source: k8s.io/kubernetes/pkg/controller/tainteviction/taint_eviction.go, getMinTolerationTime
+    """
+    back = f"node {pod.running.node_name} back"
+    tolerations = [
+        each
+        for each in fields.items(pod.content, "spec", "tolerations")
+        if each.get("effect") in (None, "", NO_EXECUTE) and (each.get("key") or "") in {"", *NOT_READY_TAINTS}
+    ]
+    limits = [limit for each in tolerations if (limit := fields.number(each, "tolerationSeconds")) is not None]
+    if tolerations and not limits:
+        return f"{back}: the pod tolerates its taint without an end"
+    return f"{back}, or taint eviction after {int(min(limits, default=0))} s, then as Terminating"

@@ -1,0 +1,192 @@
+"""`reclaim`: report cards that are held and not used, what frees them, and what starts then; evict the pods."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext
+from difflib import get_close_matches
+from typing import Any
+
+import click
+
+from placement_reclaim.choice import Limits, choose
+from placement_reclaim.classes.gangs import GangOf
+from placement_reclaim.cluster import Objects
+from placement_reclaim.effects import Waiting
+from placement_reclaim.held import CLASSES, Held
+from placement_reclaim.reading import read_cluster
+from placement_reclaim.report import Selection, held_rows
+from placement_reclaim.text import print_report, print_result, to_json
+from webhook.cli.inputs.clusters import cluster_option, complete_node, live_options
+from webhook.cli.inputs.files import file_option, output_option
+from webhook.cli.inputs.manifests import namespace_option
+from webhook.cli.inputs.policies import NamespacePolicies, policies_option
+from webhook.cli.inputs.session import Session, with_session
+from webhook.cli.output.screen import text_console
+from webhook.cli.output.terminal import echo, echo_json
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.framework.node_states import open_nodes
+from webhook.placement.packing.free_cards import accelerator_of
+from webhook.runtime.settings import parse_go_duration
+
+_FOUND, _INTERRUPTED = 3, 130
+
+
+def _classes(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> frozenset[str]:
+    names = [name for text in given for name in text.split(",")]
+    for name in names:
+        if name not in CLASSES:
+            meant = "".join(f" Did you mean '{each}'?" for each in get_close_matches(name, CLASSES, 1))
+            raise click.BadParameter(f"no such class: '{name}'.{meant} The classes: {', '.join(CLASSES)}")
+    return frozenset(names)
+
+
+def _seconds(_: click.Context, __: click.Parameter, given: str) -> int:
+    found = parse_go_duration(given)
+    if found is None or found < 0:
+        raise click.BadParameter(f"'{given}' is no duration such as 30m or 6h")
+    return int(found)
+
+
+_COUNT = click.IntRange(min=1)
+
+
+@click.command()
+@with_session(
+    cluster_option,
+    live_options,
+    namespace_option,
+    policies_option,
+    click.option(
+        "--class",
+        "classes",
+        multiple=True,
+        metavar="CLASS",
+        callback=_classes,
+        help=f"Only these classes, also separated by commas: {', '.join(CLASSES)}.",
+    ),
+    click.option(
+        "--older-than",
+        default="5m",
+        show_default=True,
+        metavar="DURATION",
+        callback=_seconds,
+        help="Only cards that are not used for at least so long, such as 30m or 6h.",
+    ),
+    click.option("--node", "nodes", multiple=True, shell_complete=complete_node, help="Only cards of this node."),
+    click.option(
+        "--evict",
+        "evicts",
+        is_flag=True,
+        help="Ask the API server whether it would evict the pods of these rows, on dry run. The policy must list their "
+        "namespace in spec.reclaim.namespaces.",
+    ),
+    click.option("--confirm", is_flag=True, help="With --evict: evict them, with a record in --audit."),
+    click.option("--max", "most", type=_COUNT, default=5, show_default=True, help="The most pods to evict."),
+    click.option(
+        "--max-per-owner",
+        type=_COUNT,
+        default=1,
+        show_default=True,
+        help="The most pods of one owner to evict. A gang is evicted whole, or left alone.",
+    ),
+    click.option("--pause", default="5s", show_default=True, callback=_seconds, help="Time between two evictions."),
+    file_option("--audit", help="The audit file for evictions; - for standard output."),
+    output_option,
+    needs_pods=False,
+)
+def reclaim(
+    session: Session, classes: frozenset[str], older_than: int, nodes: tuple[str, ...], evicts: bool, **eviction: Any
+) -> int:
+    """Report cards that are held and not used: by whom, since when, why, and what frees them.
+
+    Then what starts without the pods that hold them, as kube-scheduler places the pending pods. Cards on nodes that are
+    down come last, since no other pod can use them. The age of a cluster file is that of its newest time. Nothing is
+    changed without --evict and --confirm. Exit code 3: cards are held.
+
+    \b
+    Examples:
+      placement-webhook reclaim
+      placement-webhook reclaim --cluster cluster.json -o json
+      placement-webhook reclaim --class image-pull,crash-loop --older-than 1h -n team-a
+      placement-webhook reclaim --class image-pull --evict
+    """
+    _check_flags(session, eviction["audit"], evicts=evicts, is_confirmed=eviction["confirm"])
+    policy = session.rules.default
+    objects = Objects(tuple(policy.spec.accelerators))
+    snapshot = read_cluster(session, objects)
+    now = int(time.time()) if session.is_live or not objects.latest else objects.latest
+    selection = Selection(older_than, classes, frozenset(nodes), session.namespace)
+    rows = held_rows(snapshot, objects, policy, selection, now)
+    gang_of = GangOf(snapshot, policy)
+    if evicts:
+        is_interrupted = _evict(session, rows, snapshot, objects, gang_of, older_than, **eviction)
+        return _INTERRUPTED if is_interrupted else _FOUND if rows else 0
+    scorer = session.schedulers(policy).for_pending()
+    waiting = Waiting(snapshot, objects.pending, objects.pods, gang_of, scorer, policy.spec.schedulers)
+    effects, is_open = waiting.effects(rows), open_nodes(snapshot, policy.spec.temporary_taints)
+    columns = snapshot.allocatable_columns.items()
+    cards = [column for name, column in columns if accelerator_of(name, policy.spec.accelerators)]
+    usable = sum(int(column[is_open].sum()) for column in cards)
+    if session.is_json:
+        echo_json(to_json(rows, usable, effects, now))
+    else:
+        print_report(text_console(), rows, usable, effects, now)
+    return _FOUND if rows else 0
+
+
+def _check_flags(session: Session, audit: str | None, *, evicts: bool, is_confirmed: bool) -> None:
+    """Raise a usage error for flags that cannot be given together."""
+    if evicts and not session.is_live:
+        raise click.UsageError("--evict asks a live cluster: leave --cluster out.")
+    if (is_confirmed or audit) and not evicts:
+        raise click.UsageError("--confirm and --audit need --evict.")
+    if is_confirmed and audit is None:
+        raise click.UsageError("--confirm needs --audit FILE, where each eviction is on record.")
+
+
+def _evict(
+    session: Session,
+    rows: Sequence[Held],
+    snapshot: Snapshot,
+    objects: Objects,
+    gang_of: GangOf,
+    older_than: int,
+    *,
+    confirm: bool,
+    audit: str | None,
+    most: int,
+    max_per_owner: int,
+    pause: int,
+) -> bool:
+    """Evict the pods of `rows`, print each result and a summary, and return whether the user has interrupted it."""
+    # Imported here, so that a report on a file does not import the client.
+    from placement_reclaim.eviction import Evictions
+    from webhook.audit.writer import AuditWriter
+    from webhook.cli.inputs.live import ask
+    from webhook.watch.api_errors import ApiServerError
+    from webhook.watch.api_server import ApiServer
+
+    limits, counts = Limits(most, max_per_owner, pause), Counter[str]()
+    policy_of = NamespacePolicies(session.rules, snapshot).of_namespace
+    chosen = choose(rows, policy_of, snapshot, limits)
+    evictions = Evictions(
+        objects, gang_of, policy_of, limits, older_than, lambda: int(time.time()), is_confirmed=confirm
+    )
+
+    async def evict(server: ApiServer) -> bool:
+        stop = asyncio.Event()
+        async for result in evictions.run(server, chosen, writer, stop):
+            counts[print_result(result, is_json=session.is_json, is_confirmed=confirm)] += 1
+        return stop.is_set()
+
+    with AuditWriter(audit) if audit else nullcontext() as writer:
+        try:
+            is_interrupted = ask(session.source, evict)
+        except ApiServerError as error:
+            raise click.ClickException(str(error)) from error
+    summary = ", ".join(f"{count} {result}" for result, count in counts.items()) or "no pod is held"
+    end = "" if confirm else "; nothing is evicted without --confirm"
+    echo(f"{'interrupted: ' if is_interrupted else ''}{summary}{end}", err=session.is_json)
+    return is_interrupted

@@ -1,0 +1,60 @@
+"""Cards that are held and not used: a row of the report."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from webhook.placement.packing.held_cards import SNAPSHOT_CLASSES
+
+PARTIAL_GANG, UNUSED_CLAIM = "partial-gang", "unused-claim"
+UNUSED_QUOTA, REJECTING_NODE = "unused-quota", "rejecting-node"
+CLASSES = (*SNAPSHOT_CLASSES, PARTIAL_GANG, UNUSED_CLAIM, UNUSED_QUOTA, REJECTING_NODE)
+# The pods of these classes wait for nothing but an owner: an eviction frees their cards.
+EVICTABLE = frozenset(("crash-loop", "image-pull", "config-error", PARTIAL_GANG))
+
+
+class Since(NamedTuple):
+    """When cards began to be unused, in Unix seconds.
+
+    `is_least`: they have been unused at least since then. `is_known` is false if the API has no such time: the cards
+    are then not unused for longer than since `seconds`.
+    """
+
+    seconds: int
+    is_least: bool = False
+    is_known: bool = True
+
+
+class Step(NamedTuple):
+    """A command that frees cards, and what must be true before a person runs it."""
+
+    command: str
+    only_if: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Cards that are held and not used, by a pod, a gang, a claim, a quota or a node.
+
+    `cards` are by resource. `pods` are the raw objects of the pods that hold them. `frees` names who or what frees
+    them. `is_down`: the cards are on nodes that are down, so no other pod can use them. `returns`: a controller creates
+    the pods again at once.
+    """
+
+    reason: str
+    cards: Mapping[str, int]
+    nodes: tuple[str, ...]
+    namespace: str
+    name: str
+    since: Since
+    why: str
+    frees: str
+    steps: tuple[Step, ...] = ()
+    pods: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    is_down: bool = False
+    returns: bool = False
+
+    @property
+    def count(self) -> int:
+        """Return the number of cards."""
+        return sum(self.cards.values())

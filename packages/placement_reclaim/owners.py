@@ -1,0 +1,73 @@
+"""The owner of a held pod, and the commands by which a person frees its cards."""
+
+import shlex
+from typing import NamedTuple
+
+import orjson
+
+from placement_reclaim.cluster import OUT_OF_SERVICE, HoldingPod, Raw
+from placement_reclaim.held import Step
+from webhook.cluster.batch import fields
+
+_HASH = "pod-template-hash"
+_SCALED = {"Deployment": "deployment", "StatefulSet": "statefulset", "ReplicaSet": "replicaset"}
+
+
+class Owner(NamedTuple):
+    """The object that a person changes to free the cards of a pod: its controller, or the pod if it has none."""
+
+    kind: str
+    name: str
+    namespace: str
+
+    @classmethod
+    def of(cls, pod: Raw) -> "Owner":
+        """Return the owner of `pod`; a ReplicaSet with the hash of a template is that of a Deployment."""
+        namespace, name = fields.text(pod, "metadata", "namespace"), fields.text(pod, "metadata", "name")
+        for each in fields.items(pod, "metadata", "ownerReferences"):
+            if each.get("controller") is True:
+                kind, name = fields.text(each, "kind"), fields.text(each, "name")
+                suffix = "-" + fields.text(pod, "metadata", "labels", _HASH)
+                if kind == "ReplicaSet" and len(suffix) > 1 and name.endswith(suffix):
+                    return cls("Deployment", name.removesuffix(suffix), namespace)
+                return cls(kind, name, namespace)
+        return cls("Pod", name, namespace)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+    @property
+    def returns(self) -> bool:
+        """Return whether it creates the pod again."""
+        return self.kind != "Pod"
+
+    @property
+    def remedy(self) -> str:
+        """Return in a few words what frees the cards."""
+        return f"scale {self} to 0" if self.kind in _SCALED else f"delete {self}"
+
+    @property
+    def step(self) -> Step:
+        """Return the command that frees the cards."""
+        name, of = shlex.quote(self.name), f"-n {shlex.quote(self.namespace)}"
+        if self.kind in _SCALED:
+            return Step(f"kubectl scale {_SCALED[self.kind]} {name} {of} --replicas=0", f"the owner of {self} agrees")
+        return Step(f"kubectl delete {self.kind.lower()} {name} {of}", f"the owner of {self} agrees")
+
+
+def steps_of_ending(pod: HoldingPod) -> tuple[Step, ...]:
+    """Return the commands that end a pod which should have ended."""
+    node, name = shlex.quote(pod.running.node_name), shlex.quote(pod.running.name)
+    namespace = shlex.quote(pod.running.namespace)
+    if pod.node.is_down:
+        if pod.node.is_out_of_service:
+            return ()
+        taint = f"kubectl taint nodes {node} {OUT_OF_SERVICE}=nodeshutdown:NoExecute"
+        return (Step(taint, f"{pod.running.node_name} is off: pods of a running node go on with its volumes"),)
+    if finalizers := [*fields.items(pod.content, "metadata", "finalizers")]:
+        patch = shlex.quote(orjson.dumps([{"op": "remove", "path": "/metadata/finalizers"}]).decode())
+        condition = f"the controller that sets {', '.join(map(str, finalizers))} is gone, with what it cleans up"
+        return (Step(f"kubectl patch pod {name} -n {namespace} --type=json -p {patch}", condition),)
+    force = f"kubectl delete pod {name} -n {namespace} --grace-period=0 --force"
+    ended = f"no process of the pod runs on {pod.running.node_name}, or two pods would use one card"
+    return (Step(force, ended),)

@@ -1,0 +1,65 @@
+"""The roles of `reclaim`: they suffice for all that it does, and the webhook has none of their rights to evict."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.controlplane.cluster import Cluster
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.manifests import read
+from tests.support.on_cluster.service_account import limited_to
+from tests.support.programs.command import Outcome, run_here
+
+READING, EVICTING = (role["rules"] for role in read("reclaim/rbac.yaml"))
+WEBHOOK = read("base/rbac.yaml")[0]["rules"]
+LONG_AGO = "2026-01-01T00:00:00Z"
+POLICY = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy", "metadata": {"name": "own"}}
+
+
+def reclaim(cluster: Cluster, folder: Path, kubeconfig: Path, *flags: str) -> Outcome:
+    policy = folder / "policy.json"
+    policy.write_bytes(orjson.dumps({**POLICY, "spec": {"reclaim": {"namespaces": [cluster.namespace]}}}))
+    given = ("--kubeconfig", kubeconfig, "--policy", policy, "-n", cluster.namespace)
+    return run_here("reclaim", *given, *flags)
+
+
+@pytest.fixture
+def held(cluster: Cluster) -> Cluster:
+    """Return a cluster with a pod that holds a card and does not start."""
+    cluster.make_nodes(make_node_object("held-1", capacity={"nvidia.com/gpu": 1}))
+    cluster.create(make_pod("crash").gpu(1).node_name("held-1"))
+    waiting = {"name": "main", "image": "x", "imageID": "", "ready": False, "restartCount": 1}
+    status = {
+        "phase": "Running",
+        "startTime": LONG_AGO,
+        "conditions": [{"type": "ContainersReady", "status": "False", "lastTransitionTime": LONG_AGO}],
+        "containerStatuses": [{**waiting, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}],
+    }
+    cluster.client.patch("Pod", "crash", {"status": status}, namespace=cluster.namespace, subresource="status")
+    return cluster
+
+
+def test_the_roles_suffice_to_report_and_to_evict(held: Cluster, tmp_path: Path) -> None:
+    audit = str(tmp_path / "audit.jsonl")
+    with limited_to(held, tmp_path, [*READING, *EVICTING]) as kubeconfig:
+        report = reclaim(held, tmp_path, kubeconfig, "-o", "json")
+        evicted = reclaim(held, tmp_path, kubeconfig, "--evict", "--confirm", "--audit", audit)
+
+    (row,) = orjson.loads(report.output)["held"]
+    assert (row["class"], row["name"]) == ("crash-loop", "crash")
+    assert [line for line in report.errors.splitlines() if "PlacementPolic" in line or "workloads" in line] == []
+    assert evicted.output.splitlines()[-1] == "1 evicted"
+    assert "no Event" not in evicted.errors
+
+
+def test_the_role_to_read_evicts_nothing(held: Cluster, tmp_path: Path) -> None:
+    with limited_to(held, tmp_path, READING) as kubeconfig:
+        outcome = reclaim(held, tmp_path, kubeconfig, "--evict")
+
+    assert "refused" in outcome.output
+    assert "403" in outcome.output
+
+
+def test_the_webhook_has_no_right_to_evict() -> None:
+    assert [rule for rule in WEBHOOK if "pods/eviction" in rule["resources"]] == []

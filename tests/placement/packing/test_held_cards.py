@@ -1,0 +1,56 @@
+"""The cards that are held and not used, as far as a snapshot shows it."""
+
+import pytest
+
+from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.objects.held import CARD, HOUR, NOW_SECONDS, ago, card_pod, gpu_node, waiting
+from webhook.cluster.file import snapshot_from_documents
+from webhook.documents.documents import Document
+from webhook.placement.packing.held_cards import HeldCards
+from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS
+
+NODES = [gpu_node("n1"), gpu_node("down", down_for=HOUR)]
+CRASH = waiting(card_pod("crash", "n1", 2), "CrashLoopBackOff", HOUR)
+
+
+def counted(*pods: PodBuilder) -> HeldCards:
+    contents = [*NODES, *(pod.obj() for pod in pods)]
+    snapshot = snapshot_from_documents([Document("the test", each) for each in contents])
+    return HeldCards.of(snapshot, BUILT_IN_ACCELERATORS, NOW_SECONDS)
+
+
+def test_cards_are_counted_by_class_and_resource_and_pods_by_class() -> None:
+    found = counted(
+        CRASH,
+        waiting(card_pod("pull", "n1", 1), "ErrImagePull", HOUR),
+        waiting(card_pod("pull-too", "n1", 1), "ImagePullBackOff", HOUR),
+        waiting(card_pod("config", "n1", 1), "CreateContainerConfigError", HOUR),
+        card_pod("stuck", "n1", 1).deletion(ago(HOUR)),
+        card_pod("lost", "down", 8),
+    )
+
+    assert found.cards == {
+        ("crash-loop", CARD): 2,
+        ("image-pull", CARD): 2,
+        ("config-error", CARD): 1,
+        ("terminating", CARD): 1,
+        ("node-down", CARD): 8,
+    }
+    assert found.pods == {"crash-loop": 1, "image-pull": 2, "config-error": 1, "terminating": 1, "node-down": 1}
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(card_pod("runs", "n1"), id="runs"),
+        pytest.param(card_pod("ends", "n1").deletion(ago(-HOUR)), id="is within its grace period"),
+        pytest.param(card_pod("ends", "n1").deletion(ago(30)), id="is being killed"),
+        pytest.param(CRASH.owner("Job", "train", api_version="batch/v1"), id="is restarted by a Job"),
+        pytest.param(card_pod("agent", "down").owner("DaemonSet", "agent"), id="is of a DaemonSet"),
+        pytest.param(card_pod("static", "down").owner("Node", "down", api_version="v1"), id="is static"),
+        pytest.param(waiting(card_pod("pulls", "n1"), "ContainerCreating", HOUR), id="pulls its image"),
+        pytest.param(make_pod("web").node_name("down").status(phase="Running"), id="has no card"),
+    ],
+)
+def test_a_pod_is_not_counted_that(pod: PodBuilder) -> None:
+    assert counted(pod) == ({}, {})

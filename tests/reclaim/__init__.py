@@ -1,0 +1,1 @@
+"""Tests of packages/placement_reclaim."""

@@ -1,0 +1,80 @@
+"""Gangs that hold cards and wait for the rest of their pods."""
+
+import pytest
+
+from tests.reclaim.reports import names, report
+from tests.support.objects.batch_objects import volcano_group
+from tests.support.objects.held import CARD, HOUR, ago, gang_pod, gpu_node
+from tests.support.objects.held import NOW_SECONDS as NOW
+
+NODES = [gpu_node(f"n{number}") for number in range(8)]
+THREE = [gang_pod(number, f"n{number}", since=HOUR) for number in range(3)]
+WAITING = [gang_pod(number, "", since=2 * HOUR) for number in range(3, 8)]
+
+
+def test_a_gang_that_runs_in_part_is_one_row_since_its_last_pod_was_bound() -> None:
+    (row,) = report(*NODES, *THREE, *WAITING)
+
+    assert (row.reason, row.namespace, row.name, row.cards) == ("partial-gang", "team-c", "bert", {CARD: 24})
+    assert (row.nodes, row.since) == (("n0", "n1", "n2"), (NOW - HOUR, False, True))
+    assert row.why == "3 of 8 pods of gang bert run, 5 wait"
+    assert (row.frees, row.returns, len(row.pods)) == ("delete Job bert", True, 3)
+
+
+def test_a_gang_that_has_lost_a_pod_is_broken_since_the_new_pod_was_made() -> None:
+    seven = [gang_pod(number, f"n{number}", since=9 * HOUR) for number in range(7)]
+
+    (row,) = report(*NODES, *seven, gang_pod(7, "", since=HOUR))
+
+    assert (row.why, row.since) == ("7 of 8 pods of gang bert run, 1 wait", (NOW - HOUR, True, True))
+
+
+def test_a_gang_that_has_lost_a_pod_without_a_trace_has_no_begin() -> None:
+    (row,) = report(*NODES, *THREE)
+
+    assert (row.why, row.since.is_known) == ("3 of 8 pods of gang bert run", False)
+
+
+def test_a_gang_is_broken_by_a_node_that_is_down() -> None:
+    nodes = [*NODES[:7], gpu_node("n7", down_for=HOUR)]
+    eight = [gang_pod(number, f"n{number}", since=9 * HOUR) for number in range(8)]
+
+    lost, rest = sorted(report(*nodes, *eight), key=lambda each: each.count)
+
+    assert (lost.reason, lost.name, lost.is_down) == ("node-down", "bert-7", True)
+    assert (rest.reason, rest.count, rest.since.seconds) == ("partial-gang", 56, NOW - HOUR)
+
+
+def test_a_failed_pod_breaks_its_gang_at_its_end() -> None:
+    seven = [gang_pod(number, f"n{number}", since=9 * HOUR) for number in range(7)]
+    ended = [{"name": "main", "state": {"terminated": {"exitCode": 1, "finishedAt": ago(2 * HOUR)}}}]
+
+    (row,) = report(*NODES, *seven, gang_pod(7, "n7").status(phase="Failed", containerStatuses=ended))
+
+    assert row.since == (NOW - 2 * HOUR, True, True)
+
+
+def test_the_pod_group_says_from_how_many_pods_a_gang_runs() -> None:
+    elastic = [each.annotate("scheduling.k8s.io/group-name", "bert").scheduler("volcano") for each in THREE]
+
+    assert report(*NODES, *elastic, volcano_group("bert", namespace="team-c", members=3)) == []
+    assert names(report(*NODES, *elastic, volcano_group("bert", namespace="team-c", members=4))) == [
+        ("partial-gang", "bert")
+    ]
+
+
+@pytest.mark.parametrize("last_bound", [30, 240])
+def test_a_gang_that_is_starting_is_not_reported(last_bound: int) -> None:
+    starting = [*THREE[:2], gang_pod(2, "n2", since=last_bound)]
+
+    assert report(*NODES, *starting, *WAITING) == []
+
+
+def test_a_gang_that_completes_is_not_reported() -> None:
+    completed = [gang_pod(number, f"n{number}").status(phase="Succeeded") for number in range(3, 8)]
+
+    assert report(*NODES, *THREE, *completed) == []
+
+
+def test_a_gang_that_is_deleted_is_not_reported() -> None:
+    assert report(*NODES, *(each.deletion(ago(-HOUR)) for each in THREE)) == []

@@ -1,0 +1,111 @@
+"""Cards that are held by claims, quota and nodes, without a pod that uses them."""
+
+from typing import Any
+
+from tests.reclaim.reports import names, report
+from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.objects.held import CARD, HOUR, ago, card_pod, gpu_node
+from tests.support.objects.held import NOW_SECONDS as NOW
+
+Object = dict[str, Any]
+
+
+def claim(*consumers: Object, driver: str = "gpu.nvidia.com") -> Object:
+    results = [{"driver": driver, "pool": "n1", "device": f"gpu-{number}", "request": "gpu"} for number in range(2)]
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "cards", "namespace": "team-a", "creationTimestamp": ago(9 * HOUR)},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]}},
+        "status": {"allocation": {"devices": {"results": results}}, "reservedFor": list(consumers)},
+    }
+
+
+def consumer(uid: str, resource: str = "pods") -> Object:
+    return {"resource": resource, "name": "train", "uid": uid}
+
+
+def test_a_claim_whose_pod_is_gone_holds_cards() -> None:
+    (row,) = report(gpu_node("n1"), claim(consumer("gone")))
+
+    assert (row.reason, row.cards, row.nodes) == ("unused-claim", {"gpu.nvidia.com": 2}, ("n1",))
+    assert (row.since.is_known, row.why) == (False, "reserved for pod train, which does not exist")
+    assert row.steps[0].command == "kubectl delete resourceclaim cards -n team-a"
+
+
+def test_a_claim_that_is_not_reserved_is_unused_since_its_last_change() -> None:
+    unreserved = claim()
+    unreserved["metadata"]["managedFields"] = [{"manager": "kube-scheduler", "time": ago(3 * HOUR)}]
+
+    (row,) = report(gpu_node("n1"), unreserved)
+
+    assert (row.why, row.since) == ("allocated, and reserved for no pod", (NOW - 3 * HOUR, True, True))
+
+
+def test_a_claim_may_be_used_by_its_pod_or_by_a_consumer_of_another_kind() -> None:
+    pod = make_pod("train").namespace("team-a").uid("lives").node_name("n1").status(phase="Running")
+
+    assert report(gpu_node("n1"), pod, claim(consumer("lives"))) == []
+    assert report(gpu_node("n1"), claim(consumer("unknown", resource="machines"))) == []
+    assert report(gpu_node("n1"), claim(driver="dra.example.com")) == []
+
+
+def workload(*, ready: str = "") -> Object:
+    conditions = [{"type": "Admitted", "status": "True", "lastTransitionTime": ago(4 * HOUR)}]
+    if ready:
+        conditions.append({"type": "PodsReady", "status": ready, "lastTransitionTime": ago(2 * HOUR)})
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "uid-of-train", "controller": True}
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta1",
+        "kind": "Workload",
+        "metadata": {"name": "job-train", "namespace": "team-a", "ownerReferences": [owner]},
+        "status": {
+            "conditions": conditions,
+            "admission": {"podSetAssignments": [{"name": "main", "resourceUsage": {CARD: "16", "cpu": "4"}}]},
+        },
+    }
+
+
+def test_a_workload_without_pods_holds_quota() -> None:
+    (row,) = report(gpu_node("n1"), workload(ready="False"))
+
+    assert (row.reason, row.cards, row.nodes) == ("unused-quota", {CARD: 16}, ())
+    assert (row.since, row.frees) == ((NOW - 2 * HOUR, False, True), "Job train")
+    assert '{"spec":{"active":false}}' in row.steps[0].command
+
+
+def test_a_workload_whose_pods_exist_or_that_is_over_holds_none() -> None:
+    over = workload()
+    over["status"]["conditions"].append({"type": "Finished", "status": "True"})
+    by_name = card_pod("train-0-abc", "n1")
+    by_owner = make_pod("x").namespace("team-a").gpu(8).owner("Job", "train", uid="uid-of-train")
+
+    assert [names(report(gpu_node("n1"), workload(), each)) for each in (by_name, by_owner)] == [[], []]
+    assert report(gpu_node("n1"), over) == []
+    assert not report(gpu_node("n1"), workload())[0].since.is_known
+
+
+def rejected(number: int, since: int, reason: str = "UnexpectedAdmissionError") -> PodBuilder:
+    pod = make_pod(f"rejected-{number}").namespace("team-a").gpu(8).node_name("n1")
+    return pod.status(phase="Failed", reason=reason, startTime=ago(since))
+
+
+def test_a_node_that_rejects_its_pods_holds_its_free_cards() -> None:
+    pods = [rejected(number, HOUR - number) for number in range(3)]
+
+    (row,) = report(gpu_node("n1"), card_pod("old", "n1", 2), *pods)
+
+    assert (row.reason, row.cards, row.namespace) == ("rejecting-node", {CARD: 6}, "")
+    assert (row.since.seconds, row.steps[0].command) == (NOW - HOUR, "kubectl cordon n1")
+    assert row.why == "UnexpectedAdmissionError: rejected 3 pods, started none"
+
+
+def test_a_node_that_rejected_few_pods_or_starts_others_is_not_reported() -> None:
+    pods = [rejected(number, HOUR - number, "OutOfnvidia.com/gpu") for number in range(3)]
+    old = [rejected(number, 5 * HOUR) for number in range(9)]
+
+    assert names(report(gpu_node("n1"), *pods)) == [("rejecting-node", "n1")]
+    assert report(gpu_node("n1"), *pods[:2]) == []
+    assert report(gpu_node("n1"), *old) == []
+    assert report(gpu_node("n1"), *pods, card_pod("new", "n1", 2, since=600)) == []
+    assert report(gpu_node("n1", down_for=60), *pods) == []

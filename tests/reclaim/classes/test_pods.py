@@ -1,0 +1,172 @@
+"""Single pods that hold cards and do not use them, and those that only look like it."""
+
+import pytest
+
+from tests.reclaim.reports import names, report
+from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.objects.held import CARD, HOUR, ago, card_pod, gpu_node, running, waiting
+from tests.support.objects.held import NOW_SECONDS as NOW
+
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+MESSAGE = "Back-off pulling image"
+
+
+def test_a_pod_past_its_end_is_reported_since_then() -> None:
+    (row,) = report(gpu_node("n1"), card_pod("stuck", "n1", 4).deletion(ago(HOUR)))
+
+    assert (row.reason, row.cards, row.nodes, row.is_down) == ("terminating", {CARD: 4}, ("n1",), False)
+    assert (row.since.seconds, row.since.is_least) == (NOW - HOUR, False)
+    assert row.frees == "kubelet of n1; look for a hung process"
+    (step,) = row.steps
+    assert step.command == "kubectl delete pod stuck -n team-a --grace-period=0 --force"
+    assert step.only_if.startswith("no process of the pod runs on n1")
+
+
+def test_a_finalizer_is_what_holds_a_pod_that_should_have_ended() -> None:
+    pod = card_pod("stuck", "n1").deletion(ago(HOUR)).obj()
+    pod["metadata"]["finalizers"] = ["example.com/save"]
+
+    (row,) = report(gpu_node("n1"), pod)
+
+    assert row.frees == "finalizer example.com/save"
+    assert row.steps[0].command.startswith("kubectl patch pod stuck -n team-a --type=json")
+
+
+def test_a_pod_past_its_end_on_a_node_that_is_down_needs_the_out_of_service_taint() -> None:
+    (row,) = report(gpu_node("n1", down_for=2 * HOUR), card_pod("train", "n1").deletion(ago(HOUR)))
+
+    assert (row.reason, row.is_down) == ("terminating", True)
+    assert row.why == "Terminating past its end; node n1 is down"
+    assert row.steps[0].command == f"kubectl taint nodes n1 {OUT_OF_SERVICE}"
+    assert row.steps[0].only_if.startswith("n1 is off")
+
+
+def test_the_pod_garbage_collector_ends_pods_of_a_node_out_of_service() -> None:
+    node = gpu_node("n1", down_for=2 * HOUR, taints=(OUT_OF_SERVICE,))
+
+    (row,) = report(node, card_pod("train", "n1").deletion(ago(HOUR)))
+
+    assert (row.frees, row.steps) == ("the pod garbage collector, within 20 s", ())
+
+
+def test_a_pod_on_a_node_that_is_down_is_held_since_the_node_is() -> None:
+    pod = card_pod("train", "n1").toleration("node.kubernetes.io/not-ready", operator="Exists", seconds=300)
+
+    (row,) = report(gpu_node("n1", down_for=HOUR), pod)
+
+    assert (row.reason, row.is_down, row.since.seconds) == ("node-down", True, NOW - HOUR)
+    assert row.frees == "node n1 back, or taint eviction after 300 s, then as Terminating"
+
+
+def test_a_pod_that_tolerates_the_taint_stays() -> None:
+    pod = card_pod("train", "n1").toleration(operator="Exists")
+
+    (row,) = report(gpu_node("n1", down_for=HOUR), pod)
+
+    assert row.frees == "node n1 back: the pod tolerates its taint without an end"
+
+
+def test_a_node_that_is_down_by_its_taint_alone_has_no_begin() -> None:
+    node = gpu_node("n1", taints=("node.kubernetes.io/unreachable:NoExecute",))
+
+    (row,) = report(node, card_pod("train", "n1"))
+
+    assert (row.reason, row.since.is_known) == ("node-down", False)
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("ImagePullBackOff", "image-pull"),
+        ("ErrImagePull", "image-pull"),
+        ("InvalidImageName", "image-pull"),
+        ("CreateContainerConfigError", "config-error"),
+        ("CrashLoopBackOff", "crash-loop"),
+    ],
+)
+def test_a_container_that_does_not_start_has_the_class_of_its_reason(reason: str, expected: str) -> None:
+    (row,) = report(gpu_node("n1"), waiting(card_pod("srv", "n1"), reason, 3 * HOUR, message=MESSAGE))
+
+    assert (row.reason, row.since) == (expected, (NOW - 3 * HOUR, True, True))
+    assert row.why.startswith(f"{reason}: ")
+    assert (row.frees, row.returns) == ("delete Pod srv", False)
+
+
+def test_what_frees_the_cards_is_the_deployment_of_a_replica_set() -> None:
+    pod = card_pod("srv-5d9-x", "n1").label("pod-template-hash", "5d9").owner("ReplicaSet", "srv-5d9")
+
+    (row,) = report(gpu_node("n1"), waiting(pod, "ImagePullBackOff", HOUR))
+
+    assert (row.frees, row.returns) == ("scale Deployment srv to 0", True)
+    assert row.steps[0].command == "kubectl scale deployment srv -n team-a --replicas=0"
+
+
+def test_a_container_that_never_ran_waits_since_the_pod_started() -> None:
+    pod = waiting(card_pod("srv", "n1", since=2 * HOUR), "ImagePullBackOff", HOUR)
+
+    (row,) = report(gpu_node("n1"), pod.status(conditions=[]))
+
+    assert row.since == (NOW - 2 * HOUR, True, True)
+
+
+def test_a_crash_loop_without_times_has_no_known_begin() -> None:
+    status = waiting(card_pod("srv", "n1"), "CrashLoopBackOff", HOUR).obj()["status"]
+    del status["containerStatuses"][0]["lastState"]
+
+    (row,) = report(gpu_node("n1"), card_pod("srv", "n1").status(**{**status, "conditions": []}))
+
+    assert not row.since.is_known
+
+
+def test_an_init_container_that_does_not_start_holds_the_cards() -> None:
+    pod = card_pod("srv", "n1").init_container("setup").obj()
+    pod["status"]["containerStatuses"][0] |= {"state": {"waiting": {"reason": "PodInitializing"}}, "ready": False}
+    pod["status"]["initContainerStatuses"] = [{"name": "setup", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]
+
+    assert names(report(gpu_node("n1"), pod)) == [("image-pull", "srv")]
+
+
+def _sidecar_crashes() -> PodBuilder:
+    pod = running(card_pod("srv", "n1").container("logs"), 6 * HOUR)
+    return waiting(pod, "CrashLoopBackOff", 3 * HOUR, container="logs")
+
+
+def _debugged() -> PodBuilder:
+    pod = waiting(card_pod("srv", "n1"), "CrashLoopBackOff", 3 * HOUR)
+    return pod.status(ephemeralContainerStatuses=[{"name": "debugger", "state": {"running": {"startedAt": ago(60)}}}])
+
+
+CRASHING = waiting(card_pod("srv", "n1"), "CrashLoopBackOff", 3 * HOUR)
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(card_pod("srv", "n1"), id="runs"),
+        pytest.param(card_pod("srv", "n1").deletion(ago(-HOUR)), id="has a long grace period"),
+        pytest.param(card_pod("srv", "n1").deletion(ago(30)), id="is being killed"),
+        pytest.param(waiting(card_pod("srv", "n1"), "ContainerCreating", 3 * HOUR), id="pulls a large image"),
+        pytest.param(waiting(card_pod("srv", "n1"), "ImagePullBackOff", 60), id="waits for a minute"),
+        pytest.param(CRASHING.owner("Job", "train", api_version="batch/v1"), id="is restarted by a Job"),
+        pytest.param(CRASHING.owner("DaemonSet", "agent"), id="is of a DaemonSet"),
+        pytest.param(CRASHING.owner("Node", "n1", api_version="v1"), id="is static"),
+        pytest.param(CRASHING.annotate("kubernetes.io/config.mirror", "x"), id="is a mirror pod"),
+        pytest.param(_sidecar_crashes(), id="has a sidecar that crashes"),
+        pytest.param(_debugged(), id="is debugged"),
+        pytest.param(
+            waiting(
+                make_pod("web").node_name("n1").status(containerStatuses=[{"name": "main"}], conditions=[]),
+                "CrashLoopBackOff",
+                HOUR,
+            ),
+            id="has no card",
+        ),
+    ],
+)
+def test_a_pod_is_not_reported_that(pod: PodBuilder) -> None:
+    assert report(gpu_node("n1"), pod) == []
+
+
+def test_a_node_that_is_down_for_seconds_is_not_reported() -> None:
+    assert report(gpu_node("n1", down_for=20), card_pod("srv", "n1")) == []
+    assert names(report(gpu_node("n1", down_for=20), card_pod("srv", "n1"), older_than=10)) == [("node-down", "srv")]

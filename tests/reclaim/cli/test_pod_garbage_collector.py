@@ -1,0 +1,86 @@
+"""What `reclaim` prints for a node that is down, and the pod garbage collector of the real kube-controller-manager."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import orjson
+import pytest
+
+from tests.controlplane.client import Object
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.polling import wait_for
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.programs.command import Run
+
+LONG_AGO = "2026-01-01T00:00:00Z"
+COLLECTOR = "pod-garbage-collector-controller"
+
+
+@pytest.fixture
+def collecting(cluster: Cluster) -> Iterator[Cluster]:
+    """Return a cluster whose pods are collected; other tests run other controllers."""
+    cluster.control_plane.stop_controller_manager()
+    cluster.control_plane.start_controller_manager(COLLECTOR)
+    yield cluster
+    cluster.control_plane.stop_controller_manager()
+
+
+def make_down(cluster: Cluster, node: str) -> None:
+    """Let the kubelet of `node` be silent since long ago, as the node lifecycle controller reports it."""
+    ready = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "lastTransitionTime": LONG_AGO}
+    cluster.client.patch("Node", node, {"status": {"conditions": [ready]}}, subresource="status")
+    taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "timeAdded": LONG_AGO}
+    cluster.client.patch("Node", node, {"spec": {"taints": [taint]}})
+
+
+def delete(cluster: Cluster, name: str) -> None:
+    """Delete a pod with its grace period, as a user does."""
+    cluster.client.request("DELETE", f"/api/v1/namespaces/{cluster.namespace}/pods/{name}")
+
+
+def rows(cluster: Cluster, run: Run) -> list[Object]:
+    given = ("--kubeconfig", cluster.control_plane.kubeconfig, "-n", cluster.namespace, "-o", "json")
+    found: list[Object] = orjson.loads(run("reclaim", *given).output)["held"]
+    return found
+
+
+def names(cluster: Cluster) -> list[str]:
+    return sorted(each["metadata"]["name"] for each in cluster.pods())
+
+
+def test_the_printed_taint_ends_the_pods_of_a_node_that_is_off(collecting: Cluster, run: Run) -> None:
+    collecting.make_nodes(make_node_object("off", capacity={"nvidia.com/gpu": 8}))
+    for name in ("ending", "stays"):
+        collecting.create(make_pod(name).gpu(1).node_name("off").spec(terminationGracePeriodSeconds=30))
+    delete(collecting, "ending")
+    make_down(collecting, "off")
+
+    found = rows(collecting, run)
+    commands = {command["command"] for each in found for command in each["commands"]}
+    (command,) = commands
+    before = names(collecting)
+    environment = {**os.environ, **collecting.control_plane.kubectl_environment}
+    subprocess.run(["/bin/sh", "-c", command], env=environment, check=True, capture_output=True)
+    wait_for(lambda: names(collecting) == ["stays"], "the pod garbage collector", deadline_seconds=120)
+
+    assert [(each["class"], each["name"], each["nodeDown"]) for each in found] == [
+        ("node-down", "ending", True),
+        ("node-down", "stays", True),
+    ]
+    assert command.startswith("kubectl taint nodes off node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")
+    assert before == ["ending", "stays"]
+
+
+def test_without_the_taint_the_pod_stays(collecting: Cluster, run: Run) -> None:
+    """The collector looks every 20 seconds; a pod of a node that does not exist shows that it has looked."""
+    collecting.make_nodes(make_node_object("off", capacity={"nvidia.com/gpu": 8}))
+    collecting.create(make_pod("ending").gpu(1).node_name("off"))
+    delete(collecting, "ending")
+    make_down(collecting, "off")
+    collecting.create(make_pod("witness").gpu(1).node_name("no-such-node"))
+
+    wait_for(lambda: "witness" not in names(collecting), "a look of the pod garbage collector", deadline_seconds=120)
+
+    assert names(collecting) == ["ending"]
+    assert [(each["class"], each["name"]) for each in rows(collecting, run)] == [("node-down", "ending")]

@@ -1,0 +1,114 @@
+"""`reclaim`: the report on a cluster file."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.support.objects.builders import make_pod
+from tests.support.objects.held import GANG, GANG_SIZE, HOUR, ago, card_pod, gang_pod, gpu_node, waiting
+from tests.support.programs.cluster_files import as_list
+from tests.support.programs.command import Run
+
+NODES = [*(gpu_node(f"n{number}") for number in range(1, 5)), gpu_node("n7", down_for=2 * HOUR)]
+PULLING = waiting(
+    card_pod("srv-5d9-x", "n1").label("pod-template-hash", "5d9").owner("ReplicaSet", "srv-5d9"),
+    "ImagePullBackOff",
+    6 * HOUR,
+    message="Back-off pulling image: not found",
+)
+GANG_PODS = [gang_pod(number, f"n{number + 2}" if number < 3 else "", since=41 * 60) for number in range(8)]
+LLM = [
+    make_pod(f"llm-{n}").namespace("team-e").gpu(8).annotate(GANG, "llm").annotate(GANG_SIZE, "4").creation(ago(60))
+    for n in range(4)
+]
+LOST = card_pod("train-7", "n7").owner("StatefulSet", "train").deletion(ago(HOUR))
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(*NODES, PULLING, *GANG_PODS, *LLM, LOST))
+    return file
+
+
+def test_reclaim_prints_usable_nodes_then_nodes_that_are_down_and_what_starts(run: Run, cluster: Path) -> None:
+    outcome = run("reclaim", "--cluster", cluster)
+
+    lines = outcome.output.splitlines()
+    assert outcome.code == 3
+    assert lines[0] == "held on usable nodes: 32 of 32 cards, 4 holders"
+    assert lines[1].split() == ["CARDS", "NODE", "HELD", "BY", "SINCE", "WHY", "FREES", "IT"]
+    assert lines[2].split()[:6] == ["24", "n2,", "n3,", "n4", "team-c/bert", "41m"]
+    assert "at least 6h  ImagePullBackOff: Back-off pulling image: not found  scale Deployment srv to 0 (2)" in lines[3]
+    assert lines[4] == "held on nodes that are down: 8 cards, 1 holder; no other pod can use them"
+    assert "Terminating past its end; node n7 is down" in lines[6]
+    assert "  (3) if n7 is off: pods of a running node go on with its volumes:" in lines
+    assert lines[-2] == "without them 1 of 2 waiting gangs starts: team-e/llm"
+    assert lines[-1] == "5 pods of them return at once: a controller makes them again"
+
+
+def test_reclaim_has_the_same_as_json(run: Run, cluster: Path) -> None:
+    found = orjson.loads(run("reclaim", "--cluster", cluster, "-o", "json").output)
+
+    assert (found["usableCards"], found["starts"], found["complete"]) == (32, ["team-e/llm"], True)
+    assert found["waiting"] == {"gangs": ["team-c/bert", "team-e/llm"], "pods": []}
+    gang, pulling, lost = found["held"]
+    assert (gang["class"], gang["pods"], gang["since"], gang["seconds"]) == (
+        "partial-gang",
+        ["bert-0", "bert-1", "bert-2"],
+        "2026-03-01T11:19:00Z",
+        2460,
+    )
+    assert (pulling["resources"], pulling["atLeast"], pulling["nodeDown"]) == ({"nvidia.com/gpu": 8}, True, False)
+    assert pulling["commands"] == [
+        {
+            "command": "kubectl scale deployment srv -n team-a --replicas=0",
+            "onlyIf": "the owner of Deployment srv agrees",
+        }
+    ]
+    assert (lost["nodeDown"], lost["returns"]) == (True, True)
+
+
+def test_reclaim_exits_with_0_if_nothing_is_held(run: Run, cluster: Path) -> None:
+    outcome = run("reclaim", "--cluster", cluster, "--class", "crash-loop,config-error")
+
+    assert (outcome.code, outcome.output) == (0, "no cards are held and not used\n")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--class", "imagepull"), "no such class: 'imagepull'. Did you mean 'image-pull'? The classes: terminating, "),
+        (("--older-than", "1 day"), "'1 day' is no duration such as 30m or 6h"),
+    ],
+)
+def test_reclaim_names_what_would_be_valid(run: Run, cluster: Path, flags: tuple[str, str], message: str) -> None:
+    outcome = run("reclaim", "--cluster", cluster, *flags)
+
+    assert outcome.code == 2
+    assert message in outcome.errors
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--evict",), "--evict asks a live cluster: leave --cluster out."),
+        (("--confirm",), "--confirm and --audit need --evict."),
+        (("--audit", "audit.jsonl"), "--confirm and --audit need --evict."),
+    ],
+)
+def test_flags_that_cannot_be_given_together_are_refused(
+    run: Run, cluster: Path, flags: tuple[str, ...], message: str
+) -> None:
+    outcome = run("reclaim", "--cluster", cluster, *flags)
+
+    assert outcome.code == 2
+    assert message in outcome.errors
+
+
+def test_an_eviction_needs_a_place_for_its_record(run: Run) -> None:
+    outcome = run("reclaim", "--evict", "--confirm")
+
+    assert outcome.code == 2
+    assert "--confirm needs --audit FILE, where each eviction is on record." in outcome.errors

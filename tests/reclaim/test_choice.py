@@ -1,0 +1,53 @@
+"""Which held pods may be evicted."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from placement_reclaim.choice import Limits, choose
+from tests.reclaim.reports import report
+from tests.support.admission import policy_with
+from tests.support.objects.builders import PodBuilder
+from tests.support.objects.held import HOUR, ago, card_pod, gang_pod, gpu_node, waiting
+from webhook.cluster.file import snapshot_from_documents
+from webhook.documents.documents import Document
+
+NODES = [*(gpu_node(f"n{number}") for number in range(3)), gpu_node("down", down_for=HOUR)]
+MANY = Limits(9, 9)
+LISTED = policy_with(reclaim={"namespaces": ["team-*"]})
+NEVER = "maip.mxsf.io/reclaim"
+CRASH = waiting(card_pod("crash", "n0"), "CrashLoopBackOff", HOUR)
+
+
+def reasons(*pods: PodBuilder, limits: Limits = MANY, more: Sequence[dict[str, Any]] = ()) -> list[str]:
+    snapshot = snapshot_from_documents([Document("the test", each) for each in (*NODES, *more)])
+    return [reason for _, reason in choose(report(*NODES, *pods), lambda _: LISTED, snapshot, limits)]
+
+
+def test_only_pods_that_wait_for_their_owner_are_evicted() -> None:
+    assert reasons(CRASH) == [""]
+    assert reasons(card_pod("stuck", "n0").deletion(ago(HOUR))) == ["class terminating: an eviction frees nothing"]
+    assert reasons(card_pod("lost", "down")) == ["class node-down: an eviction frees nothing"]
+    on_down = waiting(card_pod("crash", "down"), "CrashLoopBackOff", HOUR)
+    assert reasons(on_down) == ["class node-down: an eviction frees nothing"]
+
+
+def test_a_namespace_can_opt_out_and_must_be_listed() -> None:
+    metadata = {"name": "team-a", "annotations": {NEVER: "never"}}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+    elsewhere = waiting(card_pod("crash", "n0", namespace="shop"), "CrashLoopBackOff", HOUR)
+
+    assert reasons(CRASH, more=[namespace]) == [f"its namespace has the annotation {NEVER}"]
+    assert reasons(elsewhere) == ["spec.reclaim.namespaces of the policy does not list its namespace"]
+
+
+def test_a_gang_is_evicted_whole_or_left_alone() -> None:
+    gang = [gang_pod(0, "n0"), gang_pod(1, "n1"), gang_pod(2, "")]
+
+    assert reasons(*gang) == [""]
+    assert reasons(*gang[:1], gang[1].annotate(NEVER, "never"), gang[2]) == [f"pod bert-1 has the annotation {NEVER}"]
+    assert reasons(*gang, limits=Limits(9, 1)) == ["--max-per-owner 1: 2 more pods of its owner"]
+    assert reasons(*gang, limits=Limits(1, 9)) == ["--max 1: 2 more pods"]
+
+
+def test_what_has_no_known_begin_is_left_alone() -> None:
+    assert reasons(gang_pod(0, "n0"), gang_pod(1, "n1")) == ["the API has no time since when its cards are not used"]

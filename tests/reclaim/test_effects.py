@@ -1,0 +1,83 @@
+"""What starts without the pods that hold cards."""
+
+from tests.reclaim.reports import effects
+from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.objects.held import GANG, GANG_SIZE, HOUR, ago, card_pod, gang_pod, gpu_node, waiting
+
+NODES = [gpu_node(f"n{number}") for number in range(4)]
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+
+
+def pending(name: str, cards: int = 8, *, created: int = HOUR) -> PodBuilder:
+    pod = make_pod(name).namespace("team-e").gpu(cards).creation(ago(created))
+    return pod.status(phase="Pending", conditions=[UNSCHEDULABLE])
+
+
+def gang(name: str, size: int, *, created: int = HOUR) -> list[PodBuilder]:
+    members = (pending(f"{name}-{number}", created=created) for number in range(size))
+    return [each.annotate(GANG, name).annotate(GANG_SIZE, str(size)) for each in members]
+
+
+def held(*numbers: int) -> list[PodBuilder]:
+    return [waiting(card_pod(f"srv-{number}", f"n{number}"), "ImagePullBackOff", HOUR) for number in numbers]
+
+
+def used(*numbers: int) -> list[PodBuilder]:
+    return [card_pod(f"train-{number}", f"n{number}") for number in numbers]
+
+
+def test_a_gang_starts_if_all_of_it_has_room_without_the_held_pods() -> None:
+    found = effects(*NODES, *held(0, 1), *used(2, 3), *gang("llm", 2))
+
+    assert (found.gangs, found.starting, found.starting_gangs) == (("team-e/llm",), ("team-e/llm",), 1)
+
+
+def test_a_gang_of_which_a_part_has_room_leaves_it_to_others() -> None:
+    found = effects(*NODES, *held(0, 1), *used(2, 3), *gang("llm", 3), pending("eval", created=60))
+
+    assert (found.gangs, found.pods) == (("team-e/llm",), ("team-e/eval",))
+    assert (found.starting, found.starting_gangs) == (("team-e/eval",), 0)
+
+
+def test_of_two_gangs_the_first_of_the_queue_starts() -> None:
+    two = [*gang("first", 2, created=2 * HOUR), *gang("second", 2, created=HOUR)]
+
+    found = effects(*NODES, *held(0, 1), *used(2, 3), *two)
+
+    assert (found.gangs, found.starting) == (("team-e/first", "team-e/second"), ("team-e/first",))
+
+
+def test_what_fits_already_does_not_count() -> None:
+    found = effects(*NODES, *held(0), *used(2, 3), pending("eval", created=2 * HOUR), pending("next"))
+
+    assert (found.pods, found.starting) == (("team-e/next",), ("team-e/next",))
+
+
+def test_the_rest_of_a_held_gang_does_not_start_without_the_part_that_holds() -> None:
+    part = [gang_pod(number, f"n{number}", size=4) for number in range(3)]
+
+    found = effects(*NODES, *part, *used(3), gang_pod(3, "", size=4))
+
+    assert (found.gangs, found.starting) == (("team-c/bert",), ())
+
+
+def test_pods_that_wait_for_a_gate_do_not_count() -> None:
+    gated = pending("gated").spec(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
+
+    assert effects(*NODES, *held(0), *used(1, 2, 3), gated).pods == ()
+
+
+def test_cards_on_a_node_that_is_down_free_nothing() -> None:
+    nodes = [gpu_node("n0", down_for=HOUR), *NODES[1:]]
+
+    found = effects(*nodes, card_pod("lost", "n0").deletion(ago(HOUR)), *used(1, 2, 3), pending("eval"))
+
+    assert (found.pods, found.starting) == (("team-e/eval",), ())
+
+
+def test_a_nominated_pod_takes_its_room_once() -> None:
+    nominated = pending("eval").status(phase="Pending", nominatedNodeName="n0")
+
+    found = effects(*NODES, *held(0), *used(1, 2, 3), nominated)
+
+    assert (found.pods, found.starting) == (("team-e/eval",), ("team-e/eval",))

@@ -1,0 +1,87 @@
+"""Pods that hold cards and do not use them, as far as a snapshot shows it."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from webhook.cluster.node_info import Node, RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.framework.node_states import is_ready
+from webhook.placement.packing.free_cards import accelerator_of
+from webhook.policy.spec.workloads import Accelerator
+
+TERMINATING, NODE_DOWN = "terminating", "node-down"
+CRASH_LOOP, IMAGE_PULL, CONFIG_ERROR = "crash-loop", "image-pull", "config-error"
+WAITING_CLASSES: Mapping[str, str] = {
+    "CrashLoopBackOff": CRASH_LOOP,
+    **dict.fromkeys(("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull"), IMAGE_PULL),
+    **dict.fromkeys(("CreateContainerConfigError", "CreateContainerError"), CONFIG_ERROR),
+}
+"""The classes of the reasons for which a container waits and does not start by itself.
+
+Source: k8s.io/kubernetes/pkg/kubelet/images/types.go, kuberuntime/kuberuntime_container.go, container/sync_result.go
+"""
+SNAPSHOT_CLASSES = (TERMINATING, NODE_DOWN, CRASH_LOOP, IMAGE_PULL, CONFIG_ERROR)
+
+# After the grace period, the kubelet kills the containers and reports that they have ended.
+_KILLING_SECONDS = 60
+# The pods of a DaemonSet and static pods belong to their node.
+_OF_NODES = ("DaemonSet/", "Node/")
+_JOB = "Job/"
+
+
+def is_overdue(pod: RunningPod, now: int) -> bool:
+    """Return whether `pod` should have ended before `now`, in Unix seconds; its deletion includes its grace period."""
+    return 0 < pod.deletion_seconds < now - _KILLING_SECONDS
+
+
+def is_of_node(pod: RunningPod) -> bool:
+    """Return whether `pod` is a static pod or one of a DaemonSet."""
+    return pod.controller.startswith(_OF_NODES)
+
+
+def waiting_class(pod: RunningPod, reason: str) -> str:
+    """Return the class of a pod with a container that waits for `reason`, or empty. A Job ends its crash loops."""
+    found = WAITING_CLASSES.get(reason, "")
+    return "" if found == CRASH_LOOP and pod.controller.startswith(_JOB) else found
+
+
+def held_class(pod: RunningPod, node: Node, now: int) -> str:
+    """Return the class for which `pod` on `node` does not use its cards, or an empty string if it may use them.
+
+    `now` is in Unix seconds.
+    """
+    if is_of_node(pod):
+        return ""
+    if is_overdue(pod, now):
+        return TERMINATING
+    if not is_ready(node):
+        return NODE_DOWN
+    return "" if pod.is_terminating else waiting_class(pod, pod.waiting_reason)
+
+
+class HeldCards(NamedTuple):
+    """The cards that are held and not used, by class and resource, and the pods that hold them, by class."""
+
+    cards: Mapping[tuple[str, str], int]
+    pods: Mapping[str, int]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, accelerators: Sequence[Accelerator], now: int) -> "HeldCards":
+        """Count the cards of `accelerators` in `snapshot` at `now`, in Unix seconds."""
+        cards: Counter[tuple[str, str]] = Counter()
+        pods: Counter[str] = Counter()
+        resources = [name for name in snapshot.allocatable_columns if accelerator_of(name, accelerators)]
+        for info in snapshot.nodes:
+            if not any(name in info.requested for name in resources):
+                continue
+            for pod in info.pods:
+                held = [name for name in resources if pod.requests.get(name)]
+                reason = held_class(pod, info.node, now) if held else ""
+                if reason:
+                    pods[reason] += 1
+                    cards.update({(reason, name): pod.requests[name] for name in held})
+        return cls(cards, pods)
+
+
+NO_HELD_CARDS = HeldCards({}, {})
