@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from webhook.policy.spec.fields import matches_any
+
 from placement_reclaim.held import EVICTABLE, Held
 from placement_reclaim.owners import Owner
 from webhook.cluster.batch import fields
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.listing import plural
 from webhook.policy.policy import Policy
-from webhook.policy.spec.fields import matches_any
 
 PolicyOf = Callable[[str], Policy]
 """Returns the policy of a namespace."""

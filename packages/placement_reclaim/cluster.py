@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from webhook.cluster.batch import fields
-from webhook.cluster.file import occupies_node
+from webhook.cluster.cluster_file import occupies_node
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pods.pending_pods import is_pending
 from webhook.documents.documents import field as field_of

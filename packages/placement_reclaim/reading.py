@@ -5,7 +5,7 @@ from webhook.cli.inputs.clusters import read_objects
 from webhook.cli.inputs.session import Session
 from webhook.cli.output.terminal import echo
 from webhook.cluster.cache.resources import Resource
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
 

@@ -11,7 +11,7 @@ from placement_reclaim.report import Selection, held_rows
 from tests.support.objects.builders import PodBuilder
 from tests.support.objects.held import NOW_SECONDS
 from webhook.cli.inputs.profiles import read_schedulers
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.policy.loader import built_in_policy

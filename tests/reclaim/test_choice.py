@@ -8,7 +8,7 @@ from tests.reclaim.reports import report
 from tests.support.admission import policy_with
 from tests.support.objects.builders import PodBuilder
 from tests.support.objects.held import HOUR, ago, card_pod, gang_pod, gpu_node, waiting
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 
 NODES = [*(gpu_node(f"n{number}") for number in range(3)), gpu_node("down", down_for=HOUR)]

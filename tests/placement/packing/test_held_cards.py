@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.held import CARD, HOUR, NOW_SECONDS, ago, card_pod, gpu_node, waiting
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.packing.held_cards import HeldCards
 from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.held import HOUR, NOW_SECONDS, ago, card_pod, gpu_node
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.replicas.emptied_nodes import overdue_lines
 from webhook.placement.scheduler import PodSignature, Scheduler

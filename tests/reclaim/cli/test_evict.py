@@ -20,7 +20,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.programs.command import Outcome, Run
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.policy.loader import built_in_policy
 from webhook.watch.api_server import ApiServer, ClientConfig, Query
