@@ -13,10 +13,12 @@ from tests.controlplane.polling import wait_for
 from tests.differential.kube_scheduler import KubeScheduler
 from tests.differential.random_objects.dice import Dice
 from tests.differential.random_objects.preemption import (
+    CLAIM,
     NAMESPACE,
     NEVER,
     POLICY,
     PRIORITIES,
+    WANTED_CLAIMS,
     random_budgets,
     random_preemptor,
     random_world,
@@ -28,7 +30,6 @@ from webhook.placement.scorer import PodSignature
 
 FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
 PODS = int(os.environ.get("DIFFERENTIAL_PREEMPTIONS", "30"))
-PODS_PER_WORLD = 5
 _ALREADY_THERE = 409
 _EVICTED = re.compile(rf'"Preemptor Pod preempted victim Pod".* victim="{NAMESPACE}/(?P<victim>[^"]+)"')
 _CHOSEN = "the target node for the preemption is determined"
@@ -36,16 +37,16 @@ _NODE = re.compile(r' node="(?P<node>[^"]+)"')
 _NUMBER = re.compile(r", preempting (\d+) victims")
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED + 90_000, FIRST_SEED + 90_000 + PODS // PODS_PER_WORLD))
+@pytest.mark.parametrize("seed", range(FIRST_SEED + 90_000, FIRST_SEED + 90_000 + PODS // WANTED_CLAIMS))
 def test_victims_are_predicted(cluster: Cluster, seed: int) -> None:
     dice = Dice(seed)
     nodes = dice.choice((2, 3, 4, 6, 17, 30)) if seed % 10 else 101
     world, budgets = random_world(dice, nodes), random_budgets(dice)
     preempting = Preempting(cluster)
     found = []
-    for number in range(PODS_PER_WORLD):
+    for number in range(WANTED_CLAIMS):
         preempting.establish(world, budgets)
-        pod = random_preemptor(dice, f"preemptor-{seed}-{number}")
+        pod = random_preemptor(dice, f"preemptor-{seed}-{number}", f"{CLAIM}-{number}" if world.storage else "")
         message, preemption = predicted(preempting.scheduler, pod)
         real = preempting.ask(pod)
         wrong = disagreements(real, message, preemption)
