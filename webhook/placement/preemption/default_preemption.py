@@ -11,7 +11,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.objects.disruption_budget import budgets_by_namespace
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.placement.framework.filtering import named_nodes, run_pre_filters
@@ -25,7 +24,7 @@ from webhook.placement.plugins.volume_restrictions import ERR_REASON_READ_WRITE_
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.preemption.choice import choose, unknown_of_budgets
 from webhook.placement.preemption.room import NodeRoom, Room
-from webhook.placement.preemption.victims import Candidate, candidates_on
+from webhook.placement.preemption.victims import Candidate, Protection, candidates_on
 from webhook.placement.profiles.profile import Profile
 
 # Reasons that end when pods of the node end. A request that exceeds what the node offers does not.
@@ -119,11 +118,11 @@ def chosen_by(dice: Dice, profile: Profile, pod: PodInfo, snapshot: Snapshot, ex
     potential = potential_nodes(profile, pod, snapshot, expired)
     if _waits_for_victims(pod, snapshot, potential):
         return None
-    rows, budgets = np.flatnonzero(potential).tolist(), budgets_by_namespace(snapshot.disruption_budgets) or {}
+    rows, protection = np.flatnonzero(potential).tolist(), Protection(snapshot.disruption_budgets or ())
     first, found = dice.randrange(len(rows)) if rows else 0, []
     for node, room in _rooms(profile, pod, snapshot, rows[first:] + rows[:first], Counter(), expired):
         dice.shuffle(room.lower)
-        found += candidates_on(node, room, budgets, expired)[:1]
+        found += candidates_on(node, room, protection, expired)[:1]
         if len(found) >= _compared(profile, len(rows)) and not all(each.violates for each in found):
             break
     dice.shuffle(found)
@@ -211,6 +210,6 @@ def _compared(profile: Profile, potential: int) -> int:
 
 def _candidates(snapshot: Snapshot, rooms: Mapping[str, NodeRoom], expired: Expired) -> list[list[Candidate]]:
     """Return what kube-scheduler may evict on each node."""
-    budgets = budgets_by_namespace(snapshot.disruption_budgets) or {}
-    found = (candidates_on(node, room, budgets, expired) for node, room in in_time([*rooms.items()], expired))
+    protection = Protection(snapshot.disruption_budgets or ())
+    found = (candidates_on(node, room, protection, expired) for node, room in in_time([*rooms.items()], expired))
     return [outcomes for outcomes in found if outcomes]

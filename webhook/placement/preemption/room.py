@@ -5,14 +5,16 @@ one node at a time: kube-scheduler removes the pods of no other node.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import ge, sub
+from operator import attrgetter, gt, le, sub
 
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.pod.ports import HostPort
+from webhook.kube.pod.volumes import NO_VOLUMES
 from webhook.kube.release import Change
+from webhook.kube.selectors import LabelSelector, selector_matches
 from webhook.placement.framework.interface import CrossNodeFilterPlugin, Failure, FilterPlugin, concerns
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods, with_assumed_pods
 from webhook.placement.plugins import node_ports
@@ -27,33 +29,57 @@ from webhook.placement.profiles.profile import Profile
 
 # The filters that read the pods of the node, or whose state kube-scheduler updates when a pod is removed.
 _READ_PODS = (VolumeRestrictions, NodeVolumeLimits, PodTopologySpread, InterPodAffinity)
+_REQUESTS_OF = attrgetter("requests")
 
 
 class Room:
     """The filters of `profile` for `pod` on the nodes of `snapshot`."""
 
     def __init__(self, profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired) -> None:
-        self.pod, self.snapshot, self.expired, self.filters = pod, snapshot, expired, profile.filters
+        self.pod, self.snapshot, self.expired = pod, snapshot, expired
         nominated = nodes_with_nominated_pods(pod, snapshot, profile.scheduler_names, expired)
         self.nominated: Mapping[int, Sequence[RunningPod]] = nominated.pods_by_row if nominated else {}
-        self.reading_pods = [each for each in self.filters if isinstance(each, _READ_PODS) and self._applies(each)]
+        self.filters = [each for each in profile.filters if self._applies(each)]
+        self.reading_pods = [each for each in self.filters if isinstance(each, _READ_PODS)]
         fit = next((each for each in self.filters if isinstance(each, NodeResourcesFit)), None)
         self.requests = [] if fit is None else [*fit.counted(pod)]
         self.counts_places = fit is not None
         self.host_ports = pod.host_ports if any(isinstance(each, NodePorts) for each in self.filters) else ()
         self._of_facts: dict[str, list[Failure]] = {}
+        self._selectors = [*self._selecting()]
+        self._selected: dict[int, bool] = {}
 
     def _applies(self, plugin: FilterPlugin) -> bool:
         if isinstance(plugin, CrossNodeFilterPlugin):
             return plugin.is_relevant(self.pod, self.snapshot, self.expired)
         return concerns(plugin, self.pod, self.snapshot)
 
+    def _selecting(self) -> Iterator[LabelSelector | None]:
+        """Yield the selectors by which the pod depends on the labels of running pods."""
+        for plugin in self.reading_pods:
+            if isinstance(plugin, PodTopologySpread):
+                yield from (each.selector for each in plugin.hard_constraints(self.pod, self.snapshot))
+            elif isinstance(plugin, InterPodAffinity):
+                terms = self.pod.inter_pod.terms
+                yield from (each.selector for each in (*terms.required, *terms.anti_required))
+
     def on(self, row: int) -> "NodeRoom":
         """Return the room on the node in `row` without its pods of lower priority."""
         return NodeRoom(self, row)
 
+    def reads(self, running: RunningPod) -> bool:
+        """Return whether it can make a difference to `reading_pods` that `running` is on its node."""
+        if running.terms.anti_required or running.volumes is not NO_VOLUMES:
+            return True
+        # Pods of a template share their labels.
+        found = self._selected.get(id(running.labels))
+        if found is None:
+            found = any(selector_matches(each, running.labels) for each in self._selectors)
+            self._selected[id(running.labels)] = found
+        return found
+
     def of_facts(self, plugin: FilterPlugin, row: int) -> list[str]:
-        """Return why `plugin`, which does not read running pods, rejects the node in `row`.
+        """Return why `plugin` rejects the node in `row`, with all its pods.
 
         Raises:
             DeadlineNearError: `expired()` holds.
@@ -75,21 +101,26 @@ class NodeRoom:
         priority = room.pod.preemption.priority or 0
         lower = self.lower = [each for each in info.pods if each.priority < priority]
         higher = [each for each in info.pods if each.priority >= priority] if len(lower) < len(info.pods) else []
-        self._gone = {(each.namespace, each.name) for each in lower} if room.reading_pods else set()
         self._nominated = room.nominated.get(row, ())
         self._free: dict[str, int] = {}
+        self._of_lower: dict[str, int] = {}
         self._wanted: list[tuple[str, int]] = []
         devices = room.snapshot.devices
         has_devices = room.snapshot.release.has(Change.DEVICES_BACK_EXTENDED_RESOURCES)
         for resource, amount in room.requests:
             offered = info.node.allocatable.get(resource, 0)
-            reserved = sum(each.requests.get(resource, 0) for each in self._nominated)
+            reserved = sum([each.requests.get(resource, 0) for each in self._nominated])
             free = offered - info.requested.get(resource, 0) - reserved
             if free < amount and (offered or not (has_devices and devices.back(resource))):
                 used = sum([each.requests.get(resource, 0) for each in higher])
                 self._free[resource] = offered - used - reserved
+                self._of_lower[resource] = info.requested.get(resource, 0) - used
                 self._wanted.append((resource, amount))
         self._places = info.node.allowed_pods - len(higher) - len(self._nominated)
+        self._reads_pods = bool(room.reading_pods) and (bool(self._nominated) or any(map(room.reads, lower)))
+        # More than amounts and places decides.
+        self._reads_more = self._reads_pods or bool(room.host_ports)
+        self._gone = {(each.namespace, each.name) for each in lower} if self._reads_more else set()
         # As in kube-scheduler, a port is free once one of the pods that use it is gone.
         self._taken: set[HostPort] = set()
         if room.host_ports:
@@ -110,10 +141,10 @@ class NodeRoom:
                 reasons += [ERR_REASON_TOO_MANY_PODS] if self._places < 1 else []
             elif isinstance(plugin, NodePorts):
                 reasons = [node_ports.ERR_REASON] if any(map(self._conflicts, self._taken)) else []
-            elif plugin in room.reading_pods:
+            elif self._reads_pods and isinstance(plugin, _READ_PODS):
                 reasons = self._of_pods((plugin,), self._nominated)
             else:
-                reasons = [] if isinstance(plugin, _READ_PODS) else room.of_facts(plugin, self._row)
+                reasons = room.of_facts(plugin, self._row)
             if reasons:
                 return reasons
         return self._of_pods(room.reading_pods, ()) if self._nominated else []
@@ -132,47 +163,56 @@ class NodeRoom:
                 self._move(each, 1)
         return flags
 
-    def decides(self, pod: RunningPod) -> bool:
-        """Return whether `pod` takes anything that is short: otherwise it stays in any order."""
+    def deciding(self, pods: Sequence[RunningPod]) -> Sequence[RunningPod]:
+        """Return those of `pods` that take anything that is short: the others stay in any order."""
         if self._reads_more or self._places <= len(self.lower):
-            return True
-        return any(pod.requests.get(resource) for resource, _ in self._wanted)
+            return pods
+        resources = [resource for resource, _ in self._wanted]
+        # The pods of a template share their requests.
+        kinds = {id(requests): requests for requests in map(_REQUESTS_OF, pods)}
+        idle = {kind for kind, requests in kinds.items() if not any(map(requests.get, resources))}
+        return [each for each in pods if id(each.requests) not in idle] if idle else pods
 
-    def are_equal(self, one: RunningPod, other: RunningPod) -> bool:
-        """Return whether both pods take the same of what is short."""
+    def are_equal(self, pods: Sequence[RunningPod]) -> bool:
+        """Return whether all `pods` take the same of what is short."""
         if self._reads_more:
-            return one.is_same_load(other)
-        return all(one.requests.get(name, 0) == other.requests.get(name, 0) for name, _ in self._wanted)
-
-    @property
-    def _reads_more(self) -> bool:
-        """Return whether more than amounts and places decides."""
-        return bool(self._room.reading_pods or self._room.host_ports)
+            return all(map(pods[0].is_same_load, pods))
+        kinds = {id(requests): requests for requests in map(_REQUESTS_OF, pods)}.values()
+        return all(len({requests.get(resource, 0) for requests in kinds}) == 1 for resource, _ in self._wanted)
 
     def _counted(self, ordered: Sequence[RunningPod]) -> list[bool]:
-        """Return the same if only amounts count: a cluster has thousands of pods to try."""
+        """Return the same if only amounts and places decide: a cluster has thousands of pods to try."""
         places = self._places - 1 if self._room.counts_places else len(ordered)
         left = [self._free[resource] - amount for resource, amount in self._wanted]
         resources = [resource for resource, _ in self._wanted]
-        # The pods of a template share their requests.
-        known: dict[int, list[int]] = {}
-        flags = [False] * len(ordered)
-        for at, each in enumerate(ordered):
-            amounts = known.get(id(each.requests))
-            if amounts is None:
-                amounts = known[id(each.requests)] = [each.requests.get(resource, 0) for resource in resources]
-            if places > 0 and all(map(ge, left, amounts)):
+        # All before the first that does not fit stay. Most pods do, so it is searched from the end.
+        used, first = [self._of_lower[resource] for resource in resources], len(ordered)
+        while first > places or any(map(gt, used, left)):
+            first -= 1
+            used = [amount - ordered[first].requests.get(each, 0) for each, amount in zip(resources, used, strict=True)]
+        flags = [True] * first + [False] * (len(ordered) - first)
+        left, places = list(map(sub, left, used)), places - first
+        for at in range(first + 1, len(ordered)):
+            amounts = [ordered[at].requests.get(resource, 0) for resource in resources]
+            if places > 0 and all(map(le, amounts, left)):
                 left = list(map(sub, left, amounts))
                 places -= 1
                 flags[at] = True
         return flags
 
+    def _has_place_for(self, pod: RunningPod) -> bool:
+        """Return whether amounts and places allow `pod` beside the pending one."""
+        is_place_left = self._places > 1 or not self._room.counts_places
+        return is_place_left and all(
+            pod.requests.get(resource, 0) <= self._free[resource] - amount for resource, amount in self._wanted
+        )
+
     def _take_back(self, pod: RunningPod) -> bool:
         """Take `pod` back if the pending pod fits beside it; return whether it was taken."""
-        if not self._counted((pod,))[0] or any(map(self._conflicts, pod.host_ports)):
+        if not self._has_place_for(pod) or any(map(self._conflicts, pod.host_ports)):
             return False
         self._move(pod, -1)
-        if self._room.reading_pods and self._is_rejected():
+        if self._reads_pods and self._room.reads(pod) and self._is_rejected():
             self._move(pod, 1)
             return False
         return True
