@@ -126,7 +126,8 @@ def _devices(dice: Dice, nodes: Sequence[Object], pods: Sequence[Object]) -> lis
     A few of the latter have a device on one node already.
     """
     names, found = [each["metadata"]["name"] for each in nodes], [make_device_class()]
-    cards = {name: dice.choice((0, 1, 1, 2, 3)) for name in names}
+    # Without a ResourceSlice, a cluster file does not show that there are no devices.
+    cards = {name: dice.choice((0, 1, 1, 2, 3)) for name in names} | {names[0]: dice.choice((1, 2))}
     found += [make_slice(name, *make_cards(count)) for name, count in cards.items() if count]
     free = {name: [f"card-{number}" for number in range(count)] for name, count in cards.items()}
     for pod in pods:
@@ -135,8 +136,9 @@ def _devices(dice: Dice, nodes: Sequence[Object], pods: Sequence[Object]) -> lis
             found.append(allocated(_claim(own), node, free[node].pop()))
             pod["spec"]["resourceClaims"] = claiming(own)
     for number in range(WANTED_CLAIMS):
-        claim, node = _claim(f"{CLAIM}-{number}", dice.choice((1, 1, 2))), dice.choice(names)
-        found.append(allocated(claim, node, free[node].pop()) if free[node] and dice.chance(15) else claim)
+        claim, with_free = _claim(f"{CLAIM}-{number}", dice.choice((1, 1, 2))), [name for name in names if free[name]]
+        node = dice.choice(with_free) if with_free and dice.chance(20) else ""
+        found.append(allocated(claim, node, free[node].pop()) if node else claim)
     return found
 
 

@@ -11,6 +11,7 @@ from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.deadline import Expired, in_time
+from webhook.kube.pod.amounts import Amounts
 from webhook.kube.pod.ports import HostPort
 from webhook.kube.pod.volumes import NO_VOLUMES
 from webhook.kube.release import Change
@@ -168,16 +169,15 @@ class NodeRoom:
         if self._reads_more or self._places <= len(self.lower):
             return pods
         resources = [resource for resource, _ in self._wanted]
-        # The pods of a template share their requests.
-        kinds = {id(requests): requests for requests in map(_REQUESTS_OF, pods)}
-        idle = {kind for kind, requests in kinds.items() if not any(map(requests.get, resources))}
-        return [each for each in pods if id(each.requests) not in idle] if idle else pods
+        if all(any(map(requests.get, resources)) for requests in _distinct_requests(pods)):
+            return pods
+        return [each for each in pods if any(map(each.requests.get, resources))]
 
     def are_equal(self, pods: Sequence[RunningPod]) -> bool:
         """Return whether all `pods` take the same of what is short."""
         if self._reads_more:
             return all(map(pods[0].is_same_load, pods))
-        kinds = {id(requests): requests for requests in map(_REQUESTS_OF, pods)}.values()
+        kinds = _distinct_requests(pods)
         return all(len({requests.get(resource, 0) for requests in kinds}) == 1 for resource, _ in self._wanted)
 
     def _counted(self, ordered: Sequence[RunningPod]) -> list[bool]:
@@ -189,12 +189,14 @@ class NodeRoom:
         used, first = [self._of_lower[resource] for resource in resources], len(ordered)
         while first > places or any(map(gt, used, left)):
             first -= 1
-            used = [amount - ordered[first].requests.get(each, 0) for each, amount in zip(resources, used, strict=True)]
+            used = list(map(sub, used, _amounts(ordered[first], resources)))
         flags = [True] * first + [False] * (len(ordered) - first)
         left, places = list(map(sub, left, used)), places - first
         for at in range(first + 1, len(ordered)):
-            amounts = [ordered[at].requests.get(resource, 0) for resource in resources]
-            if places > 0 and all(map(le, amounts, left)):
+            if places < 1:
+                break
+            amounts = _amounts(ordered[at], resources)
+            if all(map(le, amounts, left)):
                 left = list(map(sub, left, amounts))
                 places -= 1
                 flags[at] = True
@@ -249,3 +251,14 @@ class NodeRoom:
             if found:
                 return found
         return []
+
+
+def _distinct_requests(pods: Sequence[RunningPod]) -> list[Amounts]:
+    """Return the requests of `pods`, those of a template once: its pods share one object."""
+    requests = [*map(_REQUESTS_OF, pods)]
+    return requests[:1] if len({*map(id, requests)}) == 1 else requests
+
+
+def _amounts(pod: RunningPod, resources: Iterable[str]) -> list[int]:
+    requests = pod.requests
+    return [requests.get(each, 0) for each in resources]

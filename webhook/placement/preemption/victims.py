@@ -6,7 +6,6 @@ framework/preemption/preemption.go, pickOneNodeForPreemption; framework/preempti
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, islice, permutations, product
@@ -67,25 +66,23 @@ class Protection:
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/util.go, FilterVictimsWithPDBViolation
         """
-        used: Counter[str] = Counter()
+        left: dict[int, int] = {}
         found = {}
         for pod in ordered if self._budgets else ():
-            for budget in self._of(pod):
+            known = self._known.get((pod.namespace, id(pod.labels)))
+            for budget in self._protecting(pod) if known is None else known:
                 if pod.name in budget.disrupted_pods:
                     continue
-                used[budget.full_name] += 1
-                if used[budget.full_name] > budget.disruptions_allowed:
+                number = left[id(budget)] = left.get(id(budget), budget.disruptions_allowed) - 1
+                if number < 0:
                     found[key_of(pod)] = budget.full_name
                     break
         return found
 
-    def _of(self, pod: RunningPod) -> list[DisruptionBudget]:
-        known = self._known.get((pod.namespace, id(pod.labels)))
-        if known is None:
-            every = self._budgets.get(pod.namespace, ()) if pod.labels else ()
-            known = [each for each in every if each.selector and selector_matches(each.selector, pod.labels)]
-            self._known[pod.namespace, id(pod.labels)] = known
-        return known
+    def _protecting(self, pod: RunningPod) -> list[DisruptionBudget]:
+        every = self._budgets.get(pod.namespace, ()) if pod.labels else ()
+        found = [each for each in every if each.selector and selector_matches(each.selector, pod.labels)]
+        return self._known.setdefault((pod.namespace, id(pod.labels)), found)
 
 
 def candidates_on(node: str, room: NodeRoom, protection: Protection, expired: Expired) -> list[Candidate]:
@@ -163,7 +160,8 @@ def _are_interchangeable(group: Sequence[RunningPod], room: NodeRoom, violated: 
 def _undecided(ordered: Sequence[RunningPod], flags: Sequence[bool]) -> Iterator[Sequence[RunningPod]]:
     """Yield the equally important pods of which some stay and some do not: another order has other victims."""
     end = 0
-    for at in range(1, len(flags)):
+    first = flags.index(not flags[0]) if (not all(flags) and any(flags)) else len(flags)
+    for at in range(first, len(flags)):
         if flags[at] == flags[at - 1] or at < end:
             continue
         rank = _rank(ordered[at])
