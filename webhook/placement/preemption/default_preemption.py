@@ -72,16 +72,17 @@ def predict_preemption(profile: Profile, pod: PodInfo, snapshot: Snapshot, expir
     if _waits_for_victims(pod, snapshot, rows):
         return PredictedPreemption(message=_WAITS)
     reasons: Counter[str] = Counter()
-    rooms = dict(_rooms(profile, pod, snapshot, np.flatnonzero(rows).tolist(), reasons, expired))
+    compared, rooms = _compared(profile, int(np.count_nonzero(rows))), {}
+    for node, room in _rooms(profile, pod, snapshot, np.flatnonzero(rows).tolist(), reasons, expired):
+        if len(rooms) == compared:
+            why = "; ".join([f"kube-scheduler compares {compared}, from a random one", *unknown_of_budgets(snapshot)])
+            most = int(snapshot.load.pods[rows].max())
+            return PredictedPreemption(candidates=compared + 1, least=1, most=most, is_exact=False, why=why)
+        rooms[node] = room
     if not rooms:
         reasons[_NOT_HELPFUL] += len(snapshot.nodes) - int(np.count_nonzero(rows))
         counted = {reason: count for reason, count in reasons.items() if count}
         return PredictedPreemption(message=f"preemption: {fit_error(len(snapshot.nodes), counted)}")
-    compared = _compared(profile, int(np.count_nonzero(rows)))
-    if len(rooms) > compared:
-        note = f"kube-scheduler compares {compared} of {len(rooms)} nodes, from a random one"
-        why, most = "; ".join([note, *unknown_of_budgets(snapshot)]), max(len(each.lower) for each in rooms.values())
-        return PredictedPreemption(candidates=len(rooms), least=1, most=most, is_exact=False, why=why)
     found = _candidates(snapshot, rooms, expired)
     return choose(profile, pod, snapshot, found) if found else PredictedPreemption()
 

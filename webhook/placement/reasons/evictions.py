@@ -24,7 +24,8 @@ def eviction_text(preemption: PredictedPreemption, described: Sequence[str] = ()
     count = preemption.count
     pods = "pod" if preemption.most == 1 else "pods"
     if not preemption.nodes:
-        return f"kube-scheduler would evict {count} {pods} on one of {preemption.candidates} nodes: {preemption.why}"
+        where = f"one of at least {preemption.candidates} nodes"
+        return f"kube-scheduler would evict {count} {pods} on {where}: {preemption.why}"
     victims = [*(described or preemption.names())]
     shown = some(victims)
     if len(preemption.nodes) > 1:
