@@ -1,10 +1,12 @@
 """Whether a pod fits on a node without some of the pods that run there.
 
 Amounts and host ports are counted. The other filters that read running pods run on a snapshot without these pods, for
-one node at a time: kube-scheduler removes the pods of no other node.
+one node at a time: kube-scheduler removes the pods of no other node. Most pods make no difference to them, and are not
+tried.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter, gt, le, sub
 
 from webhook.cluster.node_info import NodeInfo, RunningPod
@@ -30,14 +32,24 @@ from webhook.placement.profiles.profile import Profile
 
 # The filters that read the pods of the node, or whose state kube-scheduler updates when a pod is removed.
 _READ_PODS = (VolumeRestrictions, NodeVolumeLimits, PodTopologySpread, InterPodAffinity)
+_READ_VOLUMES = (VolumeRestrictions, NodeVolumeLimits)
 _REQUESTS_OF = attrgetter("requests")
+
+MOST_WORK = 300_000
+"""The work of running these filters for one pod, in nodes; it takes some 60 ms."""
+# The nodes that can be filtered in the time that one run needs for any number of nodes.
+_WORK_OF_A_RUN = 1_500
+
+
+class WorkSpentError(Exception):
+    """The result is not known: the filters that read pods would have to run too often."""
 
 
 class Room:
-    """The filters of `profile` for `pod` on the nodes of `snapshot`."""
+    """The filters of `profile` for `pod` on the nodes of `snapshot`; `work` bounds the runs of those that read pods."""
 
-    def __init__(self, profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired) -> None:
-        self.pod, self.snapshot, self.expired = pod, snapshot, expired
+    def __init__(self, profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired, work: int) -> None:
+        self.pod, self.snapshot, self.expired, self._work = pod, snapshot, expired, work
         nominated = nodes_with_nominated_pods(pod, snapshot, profile.scheduler_names, expired)
         self.nominated: Mapping[int, Sequence[RunningPod]] = nominated.pods_by_row if nominated else {}
         self.filters = [each for each in profile.filters if self._applies(each)]
@@ -47,6 +59,9 @@ class Room:
         self.counts_places = fit is not None
         self.host_ports = pod.host_ports if any(isinstance(each, NodePorts) for each in self.filters) else ()
         self._of_facts: dict[str, list[Failure]] = {}
+        self.reads_volumes = any(isinstance(each, _READ_VOLUMES) for each in self.reading_pods)
+        # To pod affinity, it makes no difference how many equal pods a node has.
+        self.reads_presence = all(isinstance(each, InterPodAffinity) for each in self.reading_pods)
         self._selectors = [*self._selecting()]
         self._selected: dict[int, bool] = {}
 
@@ -70,7 +85,7 @@ class Room:
 
     def reads(self, running: RunningPod) -> bool:
         """Return whether it can make a difference to `reading_pods` that `running` is on its node."""
-        if running.terms.anti_required or running.volumes is not NO_VOLUMES:
+        if running.terms.anti_required or (self.reads_volumes and running.volumes is not NO_VOLUMES):
             return True
         # Pods of a template share their labels.
         found = self._selected.get(id(running.labels))
@@ -78,6 +93,16 @@ class Room:
             found = any(selector_matches(each, running.labels) for each in self._selectors)
             self._selected[id(running.labels)] = found
         return found
+
+    def count_run(self) -> None:
+        """Count a run of the filters that read pods.
+
+        Raises:
+            WorkSpentError: no work is left.
+        """
+        self._work -= _WORK_OF_A_RUN + len(self.snapshot.nodes)
+        if self._work < 0:
+            raise WorkSpentError
 
     def of_facts(self, plugin: FilterPlugin, row: int) -> list[str]:
         """Return why `plugin` rejects the node in `row`, with all its pods.
@@ -121,6 +146,7 @@ class NodeRoom:
         self._reads_pods = bool(room.reading_pods) and (bool(self._nominated) or any(map(room.reads, lower)))
         # More than amounts and places decides.
         self._reads_more = self._reads_pods or bool(room.host_ports)
+        self._known: dict[tuple[str, int, int], bool] = {}
         self._gone = {(each.namespace, each.name) for each in lower} if self._reads_more else set()
         # As in kube-scheduler, a port is free once one of the pods that use it is gone.
         self._taken: set[HostPort] = set()
@@ -134,6 +160,7 @@ class NodeRoom:
 
         Raises:
             DeadlineNearError: `expired()` holds.
+            WorkSpentError: the filters that read pods have run too often.
         """
         room = self._room
         for plugin in room.filters:
@@ -155,6 +182,7 @@ class NodeRoom:
 
         Raises:
             DeadlineNearError: `expired()` holds.
+            WorkSpentError: the filters that read pods have run too often.
         """
         if not self._reads_more:
             return self._counted(ordered)
@@ -214,10 +242,19 @@ class NodeRoom:
         if not self._has_place_for(pod) or any(map(self._conflicts, pod.host_ports)):
             return False
         self._move(pod, -1)
-        if self._reads_pods and self._room.reads(pod) and self._is_rejected():
+        if self._reads_pods and self._room.reads(pod) and self._is_rejected_with(pod):
             self._move(pod, 1)
             return False
         return True
+
+    def _is_rejected_with(self, pod: RunningPod) -> bool:
+        """Return whether the node is rejected now that `pod` is back; without it, it is not."""
+        room, kind = self._room, (pod.namespace, id(pod.labels), id(pod.terms))
+        known = self._known.get(kind) if room.reads_presence else None
+        # A required term that no pod matched may be matched by now.
+        if known is None or (known and room.pod.inter_pod.terms.required):
+            known = self._known[kind] = self._is_rejected()
+        return known
 
     def _move(self, pod: RunningPod, sign: int) -> None:
         for resource, _ in self._wanted:
@@ -243,9 +280,15 @@ class NodeRoom:
     def _of_pods(self, plugins: Iterable[FilterPlugin], nominated: Sequence[RunningPod]) -> list[str]:
         """Return the reasons of the first of `plugins` that rejects the node, with the `nominated` pods on it."""
         room, row = self._room, self._row
-        nodes = updated(room.snapshot, (NodeInfo.of(self._info.node, self._staying()),), room.snapshot.generation)
-        if nominated:
-            nodes = with_assumed_pods(nodes, {row: nominated})
+        room.count_run()
+        if nominated or room.reads_volumes:
+            info = NodeInfo.of(self._info.node, self._staying())
+            nodes = updated(room.snapshot, (info,), room.snapshot.generation)
+            nodes = with_assumed_pods(nodes, {row: nominated}) if nominated else nodes
+        else:
+            # Only this table of the pods is read.
+            staying = self._info._replace(pods=tuple(self._staying()))
+            nodes = replace(room.snapshot, pods=room.snapshot.pods.with_rows({row: staying}))
         for plugin in in_time(plugins, room.expired):
             found = [reason for reason, rejected in plugin.filter(room.pod, nodes, room.expired) if rejected[row]]
             if found:

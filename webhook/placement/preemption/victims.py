@@ -93,6 +93,7 @@ def candidates_on(node: str, room: NodeRoom, protection: Protection, expired: Ex
 
     Raises:
         DeadlineNearError: `expired()` holds.
+        WorkSpentError: the filters that read pods have run too often.
     """
     ordered = _by_importance(room.lower)
     first, mixed = _select(node, room, ordered, protection)

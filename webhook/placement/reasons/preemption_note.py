@@ -46,6 +46,8 @@ def preemption_note(
     preemption = placement.preemption
     if preemption is None or preemption.evicts or pod.preemption.is_never:
         return ""
+    if not preemption.is_exact:
+        return f"not known: {preemption.why}"
     rows = [snapshot.rows[each] for each in without_pods]
     found = rejections(profile, pod, snapshot, ignore_transient=True)
     lacks_devices = any(each.plugin == DynamicResources.name and each.rejected[rows].any() for each in found)
