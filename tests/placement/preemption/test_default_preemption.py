@@ -2,10 +2,29 @@
 
 from dataclasses import replace
 
-from tests.support.objects.builders import make_pod
+import pytest
+
+from tests.cluster.cache.caches import cache_of
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.devices import (
+    allocated,
+    claiming,
+    exactly,
+    make_cards,
+    make_device_class,
+    make_resource_claim,
+    make_slice,
+)
+from tests.support.objects.moves import budget as moved_budget
 from tests.support.plugins import node
-from tests.support.preemption import TWO_CARDS, budget, preempting, running
+from tests.support.preemption import ROOM, TWO_CARDS, budget, preempting, running
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.objects.disruption_budget import DISRUPTION_BUDGET_KIND
 from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.working_snapshot import WorkingSnapshot
+from webhook.documents.documents import Document
+from webhook.placement.preemption import default_preemption
 from webhook.placement.profiles.profile import DEFAULT, UnmodelledStep
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
@@ -76,17 +95,70 @@ def test_an_extender_can_choose_among_the_victims() -> None:
     assert (found.nodes, found.is_exact, found.why) == (("a", "b"), False, "extender http://x can choose among 2 nodes")
 
 
-def test_later_budgets_change_an_answer_that_is_kept() -> None:
-    nodes = [
-        node("a", running("guarded", 1, 2).label("app", "web"), capacity=TWO_CARDS),
-        node("b", running("free", 9, 2), capacity=TWO_CARDS),
-    ]
+def test_an_answer_is_kept_until_a_budget_changes() -> None:
+    cards = {"nvidia.com/gpu": 2}
+    guarded = make_pod("guarded").namespace("team-a").label("app", "app").node_name("a").gpu(2).spec(priority=1)
+    cache = cache_of(
+        make_node_object("a", capacity=cards),
+        make_node_object("b", capacity=cards),
+        guarded.obj(),
+        make_pod("free").node_name("b").gpu(2).spec(priority=9).obj(),
+    )
+    cache.replace(DISRUPTION_BUDGET_KIND, [])
     scheduler, signature = Scheduler(suggestions=1), PodSignature.of(make_pod().gpu(2).spec(priority=100).obj())
-    snapshot = Snapshot.of(nodes, disruption_budgets=())
-    before = scheduler.answer(signature, snapshot).preemption
-    later = replace(snapshot, disruption_budgets=(budget(0),), generation=snapshot.generation + 1)
-    later.take_log(snapshot)
-    after = scheduler.answer(signature, later).preemption
-    assert before is not None
-    assert after is not None
-    assert (before.nodes, after.nodes) == (("a",), ("b",))
+    shown = WorkingSnapshot(cache.snapshot(), ())
+
+    def chosen() -> tuple[str, ...]:
+        assert shown.follow(cache.snapshot(), lambda _: [])
+        found = scheduler.answer(signature, shown.snapshot)
+        assert found is scheduler.answer(signature, shown.snapshot)
+        assert found.preemption is not None
+        return found.preemption.nodes
+
+    assert chosen() == ("a",)
+    for allowed, expected in ((0, "b"), (1, "a")):
+        cache.apply(DISRUPTION_BUDGET_KIND, "MODIFIED", moved_budget("web", allowed))
+        assert chosen() == (expected,)
+
+
+def test_only_pods_on_which_the_filters_depend_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(default_preemption, "MOST_WORK", 0)
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = make_pod().gpu(2).affinity({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
+
+    other = preempting(apart, node("a", running("x", 1, 2).label("app", "other"), capacity=TWO_CARDS))
+    assert ([each.name for each in other.victims], other.is_exact) == (["x"], True)
+    read = preempting(apart, node("a", running("x", 1, 2).label("app", "web"), capacity=TWO_CARDS))
+    assert (read.evicts, read.is_exact, read.message) == (False, False, "")
+    assert read.why == "inter-pod affinity, spread or volumes depend on more pods than are tried"
+
+
+def test_equal_pods_of_a_node_are_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # One run without these pods, and one with one of them.
+    monkeypatch.setattr(default_preemption, "MOST_WORK", 2 * 1_501)
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = make_pod().affinity({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
+    template = RunningPod.of(running("p", 1).label("app", "web").obj())
+    info = node("a", capacity=ROOM).with_pods([template._replace(name=f"p{at}") for at in range(5)])
+    assert len(preempting(apart, info).victims) == 5
+
+
+def test_the_message_is_not_certain_if_a_claim_of_the_pod_may_lose_its_devices() -> None:
+    cluster = (
+        make_node_object("a", capacity={"nvidia.com/gpu": 2}),
+        make_node_object("b", capacity={"nvidia.com/gpu": 2}),
+        *(make_pod(f"of-{name}").node_name(name).gpu(2).spec(priority=200).obj() for name in "ab"),
+        make_device_class(),
+        make_slice("a", *make_cards(2)),
+        make_resource_claim("free", exactly()),
+        allocated(make_resource_claim("taken", exactly()), "a", "card-0"),
+    )
+    snapshot = snapshot_from_documents(Document("cluster", each) for each in cluster)
+    messages = {}
+    for claim in ("free", "taken"):
+        pod = make_pod().namespace("default").gpu(2).spec(priority=100, resourceClaims=claiming(claim))
+        found = Scheduler().preemption(PodSignature.of(pod.obj()), snapshot)
+        assert found is not None
+        messages[claim] = found.message
+    nobody = "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+    assert messages == {"free": nobody, "taken": ""}
