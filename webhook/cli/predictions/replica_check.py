@@ -233,11 +233,12 @@ class Checks:
             placement = _with_missing_kinds(placement, missing, self.remedy)
         reasons = explain_in_detail(scheduler.profile, info, then)
         answer = Answer(workload, placement, found, reasons, reserved=reserved, gang=request, first=first)
+        answer = _with_evictions(answer, scheduler, signature, then, backend.name, native)
         if placement.waiting_before:
             base = among.assumed.base
             fitting = tuple(base.nodes[row].node.name for row in scheduler.feasible_rows(signature, base))
-            return replace(answer, without_pending=fitting), among.assumed
-        return _with_evictions(answer, scheduler, signature, then, backend.name, native), among.assumed
+            answer = replace(answer, without_pods=(), without_pending=fitting)
+        return answer, among.assumed
 
     def _pods(self, workload: Workload, pods: PodSet, snapshot: Snapshot) -> Iterator[JsonObject]:
         """Yield the pods of a template as they are created, at least one."""
