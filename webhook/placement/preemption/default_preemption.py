@@ -11,8 +11,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Snapshot
+from webhook.documents.text import cut
 from webhook.kube.deadline import Expired, in_time
 from webhook.placement.dra.feasibility import resource_claim
 from webhook.placement.framework.filtering import named_nodes, run_pre_filters
@@ -46,6 +48,7 @@ _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 _NEVER = "preemption: not eligible due to preemptionPolicy=Never."
 _WAITS = "preemption: not eligible due to a terminating pod on the nominated node."
 _TOO_MANY = "inter-pod affinity, spread or volumes depend on more pods than are tried"
+_LONGEST_SHOWN = 63
 # One of many suggestions must not use up the time of the others.
 _MOST_WORK_TO_SUGGEST = MOST_WORK // 6
 
@@ -100,6 +103,17 @@ def _predicted(
         return PredictedPreemption(message="" if _may_lose_claims(pod, snapshot) else text)
     found = _candidates(snapshot, rooms, expired)
     return choose(profile, pod, snapshot, found) if found else PredictedPreemption()
+
+
+def not_predicted_for(group: PodGroup) -> PredictedPreemption:
+    """Return that the evictions for a pod of `group`, a PodGroup of kube-scheduler itself, are not known.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/podgrouppreemption.go
+    """
+    shown = cut(group.name, _LONGEST_SHOWN)
+    where = f", in a domain of {cut(group.topology_key, _LONGEST_SHOWN)} of its choice" if group.topology_key else ""
+    why = f"kube-scheduler evicts pods for all pods of PodGroup {shown} at once{where}"
+    return PredictedPreemption(is_exact=False, why=why)
 
 
 def best_on(
