@@ -221,9 +221,7 @@ class KubeScheduler:
         if obj["kind"] != "Node" and (status := obj.get("status")):
             body = {"status": {field: value for field, value in status.items() if field not in self._left_out}}
             version = obj["apiVersion"]
-            self._client.patch(
-                obj["kind"], name, body, namespace=namespace, api_version=version, subresource="status"
-            )
+            self._client.patch(obj["kind"], name, body, namespace=namespace, api_version=version, subresource="status")
 
     def _remove(self, objects: Iterable[Object], event: str = "") -> None:
         since = self._log.end()

@@ -80,7 +80,9 @@ def _reasons(verdict: Patched | Unchanged, placement: Placement) -> str:
     if placement.deny_exemption:
         message = f"{message.removesuffix('.')}. Not sure: {placement.deny_exemption}."
     evicted = eviction_warning(placement, verdict.mutated.content.identity.namespace)
-    suggested = [] if placement.waits_for == "preemption" else [f"Suggestion: {text}" for text in placement.suggestions[:1]]
+    suggested = (
+        [] if placement.waits_for == "preemption" else [f"Suggestion: {text}" for text in placement.suggestions[:1]]
+    )
     for text in (*suggested, *([evicted] if evicted else [])):
         # A plugin's own message, such as that of a scheduling gate, ends without a full stop.
         message = f"{message.removesuffix('.')}. {text}."

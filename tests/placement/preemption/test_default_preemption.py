@@ -24,6 +24,7 @@ from webhook.cluster.objects.disruption_budget import DISRUPTION_BUDGET_KIND
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.working_snapshot import WorkingSnapshot
 from webhook.documents.documents import Document
+from webhook.kube.release import Release
 from webhook.placement.preemption import default_preemption
 from webhook.placement.profiles.profile import DEFAULT, UnmodelledStep
 from webhook.placement.scheduler import Scheduler
@@ -143,7 +144,7 @@ def test_equal_pods_of_a_node_are_tried_once(monkeypatch: pytest.MonkeyPatch) ->
     assert len(preempting(apart, info).victims) == 5
 
 
-def test_the_message_is_not_certain_if_a_claim_of_the_pod_may_lose_its_devices() -> None:
+def test_the_message_depends_on_the_claims_of_the_pod() -> None:
     cluster = (
         make_node_object("a", capacity={"nvidia.com/gpu": 2}),
         make_node_object("b", capacity={"nvidia.com/gpu": 2}),
@@ -154,11 +155,14 @@ def test_the_message_is_not_certain_if_a_claim_of_the_pod_may_lose_its_devices()
         allocated(make_resource_claim("taken", exactly()), "a", "card-0"),
     )
     snapshot = snapshot_from_documents(Document("cluster", each) for each in cluster)
-    messages = {}
-    for claim in ("free", "taken"):
-        pod = make_pod().namespace("default").gpu(2).spec(priority=100, resourceClaims=claiming(claim))
-        found = Scheduler().preemption(PodSignature.of(pod.obj()), snapshot)
-        assert found is not None
-        messages[claim] = found.message
     nobody = "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
-    assert messages == {"free": nobody, "taken": ""}
+
+    def message(release: int, *claims: str) -> str:
+        pod = make_pod().namespace("default").gpu(2).spec(priority=100, resourceClaims=claiming(*claims))
+        found = Scheduler().preemption(PodSignature.of(pod.obj()), replace(snapshot, release=Release(release)))
+        assert found is not None
+        return found.message
+
+    assert [message(37, "free"), message(37, "taken"), message(37)] == [nobody, "", nobody]
+    before = [f"still not schedulable, {nobody}", "", f"no new claims to deallocate, {nobody}"]
+    assert [message(36, "free"), message(36, "taken"), message(36)] == before

@@ -7,6 +7,7 @@ framework/plugins/defaultpreemption/default_preemption.go
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Snapshot
 from webhook.documents.text import cut
 from webhook.kube.deadline import Expired, in_time
+from webhook.kube.release import Change
 from webhook.placement.dra.feasibility import resource_claim
 from webhook.placement.framework.filtering import named_nodes, run_pre_filters
 from webhook.placement.framework.interface import Failure
@@ -23,6 +25,7 @@ from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pod
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.framework.result import fit_error
 from webhook.placement.plugins import inter_pod_affinity, node_ports, node_volume_limits, pod_topology_spread
+from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.node_resources_fit import ERR_REASON_TOO_MANY_PODS, missing_resource
 from webhook.placement.plugins.volume_restrictions import ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT
 from webhook.placement.pod.pod_info import PodInfo
@@ -74,22 +77,29 @@ def predict_preemption(profile: Profile, pod: PodInfo, snapshot: Snapshot, expir
         BudgetSpentError: the search for devices takes too many steps.
         DeadlineNearError: `expired()` holds.
     """
+    found = _predicted(profile, pod, snapshot, expired)
+    if found.evicts or not found.message:
+        return found
+    before = _of_claims(profile, pod, snapshot)
+    return replace(found, message="" if before is None else f"{before}{found.message}")
+
+
+def _predicted(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired) -> PredictedPreemption:
     if pod.preemption.is_never:
         return PredictedPreemption(message=_NEVER)
     rows = potential_nodes(profile, pod, snapshot, expired)
     if _waits_for_victims(pod, snapshot, rows):
         return PredictedPreemption(message=_WAITS)
     try:
-        return _predicted(profile, pod, snapshot, rows, expired)
+        return _chosen(profile, pod, snapshot, rows, expired)
     except WorkSpentError:
         return PredictedPreemption(is_exact=False, why=_TOO_MANY)
 
 
-def _predicted(
-    profile: Profile, pod: PodInfo, snapshot: Snapshot, rows: Mask, expired: Expired
-) -> PredictedPreemption:
+def _chosen(profile: Profile, pod: PodInfo, snapshot: Snapshot, rows: Mask, expired: Expired) -> PredictedPreemption:
     room, reasons = Room(profile, pod, snapshot, expired, MOST_WORK), Counter[str]()
-    compared, rooms = _compared(profile, int(np.count_nonzero(rows))), {}
+    compared = _compared(profile, int(np.count_nonzero(rows)))
+    rooms: dict[str, NodeRoom] = {}
     for node, on_node in _rooms(room, np.flatnonzero(rows).tolist(), reasons):
         if len(rooms) == compared:
             why = "; ".join([f"kube-scheduler compares {compared}, from a random one", *unknown_of_budgets(snapshot)])
@@ -99,8 +109,7 @@ def _predicted(
     if not rooms:
         reasons[_NOT_HELPFUL] += len(snapshot.nodes) - int(np.count_nonzero(rows))
         counted = {reason: count for reason, count in reasons.items() if count}
-        text = f"preemption: {fit_error(len(snapshot.nodes), counted)}"
-        return PredictedPreemption(message="" if _may_lose_claims(pod, snapshot) else text)
+        return PredictedPreemption(message=f"preemption: {fit_error(len(snapshot.nodes), counted)}")
     found = _candidates(snapshot, rooms, expired)
     return choose(profile, pod, snapshot, found) if found else PredictedPreemption()
 
@@ -204,16 +213,23 @@ def potential_nodes(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired:
     return found
 
 
-def _may_lose_claims(pod: PodInfo, snapshot: Snapshot) -> bool:
-    """Return whether kube-scheduler may release devices of the pod's own claims first, which its message states.
+def _of_claims(profile: Profile, pod: PodInfo, snapshot: Snapshot) -> str | None:
+    """Return what DynamicResources writes before the message of the preemption, or None if it is not certain.
 
-    Which pods a claim is reserved for, on which it depends, is not read.
+    It may release devices of the pod's own claims first. That depends on the pods for which they are reserved, which
+    are not read.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go, PostFilter
     """
+    if not any(isinstance(each, DynamicResources) for each in profile.filters):
+        return ""
     claims = [resource_claim(use, snapshot.devices) for use in pod.device_claims]
     has_devices = any(claim is not None and claim.allocation is not None for claim in claims)
-    return has_devices or pod.stored in snapshot.devices.extended_claims
+    if has_devices or pod.stored in snapshot.devices.extended_claims:
+        return None
+    if snapshot.release.has(Change.NO_CLAIM_IS_NO_REASON):
+        return ""
+    return "still not schedulable, " if claims or pod.by_container else "no new claims to deallocate, "
 
 
 def _waits_for_victims(pod: PodInfo, snapshot: Snapshot, potential: Mask) -> bool:

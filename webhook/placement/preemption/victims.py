@@ -6,7 +6,7 @@ framework/preemption/preemption.go, pickOneNodeForPreemption; framework/preempti
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, islice, permutations, product
 from operator import attrgetter, not_
@@ -148,7 +148,7 @@ def _select(
     return Candidate(node, victims, tuple(sorted({*broken})), _cost(victims, len(broken)), tuple(tied)), mixed
 
 
-def _are_interchangeable(group: Sequence[RunningPod], room: NodeRoom, violated: Container[tuple[str, str]]) -> bool:
+def _are_interchangeable(group: Sequence[RunningPod], room: NodeRoom, violated: Mapping[tuple[str, str], str]) -> bool:
     """Return whether a choice among the pods of `group` makes no difference but for their names."""
     if not group:
         return True

@@ -58,4 +58,3 @@ def _volcano(actions: frozenset[str] | None) -> str:
     whose = " or ".join(_WHOSE[each] for each in evicting if each in _WHOSE)
     noun = "action" if len(evicting) == 1 else "actions"
     return f"not known: Volcano may evict pods{whose and f' {whose}'} ({noun} {', '.join(evicting)})"
-
