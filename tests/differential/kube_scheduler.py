@@ -86,6 +86,8 @@ class KubeScheduler:
         self._version = self._client.request("GET", "/version").object
         minor = int(self._version["minor"].rstrip("+"))
         self._left_out = _FIELDS_OF_RESIZES if minor < 37 else frozenset()
+        # Older releases log no ResourceSlice; they receive it while the pods are made.
+        self._slice_event = "ResourceSlice added" if minor >= 37 else ""
         self._make_classes()
 
     def establish(self, world: World) -> None:
@@ -113,7 +115,7 @@ class KubeScheduler:
                 self._made[_key(namespace)] = self._client.apply(namespace).object and namespace
         self._make(world.workloads)
         self._make(world.nodes, "Add event for node")
-        self._make([obj for obj in world.storage if obj["kind"] == "ResourceSlice"], "ResourceSlice added")
+        self._make([obj for obj in world.storage if obj["kind"] == "ResourceSlice"], self._slice_event)
         self._make(world.storage)
         if world.storage:
             self._bindings.settle()

@@ -12,8 +12,8 @@ from webhook.kube.reader import Reader
 class Preemption(NamedTuple):
     """A pod's priority, which is None until its class is looked up. `is_never` is true if the pod never preempts.
 
-    `class_name` is set if the class is not known; the pod then has priority 0. `group` is the PodGroup of kube-scheduler
-    itself that the pod names, or empty.
+    `class_name` is set if the class is not known; the pod then has priority 0. `group` is the name of its PodGroup of
+    kube-scheduler itself, or empty.
     """
 
     priority: int | None
