@@ -122,14 +122,20 @@ class Preempting:
             match = _NUMBER.search(message)
 
             def evicted() -> frozenset[str] | None:
+                if match is None:
+                    # Before 1.37, the message has no number; the pod is bound once all are gone.
+                    return self._gone(before) if self._is_bound(key) else None
                 gone = frozenset(each["victim"] for line in log.lines(since) if (each := _EVICTED.search(line)))
-                # Before 1.37, the message has no number; the pod is bound once all are gone.
-                is_complete = len(gone) == int(match[1]) if match else self._is_bound(key)
-                return gone if is_complete else None
+                return gone if len(gone) == int(match[1]) else None
 
             victims = wait_for(evicted, f"the victims of {key[0]}")
         self._cluster.delete_pod(stored)
         return Preempted(node, victims, message) if message else None
+
+    def _gone(self, before: Sequence[Object]) -> frozenset[str]:
+        """Return the names of the pods in `before` that exist no longer."""
+        left = {each["metadata"]["name"] for each in self._client.list("Pod", NAMESPACE)}
+        return frozenset(each["metadata"]["name"] for each in before).difference(left)
 
     def _is_bound(self, key: tuple[str, str]) -> bool:
         return bool(self._client.get("Pod", *key)["spec"].get("nodeName"))

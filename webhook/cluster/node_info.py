@@ -246,6 +246,9 @@ class Node:
         return facts
 
 
+_ALL_HEALTHY: Amounts = {}
+
+
 def _unhealthy(status: Reader, allocatable: Amounts) -> Amounts:
     """Return the number of devices that the kubelet counts as unhealthy.
 
@@ -256,7 +259,7 @@ def _unhealthy(status: Reader, allocatable: Amounts) -> Amounts:
     whole, left = status.object("capacity").raw, status.object("allocatable").raw
     # In most nodes, both have equal texts.
     if not left or all(left.get(name) == whole[name] for name in whole if is_extended_resource(str(name))):
-        return {}
+        return _ALL_HEALTHY
     amounts = {name: amount for name, amount in read_amounts(status, "capacity").items() if is_extended_resource(name)}
     return {name: lost for name, amount in amounts.items() if (lost := amount - allocatable.get(name, 0)) > 0}
 
