@@ -26,6 +26,7 @@ from webhook.cluster.working_snapshot import WorkingSnapshot
 from webhook.documents.documents import Document
 from webhook.kube.release import Release
 from webhook.placement.preemption import default_preemption
+from webhook.placement.preemption.room import Room
 from webhook.placement.profiles.profile import DEFAULT, UnmodelledStep
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
@@ -166,3 +167,12 @@ def test_the_message_depends_on_the_claims_of_the_pod() -> None:
     assert [message(37, "free"), message(37, "taken"), message(37)] == [nobody, "", nobody]
     before = [f"still not schedulable, {nobody}", "", f"no new claims to deallocate, {nobody}"]
     assert [message(36, "free"), message(36, "taken"), message(36)] == before
+
+
+def test_no_more_nodes_are_evaluated_than_show_that_the_choice_is_random(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [node(f"n{at:03}", running(f"p{at}", 1, 2), capacity=TWO_CARDS) for at in range(300)]
+    evaluated: list[int] = []
+    on = Room.on
+    monkeypatch.setattr(Room, "on", lambda room, row: evaluated.append(row) or on(room, row))
+    assert preempting(make_pod().gpu(2), *nodes).candidates == 101
+    assert len(evaluated) == 101
