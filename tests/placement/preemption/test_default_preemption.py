@@ -26,7 +26,7 @@ from webhook.cluster.working_snapshot import WorkingSnapshot
 from webhook.documents.documents import Document
 from webhook.kube.release import Release
 from webhook.placement.preemption import default_preemption
-from webhook.placement.preemption.room import Room
+from webhook.placement.preemption.room import NodeRoom, Room
 from webhook.placement.profiles.profile import DEFAULT, UnmodelledStep
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
@@ -173,6 +173,11 @@ def test_no_more_nodes_are_evaluated_than_show_that_the_choice_is_random(monkeyp
     nodes = [node(f"n{at:03}", running(f"p{at}", 1, 2), capacity=TWO_CARDS) for at in range(300)]
     evaluated: list[int] = []
     on = Room.on
-    monkeypatch.setattr(Room, "on", lambda room, row: evaluated.append(row) or on(room, row))
+
+    def counted(room: Room, row: int) -> NodeRoom:
+        evaluated.append(row)
+        return on(room, row)
+
+    monkeypatch.setattr(Room, "on", counted)
     assert preempting(make_pod().gpu(2), *nodes).candidates == 101
     assert len(evaluated) == 101
