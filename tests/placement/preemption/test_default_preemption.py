@@ -181,3 +181,17 @@ def test_no_more_nodes_are_evaluated_than_show_that_the_choice_is_random(monkeyp
     monkeypatch.setattr(Room, "on", counted)
     assert preempting(make_pod().gpu(2), *nodes).candidates == 101
     assert len(evaluated) == 101
+
+
+def test_evictions_are_not_known_if_topology_spread_selects_a_pod_that_is_being_deleted() -> None:
+    selector = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+    spread = (
+        make_pod()
+        .gpu(2)
+        .spec(topologySpreadConstraints=[{**selector, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}])
+    )
+    labels = {"kubernetes.io/hostname": "a"}
+    for app, is_exact in (("web", False), ("other", True)):
+        ending = running("x", 1, 2).label("app", app).deletion("2026-01-01T00:00:00Z")
+        found = preempting(spread, node("a", ending, capacity=TWO_CARDS, labels=labels))
+        assert (found.is_exact, found.evicts) == (is_exact, is_exact)

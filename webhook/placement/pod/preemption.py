@@ -39,9 +39,8 @@ class Preemption(NamedTuple):
             return self
         found = priority_class_named(self.class_name, snapshot.priority_classes)
         if found is None:
-            return self._replace(priority=0)
-        is_never = self.is_never or found.never_preempts
-        return self._replace(priority=found.value, class_name="", is_never=is_never)
+            return Preemption(0, self.class_name, self.is_never, self.group)
+        return Preemption(found.value, "", self.is_never or found.never_preempts, self.group)
 
     def can_preempt(self, priority: int) -> bool:
         """Return whether the pod can preempt a pod of `priority`."""

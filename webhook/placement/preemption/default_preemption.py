@@ -52,6 +52,7 @@ _NEVER = "preemption: not eligible due to preemptionPolicy=Never."
 _WAITS = "preemption: not eligible due to a terminating pod on the nominated node."
 _TOO_MANY = "inter-pod affinity, spread or volumes depend on more pods than are tried"
 _LONGEST_SHOWN = 63
+_MISLEADING = "kube-scheduler counts pods that are being deleted in two ways for topology spread"
 # One of many suggestions must not use up the time of the others.
 _MOST_WORK_TO_SUGGEST = MOST_WORK // 6
 
@@ -98,6 +99,8 @@ def _predicted(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expi
 
 def _chosen(profile: Profile, pod: PodInfo, snapshot: Snapshot, rows: Mask, expired: Expired) -> PredictedPreemption:
     room, reasons = Room(profile, pod, snapshot, expired, MOST_WORK), Counter[str]()
+    if any(map(room.misleads, np.flatnonzero(rows).tolist())):
+        return PredictedPreemption(is_exact=False, why=_MISLEADING)
     compared = _compared(profile, int(np.count_nonzero(rows)))
     rooms: dict[str, NodeRoom] = {}
     for node, on_node in _rooms(room, np.flatnonzero(rows).tolist(), reasons):

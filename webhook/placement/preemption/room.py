@@ -94,6 +94,18 @@ class Room:
             self._selected[id(running.labels)] = found
         return found
 
+    def misleads(self, row: int) -> bool:
+        """Return whether kube-scheduler takes a pod of the node that is being deleted out of a count that it is not in.
+
+        Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/filtering.go, updateWithPod, and
+        common.go, countPodsMatchSelector
+        """
+        if not any(isinstance(each, PodTopologySpread) for each in self.reading_pods):
+            return False
+        priority = self.pod.preemption.priority or 0
+        pods = self.snapshot.nodes[row].pods
+        return any(each.is_terminating and each.priority < priority and self.reads(each) for each in pods)
+
     def count_run(self) -> None:
         """Count a run of the filters that read pods.
 
