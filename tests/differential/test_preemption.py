@@ -153,6 +153,9 @@ def disagreements(real: Preempted | None, message: str, found: PredictedPreempti
     """Return in words how the prediction differs from what kube-scheduler did."""
     if real is None or found is None:
         return [] if (real is None) == (found is None) else [f"a node can take it: {real is None}"]
+    if not found.evicts and not found.is_exact:
+        # The evictions are not known, and the reason is stated.
+        return [] if found.why and not found.message else ["neither known nor stated as not known"]
     wrong = []
     names = frozenset(each.name for each in found.victims)
     if bool(real.node) != found.evicts:

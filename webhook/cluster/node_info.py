@@ -129,11 +129,10 @@ class RunningPod(NamedTuple):
         is_terminating = metadata.raw.get("deletionTimestamp") is not None
         # What is read for preemption concerns bound pods alone.
         status = reader.object("status") if node_name and pod.get("status") else None
-        rare = RareFacts(
-            deletion_seconds=read_seconds(metadata, "deletionTimestamp") if is_terminating else 0,
-            is_preempted=is_terminating and status is not None and is_preempted(status),
-            waiting_reason=waiting_reason(status) if status else "",
-        )
+        reason, rare = waiting_reason(status) if status else "", USUAL
+        if is_terminating or reason:
+            deleted = read_seconds(metadata, "deletionTimestamp") if is_terminating else 0
+            rare = RareFacts((), deleted, is_terminating and status is not None and is_preempted(status), reason)
         found = cls(
             namespace=namespace,
             name=name,
@@ -153,7 +152,7 @@ class RunningPod(NamedTuple):
             gangs=gangs_of(namespace, metadata.raw),
             started_seconds=read_seconds(status, "startTime") if status else 0,
             controller=controller_name(metadata) if node_name and metadata.raw.get("ownerReferences") else "",
-            rare=USUAL if rare == USUAL else rare,
+            rare=rare,
         )
         reader.finish()
         return found

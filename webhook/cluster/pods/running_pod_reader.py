@@ -77,7 +77,7 @@ class RunningPodReader:
         template = self._templates.get(key)
         if template is None:
             template = self._read_template(key)
-        labels, volumes, left_out = template.labels, NO_VOLUMES, template.left_out
+        labels, volumes, left_out = template.labels, NO_VOLUMES, template.rare.left_out
         gangs: tuple[GangKey, ...] = ()
         if metadata.labels:
             labels_key = bytes(metadata.labels)

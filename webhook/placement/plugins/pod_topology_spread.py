@@ -54,7 +54,7 @@ class PodTopologySpread:
 
         The reason of a node is its first violated constraint.
         """
-        constraints = self.hard_constraints(pod, nodes)
+        constraints = self._constraints(pod, nodes, DO_NOT_SCHEDULE)
         if not constraints:
             return ()
         counter = _DomainCounter(pod, nodes, constraints, expired, require_all_topologies=True)
@@ -90,7 +90,7 @@ class PodTopologySpread:
 
     def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
         """Return whether a DoNotSchedule constraint applies."""
-        return bool(self.hard_constraints(pod, nodes))
+        return bool(self._constraints(pod, nodes, DO_NOT_SCHEDULE))
 
     def hard_constraints(self, pod: PodInfo, nodes: Snapshot) -> Sequence[SpreadConstraint]:
         """Return the DoNotSchedule constraints that apply, of the pod or by default."""
