@@ -26,8 +26,8 @@ from tests.controlplane.credentials import issue
 from tests.controlplane.process import HeldPort, Process
 from tests.controlplane.scheduler_log import SchedulerLog
 
-# Scores are logged at level 10, where most other files of the scheduler log far more than is read.
-_LOGGED_BY_SCHEDULER = ("-v=4", "--vmodule=schedule_one=10")
+# Scores are logged at level 10, where most other files of the scheduler log far more than is read; ResourceSlices at 5.
+_LOGGED_BY_SCHEDULER = ("-v=4", "--vmodule=schedule_one=10,tracker=5")
 # The garbage collector of Go takes a good part of the processor time of programs that are small and busy.
 _GARBAGE_COLLECTION = MappingProxyType({"GOGC": "400", "GOMEMLIMIT": "600MiB"})
 

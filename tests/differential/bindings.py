@@ -9,9 +9,11 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.differential.random_objects.constraints import Object
 from tests.support.objects.builders import make_pod
+from tests.support.objects.devices import claiming, make_resource_claim
 from tests.support.objects.storage import make_pv, make_pvc, make_storage_class, uses
 
 CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"
+_DEVICE_CLAIM = "ResourceClaim"
 
 _BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 # Written when a pod's node is chosen, before its claims are bound and the pod after them.
@@ -68,10 +70,11 @@ class Bindings:
         self._settled += 1
         name = f"last-{self._settled}"
         claims = [make_pvc(f"{name}-bound", volume=name), make_pvc(f"{name}-waiting", name)]
-        last = [make_storage_class(name), make_pv(name), *claims]
+        last = [make_storage_class(name), make_pv(name), *claims, make_resource_claim(name)]
         for obj in last:
             self._client.create(_in_namespace(obj, self._cluster.namespace))
-        pod = make_pod(name).spec(volumes=uses(*(each["metadata"]["name"] for each in claims)))
+        volumes = uses(*(each["metadata"]["name"] for each in claims))
+        pod = make_pod(name).spec(volumes=volumes, resourceClaims=claiming(name))
         made = self._cluster.create(pod.node_selector("example.com/nowhere", "")).object
         wait_for(lambda: "node(s)" in self._cluster.wait_unschedulable(made), f"{name} being known")
         self._cluster.delete_pod(made)
@@ -82,13 +85,15 @@ class Bindings:
 def remove(client: Client, obj: Object) -> None:
     """Delete the object, past the finalizers that the API server gives to claims and volumes."""
     name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace")
-    if obj["kind"] in (CLAIM, VOLUME):
-        client.patch(obj["kind"], name, {"metadata": {"finalizers": None}}, namespace=namespace)
+    if obj["kind"] in (CLAIM, VOLUME, _DEVICE_CLAIM):
+        body, version = {"metadata": {"finalizers": None}}, obj["apiVersion"]
+        client.patch(obj["kind"], name, body, namespace=namespace, api_version=version)
     client.delete(obj["kind"], name, namespace=namespace, api_version=obj["apiVersion"])
 
 
 def _in_namespace(obj: Object, namespace: str) -> Object:
-    return {**obj, "metadata": {**obj["metadata"], "namespace": namespace}} if obj["kind"] == CLAIM else obj
+    is_claim = obj["kind"] in (CLAIM, _DEVICE_CLAIM)
+    return {**obj, "metadata": {**obj["metadata"], "namespace": namespace}} if is_claim else obj
 
 
 def key(obj: Object) -> str:

@@ -42,6 +42,7 @@ _KINDS = (
     ("storage.k8s.io/v1", "VolumeAttachment"),
     ("resource.k8s.io/v1", "DeviceClass"),
     ("resource.k8s.io/v1", "ResourceClaim"),
+    ("resource.k8s.io/v1", "ResourceSlice"),
     ("node.k8s.io/v1", "RuntimeClass"),
     ("v1", "LimitRange"),
     ("policy/v1", "PodDisruptionBudget"),
@@ -52,6 +53,8 @@ _FIELDS_OF_RESIZES = frozenset(
     ("conditions", "resources", "allocatedResources", "containerStatuses", "initContainerStatuses")
 )
 _LONG_SECONDS = 3600
+# The field of a log line that names the object, where it is not the last word of the event.
+_NAMED_BY = {"ResourceSlice added": "slice"}
 _ALREADY_THERE = 409
 
 _Key = tuple[str, str, str]
@@ -83,6 +86,8 @@ class KubeScheduler:
         self._version = self._client.request("GET", "/version").object
         minor = int(self._version["minor"].rstrip("+"))
         self._left_out = _FIELDS_OF_RESIZES if minor < 37 else frozenset()
+        # Older releases log no ResourceSlice; they receive it while the pods are made.
+        self._slice_event = "ResourceSlice added" if minor >= 37 else ""
         self._make_classes()
 
     def establish(self, world: World) -> None:
@@ -110,6 +115,7 @@ class KubeScheduler:
                 self._made[_key(namespace)] = self._client.apply(namespace).object and namespace
         self._make(world.workloads)
         self._make(world.nodes, "Add event for node")
+        self._make([obj for obj in world.storage if obj["kind"] == "ResourceSlice"], self._slice_event)
         self._make(world.storage)
         if world.storage:
             self._bindings.settle()
@@ -216,7 +222,8 @@ class KubeScheduler:
             self._client.request("DELETE", path, body={"gracePeriodSeconds": _LONG_SECONDS})
         if obj["kind"] != "Node" and (status := obj.get("status")):
             body = {"status": {field: value for field, value in status.items() if field not in self._left_out}}
-            self._client.patch(obj["kind"], name, body, namespace=namespace, subresource="status")
+            version = obj["apiVersion"]
+            self._client.patch(obj["kind"], name, body, namespace=namespace, api_version=version, subresource="status")
 
     def _remove(self, objects: Iterable[Object], event: str = "") -> None:
         since = self._log.end()
@@ -231,7 +238,7 @@ class KubeScheduler:
         if not event:
             return
         names = ["/".join(part for part in _key(obj)[1:] if part) for obj in objects]
-        self._log.wait_for_events(event, event.rpartition(" ")[2], names, since=since)
+        self._log.wait_for_events(event, _NAMED_BY.get(event) or event.rpartition(" ")[2], names, since=since)
 
 
 def _key(obj: Mapping[str, Any]) -> _Key:

@@ -13,10 +13,12 @@ from tests.controlplane.polling import wait_for
 from tests.differential.kube_scheduler import KubeScheduler
 from tests.differential.random_objects.dice import Dice
 from tests.differential.random_objects.preemption import (
+    CLAIM,
     NAMESPACE,
     NEVER,
     POLICY,
     PRIORITIES,
+    WANTED_CLAIMS,
     random_budgets,
     random_preemptor,
     random_world,
@@ -28,7 +30,6 @@ from webhook.placement.scorer import PodSignature
 
 FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
 PODS = int(os.environ.get("DIFFERENTIAL_PREEMPTIONS", "30"))
-PODS_PER_WORLD = 5
 _ALREADY_THERE = 409
 _EVICTED = re.compile(rf'"Preemptor Pod preempted victim Pod".* victim="{NAMESPACE}/(?P<victim>[^"]+)"')
 _CHOSEN = "the target node for the preemption is determined"
@@ -36,16 +37,16 @@ _NODE = re.compile(r' node="(?P<node>[^"]+)"')
 _NUMBER = re.compile(r", preempting (\d+) victims")
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED + 90_000, FIRST_SEED + 90_000 + PODS // PODS_PER_WORLD))
+@pytest.mark.parametrize("seed", range(FIRST_SEED + 90_000, FIRST_SEED + 90_000 + PODS // WANTED_CLAIMS))
 def test_victims_are_predicted(cluster: Cluster, seed: int) -> None:
     dice = Dice(seed)
     nodes = dice.choice((2, 3, 4, 6, 17, 30)) if seed % 10 else 101
     world, budgets = random_world(dice, nodes), random_budgets(dice)
     preempting = Preempting(cluster)
     found = []
-    for number in range(PODS_PER_WORLD):
+    for number in range(WANTED_CLAIMS):
         preempting.establish(world, budgets)
-        pod = random_preemptor(dice, f"preemptor-{seed}-{number}")
+        pod = random_preemptor(dice, f"preemptor-{seed}-{number}", f"{CLAIM}-{number}" if world.storage else "")
         message, preemption = predicted(preempting.scheduler, pod)
         real = preempting.ask(pod)
         wrong = disagreements(real, message, preemption)
@@ -121,14 +122,20 @@ class Preempting:
             match = _NUMBER.search(message)
 
             def evicted() -> frozenset[str] | None:
+                if match is None:
+                    # Before 1.37, the message has no number; the pod is bound once all are gone.
+                    return self._gone(before) if self._is_bound(key) else None
                 gone = frozenset(each["victim"] for line in log.lines(since) if (each := _EVICTED.search(line)))
-                # Before 1.37, the message has no number; the pod is bound once all are gone.
-                is_complete = len(gone) == int(match[1]) if match else self._is_bound(key)
-                return gone if is_complete else None
+                return gone if len(gone) == int(match[1]) else None
 
             victims = wait_for(evicted, f"the victims of {key[0]}")
         self._cluster.delete_pod(stored)
         return Preempted(node, victims, message) if message else None
+
+    def _gone(self, before: Sequence[Object]) -> frozenset[str]:
+        """Return the names of the pods in `before` that exist no longer."""
+        left = {each["metadata"]["name"] for each in self._client.list("Pod", NAMESPACE)}
+        return frozenset(each["metadata"]["name"] for each in before).difference(left)
 
     def _is_bound(self, key: tuple[str, str]) -> bool:
         return bool(self._client.get("Pod", *key)["spec"].get("nodeName"))
@@ -146,6 +153,9 @@ def disagreements(real: Preempted | None, message: str, found: PredictedPreempti
     """Return in words how the prediction differs from what kube-scheduler did."""
     if real is None or found is None:
         return [] if (real is None) == (found is None) else [f"a node can take it: {real is None}"]
+    if not found.evicts and not found.is_exact:
+        # The evictions are not known, and the reason is stated.
+        return [] if found.why and not found.message else ["neither known nor stated as not known"]
     wrong = []
     names = frozenset(each.name for each in found.victims)
     if bool(real.node) != found.evicts:

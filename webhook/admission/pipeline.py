@@ -254,10 +254,9 @@ def conclude(result: Mutated, placement: Placement, of_cluster: tuple[str, ...])
     if placement.verdict in ("Infeasible", "Waiting") or placement.deny_exemption:
         # Warnings are truncated to the length that clients receive, so the suggestion is a warning of its own.
         suggestions = [f"placement check: suggestion: {text}" for text in placement.suggestions[:1]]
-        if placement.preemption is not None and placement.waits_for == "preemption":
-            # It happens by itself, and the first suggestion is the same.
-            evicted = eviction_warning(placement.preemption, result.content.identity.namespace)
-            suggestions = [f"placement check: {evicted}"]
+        if evicted := eviction_warning(placement, result.content.identity.namespace):
+            # Evictions happen by themselves, and the first suggestion is the same.
+            suggestions = [*(suggestions if placement.waits_for == "room" else ()), f"placement check: {evicted}"]
         is_exempt = placement.deny_exemption and injection.check_mode == "deny"
         exemptions = [f"placement check: not refused: {placement.deny_exemption}"] if is_exempt else []
         gang = placement.gang

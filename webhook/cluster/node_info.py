@@ -61,6 +61,24 @@ NO_PRIORITY = 2**31
 """Above every priority of a pod."""
 
 
+class RareFacts(NamedTuple):
+    """What few running pods have.
+
+    `left_out` are the parts that are too large, and are not in it, each with the namespace whose pods depend on it.
+    `deletion_seconds` is when its deletion ends, in Unix seconds, 0 if it is not being deleted. `is_preempted`: it is
+    being deleted because kube-scheduler has preempted it. `waiting_reason` is why its first container that does not run
+    waits, such as `ImagePullBackOff`, or empty.
+    """
+
+    left_out: tuple[tuple[str, str], ...] = ()
+    deletion_seconds: int = 0
+    is_preempted: bool = False
+    waiting_reason: str = ""
+
+
+USUAL = RareFacts()
+
+
 class RunningPod(NamedTuple):
     """A pod that is bound to a node, and the resources that it uses there.
 
@@ -86,18 +104,12 @@ class RunningPod(NamedTuple):
     is_reserved: bool = False
     """The pod is not bound yet; its room is reserved."""
     gangs: tuple[GangKey, ...] = ()
-    left_out: tuple[tuple[str, str], ...] = ()
-    """The parts that are too large, and are not in it, each with the namespace whose pods depend on it."""
     started_seconds: int = 0
     """When the kubelet took the pod, in Unix seconds; 0 if it has not."""
-    deletion_seconds: int = 0
-    """When its deletion ends, in Unix seconds; 0 if it is not being deleted."""
-    is_preempted: bool = False
-    """It is being deleted because kube-scheduler has preempted it."""
     controller: str = ""
     """Kind and name of its controller, such as `Job/train-1`, or empty if there is none."""
-    waiting_reason: str = ""
-    """Why its first container that does not run waits, such as `ImagePullBackOff`, or empty."""
+    rare: RareFacts = USUAL
+    """Shared by nearly all pods: tens of thousands are in memory."""
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> "RunningPod":
@@ -117,6 +129,10 @@ class RunningPod(NamedTuple):
         is_terminating = metadata.raw.get("deletionTimestamp") is not None
         # What is read for preemption concerns bound pods alone.
         status = reader.object("status") if node_name and pod.get("status") else None
+        reason, rare = waiting_reason(status) if status else "", USUAL
+        if is_terminating or reason:
+            deleted = read_seconds(metadata, "deletionTimestamp") if is_terminating else 0
+            rare = RareFacts((), deleted, is_terminating and status is not None and is_preempted(status), reason)
         found = cls(
             namespace=namespace,
             name=name,
@@ -135,10 +151,8 @@ class RunningPod(NamedTuple):
             scheduler="" if scheduler == DEFAULT_SCHEDULER else scheduler,
             gangs=gangs_of(namespace, metadata.raw),
             started_seconds=read_seconds(status, "startTime") if status else 0,
-            deletion_seconds=read_seconds(metadata, "deletionTimestamp") if is_terminating else 0,
-            is_preempted=is_terminating and status is not None and is_preempted(status),
             controller=controller_name(metadata) if node_name and metadata.raw.get("ownerReferences") else "",
-            waiting_reason=waiting_reason(status) if status else "",
+            rare=rare,
         )
         reader.finish()
         return found
@@ -147,6 +161,26 @@ class RunningPod(NamedTuple):
         """Return the pod as a reservation on `node`, where it will run."""
         return self._replace(node_name=node, priority=priority, is_reserved=True)
 
+    @property
+    def left_out(self) -> tuple[tuple[str, str], ...]:
+        """Return the parts that are too large; see `RareFacts`."""
+        return self.rare.left_out
+
+    @property
+    def deletion_seconds(self) -> int:
+        """Return when its deletion ends; see `RareFacts`."""
+        return self.rare.deletion_seconds
+
+    @property
+    def is_preempted(self) -> bool:
+        """Return whether kube-scheduler has preempted it; see `RareFacts`."""
+        return self.rare.is_preempted
+
+    @property
+    def waiting_reason(self) -> str:
+        """Return why a container waits; see `RareFacts`."""
+        return self.rare.waiting_reason
+
     def is_same_load(self, other: "RunningPod") -> bool:
         """Return whether replacing this pod by `other` on a node makes no difference to any scheduler."""
         return _LOAD_OF(self) == _LOAD_OF(other)
@@ -154,11 +188,8 @@ class RunningPod(NamedTuple):
 
 # What makes no difference to schedulers on the node of a pod: its name, whether it is bound yet, and what is read to
 # preempt it or to explain why it does not start.
-_NOT_LOAD = (
-    *("name", "node_name", "is_reserved"),
-    *("started_seconds", "deletion_seconds", "is_preempted", "controller", "waiting_reason"),
-)
-_LOAD_OF = attrgetter(*(name for name in RunningPod._fields if name not in _NOT_LOAD))
+_NOT_LOAD = ("name", "node_name", "is_reserved", "started_seconds", "controller", "rare")
+_LOAD_OF = attrgetter("left_out", *(name for name in RunningPod._fields if name not in _NOT_LOAD))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +245,9 @@ class Node:
         return facts
 
 
+_ALL_HEALTHY: Amounts = {}
+
+
 def _unhealthy(status: Reader, allocatable: Amounts) -> Amounts:
     """Return the number of devices that the kubelet counts as unhealthy.
 
@@ -224,7 +258,7 @@ def _unhealthy(status: Reader, allocatable: Amounts) -> Amounts:
     whole, left = status.object("capacity").raw, status.object("allocatable").raw
     # In most nodes, both have equal texts.
     if not left or all(left.get(name) == whole[name] for name in whole if is_extended_resource(str(name))):
-        return {}
+        return _ALL_HEALTHY
     amounts = {name: amount for name, amount in read_amounts(status, "capacity").items() if is_extended_resource(name)}
     return {name: lost for name, amount in amounts.items() if (lost := amount - allocatable.get(name, 0)) > 0}
 

@@ -79,12 +79,13 @@ def _reasons(verdict: Patched | Unchanged, placement: Placement) -> str:
     message = placement.message
     if placement.deny_exemption:
         message = f"{message.removesuffix('.')}. Not sure: {placement.deny_exemption}."
-    if placement.preemption is not None and placement.waits_for == "preemption":
-        evicted = eviction_warning(placement.preemption, verdict.mutated.content.identity.namespace)
-        return f"{message.removesuffix('.')}. {evicted}."
-    for text in placement.suggestions[:1]:
+    evicted = eviction_warning(placement, verdict.mutated.content.identity.namespace)
+    suggested = (
+        [] if placement.waits_for == "preemption" else [f"Suggestion: {text}" for text in placement.suggestions[:1]]
+    )
+    for text in (*suggested, *([evicted] if evicted else [])):
         # A plugin's own message, such as that of a scheduling gate, ends without a full stop.
-        message = f"{message.removesuffix('.')}. Suggestion: {text}."
+        message = f"{message.removesuffix('.')}. {text}."
     return message
 
 

@@ -54,6 +54,12 @@ class Change(_Facts, Enum):
         "NODE, preempting N victims`.",
         "k8s.io/kubernetes/pkg/scheduler/framework/preemption/preemption.go, Preempt",
     )
+    NO_CLAIM_IS_NO_REASON = _Facts(
+        37,
+        "The message of a pod without claims whose devices are released goes on with `preemption:`; before, with "
+        "`no new claims to deallocate, preemption:`, or `still not schedulable, preemption:` if it has claims.",
+        f"{_PLUGINS}/dynamicresources/dynamicresources.go, PostFilter",
+    )
     IMAGE_VOLUMES_SCORE = _Facts(
         36,
         "`ImageLocality` counts the images of image volumes.",

@@ -25,7 +25,7 @@ from webhook.placement.framework.result import (
 )
 from webhook.placement.framework.scoring import run_scores
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.preemption.default_preemption import predict_preemption
+from webhook.placement.preemption.default_preemption import not_predicted_for, predict_preemption
 from webhook.placement.profiles.node_templates import TemplateNode
 from webhook.placement.profiles.profile import DEFAULT, Profile
 from webhook.placement.ranking.nodes_that_fit import find_nodes_that_fit
@@ -120,6 +120,8 @@ class Scheduler:
         info = signature.info.normalized_for(snapshot)
         if info.gates or not snapshot.nodes or not self.profile.preempts:
             return None
+        if group := signature.info.native_group(snapshot):
+            return not_predicted_for(group)
         return predict_preemption(self.profile, info, snapshot, expired)
 
     def answer_alone(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Placement:

@@ -63,7 +63,7 @@ class SimulatedCluster:
             info = self._base.nodes[self._base.rows[pod.node_name]].without_pod(pod)
             self._base = updated(self._base, (info,), self._base.generation)
             self._working.remove(pod)
-        return self._add(pod._replace(is_terminating=True, is_preempted=True))
+        return self._add(pod._replace(is_terminating=True, rare=pod.rare._replace(is_preempted=True)))
 
     def nominate(self, pods: Iterable[RunningPod]) -> None:
         """Reserve room for `pods` on their nodes, in addition to the nominated pods of `base`."""

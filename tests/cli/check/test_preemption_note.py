@@ -174,3 +174,16 @@ def test_configuration_is_read_by_its_name_in_a_live_cluster(
         outcome = run("check", "-f", "-", "--kubeconfig", api.kubeconfig(tmp_path), "-o", "json", stdin=stdin)
 
     assert lines(outcome.output)[0]["preemptionNote"].startswith(note)
+
+
+def test_a_pod_evicts_others_once_the_pods_before_it_have_their_room(run: Run, tmp_path: Path) -> None:
+    cluster, node = tmp_path / "cluster.json", make_node_object("n", capacity={"nvidia.com/gpu": 2})
+    first = make_pod("first").gpu(1).spec(**HIGH).creation("2026-05-01T08:00:00Z")
+    cluster.write_text(as_list(node, make_pod("low").node_name("n").gpu(1).spec(**LOW), first))
+
+    output = run("check", "-f", "-", "--cluster", cluster, stdin=as_list(of_scheduler("default-scheduler"))).output
+
+    assert "It would fit, but 1 pod that waits before it needs the room." in output
+    assert "\n  kube-scheduler would evict 1 pod on n: default/low (priority 0, 1 card)\n" in output
+    assert "\n  would fit without the pods that wait before it: n\n" in output
+    assert "would fit if running pods were gone" not in output

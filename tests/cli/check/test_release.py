@@ -16,7 +16,7 @@ _NODE = make_node_object("a")
 _POD = as_list(make_pod("p").container("c", **{_CARD: "1"}))
 _OF_1_35 = (
     f"0/1 nodes are available: 1 Insufficient {_CARD}. "
-    "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    "no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
 )
 _OF_1_36 = "1/1 nodes are available. Whether one of them will do depends on DynamicResources, which is not modelled."
 _OF_FILE = f"{_OF_1_36.removesuffix('.')}: add deviceclasses, resourceclaims, resourceslices to the cluster file."

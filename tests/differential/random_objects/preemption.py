@@ -7,8 +7,20 @@ from tests.controlplane.client import Object
 from tests.differential.random_objects.constraints import HOSTNAME, ZONE
 from tests.differential.random_objects.dice import Dice
 from tests.differential.random_objects.worlds import World
+from tests.support.objects.devices import (
+    allocated,
+    claiming,
+    exactly,
+    make_cards,
+    make_device_class,
+    make_resource_claim,
+    make_slice,
+)
 
 NAMESPACE = "preemption"
+CLAIM = "wanted"
+"""The claims that a preemptor may use are `wanted-0`, `wanted-1` and so on."""
+WANTED_CLAIMS = 5
 POLICY = "policy/v1"
 # Few, so that pods are equal in it.
 PRIORITIES = {"preempt-negative": -5, "preempt-0": 0, "preempt-10": 10, "preempt-50": 50, "preempt-high": 100}
@@ -31,7 +43,8 @@ def random_world(dice: Dice, nodes: int) -> World:
         for number in range(dice.randint(0 if dice.chance(20) else 2, 5))
     ]
     nominated = [_nominated(dice, found)] if dice.chance(20) else []
-    return World((_namespace(),), (), tuple(found), tuple(pods), tuple(nominated))
+    devices = _devices(dice, found, pods) if dice.chance(30) else []
+    return World((_namespace(),), (), tuple(found), tuple(pods), tuple(nominated), tuple(devices))
 
 
 def random_budgets(dice: Dice) -> list[Object]:
@@ -41,8 +54,8 @@ def random_budgets(dice: Dice) -> list[Object]:
     return [_budget(dice, number) for number in range(dice.randint(1, 3))]
 
 
-def random_preemptor(dice: Dice, name: str) -> Object:
-    """Return a pod that most nodes cannot take while others run there."""
+def random_preemptor(dice: Dice, name: str, claim: str) -> Object:
+    """Return a pod that most nodes cannot take while others run there; unless empty, `claim` may be its own."""
     spec: dict[str, Any] = _spec(dice, dice.choice(("2", "3", "4", "5", "9")))
     spec["priorityClassName"] = dice.choice(_PREEMPTORS)
     if dice.chance(15):
@@ -57,6 +70,10 @@ def random_preemptor(dice: Dice, name: str) -> Object:
         spec["nodeSelector"] = {ZONE: "a"}
     if dice.chance(5):
         spec["priorityClassName"] = NEVER
+    if claim and dice.chance(70):
+        spec["resourceClaims"] = claiming(claim)
+        if dice.chance(30):
+            spec["containers"][0]["resources"]["requests"]["cpu"] = "1"
     return _pod(name, {"app": dice.choice("ab")}, spec)
 
 
@@ -101,6 +118,33 @@ def _running(
     if dice.chance(3):
         pod["metadata"]["deletionTimestamp"] = "2026-12-01T00:00:00Z"
     return pod
+
+
+def _devices(dice: Dice, nodes: Sequence[Object], pods: Sequence[Object]) -> list[Object]:
+    """Return devices of some nodes, claims of `pods` for some of these, and claims that a preemptor may use.
+
+    A few of the latter have a device on one node already.
+    """
+    names, found = [each["metadata"]["name"] for each in nodes], [make_device_class()]
+    # Without a ResourceSlice, a cluster file does not show that there are no devices.
+    cards = {name: dice.choice((0, 1, 1, 2, 3)) for name in names} | {names[0]: dice.choice((1, 2))}
+    found += [make_slice(name, *make_cards(count)) for name, count in cards.items() if count]
+    free = {name: [f"card-{number}" for number in range(count)] for name, count in cards.items()}
+    for pod in pods:
+        node, own = pod["spec"]["nodeName"], f"of-{pod['metadata']['name']}"
+        if free[node] and dice.chance(50):
+            found.append(allocated(_claim(own), node, free[node].pop()))
+            pod["spec"]["resourceClaims"] = claiming(own)
+    for number in range(WANTED_CLAIMS):
+        claim, with_free = _claim(f"{CLAIM}-{number}", dice.choice((1, 1, 2))), [name for name in names if free[name]]
+        node = dice.choice(with_free) if with_free and dice.chance(20) else ""
+        found.append(allocated(claim, node, free[node].pop()) if node else claim)
+    return found
+
+
+def _claim(name: str, count: int = 1) -> Object:
+    claim = make_resource_claim(name, exactly(count=count))
+    return claim | {"metadata": claim["metadata"] | {"namespace": NAMESPACE}}
 
 
 def _nominated(dice: Dice, nodes: Sequence[Object]) -> Object:

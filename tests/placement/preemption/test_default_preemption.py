@@ -2,10 +2,31 @@
 
 from dataclasses import replace
 
-from tests.support.objects.builders import make_pod
+import pytest
+
+from tests.cluster.cache.caches import cache_of
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.devices import (
+    allocated,
+    claiming,
+    exactly,
+    make_cards,
+    make_device_class,
+    make_resource_claim,
+    make_slice,
+)
+from tests.support.objects.moves import budget as moved_budget
 from tests.support.plugins import node
-from tests.support.preemption import TWO_CARDS, budget, preempting, running
+from tests.support.preemption import ROOM, TWO_CARDS, budget, preempting, running
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.objects.disruption_budget import DISRUPTION_BUDGET_KIND
 from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.working_snapshot import WorkingSnapshot
+from webhook.documents.documents import Document
+from webhook.kube.release import Release
+from webhook.placement.preemption import default_preemption
+from webhook.placement.preemption.room import NodeRoom, Room
 from webhook.placement.profiles.profile import DEFAULT, UnmodelledStep
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
@@ -61,7 +82,7 @@ def test_only_some_of_many_nodes_are_compared() -> None:
     nodes = [node(f"n{at:03}", running(f"p{at}", 1, 2), capacity=TWO_CARDS) for at in range(101)]
     found = preempting(make_pod().gpu(2), *nodes)
     assert (found.nodes, found.victims, found.candidates, found.is_exact) == ((), (), 101, False)
-    assert found.why == "kube-scheduler compares 100 of 101 nodes, from a random one"
+    assert found.why == "kube-scheduler compares 100, from a random one"
     assert found.to_json() == {"victims": [], "violates": [], "isExact": False, "why": found.why}
     exact = preempting(make_pod().gpu(2), *nodes[:99], node("z", running("later", 0, 2), capacity=TWO_CARDS))
     assert exact.nodes == ("z",)
@@ -76,17 +97,101 @@ def test_an_extender_can_choose_among_the_victims() -> None:
     assert (found.nodes, found.is_exact, found.why) == (("a", "b"), False, "extender http://x can choose among 2 nodes")
 
 
-def test_later_budgets_change_an_answer_that_is_kept() -> None:
-    nodes = [
-        node("a", running("guarded", 1, 2).label("app", "web"), capacity=TWO_CARDS),
-        node("b", running("free", 9, 2), capacity=TWO_CARDS),
-    ]
+def test_an_answer_is_kept_until_a_budget_changes() -> None:
+    cards = {"nvidia.com/gpu": 2}
+    guarded = make_pod("guarded").namespace("team-a").label("app", "app").node_name("a").gpu(2).spec(priority=1)
+    cache = cache_of(
+        make_node_object("a", capacity=cards),
+        make_node_object("b", capacity=cards),
+        guarded.obj(),
+        make_pod("free").node_name("b").gpu(2).spec(priority=9).obj(),
+    )
+    cache.replace(DISRUPTION_BUDGET_KIND, [])
     scheduler, signature = Scheduler(suggestions=1), PodSignature.of(make_pod().gpu(2).spec(priority=100).obj())
-    snapshot = Snapshot.of(nodes, disruption_budgets=())
-    before = scheduler.answer(signature, snapshot).preemption
-    later = replace(snapshot, disruption_budgets=(budget(0),), generation=snapshot.generation + 1)
-    later.take_log(snapshot)
-    after = scheduler.answer(signature, later).preemption
-    assert before is not None
-    assert after is not None
-    assert (before.nodes, after.nodes) == (("a",), ("b",))
+    shown = WorkingSnapshot(cache.snapshot(), ())
+
+    def chosen() -> tuple[str, ...]:
+        assert shown.follow(cache.snapshot(), lambda _: [])
+        found = scheduler.answer(signature, shown.snapshot)
+        assert found is scheduler.answer(signature, shown.snapshot)
+        assert found.preemption is not None
+        return found.preemption.nodes
+
+    assert chosen() == ("a",)
+    for allowed, expected in ((0, "b"), (1, "a")):
+        cache.apply(DISRUPTION_BUDGET_KIND, "MODIFIED", moved_budget("web", allowed))
+        assert chosen() == (expected,)
+
+
+def test_only_pods_on_which_the_filters_depend_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(default_preemption, "MOST_WORK", 0)
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = make_pod().gpu(2).affinity({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
+
+    other = preempting(apart, node("a", running("x", 1, 2).label("app", "other"), capacity=TWO_CARDS))
+    assert ([each.name for each in other.victims], other.is_exact) == (["x"], True)
+    read = preempting(apart, node("a", running("x", 1, 2).label("app", "web"), capacity=TWO_CARDS))
+    assert (read.evicts, read.is_exact, read.message) == (False, False, "")
+    assert read.why == "inter-pod affinity, spread or volumes depend on more pods than are tried"
+
+
+def test_equal_pods_of_a_node_are_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # One run without these pods, and one with one of them.
+    monkeypatch.setattr(default_preemption, "MOST_WORK", 2 * 1_501)
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = make_pod().affinity({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
+    template = RunningPod.of(running("p", 1).label("app", "web").obj())
+    info = node("a", capacity=ROOM).with_pods([template._replace(name=f"p{at}") for at in range(5)])
+    assert len(preempting(apart, info).victims) == 5
+
+
+def test_the_message_depends_on_the_claims_of_the_pod() -> None:
+    cluster = (
+        make_node_object("a", capacity={"nvidia.com/gpu": 2}),
+        make_node_object("b", capacity={"nvidia.com/gpu": 2}),
+        *(make_pod(f"of-{name}").node_name(name).gpu(2).spec(priority=200).obj() for name in "ab"),
+        make_device_class(),
+        make_slice("a", *make_cards(2)),
+        make_resource_claim("free", exactly()),
+        allocated(make_resource_claim("taken", exactly()), "a", "card-0"),
+    )
+    snapshot = snapshot_from_documents(Document("cluster", each) for each in cluster)
+    nobody = "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+
+    def message(release: int, *claims: str) -> str:
+        pod = make_pod().namespace("default").gpu(2).spec(priority=100, resourceClaims=claiming(*claims))
+        found = Scheduler().preemption(PodSignature.of(pod.obj()), replace(snapshot, release=Release(release)))
+        assert found is not None
+        return found.message
+
+    assert [message(37, "free"), message(37, "taken"), message(37)] == [nobody, "", nobody]
+    before = [f"still not schedulable, {nobody}", "", f"no new claims to deallocate, {nobody}"]
+    assert [message(36, "free"), message(36, "taken"), message(36)] == before
+
+
+def test_no_more_nodes_are_evaluated_than_show_that_the_choice_is_random(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [node(f"n{at:03}", running(f"p{at}", 1, 2), capacity=TWO_CARDS) for at in range(300)]
+    evaluated: list[int] = []
+    on = Room.on
+
+    def counted(room: Room, row: int) -> NodeRoom:
+        evaluated.append(row)
+        return on(room, row)
+
+    monkeypatch.setattr(Room, "on", counted)
+    assert preempting(make_pod().gpu(2), *nodes).candidates == 101
+    assert len(evaluated) == 101
+
+
+def test_evictions_are_not_known_if_topology_spread_selects_a_pod_that_is_being_deleted() -> None:
+    selector = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+    spread = (
+        make_pod()
+        .gpu(2)
+        .spec(topologySpreadConstraints=[{**selector, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}])
+    )
+    labels = {"kubernetes.io/hostname": "a"}
+    for app, is_exact in (("web", False), ("other", True)):
+        ending = running("x", 1, 2).label("app", app).deletion("2026-01-01T00:00:00Z")
+        found = preempting(spread, node("a", ending, capacity=TWO_CARDS, labels=labels))
+        assert (found.is_exact, found.evicts) == (is_exact, is_exact)

@@ -1,9 +1,12 @@
 """What kube-scheduler's preemption does, in words."""
 
+from dataclasses import replace
+
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from tests.support.preemption import ROOM, TWO_CARDS, budget, preempting, running
 from webhook.cluster.snapshot import Snapshot
+from webhook.placement.framework.result import Placement
 from webhook.placement.reasons.evictions import eviction_lines, eviction_text, eviction_warning
 
 _NOW = 1_767_236_400.0  # 2026-01-01T03:00:00Z
@@ -59,6 +62,7 @@ def test_a_warning_names_only_pods_of_the_own_namespace() -> None:
         "a", running("ours", 1, 1).namespace("team"), running("theirs", 2, 1).namespace("b"), capacity=TWO_CARDS
     )
     found = preempting(make_pod().gpu(2), info)
-    own = eviction_warning(found, "team")
+    placement = replace(Placement.unknown(""), verdict="Waiting", preemption=found)
+    own = eviction_warning(placement, "team")
     assert own == "kube-scheduler would evict 2 pods of lower priority on a; of this namespace, ours is among them"
-    assert eviction_warning(found, "other") == "kube-scheduler would evict 2 pods of lower priority on a"
+    assert eviction_warning(placement, "other") == "kube-scheduler would evict 2 pods of lower priority on a"

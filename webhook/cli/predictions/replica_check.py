@@ -7,7 +7,6 @@ from itertools import groupby
 
 from webhook.admission.api_server.optional_plugins import alternatives, doubtful
 from webhook.admission.api_server.plugins import check_admitted
-from webhook.backends.kube_scheduler import Native
 from webhook.backends.references import GangRequest
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.cli.inputs.pending import Pending, PendingQueue
@@ -15,7 +14,6 @@ from webhook.cli.inputs.session import Session
 from webhook.cli.inputs.workloads import Workload, with_claims_of
 from webhook.cli.predictions.admission import Admissions, with_completed_pod
 from webhook.cli.predictions.checked_replicas import Answer
-from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.pods.pending_pods import PodKey
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
@@ -223,21 +221,18 @@ class Checks:
         if pod_group := group_named(names, signature.info.inter_pod.namespace, assumed.base):
             size = asked_gang.size if asked_gang else 0
             placement = as_grouped(placement, pod_group, signature.info, size, assumed.base)
-        native = _native_group(first, assumed.base)
-        if native is not None:
-            # DefaultPreemption does not run for its pods one by one.
-            placement = replace(placement, preemption=None)
         info = signature.info.normalized_for(then)
         if self.remedy and placement.verdict == "Unknown" and placement.feasible:
             missing = missing_kinds(info, then)
             placement = _with_missing_kinds(placement, missing, self.remedy)
         reasons = explain_in_detail(scheduler.profile, info, then)
         answer = Answer(workload, placement, found, reasons, reserved=reserved, gang=request, first=first)
+        answer = _with_evictions(answer, scheduler, signature, then, backend.name)
         if placement.waiting_before:
             base = among.assumed.base
             fitting = tuple(base.nodes[row].node.name for row in scheduler.feasible_rows(signature, base))
-            return replace(answer, without_pending=fitting), among.assumed
-        return _with_evictions(answer, scheduler, signature, then, backend.name, native), among.assumed
+            answer = replace(answer, without_pods=(), without_pending=fitting)
+        return answer, among.assumed
 
     def _pods(self, workload: Workload, pods: PodSet, snapshot: Snapshot) -> Iterator[JsonObject]:
         """Yield the pods of a template as they are created, at least one."""
@@ -255,21 +250,14 @@ def _with_evictions(
     signature: PodSignature,
     snapshot: Snapshot,
     backend: str,
-    native: PodGroup | None,
 ) -> Answer:
     """Return the answer with the nodes that would take the pod if no pods were running, and the evictions there."""
     placement, info = answer.placement, signature.info.normalized_for(snapshot)
     without_pods = nodes_without_pods(scheduler, signature, snapshot) if placement.verdict == "Waiting" else ()
     evictions = tuple(eviction_lines(placement.preemption, snapshot, time.time())) if placement.preemption else ()
-    note = preemption_note(backend, native, scheduler.profile, info, snapshot, placement, without_pods)
+    note = preemption_note(backend, scheduler.profile, info, snapshot, placement, without_pods)
     overdue = overdue_lines(scheduler, signature, snapshot, backend, time.time()) if without_pods else ()
     return replace(answer, without_pods=without_pods, evictions=evictions, preemption_note=note, overdue=overdue)
-
-
-def _native_group(pod: JsonObject, snapshot: Snapshot) -> PodGroup | None:
-    """Return the PodGroup of kube-scheduler itself that the admitted `pod` names, or None if it is not known."""
-    key = field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE, str(field(pod, *Native.group_at))
-    return (snapshot.pod_groups.native or {}).get(key)
 
 
 def _with_missing_kinds(placement: Placement, kinds: Sequence[str], remedy: str) -> Placement:

@@ -17,7 +17,7 @@ from webhook.cluster.left_out import (
     POD_REPULSION,
     POD_VOLUMES,
 )
-from webhook.cluster.node_info import Interner, RunningPod
+from webhook.cluster.node_info import USUAL, Interner, RareFacts, RunningPod
 from webhook.documents.field import InvalidInput
 from webhook.kube.pod.bound_status import controller_in, is_preempted_in, reason_in
 from webhook.kube.pod.gang_key import GANG, GangKey, gangs_of
@@ -50,6 +50,7 @@ class RunningPodReader:
 
     def __init__(self) -> None:
         self._labels = Interner()
+        self._last_started = 0
         self._templates: ByteCache[bytes, RunningPod] = ByteCache(_BUDGET_BYTES)
 
     def read(self, pod: JsonObject) -> RunningPod:
@@ -76,7 +77,7 @@ class RunningPodReader:
         template = self._templates.get(key)
         if template is None:
             template = self._read_template(key)
-        labels, volumes, left_out = template.labels, NO_VOLUMES, template.left_out
+        labels, volumes, left_out = template.labels, NO_VOLUMES, template.rare.left_out
         gangs: tuple[GangKey, ...] = ()
         if metadata.labels:
             labels_key = bytes(metadata.labels)
@@ -93,9 +94,15 @@ class RunningPodReader:
         if _GANG in bytes(metadata.annotations):
             owners = decode(metadata.owner_references) if metadata.owner_references else None
             gangs = gangs_of(namespace, {"annotations": decode(metadata.annotations), "ownerReferences": owners})
-        is_terminating, deleted = view.is_terminating, 0
-        if is_terminating:
-            deleted = int(decode(metadata.deletion_timestamp, type=Time).timestamp())
+        is_terminating, reason, rare = view.is_terminating, reason_in(status), USUAL
+        if is_terminating or reason or left_out:
+            deleted = int(decode(metadata.deletion_timestamp, type=Time).timestamp()) if is_terminating else 0
+            rare = RareFacts(left_out, deleted, is_terminating and is_preempted_in(status), reason)
+        started = int(status.start_time.timestamp()) if status.start_time else 0
+        if started == self._last_started:
+            # A number takes as much memory as four fields, and pods of a gang start together.
+            started = self._last_started
+        self._last_started = started
         return RunningPod(
             namespace=intern(namespace),
             name=name,
@@ -111,12 +118,9 @@ class RunningPodReader:
             volumes=volumes,
             scheduler=template.scheduler,
             gangs=gangs,
-            left_out=left_out,
-            started_seconds=int(status.start_time.timestamp()) if status.start_time else 0,
-            deletion_seconds=deleted,
-            is_preempted=is_terminating and is_preempted_in(status),
+            started_seconds=started,
             controller=controller_in(bytes(metadata.owner_references)),
-            waiting_reason=reason_in(status),
+            rare=rare,
         )
 
     def _read_template(self, key: bytes) -> RunningPod:
@@ -142,9 +146,9 @@ def _without_large_parts(template: RunningPod, affinity: Any) -> RunningPod:
     requests = sorted(template.requests.items(), key=lambda each: (not each[1], "/" in each[0]))
     found = template._replace(requests=dict(requests[:_MOST_ITEMS]))
     if len(orjson.dumps(affinity)) > _MOST_BYTES:
-        found = found._replace(terms=NO_TERMS, left_out=_left_out_of(template.terms))
+        found = found._replace(terms=NO_TERMS, rare=RareFacts(_left_out_of(template.terms)))
     if len(template.host_ports) > _MOST_ITEMS:
-        found = found._replace(host_ports=(), left_out=(*found.left_out, (POD_PORTS, ALL_NAMESPACES)))
+        found = found._replace(host_ports=(), rare=RareFacts((*found.left_out, (POD_PORTS, ALL_NAMESPACES))))
     return found
 
 

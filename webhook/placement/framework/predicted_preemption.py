@@ -15,8 +15,8 @@ class PredictedPreemption:
     of `victims` there, which are sorted with the most important first, and violates the PodDisruptionBudgets `violates`
     (`namespace/name`). `is_exact` is true if node and victims are certain. `why` is the reason why something is not
     certain or not known. `message` is the part of the FailedScheduling event after its first full stop, or empty if it
-    is not certain. `candidates` is the number of nodes on which an eviction makes room. `nodes` has no names if
-    kube-scheduler only evaluates a random part of the candidates.
+    is not certain. `candidates` is the number of nodes on which an eviction makes room. If kube-scheduler only
+    evaluates a random part of them, `nodes` has no names, and there are at least so many candidates.
     """
 
     nodes: tuple[str, ...] = ()

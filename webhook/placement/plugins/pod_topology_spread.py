@@ -92,6 +92,10 @@ class PodTopologySpread:
         """Return whether a DoNotSchedule constraint applies."""
         return bool(self._constraints(pod, nodes, DO_NOT_SCHEDULE))
 
+    def hard_constraints(self, pod: PodInfo, nodes: Snapshot) -> Sequence[SpreadConstraint]:
+        """Return the DoNotSchedule constraints that apply, of the pod or by default."""
+        return self._constraints(pod, nodes, DO_NOT_SCHEDULE)
+
     def _constraints(self, pod: PodInfo, nodes: Snapshot, when_unsatisfiable: str) -> Sequence[SpreadConstraint]:
         """Return the constraints of one kind: those of the pod, or else the defaults with its default selector."""
         inter_pod = pod.inter_pod

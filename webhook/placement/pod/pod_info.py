@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.index.images import normalized_image_name
 from webhook.cluster.index.node_selector import Term, WeightedTerm, read_node_affinity
 from webhook.cluster.snapshot import Snapshot
@@ -145,6 +146,13 @@ class PodInfo(NamedTuple):
             runtime_class=spec.text("runtimeClassName") if "runtimeClassName" in spec.raw else "",
             defaulted=_defaulted(str(note), resources) if note else (),
         )
+
+    def native_group(self, snapshot: Snapshot) -> PodGroup | None:
+        """Return the PodGroup of kube-scheduler itself that has the pod, or None if there is none, or it is not known.
+
+        The info must not be normalized.
+        """
+        return (snapshot.pod_groups.native or {}).get((self.inter_pod.namespace, self.preemption.group))
 
     def normalized_for(self, snapshot: Snapshot) -> "PodInfo":
         """Return the info without the parts that do not matter on `snapshot` or that its release does not support."""

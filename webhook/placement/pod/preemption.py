@@ -12,12 +12,14 @@ from webhook.kube.reader import Reader
 class Preemption(NamedTuple):
     """A pod's priority, which is None until its class is looked up. `is_never` is true if the pod never preempts.
 
-    `class_name` is set if the class is not known; the pod then has priority 0.
+    `class_name` is set if the class is not known; the pod then has priority 0. `group` is the name of its PodGroup of
+    kube-scheduler itself, or empty.
     """
 
     priority: int | None
     class_name: str = ""
     is_never: bool = False
+    group: str = ""
 
     @classmethod
     def of(cls, spec: Reader) -> "Preemption":
@@ -26,9 +28,10 @@ class Preemption(NamedTuple):
         The API server resolves the class, but a pod in a file may only name it.
         """
         is_never = spec.text("preemptionPolicy") == NEVER
+        group = spec.object("schedulingGroup").text("podGroupName") if spec.raw.get("schedulingGroup") else ""
         if spec.raw.get("priority") is not None:
-            return cls(spec.integer("priority"), is_never=is_never)
-        return cls(None, spec.text("priorityClassName"), is_never)
+            return cls(spec.integer("priority"), is_never=is_never, group=group)
+        return cls(None, spec.text("priorityClassName"), is_never, group)
 
     def normalized_for(self, snapshot: Snapshot) -> "Preemption":
         """Return the preemption with the class looked up in `snapshot`."""
@@ -36,8 +39,8 @@ class Preemption(NamedTuple):
             return self
         found = priority_class_named(self.class_name, snapshot.priority_classes)
         if found is None:
-            return Preemption(0, self.class_name, self.is_never)
-        return Preemption(found.value, "", self.is_never or found.never_preempts)
+            return Preemption(0, self.class_name, self.is_never, self.group)
+        return Preemption(found.value, "", self.is_never or found.never_preempts, self.group)
 
     def can_preempt(self, priority: int) -> bool:
         """Return whether the pod can preempt a pod of `priority`."""

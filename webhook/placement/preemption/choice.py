@@ -6,13 +6,12 @@ Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/preemption.go, Sele
 import math
 from collections.abc import Iterable, Sequence
 
-from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.listing import some
 from webhook.kube.release import Change
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.preemption.victims import ABOVE_ALL_PRIORITIES, Candidate, Cost, key_of
+from webhook.placement.preemption.victims import ABOVE_ALL_PRIORITIES, Candidate, Cost
 from webhook.placement.profiles.profile import Profile
 
 _WORST: Cost = (2**31, 0, 0, 0, 0)
@@ -40,8 +39,9 @@ def choose(
     winners.sort(key=lambda each: each.cost)
     nodes = tuple(dict.fromkeys(each.node for each in winners))
     counts = [len(each.victims) for each in winners]
-    counts += [1, max(len({*map(key_of, each.victims)} | each.tied) for each in winners)] if is_open else []
-    possible = {key_of(pod): pod for each in winners for pod in _possible(each, snapshot)}
+    counts += [1, max(len({*map(id, (*each.victims, *each.tied))}) for each in winners)] if is_open else []
+    # The victims, and the pods that are equal to some of them.
+    possible = {id(pod): pod for each in winners for pod in (*each.victims, *each.tied)}
     is_sure = not (interested or is_open)
     is_exact = len(winners) == 1 and not winners[0].tied and is_sure
     message = ""
@@ -70,16 +70,6 @@ def _bounds(outcomes: Sequence[Candidate], snapshot: Snapshot) -> tuple[Cost, Co
         return min(costs), max(costs)
     lowest = snapshot.nodes[snapshot.rows[outcomes[0].node]].lowest_priority
     return (0, lowest, lowest + ABOVE_ALL_PRIORITIES, 1, -math.inf), _WORST
-
-
-def _possible(candidate: Candidate, snapshot: Snapshot) -> list[RunningPod]:
-    """Return the pods that may be evicted: the victims, and those that are equal to some of them."""
-    if not candidate.tied:
-        return [*candidate.victims]
-    names = {key_of(each) for each in candidate.victims}
-    pods = snapshot.nodes[snapshot.rows[candidate.node]].pods
-    others = [each for each in pods if key_of(each) in candidate.tied and key_of(each) not in names]
-    return [*candidate.victims, *others]
 
 
 def _success(snapshot: Snapshot, node: str, count: int) -> str:

@@ -4,28 +4,34 @@ Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/preemption.go, Eval
 framework/plugins/defaultpreemption/default_preemption.go
 """
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.objects.disruption_budget import budgets_by_namespace
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Snapshot
+from webhook.documents.text import cut
 from webhook.kube.deadline import Expired, in_time
+from webhook.kube.release import Change
+from webhook.placement.dra.feasibility import resource_claim
 from webhook.placement.framework.filtering import named_nodes, run_pre_filters
 from webhook.placement.framework.interface import Failure
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.framework.result import fit_error
 from webhook.placement.plugins import inter_pod_affinity, node_ports, node_volume_limits, pod_topology_spread
+from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.node_resources_fit import ERR_REASON_TOO_MANY_PODS, missing_resource
 from webhook.placement.plugins.volume_restrictions import ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.preemption.choice import choose, unknown_of_budgets
-from webhook.placement.preemption.room import NodeRoom, Room
-from webhook.placement.preemption.victims import Candidate, candidates_on
+from webhook.placement.preemption.room import MOST_WORK, NodeRoom, Room, WorkSpentError
+from webhook.placement.preemption.victims import Candidate, Protection, candidates_on
 from webhook.placement.profiles.profile import Profile
 
 # Reasons that end when pods of the node end. A request that exceeds what the node offers does not.
@@ -44,6 +50,11 @@ _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 _NEVER = "preemption: not eligible due to preemptionPolicy=Never."
 _WAITS = "preemption: not eligible due to a terminating pod on the nominated node."
+_TOO_MANY = "inter-pod affinity, spread or volumes depend on more pods than are tried"
+_LONGEST_SHOWN = 63
+_MISLEADING = "kube-scheduler counts pods that are being deleted in two ways for topology spread"
+# One of many suggestions must not use up the time of the others.
+_MOST_WORK_TO_SUGGEST = MOST_WORK // 6
 
 
 class Dice(Protocol):
@@ -67,24 +78,54 @@ def predict_preemption(profile: Profile, pod: PodInfo, snapshot: Snapshot, expir
         BudgetSpentError: the search for devices takes too many steps.
         DeadlineNearError: `expired()` holds.
     """
+    found = _predicted(profile, pod, snapshot, expired)
+    if found.evicts or not found.message:
+        return found
+    before = _of_claims(profile, pod, snapshot)
+    return replace(found, message="" if before is None else f"{before}{found.message}")
+
+
+def _predicted(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired) -> PredictedPreemption:
     if pod.preemption.is_never:
         return PredictedPreemption(message=_NEVER)
     rows = potential_nodes(profile, pod, snapshot, expired)
     if _waits_for_victims(pod, snapshot, rows):
         return PredictedPreemption(message=_WAITS)
-    reasons: Counter[str] = Counter()
-    rooms = dict(_rooms(profile, pod, snapshot, np.flatnonzero(rows).tolist(), reasons, expired))
+    try:
+        return _chosen(profile, pod, snapshot, rows, expired)
+    except WorkSpentError:
+        return PredictedPreemption(is_exact=False, why=_TOO_MANY)
+
+
+def _chosen(profile: Profile, pod: PodInfo, snapshot: Snapshot, rows: Mask, expired: Expired) -> PredictedPreemption:
+    room, reasons = Room(profile, pod, snapshot, expired, MOST_WORK), Counter[str]()
+    if any(map(room.misleads, np.flatnonzero(rows).tolist())):
+        return PredictedPreemption(is_exact=False, why=_MISLEADING)
+    compared = _compared(profile, int(np.count_nonzero(rows)))
+    rooms: dict[str, NodeRoom] = {}
+    for node, on_node in _rooms(room, np.flatnonzero(rows).tolist(), reasons):
+        if len(rooms) == compared:
+            why = "; ".join([f"kube-scheduler compares {compared}, from a random one", *unknown_of_budgets(snapshot)])
+            most = int(snapshot.load.pods[rows].max())
+            return PredictedPreemption(candidates=compared + 1, least=1, most=most, is_exact=False, why=why)
+        rooms[node] = on_node
     if not rooms:
         reasons[_NOT_HELPFUL] += len(snapshot.nodes) - int(np.count_nonzero(rows))
         counted = {reason: count for reason, count in reasons.items() if count}
         return PredictedPreemption(message=f"preemption: {fit_error(len(snapshot.nodes), counted)}")
-    compared = _compared(profile, int(np.count_nonzero(rows)))
-    if len(rooms) > compared:
-        note = f"kube-scheduler compares {compared} of {len(rooms)} nodes, from a random one"
-        why, most = "; ".join([note, *unknown_of_budgets(snapshot)]), max(len(each.lower) for each in rooms.values())
-        return PredictedPreemption(candidates=len(rooms), least=1, most=most, is_exact=False, why=why)
     found = _candidates(snapshot, rooms, expired)
     return choose(profile, pod, snapshot, found) if found else PredictedPreemption()
+
+
+def not_predicted_for(group: PodGroup) -> PredictedPreemption:
+    """Return that the evictions for a pod of `group`, a PodGroup of kube-scheduler itself, are not known.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/podgrouppreemption.go
+    """
+    shown = cut(group.name, _LONGEST_SHOWN)
+    where = f", in a domain of {cut(group.topology_key, _LONGEST_SHOWN)} of its choice" if group.topology_key else ""
+    why = f"kube-scheduler evicts pods for all pods of PodGroup {shown} at once{where}"
+    return PredictedPreemption(is_exact=False, why=why)
 
 
 def best_on(
@@ -92,7 +133,7 @@ def best_on(
 ) -> Candidate | None:
     """Return what kube-scheduler would evict if it had to choose one of the nodes in `rows`, or None.
 
-    Of equal choices, it is the first.
+    Of equal choices, it is the first. None also if that takes too much work.
 
     Raises:
         BudgetSpentError: the search for devices takes too many steps.
@@ -100,7 +141,11 @@ def best_on(
     """
     if pod.preemption.is_never:
         return None
-    found = _candidates(snapshot, dict(_rooms(profile, pod, snapshot, rows, Counter(), expired)), expired)
+    room = Room(profile, pod, snapshot, expired, _MOST_WORK_TO_SUGGEST)
+    try:
+        found = _candidates(snapshot, dict(_rooms(room, rows, Counter())), expired)
+    except WorkSpentError:
+        return None
     return min((outcomes[0] for outcomes in found), key=lambda each: each.cost, default=None)
 
 
@@ -119,11 +164,12 @@ def chosen_by(dice: Dice, profile: Profile, pod: PodInfo, snapshot: Snapshot, ex
     potential = potential_nodes(profile, pod, snapshot, expired)
     if _waits_for_victims(pod, snapshot, potential):
         return None
-    rows, budgets = np.flatnonzero(potential).tolist(), budgets_by_namespace(snapshot.disruption_budgets) or {}
+    rows, protection = np.flatnonzero(potential).tolist(), Protection(snapshot.disruption_budgets or ())
     first, found = dice.randrange(len(rows)) if rows else 0, []
-    for node, room in _rooms(profile, pod, snapshot, rows[first:] + rows[:first], Counter(), expired):
-        dice.shuffle(room.lower)
-        found += candidates_on(node, room, budgets, expired)[:1]
+    room = Room(profile, pod, snapshot, expired, sys.maxsize)
+    for node, on_node in _rooms(room, rows[first:] + rows[:first], Counter()):
+        dice.shuffle(on_node.lower)
+        found += candidates_on(node, on_node, protection, expired)[:1]
         if len(found) >= _compared(profile, len(rows)) and not all(each.violates for each in found):
             break
     dice.shuffle(found)
@@ -170,6 +216,25 @@ def potential_nodes(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired:
     return found
 
 
+def _of_claims(profile: Profile, pod: PodInfo, snapshot: Snapshot) -> str | None:
+    """Return what DynamicResources writes before the message of the preemption, or None if it is not certain.
+
+    It may release devices of the pod's own claims first. That depends on the pods for which they are reserved, which
+    are not read.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go, PostFilter
+    """
+    if not any(isinstance(each, DynamicResources) for each in profile.filters):
+        return ""
+    claims = [resource_claim(use, snapshot.devices) for use in pod.device_claims]
+    has_devices = any(claim is not None and claim.allocation is not None for claim in claims)
+    if has_devices or pod.stored in snapshot.devices.extended_claims:
+        return None
+    if snapshot.release.has(Change.NO_CLAIM_IS_NO_REASON):
+        return ""
+    return "still not schedulable, " if claims or pod.by_container else "no new claims to deallocate, "
+
+
 def _waits_for_victims(pod: PodInfo, snapshot: Snapshot, potential: Mask) -> bool:
     """Return whether pods that were evicted for `pod` still end on its nominated node.
 
@@ -182,25 +247,18 @@ def _waits_for_victims(pod: PodInfo, snapshot: Snapshot, potential: Mask) -> boo
     return any(each.is_preempted and each.priority < priority for each in snapshot.nodes[row].pods)
 
 
-def _rooms(
-    profile: Profile,
-    pod: PodInfo,
-    snapshot: Snapshot,
-    rows: Iterable[int],
-    reasons: Counter[str],
-    expired: Expired,
-) -> Iterator[tuple[str, NodeRoom]]:
+def _rooms(room: Room, rows: Iterable[int], reasons: Counter[str]) -> Iterator[tuple[str, NodeRoom]]:
     """Yield the nodes in `rows` that can take the pod without pods of lower priority; count why the others cannot."""
-    room, priority = Room(profile, pod, snapshot, expired), pod.preemption.priority or 0
-    for row in in_time(rows, expired):
-        if snapshot.nodes[row].lowest_priority >= priority:
+    nodes, priority = room.snapshot.nodes, room.pod.preemption.priority or 0
+    for row in in_time(rows, room.expired):
+        if nodes[row].lowest_priority >= priority:
             reasons[_NO_VICTIMS] += 1
             continue
         on_node = room.on(row)
         if rejected := on_node.rejections():
             reasons.update(rejected)
         else:
-            yield snapshot.nodes[row].node.name, on_node
+            yield nodes[row].node.name, on_node
 
 
 def _compared(profile: Profile, potential: int) -> int:
@@ -211,6 +269,6 @@ def _compared(profile: Profile, potential: int) -> int:
 
 def _candidates(snapshot: Snapshot, rooms: Mapping[str, NodeRoom], expired: Expired) -> list[list[Candidate]]:
     """Return what kube-scheduler may evict on each node."""
-    budgets = budgets_by_namespace(snapshot.disruption_budgets) or {}
-    found = (candidates_on(node, room, budgets, expired) for node, room in in_time([*rooms.items()], expired))
+    protection = Protection(snapshot.disruption_budgets or ())
+    found = (candidates_on(node, room, protection, expired) for node, room in in_time([*rooms.items()], expired))
     return [outcomes for outcomes in found if outcomes]

@@ -1,18 +1,23 @@
 """Whether a pod fits on a node without some of the pods that run there.
 
 Amounts and host ports are counted. The other filters that read running pods run on a snapshot without these pods, for
-one node at a time: kube-scheduler removes the pods of no other node.
+one node at a time: kube-scheduler removes the pods of no other node. Most pods make no difference to them, and are not
+tried.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import ge, sub
+from dataclasses import replace
+from operator import attrgetter, gt, le, sub
 
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.deadline import Expired, in_time
+from webhook.kube.pod.amounts import Amounts
 from webhook.kube.pod.ports import HostPort
+from webhook.kube.pod.volumes import NO_VOLUMES
 from webhook.kube.release import Change
+from webhook.kube.selectors import LabelSelector, selector_matches
 from webhook.placement.framework.interface import CrossNodeFilterPlugin, Failure, FilterPlugin, concerns
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods, with_assumed_pods
 from webhook.placement.plugins import node_ports
@@ -27,33 +32,92 @@ from webhook.placement.profiles.profile import Profile
 
 # The filters that read the pods of the node, or whose state kube-scheduler updates when a pod is removed.
 _READ_PODS = (VolumeRestrictions, NodeVolumeLimits, PodTopologySpread, InterPodAffinity)
+_READ_VOLUMES = (VolumeRestrictions, NodeVolumeLimits)
+_REQUESTS_OF = attrgetter("requests")
+
+MOST_WORK = 300_000
+"""The work of running these filters for one pod, in nodes; it takes some 60 ms."""
+# The nodes that can be filtered in the time that one run needs for any number of nodes.
+_WORK_OF_A_RUN = 1_500
+
+
+class WorkSpentError(Exception):
+    """The result is not known: the filters that read pods would have to run too often."""
 
 
 class Room:
-    """The filters of `profile` for `pod` on the nodes of `snapshot`."""
+    """The filters of `profile` for `pod` on the nodes of `snapshot`; `work` bounds the runs of those that read pods."""
 
-    def __init__(self, profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired) -> None:
-        self.pod, self.snapshot, self.expired, self.filters = pod, snapshot, expired, profile.filters
+    def __init__(self, profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired, work: int) -> None:
+        self.pod, self.snapshot, self.expired, self._work = pod, snapshot, expired, work
         nominated = nodes_with_nominated_pods(pod, snapshot, profile.scheduler_names, expired)
         self.nominated: Mapping[int, Sequence[RunningPod]] = nominated.pods_by_row if nominated else {}
-        self.reading_pods = [each for each in self.filters if isinstance(each, _READ_PODS) and self._applies(each)]
+        self.filters = [each for each in profile.filters if self._applies(each)]
+        self.reading_pods = [each for each in self.filters if isinstance(each, _READ_PODS)]
         fit = next((each for each in self.filters if isinstance(each, NodeResourcesFit)), None)
         self.requests = [] if fit is None else [*fit.counted(pod)]
         self.counts_places = fit is not None
         self.host_ports = pod.host_ports if any(isinstance(each, NodePorts) for each in self.filters) else ()
         self._of_facts: dict[str, list[Failure]] = {}
+        self.reads_volumes = any(isinstance(each, _READ_VOLUMES) for each in self.reading_pods)
+        # To pod affinity, it makes no difference how many equal pods a node has.
+        self.reads_presence = all(isinstance(each, InterPodAffinity) for each in self.reading_pods)
+        self._selectors = [*self._selecting()]
+        self._selected: dict[int, bool] = {}
 
     def _applies(self, plugin: FilterPlugin) -> bool:
         if isinstance(plugin, CrossNodeFilterPlugin):
             return plugin.is_relevant(self.pod, self.snapshot, self.expired)
         return concerns(plugin, self.pod, self.snapshot)
 
+    def _selecting(self) -> Iterator[LabelSelector | None]:
+        """Yield the selectors by which the pod depends on the labels of running pods."""
+        for plugin in self.reading_pods:
+            if isinstance(plugin, PodTopologySpread):
+                yield from (each.selector for each in plugin.hard_constraints(self.pod, self.snapshot))
+            elif isinstance(plugin, InterPodAffinity):
+                terms = self.pod.inter_pod.terms
+                yield from (each.selector for each in (*terms.required, *terms.anti_required))
+
     def on(self, row: int) -> "NodeRoom":
         """Return the room on the node in `row` without its pods of lower priority."""
         return NodeRoom(self, row)
 
+    def reads(self, running: RunningPod) -> bool:
+        """Return whether it can make a difference to `reading_pods` that `running` is on its node."""
+        if running.terms.anti_required or (self.reads_volumes and running.volumes is not NO_VOLUMES):
+            return True
+        # Pods of a template share their labels.
+        found = self._selected.get(id(running.labels))
+        if found is None:
+            found = any(selector_matches(each, running.labels) for each in self._selectors)
+            self._selected[id(running.labels)] = found
+        return found
+
+    def misleads(self, row: int) -> bool:
+        """Return whether kube-scheduler takes a pod of the node that is being deleted out of a count that it is not in.
+
+        Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/filtering.go, updateWithPod, and
+        common.go, countPodsMatchSelector
+        """
+        if not any(isinstance(each, PodTopologySpread) for each in self.reading_pods):
+            return False
+        priority = self.pod.preemption.priority or 0
+        pods = self.snapshot.nodes[row].pods
+        return any(each.is_terminating and each.priority < priority and self.reads(each) for each in pods)
+
+    def count_run(self) -> None:
+        """Count a run of the filters that read pods.
+
+        Raises:
+            WorkSpentError: no work is left.
+        """
+        self._work -= _WORK_OF_A_RUN + len(self.snapshot.nodes)
+        if self._work < 0:
+            raise WorkSpentError
+
     def of_facts(self, plugin: FilterPlugin, row: int) -> list[str]:
-        """Return why `plugin`, which does not read running pods, rejects the node in `row`.
+        """Return why `plugin` rejects the node in `row`, with all its pods.
 
         Raises:
             DeadlineNearError: `expired()` holds.
@@ -75,21 +139,27 @@ class NodeRoom:
         priority = room.pod.preemption.priority or 0
         lower = self.lower = [each for each in info.pods if each.priority < priority]
         higher = [each for each in info.pods if each.priority >= priority] if len(lower) < len(info.pods) else []
-        self._gone = {(each.namespace, each.name) for each in lower} if room.reading_pods else set()
         self._nominated = room.nominated.get(row, ())
         self._free: dict[str, int] = {}
+        self._of_lower: dict[str, int] = {}
         self._wanted: list[tuple[str, int]] = []
         devices = room.snapshot.devices
         has_devices = room.snapshot.release.has(Change.DEVICES_BACK_EXTENDED_RESOURCES)
         for resource, amount in room.requests:
             offered = info.node.allocatable.get(resource, 0)
-            reserved = sum(each.requests.get(resource, 0) for each in self._nominated)
+            reserved = sum([each.requests.get(resource, 0) for each in self._nominated])
             free = offered - info.requested.get(resource, 0) - reserved
             if free < amount and (offered or not (has_devices and devices.back(resource))):
                 used = sum([each.requests.get(resource, 0) for each in higher])
                 self._free[resource] = offered - used - reserved
+                self._of_lower[resource] = info.requested.get(resource, 0) - used
                 self._wanted.append((resource, amount))
         self._places = info.node.allowed_pods - len(higher) - len(self._nominated)
+        self._reads_pods = bool(room.reading_pods) and (bool(self._nominated) or any(map(room.reads, lower)))
+        # More than amounts and places decides.
+        self._reads_more = self._reads_pods or bool(room.host_ports)
+        self._known: dict[tuple[str, int, int], bool] = {}
+        self._gone = {(each.namespace, each.name) for each in lower} if self._reads_more else set()
         # As in kube-scheduler, a port is free once one of the pods that use it is gone.
         self._taken: set[HostPort] = set()
         if room.host_ports:
@@ -102,6 +172,7 @@ class NodeRoom:
 
         Raises:
             DeadlineNearError: `expired()` holds.
+            WorkSpentError: the filters that read pods have run too often.
         """
         room = self._room
         for plugin in room.filters:
@@ -110,10 +181,10 @@ class NodeRoom:
                 reasons += [ERR_REASON_TOO_MANY_PODS] if self._places < 1 else []
             elif isinstance(plugin, NodePorts):
                 reasons = [node_ports.ERR_REASON] if any(map(self._conflicts, self._taken)) else []
-            elif plugin in room.reading_pods:
+            elif self._reads_pods and isinstance(plugin, _READ_PODS):
                 reasons = self._of_pods((plugin,), self._nominated)
             else:
-                reasons = [] if isinstance(plugin, _READ_PODS) else room.of_facts(plugin, self._row)
+                reasons = room.of_facts(plugin, self._row)
             if reasons:
                 return reasons
         return self._of_pods(room.reading_pods, ()) if self._nominated else []
@@ -123,6 +194,7 @@ class NodeRoom:
 
         Raises:
             DeadlineNearError: `expired()` holds.
+            WorkSpentError: the filters that read pods have run too often.
         """
         if not self._reads_more:
             return self._counted(ordered)
@@ -132,50 +204,69 @@ class NodeRoom:
                 self._move(each, 1)
         return flags
 
-    def decides(self, pod: RunningPod) -> bool:
-        """Return whether `pod` takes anything that is short: otherwise it stays in any order."""
+    def deciding(self, pods: Sequence[RunningPod]) -> Sequence[RunningPod]:
+        """Return those of `pods` that take anything that is short: the others stay in any order."""
         if self._reads_more or self._places <= len(self.lower):
-            return True
-        return any(pod.requests.get(resource) for resource, _ in self._wanted)
+            return pods
+        resources = [resource for resource, _ in self._wanted]
+        if all(any(map(requests.get, resources)) for requests in _distinct_requests(pods)):
+            return pods
+        return [each for each in pods if any(map(each.requests.get, resources))]
 
-    def are_equal(self, one: RunningPod, other: RunningPod) -> bool:
-        """Return whether both pods take the same of what is short."""
+    def are_equal(self, pods: Sequence[RunningPod]) -> bool:
+        """Return whether all `pods` take the same of what is short."""
         if self._reads_more:
-            return one.is_same_load(other)
-        return all(one.requests.get(name, 0) == other.requests.get(name, 0) for name, _ in self._wanted)
-
-    @property
-    def _reads_more(self) -> bool:
-        """Return whether more than amounts and places decides."""
-        return bool(self._room.reading_pods or self._room.host_ports)
+            return all(map(pods[0].is_same_load, pods))
+        kinds = _distinct_requests(pods)
+        return all(len({requests.get(resource, 0) for requests in kinds}) == 1 for resource, _ in self._wanted)
 
     def _counted(self, ordered: Sequence[RunningPod]) -> list[bool]:
-        """Return the same if only amounts count: a cluster has thousands of pods to try."""
+        """Return the same if only amounts and places decide: a cluster has thousands of pods to try."""
         places = self._places - 1 if self._room.counts_places else len(ordered)
         left = [self._free[resource] - amount for resource, amount in self._wanted]
         resources = [resource for resource, _ in self._wanted]
-        # The pods of a template share their requests.
-        known: dict[int, list[int]] = {}
-        flags = [False] * len(ordered)
-        for at, each in enumerate(ordered):
-            amounts = known.get(id(each.requests))
-            if amounts is None:
-                amounts = known[id(each.requests)] = [each.requests.get(resource, 0) for resource in resources]
-            if places > 0 and all(map(ge, left, amounts)):
+        # All before the first that does not fit stay. Most pods do, so it is searched from the end.
+        used, first = [self._of_lower[resource] for resource in resources], len(ordered)
+        while first > places or any(map(gt, used, left)):
+            first -= 1
+            used = list(map(sub, used, _amounts(ordered[first], resources)))
+        flags = [True] * first + [False] * (len(ordered) - first)
+        left, places = list(map(sub, left, used)), places - first
+        for at in range(first + 1, len(ordered)):
+            if places < 1:
+                break
+            amounts = _amounts(ordered[at], resources)
+            if all(map(le, amounts, left)):
                 left = list(map(sub, left, amounts))
                 places -= 1
                 flags[at] = True
         return flags
 
+    def _has_place_for(self, pod: RunningPod) -> bool:
+        """Return whether amounts and places allow `pod` beside the pending one."""
+        is_place_left = self._places > 1 or not self._room.counts_places
+        return is_place_left and all(
+            pod.requests.get(resource, 0) <= self._free[resource] - amount for resource, amount in self._wanted
+        )
+
     def _take_back(self, pod: RunningPod) -> bool:
         """Take `pod` back if the pending pod fits beside it; return whether it was taken."""
-        if not self._counted((pod,))[0] or any(map(self._conflicts, pod.host_ports)):
+        if not self._has_place_for(pod) or any(map(self._conflicts, pod.host_ports)):
             return False
         self._move(pod, -1)
-        if self._room.reading_pods and self._is_rejected():
+        if self._reads_pods and self._room.reads(pod) and self._is_rejected_with(pod):
             self._move(pod, 1)
             return False
         return True
+
+    def _is_rejected_with(self, pod: RunningPod) -> bool:
+        """Return whether the node is rejected now that `pod` is back; without it, it is not."""
+        room, kind = self._room, (pod.namespace, id(pod.labels), id(pod.terms))
+        known = self._known.get(kind) if room.reads_presence else None
+        # A required term that no pod matched may be matched by now.
+        if known is None or (known and room.pod.inter_pod.terms.required):
+            known = self._known[kind] = self._is_rejected()
+        return known
 
     def _move(self, pod: RunningPod, sign: int) -> None:
         for resource, _ in self._wanted:
@@ -201,11 +292,28 @@ class NodeRoom:
     def _of_pods(self, plugins: Iterable[FilterPlugin], nominated: Sequence[RunningPod]) -> list[str]:
         """Return the reasons of the first of `plugins` that rejects the node, with the `nominated` pods on it."""
         room, row = self._room, self._row
-        nodes = updated(room.snapshot, (NodeInfo.of(self._info.node, self._staying()),), room.snapshot.generation)
-        if nominated:
-            nodes = with_assumed_pods(nodes, {row: nominated})
+        room.count_run()
+        if nominated or room.reads_volumes:
+            info = NodeInfo.of(self._info.node, self._staying())
+            nodes = updated(room.snapshot, (info,), room.snapshot.generation)
+            nodes = with_assumed_pods(nodes, {row: nominated}) if nominated else nodes
+        else:
+            # Only this table of the pods is read.
+            staying = self._info._replace(pods=tuple(self._staying()))
+            nodes = replace(room.snapshot, pods=room.snapshot.pods.with_rows({row: staying}))
         for plugin in in_time(plugins, room.expired):
             found = [reason for reason, rejected in plugin.filter(room.pod, nodes, room.expired) if rejected[row]]
             if found:
                 return found
         return []
+
+
+def _distinct_requests(pods: Sequence[RunningPod]) -> list[Amounts]:
+    """Return the requests of `pods`, those of a template once: its pods share one object."""
+    requests = [*map(_REQUESTS_OF, pods)]
+    return requests[:1] if len({*map(id, requests)}) == 1 else requests
+
+
+def _amounts(pod: RunningPod, resources: Iterable[str]) -> list[int]:
+    requests = pod.requests
+    return [requests.get(each, 0) for each in resources]

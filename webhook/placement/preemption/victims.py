@@ -5,15 +5,14 @@ framework/preemption/preemption.go, pickOneNodeForPreemption; framework/preempti
 """
 
 import math
-from bisect import bisect_right
-from collections import Counter
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise, permutations, product
-from operator import attrgetter
+from itertools import compress, islice, permutations, product
+from operator import attrgetter, not_
 
 from webhook.cluster.node_info import RunningPod
-from webhook.cluster.objects.disruption_budget import Budgets, DisruptionBudget
+from webhook.cluster.objects.disruption_budget import DisruptionBudget, budgets_by_namespace
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.selectors import selector_matches
 from webhook.placement.preemption.room import NodeRoom
@@ -31,14 +30,15 @@ class Candidate:
     """A node, the pods to evict there, the most important first, and the PodDisruptionBudgets that this violates.
 
     `cost` is what kube-scheduler minimizes. `tied` are the pods that are equal to kube-scheduler, of which it evicts as
-    many as are among `victims`. `is_open`: there are more outcomes than were tried, with victims among `tied`, too.
+    many as are among `victims`; some can be twice in it. `is_open`: there are more outcomes than were tried, with
+    victims among `tied`, too.
     """
 
     node: str
     victims: tuple[RunningPod, ...]
     violates: tuple[str, ...]
     cost: Cost
-    tied: frozenset[tuple[str, str]] = frozenset()
+    tied: tuple[RunningPod, ...] = ()
     is_open: bool = False
 
 
@@ -52,7 +52,40 @@ def start_of(pod: RunningPod) -> float:
     return pod.started_seconds or math.inf
 
 
-def candidates_on(node: str, room: NodeRoom, budgets: Budgets, expired: Expired) -> list[Candidate]:
+class Protection:
+    """The PodDisruptionBudgets that protect pods; pods of a template share their labels, and so their budgets."""
+
+    def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
+        self._budgets = budgets_by_namespace(budgets) or {}
+        self._known: dict[tuple[str, int], list[DisruptionBudget]] = {}
+
+    def violated(self, ordered: Sequence[RunningPod]) -> Mapping[tuple[str, str], str]:
+        """Return the pods whose eviction violates a budget, the pods before them counted, with the budget.
+
+        A pod without labels, and a budget with an empty selector, match nothing here.
+
+        Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/util.go, FilterVictimsWithPDBViolation
+        """
+        left: dict[int, int] = {}
+        found = {}
+        for pod in ordered if self._budgets else ():
+            known = self._known.get((pod.namespace, id(pod.labels)))
+            for budget in self._protecting(pod) if known is None else known:
+                if pod.name in budget.disrupted_pods:
+                    continue
+                number = left[id(budget)] = left.get(id(budget), budget.disruptions_allowed) - 1
+                if number < 0:
+                    found[key_of(pod)] = budget.full_name
+                    break
+        return found
+
+    def _protecting(self, pod: RunningPod) -> list[DisruptionBudget]:
+        every = self._budgets.get(pod.namespace, ()) if pod.labels else ()
+        found = [each for each in every if each.selector and selector_matches(each.selector, pod.labels)]
+        return self._known.setdefault((pod.namespace, id(pod.labels)), found)
+
+
+def candidates_on(node: str, room: NodeRoom, protection: Protection, expired: Expired) -> list[Candidate]:
     """Return what kube-scheduler may evict on `node`, in which the pods of lower priority leave `room`.
 
     There is one outcome, unless equally important pods of different requests decide, whose order is not known. There is
@@ -60,19 +93,20 @@ def candidates_on(node: str, room: NodeRoom, budgets: Budgets, expired: Expired)
 
     Raises:
         DeadlineNearError: `expired()` holds.
+        WorkSpentError: the filters that read pods have run too often.
     """
     ordered = _by_importance(room.lower)
-    first, mixed = _select(node, room, ordered, budgets)
+    first, mixed = _select(node, room, ordered, protection)
     if not mixed:
         return [first] if first else []
     found = {}
     for order in in_time(islice(_orders(ordered, mixed), _MOST_ORDERS), expired):
-        if (each := _select(node, room, order, budgets)[0]) is not None:
+        if (each := _select(node, room, order, protection)[0]) is not None:
             found[each.cost, frozenset(map(key_of, each.victims))] = each
     if math.prod(min(math.factorial(min(len(group), 9)), 2 * _MOST_ORDERS) for group in mixed) <= _MOST_ORDERS:
         return [*found.values()]
-    undecided = frozenset(key_of(each) for group in mixed for each in group)
-    return [replace(each, tied=each.tied | undecided, is_open=True) for each in found.values()]
+    undecided = tuple(pod for group in mixed for pod in group)
+    return [replace(each, tied=each.tied + undecided, is_open=True) for each in found.values()]
 
 
 def _by_importance(pods: Iterable[RunningPod]) -> list[RunningPod]:
@@ -88,61 +122,58 @@ def _by_importance(pods: Iterable[RunningPod]) -> list[RunningPod]:
 
 
 def _select(
-    node: str, room: NodeRoom, ordered: Sequence[RunningPod], budgets: Budgets
-) -> tuple[Candidate | None, list[list[RunningPod]]]:
+    node: str, room: NodeRoom, ordered: Sequence[RunningPod], protection: Protection
+) -> tuple[Candidate | None, list[Sequence[RunningPod]]]:
     """Return the victims among `ordered`, and the groups of equally important, different pods that decide on them."""
-    violating = _violating(ordered, budgets)
-    tried = sorted(ordered, key=lambda pod: key_of(pod) not in violating) if violating else ordered
-    flags = room.staying(tried)
-    victims = [each for each, stays in zip(tried, flags, strict=True) if not stays]
-    if violating:
-        victims = _by_importance(victims)
-        staying = {key_of(each) for each, stays in zip(tried, flags, strict=True) if stays}
-        flags = [key_of(each) in staying for each in ordered]
-    tied: set[tuple[str, str]] = set()
-    mixed = []
-    undecided = [*_undecided(ordered, flags)]
-    if violating:
-        undecided += _undecided(ordered, [key_of(each) in violating for each in ordered])
-    for each in undecided:
-        group = [pod for pod in each if room.decides(pod)]
-        if all(_are_interchangeable(pod, group[0], room, violating) for pod in group):
-            tied.update(map(key_of, group))
+    violated = protection.violated(ordered)
+    flags, undecided = room.staying(ordered) if not violated else [], []
+    if violated:
+        are_violating = [key_of(each) in violated for each in ordered]
+        tried = sorted(range(len(ordered)), key=lambda at: not are_violating[at])
+        staying = dict(zip(tried, room.staying([ordered[at] for at in tried]), strict=True))
+        flags = [staying[at] for at in range(len(ordered))]
+        undecided = [*_undecided(ordered, are_violating)]
+    tied: list[RunningPod] = []
+    mixed: list[Sequence[RunningPod]] = []
+    for each in (*_undecided(ordered, flags), *undecided):
+        group = room.deciding(each)
+        if _are_interchangeable(group, room, violated):
+            tied += group
         elif group not in mixed:
             mixed.append(group)
+    victims = tuple(compress(ordered, map(not_, flags)))
     if not victims:
         return None, mixed
-    broken = {name for each in victims for name in violating.get(key_of(each), ())}
-    violations = sum(key_of(each) in violating for each in victims) if violating else 0
-    return Candidate(node, tuple(victims), tuple(sorted(broken)), _cost(victims, violations), frozenset(tied)), mixed
+    broken = [violated[key_of(each)] for each in victims if key_of(each) in violated] if violated else []
+    return Candidate(node, victims, tuple(sorted({*broken})), _cost(victims, len(broken)), tuple(tied)), mixed
 
 
-def _are_interchangeable(
-    one: RunningPod, other: RunningPod, room: NodeRoom, violating: Mapping[tuple[str, str], object]
-) -> bool:
-    """Return whether a choice between both pods makes no difference but for their names."""
-    if one.is_same_load(other):
-        # The same budgets select both; which of them violates one is a matter of their order.
+def _are_interchangeable(group: Sequence[RunningPod], room: NodeRoom, violated: Mapping[tuple[str, str], str]) -> bool:
+    """Return whether a choice among the pods of `group` makes no difference but for their names."""
+    if not group:
         return True
-    return room.are_equal(one, other) and (key_of(one) in violating) == (key_of(other) in violating)
+    if violated and len({key_of(each) in violated for each in group}) > 1:
+        # The same budgets select equal pods; which of them violates one is a matter of their order.
+        return all(map(group[0].is_same_load, group))
+    return room.are_equal(group)
 
 
-def _undecided(ordered: Sequence[RunningPod], flags: Sequence[bool]) -> Iterator[list[RunningPod]]:
+def _undecided(ordered: Sequence[RunningPod], flags: Sequence[bool]) -> Iterator[Sequence[RunningPod]]:
     """Yield the equally important pods of which some stay and some do not: another order has other victims."""
     end = 0
-    for at, (stays, next_stays) in enumerate(pairwise(flags)):
-        if stays == next_stays or at < end - 1 or not _are_equal(ordered[at], ordered[at + 1]):
+    first = flags.index(not flags[0]) if (not all(flags) and any(flags)) else len(flags)
+    for at in range(first, len(flags)):
+        if flags[at] == flags[at - 1] or at < end:
             continue
-        start, end = at, at + 2
-        while start > 0 and _are_equal(ordered[start - 1], ordered[at]):
-            start -= 1
-        while end < len(ordered) and _are_equal(ordered[end], ordered[at]):
-            end += 1
-        yield [*ordered[start:end]]
+        rank = _rank(ordered[at])
+        if rank == _rank(ordered[at - 1]):
+            end = bisect_right(ordered, rank, key=_rank)
+            yield ordered[bisect_left(ordered, rank, key=_rank) : end]
 
 
-def _are_equal(one: RunningPod, other: RunningPod) -> bool:
-    return one.started_seconds == other.started_seconds and one.priority == other.priority
+def _rank(pod: RunningPod) -> tuple[int, float]:
+    """Return the place of `pod` in the order of importance."""
+    return -pod.priority, start_of(pod)
 
 
 def _cost(victims: Sequence[RunningPod], violations: int) -> Cost:
@@ -155,32 +186,6 @@ def _cost(victims: Sequence[RunningPod], violations: int) -> Cost:
         len(victims),
         -earliest,
     )
-
-
-def _violating(ordered: Iterable[RunningPod], budgets: Budgets) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return the pods whose eviction violates a budget, the pods before them counted, with the budget.
-
-    A pod without labels, and a budget with an empty selector, match nothing here.
-
-    Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/util.go, FilterVictimsWithPDBViolation
-    """
-    used: Counter[tuple[str, str]] = Counter()
-    found: dict[tuple[str, str], tuple[str, ...]] = {}
-    for pod in ordered if budgets else ():
-        for budget in budgets.get(pod.namespace, ()):
-            if not _protects(budget, pod):
-                continue
-            used[budget.namespace, budget.name] += 1
-            if used[budget.namespace, budget.name] > budget.disruptions_allowed:
-                found[key_of(pod)] = (budget.full_name,)
-                break
-    return found
-
-
-def _protects(budget: DisruptionBudget, pod: RunningPod) -> bool:
-    if pod.name in budget.disrupted_pods or not pod.labels:
-        return False
-    return bool(budget.selector) and selector_matches(budget.selector, pod.labels)
 
 
 def _orders(ordered: Sequence[RunningPod], mixed: Sequence[Sequence[RunningPod]]) -> Iterator[list[RunningPod]]:

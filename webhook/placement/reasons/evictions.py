@@ -8,6 +8,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.documents.listing import some
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
+from webhook.placement.framework.result import Placement
 from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS
 
 CARDS = tuple(name for each in BUILT_IN_ACCELERATORS for name in each.resources)
@@ -24,7 +25,8 @@ def eviction_text(preemption: PredictedPreemption, described: Sequence[str] = ()
     count = preemption.count
     pods = "pod" if preemption.most == 1 else "pods"
     if not preemption.nodes:
-        return f"kube-scheduler would evict {count} {pods} on one of {preemption.candidates} nodes: {preemption.why}"
+        where = f"one of at least {preemption.candidates} nodes"
+        return f"kube-scheduler would evict {count} {pods} on {where}: {preemption.why}"
     victims = [*(described or preemption.names())]
     shown = some(victims)
     if len(preemption.nodes) > 1:
@@ -35,11 +37,20 @@ def eviction_text(preemption: PredictedPreemption, described: Sequence[str] = ()
     return f"kube-scheduler would evict {count} {pods} on {preemption.nodes[0]}: {shown}"
 
 
-def eviction_warning(preemption: PredictedPreemption, namespace: str) -> str:
+def eviction_warning(placement: Placement, namespace: str) -> str:
     """Return the text for a user of `namespace`: counts of pods, and only the names of pods in this namespace.
+
+    It is the reason if the evictions are not known, and empty if there are none for the pod alone.
 
     Source: https://github.com/kubernetes/kubernetes/issues/114923
     """
+    preemption = placement.preemption
+    if preemption is None or placement.verdict != "Waiting":
+        return ""
+    if not preemption.evicts and not preemption.is_exact:
+        return f"evictions are not known: {preemption.why}"
+    if placement.waits_for != "preemption":
+        return ""
     own = [each.name for each in preemption.victims if each.namespace == namespace]
     pods = "pod" if preemption.most == 1 else "pods"
     where = preemption.nodes[0] if len(preemption.nodes) == 1 else "one node"

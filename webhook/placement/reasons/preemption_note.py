@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.snapshot import Snapshot
-from webhook.documents.text import cut
 from webhook.kube.names import VOLCANO_CONFIGURATION, VOLCANO_NAMESPACE
 from webhook.placement.framework.result import Placement
 from webhook.placement.plugins.dynamic_resources import DynamicResources
@@ -12,7 +10,6 @@ from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.profile import Profile
 from webhook.placement.reasons.diagnosis import rejections
 
-_LONGEST_SHOWN = 63
 _NO_DEVICES = "preemption frees no devices: kube-scheduler evicts no pod for the devices of ResourceClaims"
 _KAI = "not known: KAI may evict pods: it searches scenarios (consolidation, reclaim, preempt), which are not predicted"
 # Volcano's other actions evict pods, or are not known to evict none.
@@ -23,7 +20,6 @@ _WHOSE = {"preempt": "of its queue", "reclaim": "of other queues"}
 
 def preemption_note(
     backend: str,
-    group: PodGroup | None,
     profile: Profile,
     pod: PodInfo,
     snapshot: Snapshot,
@@ -32,8 +28,8 @@ def preemption_note(
 ) -> str:
     """Return why there are no evictions for the waiting `pod` or why they are not known; "" if they are predicted.
 
-    `backend` is the backend of its scheduler in the policy, and `group` its PodGroup of kube-scheduler itself, or None.
-    `pod` must be normalized for `snapshot`. `without_pods` are the nodes that could take it if no pods were running.
+    `backend` is the backend of its scheduler in the policy. `pod` must be normalized for `snapshot`. `without_pods` are
+    the nodes that could take it if no pods were running.
     """
     if placement.verdict != "Waiting" or pod.gates:
         return ""
@@ -41,11 +37,11 @@ def preemption_note(
         return _KAI
     if backend == "volcano":
         return _volcano(snapshot.volcano.actions)
-    if group is not None:
-        return _of_group(group)
     preemption = placement.preemption
     if preemption is None or preemption.evicts or pod.preemption.is_never:
         return ""
+    if not preemption.is_exact:
+        return f"not known: {preemption.why}"
     rows = [snapshot.rows[each] for each in without_pods]
     found = rejections(profile, pod, snapshot, ignore_transient=True)
     lacks_devices = any(each.plugin == DynamicResources.name and each.rejected[rows].any() for each in found)
@@ -62,13 +58,3 @@ def _volcano(actions: frozenset[str] | None) -> str:
     whose = " or ".join(_WHOSE[each] for each in evicting if each in _WHOSE)
     noun = "action" if len(evicting) == 1 else "actions"
     return f"not known: Volcano may evict pods{whose and f' {whose}'} ({noun} {', '.join(evicting)})"
-
-
-def _of_group(group: PodGroup) -> str:
-    """Return the note on a pod of `group`.
-
-    Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/podgrouppreemption.go
-    """
-    shown = cut(group.name, _LONGEST_SHOWN)
-    where = f", in a domain of {cut(group.topology_key, _LONGEST_SHOWN)} of its choice" if group.topology_key else ""
-    return f"not known: kube-scheduler evicts pods for all pods of PodGroup {shown} at once{where}"
