@@ -4,14 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from webhook.policy.spec.field_types import matches_any
-
 from placement_reclaim.held import EVICTABLE, Held
 from placement_reclaim.owners import Owner
 from webhook.cluster.batch import fields
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.listing import plural
 from webhook.policy.policy import Policy
+from webhook.policy.spec.field_types import matches_any
 
 PolicyOf = Callable[[str], Policy]
 """Returns the policy of a namespace."""

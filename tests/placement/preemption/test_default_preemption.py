@@ -18,7 +18,7 @@ from tests.support.objects.devices import (
 from tests.support.objects.moves import budget as moved_budget
 from tests.support.plugins import node
 from tests.support.preemption import ROOM, TWO_CARDS, budget, preempting, running
-from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.objects.disruption_budget import DISRUPTION_BUDGET_KIND
 from webhook.cluster.snapshot import Snapshot
