@@ -6,8 +6,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from webhook.cluster.batch.volcano_configuration import volcano_actions
+from webhook.cluster.interner import Interner
 from webhook.cluster.left_out import LeftOut, LeftOutTracker
-from webhook.cluster.node_info import Interner, Node, NodeInfo, RunningPod
+from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND, Facts, FactsByKind, optional_kind_named, snapshot_fields
 from webhook.cluster.pods.nominated_pods import NominatedPods
 from webhook.cluster.pods.pending_pod_reader import PendingPodReader

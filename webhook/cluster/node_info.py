@@ -1,12 +1,13 @@
-"""A node with its running pods. Equal values are stored once."""
+"""A node with its running pods."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from sys import intern
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms, read_pod_terms
+from webhook.cluster.interner import Interner
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.kube.pod.amounts import (
     CPU,
@@ -24,38 +25,6 @@ from webhook.kube.pod.resources import read_pod_resources
 from webhook.kube.pod.taints import Taint
 from webhook.kube.pod.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.reader import Reader
-
-V = TypeVar("V")
-
-# The cache is cleared when it has this many values, or values of this size; existing objects keep theirs.
-_MOST = 20_000
-_MOST_BYTES = 16 * 1024 * 1024
-
-
-class Interner:
-    """Returns one shared value for all equal values, which must be immutable. Not thread-safe."""
-
-    def __init__(self) -> None:
-        self._known: dict[Hashable, Any] = {}
-        self._used_bytes = 0
-
-    def known(self, key: Hashable) -> Any:
-        """Return the value of earlier calls with `key`, or None if there is none."""
-        return self._known.get(key)
-
-    def known_or(self, value: V, key: Hashable) -> V:
-        """Return the value of earlier calls with `key`, or `value`; values with one key must be equal."""
-        known: V | None = self._known.get(key)
-        if known is None:
-            if len(self._known) >= _MOST or self._used_bytes > _MOST_BYTES:
-                self._known.clear()
-                self._used_bytes = 0
-            # The texts in a map, such as labels; other values are not large.
-            texts = (*value, *value.values()) if isinstance(value, Mapping) else ()
-            self._used_bytes += sum(len(each) for each in texts if isinstance(each, str))
-            known = self._known[key] = value
-        return known
-
 
 NO_PRIORITY = 2**31
 """Above every priority of a pod."""
@@ -122,9 +91,8 @@ class RunningPod(NamedTuple):
         metadata, spec = reader.object("metadata"), reader.object("spec")
         namespace, name = metadata.text("namespace") or DEFAULT_NAMESPACE, metadata.text("name")
         labels = metadata.text_map("labels")
-        node_name = spec.text("nodeName")
+        node_name, host_ports = spec.text("nodeName"), read_host_ports(spec)
         resources = read_pod_resources(reader, running=True)
-        host_ports = read_host_ports(spec)
         scheduler = intern(spec.text("schedulerName"))
         is_terminating = metadata.raw.get("deletionTimestamp") is not None
         # What is read for preemption concerns bound pods alone.

@@ -26,7 +26,8 @@ from webhook.cluster.working_snapshot import WorkingSnapshot
 from webhook.documents.documents import Document
 from webhook.kube.release import Release
 from webhook.placement.preemption import default_preemption
-from webhook.placement.preemption.room import NodeRoom, Room
+from webhook.placement.preemption.node_room import NodeRoom
+from webhook.placement.preemption.room import Room
 from webhook.placement.profiles.profile import DEFAULT, UnmodelledStep
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
@@ -172,13 +173,13 @@ def test_the_message_depends_on_the_claims_of_the_pod() -> None:
 def test_no_more_nodes_are_evaluated_than_show_that_the_choice_is_random(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = [node(f"n{at:03}", running(f"p{at}", 1, 2), capacity=TWO_CARDS) for at in range(300)]
     evaluated: list[int] = []
-    on = Room.on
+    evaluate = NodeRoom.__init__
 
-    def counted(room: Room, row: int) -> NodeRoom:
+    def counted(on_node: NodeRoom, room: Room, row: int) -> None:
         evaluated.append(row)
-        return on(room, row)
+        evaluate(on_node, room, row)
 
-    monkeypatch.setattr(Room, "on", counted)
+    monkeypatch.setattr(NodeRoom, "__init__", counted)
     assert preempting(make_pod().gpu(2), *nodes).candidates == 101
     assert len(evaluated) == 101
 

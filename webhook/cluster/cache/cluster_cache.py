@@ -12,8 +12,9 @@ from webhook.cluster.cache.follower import ClusterFollower
 from webhook.cluster.cache.object_key import Key, key_of
 from webhook.cluster.cache.optional_objects import OptionalObjects
 from webhook.cluster.cache.pending_tracker import PendingTracker
+from webhook.cluster.interner import Interner
 from webhook.cluster.left_out import LeftOutTracker
-from webhook.cluster.node_info import Interner, Node, NodeInfo, RunningPod
+from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND, read_optional, snapshot_fields
 from webhook.cluster.pods.pending_pod_reader import PendingPodReader
@@ -27,7 +28,6 @@ from webhook.kube.pod.stored_pod import Binding, node_and_phase
 from webhook.kube.release import ASSUMED, Release
 
 JsonObject = Mapping[str, Any]
-
 DELETED = "DELETED"
 
 

@@ -9,6 +9,7 @@ from msgspec import ValidationError
 from msgspec.json import Decoder, decode, encode
 
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms
+from webhook.cluster.interner import Interner
 from webhook.cluster.left_out import (
     ALL_NAMESPACES,
     POD_LABELS,
@@ -17,7 +18,7 @@ from webhook.cluster.left_out import (
     POD_REPULSION,
     POD_VOLUMES,
 )
-from webhook.cluster.node_info import USUAL, Interner, RareFacts, RunningPod
+from webhook.cluster.node_info import USUAL, RareFacts, RunningPod
 from webhook.documents.field import InvalidInput
 from webhook.kube.pod.bound_status import controller_in, is_preempted_in, reason_in
 from webhook.kube.pod.gang_key import GANG, GangKey, gangs_of

@@ -30,7 +30,8 @@ from webhook.placement.plugins.node_resources_fit import ERR_REASON_TOO_MANY_POD
 from webhook.placement.plugins.volume_restrictions import ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.preemption.choice import choose, unknown_of_budgets
-from webhook.placement.preemption.room import MOST_WORK, NodeRoom, Room, WorkSpentError
+from webhook.placement.preemption.node_room import NodeRoom
+from webhook.placement.preemption.room import MOST_WORK, Room, WorkSpentError
 from webhook.placement.preemption.victims import Candidate, Protection, candidates_on
 from webhook.placement.profiles.profile import Profile
 
@@ -254,7 +255,7 @@ def _rooms(room: Room, rows: Iterable[int], reasons: Counter[str]) -> Iterator[t
         if nodes[row].lowest_priority >= priority:
             reasons[_NO_VICTIMS] += 1
             continue
-        on_node = room.on(row)
+        on_node = NodeRoom(room, row)
         if rejected := on_node.rejections():
             reasons.update(rejected)
         else:

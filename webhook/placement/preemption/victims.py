@@ -15,7 +15,7 @@ from webhook.cluster.node_info import RunningPod
 from webhook.cluster.objects.disruption_budget import DisruptionBudget, budgets_by_namespace
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.selectors import selector_matches
-from webhook.placement.preemption.room import NodeRoom
+from webhook.placement.preemption.node_room import NodeRoom
 
 # kube-scheduler adds it to each priority, so that the sum grows with every victim.
 ABOVE_ALL_PRIORITIES = 2**31

@@ -1,6 +1,6 @@
-"""Equal values of running pods are kept once."""
+"""Equal values are kept once, in bounded memory."""
 
-from webhook.cluster.node_info import Interner
+from webhook.cluster.interner import Interner
 
 
 def test_values_that_are_shared_take_bounded_memory() -> None:
