@@ -1,8 +1,8 @@
-"""Whether a pod fits on a node without some of the pods that run there.
+"""Check whether a pod fits on a node without some of the pods that run there.
 
 Amounts and host ports are counted. The other filters that read running pods run on a snapshot without these pods, for
-one node at a time: kube-scheduler removes the pods of no other node. Most pods make no difference to them, and are not
-tried.
+one node at a time, because kube-scheduler only removes pods of this node. Pods that
+cannot change the result of a filter, as most, are not tried.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -84,7 +84,7 @@ class Room:
         return NodeRoom(self, row)
 
     def reads(self, running: RunningPod) -> bool:
-        """Return whether it can make a difference to `reading_pods` that `running` is on its node."""
+        """Return whether `running` can change the result of the filters `reading_pods` on its node."""
         if running.terms.anti_required or (self.reads_volumes and running.volumes is not NO_VOLUMES):
             return True
         # Pods of a template share their labels.
@@ -95,7 +95,7 @@ class Room:
         return found
 
     def misleads(self, row: int) -> bool:
-        """Return whether kube-scheduler takes a pod of the node that is being deleted out of a count that it is not in.
+        """Return whether kube-scheduler subtracts a terminating pod of the node from a count that does not include it.
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/filtering.go, updateWithPod, and
         common.go, countPodsMatchSelector
@@ -117,10 +117,10 @@ class Room:
             raise WorkSpentError
 
     def of_facts(self, plugin: FilterPlugin, row: int) -> list[str]:
-        """Return why `plugin` rejects the node in `row`, with all its pods.
+        """Return the reasons why `plugin` rejects the node in `row` with all its pods.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         if plugin.name not in self._of_facts:
             self._of_facts[plugin.name] = [*plugin.filter(self.pod, self.snapshot, self.expired)]
@@ -128,9 +128,9 @@ class Room:
 
 
 class NodeRoom:
-    """One node without some of its pods, which can be taken back one by one.
+    """One node without some of its pods, which can be put back one by one.
 
-    The nominated pods that have precedence count, too. Only resources that are short with all pods are counted.
+    Nominated pods that have precedence also count. Only resources that are insufficient with all pods are counted.
     """
 
     def __init__(self, room: Room, row: int) -> None:
@@ -171,7 +171,7 @@ class NodeRoom:
         """Return the reasons of the first filter that rejects the node, or none if the pod fits.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
             WorkSpentError: the filters that read pods have run too often.
         """
         room = self._room
@@ -190,10 +190,10 @@ class NodeRoom:
         return self._of_pods(room.reading_pods, ()) if self._nominated else []
 
     def staying(self, ordered: Sequence[RunningPod]) -> list[bool]:
-        """Return which of `ordered`, taken back one after the other, fit beside the pending pod.
+        """Return, for each of `ordered`, whether it fits with the pending pod when it is put back in this order.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
             WorkSpentError: the filters that read pods have run too often.
         """
         if not self._reads_more:
@@ -205,7 +205,7 @@ class NodeRoom:
         return flags
 
     def deciding(self, pods: Sequence[RunningPod]) -> Sequence[RunningPod]:
-        """Return those of `pods` that take anything that is short: the others stay in any order."""
+        """Return those of `pods` that use an insufficient resource. The others stay in any order."""
         if self._reads_more or self._places <= len(self.lower):
             return pods
         resources = [resource for resource, _ in self._wanted]
@@ -214,14 +214,14 @@ class NodeRoom:
         return [each for each in pods if any(map(each.requests.get, resources))]
 
     def are_equal(self, pods: Sequence[RunningPod]) -> bool:
-        """Return whether all `pods` take the same of what is short."""
+        """Return whether all `pods` use equal amounts of the insufficient resources."""
         if self._reads_more:
             return all(map(pods[0].is_same_load, pods))
         kinds = _distinct_requests(pods)
         return all(len({requests.get(resource, 0) for requests in kinds}) == 1 for resource, _ in self._wanted)
 
     def _counted(self, ordered: Sequence[RunningPod]) -> list[bool]:
-        """Return the same if only amounts and places decide: a cluster has thousands of pods to try."""
+        """Return the result of `staying` if only amounts and the number of pods decide. It is fast for many pods."""
         places = self._places - 1 if self._room.counts_places else len(ordered)
         left = [self._free[resource] - amount for resource, amount in self._wanted]
         resources = [resource for resource, _ in self._wanted]
@@ -243,14 +243,14 @@ class NodeRoom:
         return flags
 
     def _has_place_for(self, pod: RunningPod) -> bool:
-        """Return whether amounts and places allow `pod` beside the pending one."""
+        """Return whether the amounts and the number of pods allow `pod` in addition to the pending pod."""
         is_place_left = self._places > 1 or not self._room.counts_places
         return is_place_left and all(
             pod.requests.get(resource, 0) <= self._free[resource] - amount for resource, amount in self._wanted
         )
 
     def _take_back(self, pod: RunningPod) -> bool:
-        """Take `pod` back if the pending pod fits beside it; return whether it was taken."""
+        """Put `pod` back if the pending pod still fits then. Return whether it was put back."""
         if not self._has_place_for(pod) or any(map(self._conflicts, pod.host_ports)):
             return False
         self._move(pod, -1)
@@ -260,7 +260,7 @@ class NodeRoom:
         return True
 
     def _is_rejected_with(self, pod: RunningPod) -> bool:
-        """Return whether the node is rejected now that `pod` is back; without it, it is not."""
+        """Return whether a filter rejects the node after `pod` was put back. Without `pod`, no filter rejects it."""
         room, kind = self._room, (pod.namespace, id(pod.labels), id(pod.terms))
         known = self._known.get(kind) if room.reads_presence else None
         # A required term that no pod matched may be matched by now.
@@ -309,7 +309,7 @@ class NodeRoom:
 
 
 def _distinct_requests(pods: Sequence[RunningPod]) -> list[Amounts]:
-    """Return the requests of `pods`, those of a template once: its pods share one object."""
+    """Return the requests of each of `pods`, or only one if all pods share it, as those of one template."""
     requests = [*map(_REQUESTS_OF, pods)]
     return requests[:1] if len({*map(id, requests)}) == 1 else requests
 
