@@ -1,4 +1,4 @@
-"""Report cards that are held and not used: who holds them, since when, what frees them, and what starts then.
+"""Report cards that are held and not used: who holds them, since when, what frees them, and which pods start then.
 
 `cluster` has the objects that are read, `held` a row of the report. `classes` finds the rows; it and `effects`, which
 asks what starts without the held pods, are pure.

@@ -1,4 +1,4 @@
-"""Which of the held pods may be evicted, and why the others are left alone."""
+"""Choose the held pods that may be evicted, with the reasons not to evict the others."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ PolicyOf = Callable[[str], Policy]
 
 
 class Limits(NamedTuple):
-    """The most pods to evict, in all and of one owner, and the seconds between two of them."""
+    """The maximum numbers of evicted pods, in total and of one owner, and the time between two evictions."""
 
     most: int
     most_per_owner: int
@@ -25,7 +25,7 @@ class Limits(NamedTuple):
 
 
 def choose(rows: Iterable[Held], policy_of: PolicyOf, snapshot: Snapshot, limits: Limits) -> list[tuple[Held, str]]:
-    """Return each row with pods, and why these are not to be evicted, or "". A gang is evicted whole, or left alone."""
+    """Return each row with the reason not to evict its pods, or "" to evict them all. A gang is never split."""
     owners: Counter[Owner] = Counter()
     found, count = [], 0
     for held in rows:

@@ -1,4 +1,4 @@
-"""The objects of a cluster that show which cards are held: those with cards, as raw API objects."""
+"""The raw API objects of a cluster that are about cards."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ def condition(content: Raw, kind: str) -> Raw:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """Whether a node is down: its kubelet does not report. `since` is 0 if that is not known."""
+    """The state of a node. It is down if its kubelet does not report. `since` is 0 if the time is not known."""
 
     is_down: bool = False
     since: int = 0
@@ -74,8 +74,9 @@ class HoldingPod:
 class Objects:
     """The objects of a cluster with cards of `accelerators`, collected one by one.
 
-    `pods` are bound, `pending` are not, and `ended` have ended. `uids` are those of all pods that have not ended.
-    `workloads` are those of Kueue. `latest` is the newest time in them, in Unix seconds: a file is about as old.
+    `pods` are the bound pods, `pending` the pods without a node, and `ended` the pods that have ended. `uids` are those
+    of all pods that have not ended. `workloads` are Workloads of Kueue. `latest` is the newest time in the objects, in
+    Unix seconds. It is about the time at which a cluster file was written.
     """
 
     accelerators: tuple[Accelerator, ...]
@@ -89,7 +90,7 @@ class Objects:
     latest: int = 0
 
     def take(self, content: Raw) -> None:
-        """Add an object; those of other kinds are left out."""
+        """Add an object. Objects of other kinds are ignored."""
         group = fields.text(content, "apiVersion").rpartition("/")[0]
         times = [seconds(content, "metadata", "creationTimestamp"), seconds(content, "status", "startTime")]
         for each in fields.items(content, "status", "conditions"):
@@ -147,7 +148,7 @@ class Objects:
         return accelerator_of(resource, self.accelerators) is not None
 
     def _devices_by_pod(self) -> Mapping[str, Mapping[str, int]]:
-        """Return the devices of claims that only one pod has reserved, by the uid of the pod."""
+        """Return the numbers of devices by driver, by the uid of the pod, for claims reserved for a single pod."""
         found: dict[str, dict[str, int]] = {}
         for claim in self.claims.values():
             consumers = [fields.text(each, "uid") for each in fields.items(claim, "status", "reservedFor")]

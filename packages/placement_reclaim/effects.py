@@ -1,4 +1,4 @@
-"""What starts without the held pods: the pending pods, placed one after the other as kube-scheduler would."""
+"""Find the pending pods that would start without the held pods. They are placed in order, as by kube-scheduler."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -43,7 +43,7 @@ class Effects:
 
 
 class _Group(NamedTuple):
-    """The waiting pods of a gang that starts with `least` pods, of which some can run already, or a single pod."""
+    """A single waiting pod, or the waiting pods of a gang that starts with `least` pods, running ones included."""
 
     name: str
     pods: list[PendingPod]
@@ -53,9 +53,9 @@ class _Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The pods with cards that wait for a node in the cluster of `snapshot`, and those that are `bound`.
+    """The pods with cards in the cluster of `snapshot`: `pods` wait for a node, and `bound` have one.
 
-    A gang starts when at least its number of pods has room or runs; else its pods take none.
+    A gang starts if at least its minimum number of pods has room or runs. Otherwise its pods take no room.
     """
 
     snapshot: Snapshot
@@ -66,7 +66,7 @@ class Waiting:
     schedulers: Mapping[str, SchedulerSettings]
 
     def effects(self, held: Sequence[Held]) -> Effects:
-        """Return what starts without the pods of `held`, and does not start with them."""
+        """Return the gangs and pods that start without the pods of `held`, but not with them."""
         waiting = [
             replace(pod, is_waiting=True, nominated=None)
             for key, pod in self.snapshot.pending.items()
@@ -97,7 +97,7 @@ class Waiting:
         return tuple(groups.values())
 
     def _starting(self, snapshot: Snapshot, groups: Iterable[_Group], gone: Collection[Name]) -> dict[str, None]:
-        """Return the names of the groups that start, in the order of the queue, without the pods `gone`."""
+        """Return the names of the groups that start on `snapshot`, in the order of the queue, if `gone` do not run."""
         bound = (gang[0] for key, pod in self.bound.items() if key not in gone and (gang := self.gang_of(pod)))
         running, assumed = Counter(bound), AssumedPods[PodKey](snapshot)
         starting: dict[str, None] = {}
@@ -110,7 +110,7 @@ class Waiting:
         return starting
 
     def _has_room(self, pod: PendingPod, assumed: AssumedPods[PodKey]) -> bool:
-        """Return whether a node takes `pod` beside those that are assumed; it is then assumed there."""
+        """Return whether a node has room for `pod` in addition to `assumed`. If so, add `pod` to `assumed`."""
         waiting = read_waiting(pod)
         if waiting is None or is_absent(waiting.running.scheduler, assumed.base, self.schedulers):
             return False
@@ -118,7 +118,7 @@ class Waiting:
 
 
 def _may_start(pod: Raw) -> bool:
-    """Return whether `pod` waits for a node alone: neither for a gate, nor for its end."""
+    """Return whether `pod` only waits for a node: it has no scheduling gates and is not being deleted."""
     return not field(pod, "spec", "schedulingGates") and not field(pod, "metadata", "deletionTimestamp")
 
 

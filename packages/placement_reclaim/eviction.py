@@ -1,4 +1,4 @@
-"""Evict held pods by the Eviction API, one after the other, or ask it on dry run; with Events and audit records."""
+"""Evict held pods through the Eviction API, or dry-run this. Write Events and audit records."""
 
 import asyncio
 import signal
@@ -33,7 +33,7 @@ _REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"
 
 
 class Result(NamedTuple):
-    """The outcome for `pod` of the row `held`: Evicted, Denied by the API server, or Bypassed, and why."""
+    """The outcome for `pod` of the row `held`: Evicted, Denied by the API server, or Bypassed, with the reason."""
 
     held: Held
     pod: Raw
@@ -43,10 +43,10 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evictions:
-    """Evictions of pods of `objects`; on dry run unless `is_confirmed`.
+    """Evictions of pods of `objects`. They are a dry run unless `is_confirmed` is true.
 
-    The first pod of a row must be held for at least `least_seconds` when it is evicted: evictions of a gang make what
-    is left of it younger. `now` returns the time in Unix seconds.
+    The first pod of a row must have been held for at least `least_seconds` when it is evicted. This does not apply to
+    further pods, because each eviction of a gang restarts the time of the rest. `now` returns the time in Unix seconds.
     """
 
     objects: Objects
@@ -60,9 +60,9 @@ class Evictions:
     async def run(
         self, server: ApiServer, chosen: Sequence[tuple[Held, str]], audit: AuditWriter | None, stop: asyncio.Event
     ) -> AsyncGenerator[Result, None]:
-        """Evict the pods of `chosen`, and yield the result for each, which is on record.
+        """Evict the pods of `chosen`, and yield the result for each pod after it was written to `audit`.
 
-        Ctrl-C sets `stop`, and the run ends after the eviction that is under way.
+        Ctrl-C sets `stop`, and the run ends after the current eviction.
 
         Raises:
             ApiServerError: the pods cannot be read again.
@@ -86,7 +86,7 @@ class Evictions:
                 yield result
 
     async def _evict(self, server: ApiServer, held: Held, pod: Raw, least_seconds: int) -> Result:
-        """Evict `pod` if it is still the same pod, and still held for the same reason."""
+        """Evict `pod` if it still exists and still holds cards for the same reason."""
         namespace, name = full_name(pod)
         fresh, now, uid = await self._read_again(server, namespace), self.now(), _uid(pod)
         rows = (each for each in rows_of_pods(fresh, self.gang_of, now) if now - each.since.seconds >= least_seconds)
@@ -108,7 +108,7 @@ class Evictions:
         return Result(held, pod, "Evicted")
 
     async def _read_again(self, server: ApiServer, namespace: str) -> Objects:
-        """Return the pods of `namespace`, and the nodes as they were read."""
+        """Return the current pods of `namespace`, with the nodes and claims that were read at first."""
         fresh = Objects(self.objects.accelerators, nodes=self.objects.nodes, claims=self.objects.claims)
         listed = await server.get(f"/api/v1/namespaces/{namespace}/pods", {})
         for each in listed.get("items") or ():
@@ -152,7 +152,7 @@ def _why(held: Held) -> str:
 
 
 async def _write_event(server: ApiServer, held: Held, pod: Raw) -> None:
-    """Write an Event on the evicted `pod`; that it cannot be written is no reason to stop."""
+    """Write an Event about the evicted `pod`. An error of the API server is only printed."""
     namespace, name = full_name(pod)
     time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     subject = {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name, "uid": _uid(pod)}

@@ -14,10 +14,10 @@ EVICTABLE = frozenset(("crash-loop", "image-pull", "config-error", PARTIAL_GANG)
 
 
 class Since(NamedTuple):
-    """When cards began to be unused, in Unix seconds.
+    """The time since which cards are not used, in Unix seconds.
 
-    `is_least`: they have been unused at least since then. `is_known` is false if the API has no such time: the cards
-    are then not unused for longer than since `seconds`.
+    `is_least` is true if they may have been unused for longer. `is_known` is false if the API has no such time;
+    `seconds` is then the earliest possible time.
     """
 
     seconds: int
@@ -37,8 +37,8 @@ class Held:
     """Cards that are held and not used, by a pod, a gang, a claim, a quota or a node.
 
     `cards` are by resource. `pods` are the raw objects of the pods that hold them. `frees` names who or what frees
-    them. `is_down`: the cards are on nodes that are down, so no other pod can use them. `returns`: a controller creates
-    the pods again at once.
+    them. `is_down` is true if the cards are on nodes that are down, so that no other pod can use them. `returns` is
+    true if a controller creates the pods again at once.
     """
 
     reason: str

@@ -22,7 +22,7 @@ class Owner(NamedTuple):
 
     @classmethod
     def of(cls, pod: Raw) -> "Owner":
-        """Return the owner of `pod`; a ReplicaSet with the hash of a template is that of a Deployment."""
+        """Return the owner of `pod`. For a ReplicaSet of a Deployment, this is the Deployment."""
         namespace, name = fields.text(pod, "metadata", "namespace"), fields.text(pod, "metadata", "name")
         for each in fields.items(pod, "metadata", "ownerReferences"):
             if each.get("controller") is True:
@@ -38,12 +38,12 @@ class Owner(NamedTuple):
 
     @property
     def returns(self) -> bool:
-        """Return whether it creates the pod again."""
+        """Return whether the owner creates the pod again after a deletion."""
         return self.kind != "Pod"
 
     @property
     def remedy(self) -> str:
-        """Return in a few words what frees the cards."""
+        """Return a short text about the change that frees the cards."""
         return f"scale {self} to 0" if self.kind in _SCALED else f"delete {self}"
 
     @property

@@ -1,4 +1,4 @@
-"""The rows of the report: each pod, gang, claim, quota and node in one row."""
+"""The rows of the report. There is one row for each pod, gang, claim, quota and node."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from webhook.policy.policy import Policy
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The rows to report: of these classes, nodes and namespace (none: all), held for at least `seconds`."""
+    """The rows to report: by classes, nodes and namespace (empty or None means all), held for at least `seconds`."""
 
     seconds: int
     classes: frozenset[str] = frozenset()
@@ -22,7 +22,7 @@ class Selection:
     namespace: str | None = None
 
     def has(self, held: Held, now: int) -> bool:
-        """Return whether `held` is to be reported at `now`, in Unix seconds."""
+        """Return whether the report at `now`, in Unix seconds, includes `held`."""
         return (
             (not self.classes or held.reason in self.classes)
             and (not self.nodes or not self.nodes.isdisjoint(held.nodes))

@@ -40,13 +40,13 @@ def age_text(seconds: int) -> str:
 
 
 def since_text(since: Since, now: int) -> str:
-    """Return for how long cards are unused at `now`, in Unix seconds."""
+    """Return a text about how long cards have been unused at `now`, in Unix seconds."""
     age = age_text(now - since.seconds)
     return f"at least {age}" if since.is_least else age if since.is_known else "unknown"
 
 
 def print_report(console: Console, rows: Sequence[Held], usable_cards: int, effects: Effects, now: int) -> None:
-    """Print the rows on usable nodes, those on nodes that are down, the commands, and what starts then."""
+    """Print the rows on usable nodes, the rows on nodes that are down, the commands, and the `effects`."""
     if not rows:
         console.print("no cards are held and not used")
         return
@@ -81,7 +81,7 @@ def _row(held: Held, numbers: Mapping[Any, int], now: int) -> Row:
 
 
 def effect_lines(effects: Effects, rows: Sequence[Held]) -> list[str]:
-    """Return what starts without the held pods, and who returns."""
+    """Return lines about the pods that start without the held pods, and about held pods that are created again."""
     gangs, pods = len(effects.gangs), len(effects.pods)
     starting_gangs = effects.starting_gangs
     starting_pods = len(effects.starting) - starting_gangs
@@ -111,7 +111,7 @@ def to_json(rows: Sequence[Held], usable_cards: int, effects: Effects, now: int)
 
 
 def row_to_json(held: Held, now: int) -> dict[str, Any]:
-    """Return a row; `since` is null if the API has no begin."""
+    """Return the JSON of a row. `since` is null if the API has no such time."""
     since = datetime.fromtimestamp(held.since.seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "class": held.reason,
@@ -133,7 +133,7 @@ def row_to_json(held: Held, now: int) -> dict[str, Any]:
 
 
 def print_result(result: "Result", *, is_json: bool, is_confirmed: bool) -> str:
-    """Print the result of an eviction, and return it in words."""
+    """Print the result of an eviction, and return it as text."""
     held, name = result.held, "/".join(full_name(result.pod))
     words = {"Evicted": "evicted" if is_confirmed else "would be evicted", "Denied": "refused"}
     shown = words.get(result.outcome, "left alone")

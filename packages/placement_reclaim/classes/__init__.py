@@ -1,1 +1,1 @@
-"""Which cards are held and not used: one module for each kind of holder."""
+"""Find cards that are held and not used. There is one module for each kind of holder."""

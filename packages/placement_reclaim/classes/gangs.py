@@ -1,4 +1,4 @@
-"""Gangs of which only a part runs: they hold cards and wait for the others."""
+"""Gangs of which only a part runs. The running pods hold cards and wait for the other pods."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class GangOf:
     policy: Policy
 
     def __call__(self, pod: Raw) -> tuple[tuple[str, str], int] | None:
-        """Return namespace and name of the gang of `pod`, and the number of pods from which it starts, or None."""
+        """Return namespace and name of the gang of `pod`, and its minimum number of pods, or None without a gang."""
         namespace = full_name(pod)[0]
         scheduler = fields.text(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
         for names in batch_names_of(pod, queueing_backend_of(self.policy.spec, scheduler)):
@@ -49,7 +49,7 @@ class _Members:
     has_completed: bool = False
 
     def add(self, pod: HoldingPod, lost: Since | None) -> None:
-        """Add a bound pod, which was lost at `lost`, or None."""
+        """Add a bound pod. `lost` is the time at which it was lost, or None if it was not lost."""
         if lost is not None or pod.running.is_terminating:
             self.lost.append(lost.seconds if lost else pod.running.deletion_seconds)
         else:
@@ -62,7 +62,7 @@ class _Members:
 
     @property
     def is_partial(self) -> bool:
-        """True if some of the pods run, and fewer than must; not if they complete, or a person debugs one."""
+        """Return true if some pods run but fewer than the minimum, none has completed, and none is exempt."""
         is_short = 0 < len(self.running) < self.least
         return is_short and not self.has_completed and not any(is_exempt(pod) for pod in self.running)
 
@@ -74,9 +74,10 @@ def partial_gangs(
     lost: Mapping[tuple[str, str], Since],
     gang_of: GangOf,
 ) -> Iterator[Held]:
-    """Yield the gangs of which fewer pods run than must.
+    """Yield the gangs of which some pods run, but fewer than the minimum.
 
-    `lost` are the bound pods that should have ended or whose node is down. A gang whose pods complete is ending.
+    `lost` has the time since which a bound pod should have ended or its node is down. A gang with a completed pod is
+    left out, because its other pods end soon, too.
     """
     found: dict[tuple[str, str], _Members] = {}
 
@@ -106,7 +107,7 @@ def _bound_at(pod: HoldingPod) -> int:
 
 
 def _held(namespace: str, name: str, members: _Members, evicted_after: str) -> Held:
-    """Return the row of a gang: it is held since its last pod was bound, or since it lost one."""
+    """Return the row of a gang. It begins when the last pod was bound or lost, whichever is later."""
     running = members.running
     bound = max(map(_bound_at, running))
     # A pod that a controller has made in place of a lost one is newer than the others.

@@ -1,4 +1,4 @@
-"""Cards that no pod holds: by claims, by the quota of Kueue, and by nodes that reject the pods that they get."""
+"""Cards that are held without a pod: by claims, by quota of Kueue, and by nodes that reject their pods."""
 
 from collections.abc import Iterator
 from shlex import quote
@@ -18,7 +18,7 @@ _INACTIVE = """'{"spec":{"active":false}}'"""
 
 
 def unused_claims(objects: Objects, snapshot: Snapshot) -> Iterator[Held]:
-    """Yield the claims with cards that no pod which exists has reserved. Consumers of other kinds may use theirs."""
+    """Yield the claims with cards that are not reserved for an existing pod, nor for a consumer of another kind."""
     for (namespace, name), claim in objects.claims.items():
         devices = [*objects.devices_of(claim)]
         consumers = [*fields.items(claim, "status", "reservedFor")]
@@ -49,7 +49,7 @@ def unused_claims(objects: Objects, snapshot: Snapshot) -> Iterator[Held]:
 
 
 def unused_quota(objects: Objects) -> Iterator[Held]:
-    """Yield the Workloads of Kueue that have quota for cards, and no pod: none that their owner can have created."""
+    """Yield the Workloads of Kueue that have quota for cards, but whose owner has no pods, by reference or name."""
     names: dict[str, list[str]] = {}
     owners: set[str] = set()
     for (namespace, name), pod in (*objects.pods.items(), *objects.pending.items()):
@@ -87,9 +87,9 @@ def _quota_of(workload: Raw, objects: Objects) -> dict[str, int]:
 
 
 def rejecting_nodes(objects: Objects, snapshot: Snapshot, now: int) -> Iterator[Held]:
-    """Yield the nodes that reject pods with cards, one after the other, and have started none since.
+    """Yield the nodes that have recently rejected several pods with cards, and have started none since.
 
-    kube-scheduler takes their cards for free. `now` is in Unix seconds.
+    kube-scheduler regards the cards of these nodes as free. `now` is in Unix seconds.
     """
     rejected: dict[str, list[int]] = {}
     reasons: dict[str, str] = {}

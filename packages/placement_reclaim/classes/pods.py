@@ -23,7 +23,7 @@ _STATUSES = ("initContainerStatuses", "containerStatuses")
 
 
 def is_exempt(pod: HoldingPod) -> bool:
-    """Return whether `pod` is never reported: it is static, of a DaemonSet, or a person debugs it."""
+    """Return whether `pod` is never reported, because it is static, of a DaemonSet, or being debugged."""
     annotations = fields.texts(pod.content, "metadata", "annotations")
     debuggers = fields.items(pod.content, "status", "ephemeralContainerStatuses")
     is_debugged = any(not (each.get("state") or {}).get("terminated") for each in debuggers)
@@ -48,7 +48,7 @@ def ending_or_lost(pod: HoldingPod, now: int) -> Held | None:
 def not_starting(pod: HoldingPod, objects: Objects) -> Held | None:
     """Return the row of a pod whose containers do not start, or None for another pod.
 
-    A pod whose containers with cards run uses them, whatever its sidecars do.
+    A pod uses its cards if a container that requests cards runs, even if other containers do not.
     """
     running = pod.running
     if is_exempt(pod) or running.is_terminating or _runs_cards(pod.content, objects):
@@ -93,9 +93,10 @@ def _statuses(pod: Raw) -> Iterator[Raw]:
 
 
 def _runs_cards(pod: Raw, objects: Objects) -> bool:
-    """Return whether a container that requests cards runs; of a pod with claims for all, whether any does.
+    """Return whether a container that requests cards runs.
 
-    Cluster files of `snapshot` have only the states of containers that wait.
+    Without such a container, containers with claims count, or else all containers. Cluster files that `snapshot` has
+    written only have the states of waiting containers, so a container without a state counts as running.
     """
     containers = [*fields.items(pod, "spec", "containers")]
     with_cards = [each for each in containers if any(objects.cards_of_container(each))]
@@ -106,7 +107,7 @@ def _runs_cards(pod: Raw, objects: Objects) -> bool:
 
 
 def _begin(pod: HoldingPod, status: Raw) -> Since:
-    """Return since when the pod does not run, at least: a container that waits has no time in the API."""
+    """Return the time since which the pod has not run, estimated: the API has no time for a waiting container."""
     ready = condition(pod.content, "ContainersReady")
     times = [
         seconds(ready, "lastTransitionTime") if fields.text(ready, "status") == "False" else 0,
@@ -129,7 +130,7 @@ def _ender(pod: HoldingPod) -> str:
 
 
 def _taint_eviction(pod: HoldingPod) -> str:
-    """Return what deletes a pod on a node that is down.
+    """Return a text about what deletes a pod on a node that is down.
 
     Source: k8s.io/kubernetes/pkg/controller/tainteviction/taint_eviction.go, getMinTolerationTime
     """

@@ -1,4 +1,4 @@
-"""`reclaim`: report cards that are held and not used, what frees them, and what starts then; evict the pods."""
+"""`reclaim`: report cards that are held and not used, or evict the pods that hold them."""
 
 import asyncio
 import time

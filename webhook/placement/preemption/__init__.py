@@ -1,1 +1,1 @@
-"""Which pods kube-scheduler evicts for a pod that no node can take: its plugin DefaultPreemption."""
+"""The plugin DefaultPreemption: the pods that kube-scheduler evicts for a pod that no node can take."""

@@ -1,4 +1,4 @@
-"""The choice of kube-scheduler among nodes on which an eviction makes room, and what is not certain of it.
+"""The choice of kube-scheduler among nodes on which an eviction makes room, and its uncertain parts.
 
 Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/preemption.go, SelectCandidate
 """
@@ -20,7 +20,7 @@ _WORST: Cost = (2**31, 0, 0, 0, 0)
 def choose(
     profile: Profile, pod: PodInfo, snapshot: Snapshot, found: Sequence[Sequence[Candidate]]
 ) -> PredictedPreemption:
-    """Return the choice among the outcomes of each node."""
+    """Return the choice among `found`, the possible outcomes of each node."""
     notes = [*unknown_of_budgets(snapshot)]
     best, worst = zip(*(_bounds(outcomes, snapshot) for outcomes in found), strict=True)
     # An outcome can win if no other node is better in all its outcomes.
@@ -64,7 +64,7 @@ def choose(
 
 
 def _bounds(outcomes: Sequence[Candidate], snapshot: Snapshot) -> tuple[Cost, Cost]:
-    """Return the least and the largest cost of the outcomes of a node."""
+    """Return the smallest and the largest cost of the outcomes of a node."""
     if not any(each.is_open for each in outcomes):
         costs = [each.cost for each in outcomes]
         return min(costs), max(costs)
@@ -86,7 +86,7 @@ def _tie(nodes: Sequence[str], counts: Sequence[int], possible: int) -> str:
 
 
 def unknown_of_budgets(snapshot: Snapshot) -> Iterable[str]:
-    """Yield what is not known of PodDisruptionBudgets."""
+    """Yield texts about unknown or stale PodDisruptionBudgets."""
     if snapshot.disruption_budgets is None:
         yield "PodDisruptionBudgets are not known"
         return

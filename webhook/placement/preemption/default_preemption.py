@@ -1,4 +1,4 @@
-"""DefaultPreemption: which pods kube-scheduler evicts for a pod that no node can take.
+"""DefaultPreemption: predict the pods that kube-scheduler evicts for a pod that no node can take.
 
 Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/preemption.go, Evaluator.Preempt, and
 framework/plugins/defaultpreemption/default_preemption.go
@@ -71,13 +71,13 @@ class Dice(Protocol):
 
 
 def predict_preemption(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired) -> PredictedPreemption:
-    """Return which pods of `snapshot` kube-scheduler evicts for `pod`, which no node can take.
+    """Return the prediction of the pods of `snapshot` that kube-scheduler evicts for `pod`, which no node can take.
 
-    `pod` is normalized for `snapshot`, and `profile` is one of kube-scheduler that preempts.
+    `pod` must be normalized for `snapshot`, and `profile` must be a profile of kube-scheduler that preempts.
 
     Raises:
         BudgetSpentError: the search for devices takes too many steps.
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     found = _predicted(profile, pod, snapshot, expired)
     if found.evicts or not found.message:
@@ -119,7 +119,7 @@ def _chosen(profile: Profile, pod: PodInfo, snapshot: Snapshot, rows: Mask, expi
 
 
 def not_predicted_for(group: PodGroup) -> PredictedPreemption:
-    """Return that the evictions for a pod of `group`, a PodGroup of kube-scheduler itself, are not known.
+    """Return an unknown prediction for a pod of `group`, a native PodGroup of kube-scheduler.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/podgrouppreemption.go
     """
@@ -132,13 +132,13 @@ def not_predicted_for(group: PodGroup) -> PredictedPreemption:
 def best_on(
     profile: Profile, pod: PodInfo, snapshot: Snapshot, rows: Iterable[int], expired: Expired
 ) -> Candidate | None:
-    """Return what kube-scheduler would evict if it had to choose one of the nodes in `rows`, or None.
+    """Return the candidate that kube-scheduler would choose among the nodes in `rows`, or None if there is none.
 
-    Of equal choices, it is the first. None also if that takes too much work.
+    Of equal candidates, it is the first. The result is also None if the search takes too much work.
 
     Raises:
         BudgetSpentError: the search for devices takes too many steps.
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     if pod.preemption.is_never:
         return None
@@ -151,14 +151,14 @@ def best_on(
 
 
 def chosen_by(dice: Dice, profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired) -> Candidate | None:
-    """Return one of the choices that kube-scheduler may make for `pod`, which no node can take, or None if it has none.
+    """Return one candidate that kube-scheduler may choose for `pod`, which no node can take, or None if there is none.
 
-    `dice` decides what nothing else decides: the node from which on it looks for enough candidates, which of equally
-    important pods stay, and which of equal nodes it chooses.
+    `dice` makes the random choices: the node at which the search for candidates starts, which of equally important pods
+    stay, and which of equal nodes is chosen.
 
     Raises:
         BudgetSpentError: the search for devices takes too many steps.
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     if pod.preemption.is_never:
         return None
@@ -178,13 +178,13 @@ def chosen_by(dice: Dice, profile: Profile, pod: PodInfo, snapshot: Snapshot, ex
 
 
 def potential_nodes(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired) -> Mask:
-    """Return the nodes that reject `pod` for a reason that can end with pods of the node.
+    """Return the nodes that reject `pod` for a reason that an eviction of pods on the node can remove.
 
-    The first filter that rejects a node decides, with all its reasons.
+    Only the reasons of the first filter that rejects a node count.
 
     Raises:
         BudgetSpentError: the search for devices takes too many steps.
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     found = np.zeros(len(snapshot.nodes), dtype=np.bool_)
     before = run_pre_filters(profile.pre_filters, pod, snapshot, ignore_transient=False)
@@ -218,10 +218,10 @@ def potential_nodes(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired:
 
 
 def _of_claims(profile: Profile, pod: PodInfo, snapshot: Snapshot) -> str | None:
-    """Return what DynamicResources writes before the message of the preemption, or None if it is not certain.
+    """Return the text that DynamicResources writes before the message of preemption, or None if it is not certain.
 
-    It may release devices of the pod's own claims first. That depends on the pods for which they are reserved, which
-    are not read.
+    It is not certain if DynamicResources may first release devices of the pod's own claims. This depends on the pods
+    for which the claims are reserved, which are not read.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go, PostFilter
     """
@@ -237,7 +237,7 @@ def _of_claims(profile: Profile, pod: PodInfo, snapshot: Snapshot) -> str | None
 
 
 def _waits_for_victims(pod: PodInfo, snapshot: Snapshot, potential: Mask) -> bool:
-    """Return whether pods that were evicted for `pod` still end on its nominated node.
+    """Return whether pods that were evicted for `pod` are still terminating on its nominated node.
 
     Source: default_preemption.go, PodEligibleToPreemptOthers
     """
@@ -249,7 +249,10 @@ def _waits_for_victims(pod: PodInfo, snapshot: Snapshot, potential: Mask) -> boo
 
 
 def _rooms(room: Room, rows: Iterable[int], reasons: Counter[str]) -> Iterator[tuple[str, NodeRoom]]:
-    """Yield the nodes in `rows` that can take the pod without pods of lower priority; count why the others cannot."""
+    """Yield the nodes in `rows` that can take the pod without pods of lower priority.
+
+    Count the reasons of the other nodes in `reasons`.
+    """
     nodes, priority = room.snapshot.nodes, room.pod.preemption.priority or 0
     for row in in_time(rows, room.expired):
         if nodes[row].lowest_priority >= priority:
@@ -263,13 +266,13 @@ def _rooms(room: Room, rows: Iterable[int], reasons: Counter[str]) -> Iterator[t
 
 
 def _compared(profile: Profile, potential: int) -> int:
-    """Return the number of candidates with which kube-scheduler ends its search among so many potential nodes."""
+    """Return the number of candidates after which kube-scheduler ends its search among `potential` nodes."""
     args = profile.args
     return max(potential * args.min_candidate_nodes_percentage // 100, args.min_candidate_nodes_absolute)
 
 
 def _candidates(snapshot: Snapshot, rooms: Mapping[str, NodeRoom], expired: Expired) -> list[list[Candidate]]:
-    """Return what kube-scheduler may evict on each node."""
+    """Return the candidates of each node: the sets of pods that kube-scheduler may evict there."""
     protection = Protection(snapshot.disruption_budgets or ())
     found = (candidates_on(node, room, protection, expired) for node, room in in_time([*rooms.items()], expired))
     return [outcomes for outcomes in found if outcomes]

@@ -1,8 +1,8 @@
-"""Whether a pod fits on a node without some of the pods that run there.
+"""Check whether a pod fits on a node without some of the pods that run there.
 
 Amounts and host ports are counted. The other filters that read running pods run on a snapshot without these pods, for
-one node at a time: kube-scheduler removes the pods of no other node. Most pods make no difference to them, and are not
-tried.
+one node at a time, because kube-scheduler only removes pods of this node. Pods that cannot change the result of a
+filter, as most, are not tried.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,9 +26,9 @@ _REQUESTS_OF = attrgetter("requests")
 
 
 class NodeRoom:
-    """One node without some of its pods, which can be taken back one by one.
+    """One node without some of its pods, which can be put back one by one.
 
-    The nominated pods that have precedence count, too. Only resources that are short with all pods are counted.
+    Nominated pods that have precedence also count. Only resources that are insufficient with all pods are counted.
     """
 
     def __init__(self, room: Room, row: int) -> None:
@@ -69,7 +69,7 @@ class NodeRoom:
         """Return the reasons of the first filter that rejects the node, or none if the pod fits.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
             WorkSpentError: the filters that read pods have run too often.
         """
         room = self._room
@@ -88,10 +88,10 @@ class NodeRoom:
         return self._of_pods(room.reading_pods, ()) if self._nominated else []
 
     def staying(self, ordered: Sequence[RunningPod]) -> list[bool]:
-        """Return which of `ordered`, taken back one after the other, fit beside the pending pod.
+        """Return, for each of `ordered`, whether it fits with the pending pod when it is put back in this order.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
             WorkSpentError: the filters that read pods have run too often.
         """
         if not self._reads_more:
@@ -103,7 +103,7 @@ class NodeRoom:
         return flags
 
     def deciding(self, pods: Sequence[RunningPod]) -> Sequence[RunningPod]:
-        """Return those of `pods` that take anything that is short: the others stay in any order."""
+        """Return those of `pods` that use an insufficient resource. The others stay in any order."""
         if self._reads_more or self._places <= len(self.lower):
             return pods
         resources = [resource for resource, _ in self._wanted]
@@ -112,14 +112,14 @@ class NodeRoom:
         return [each for each in pods if any(map(each.requests.get, resources))]
 
     def are_equal(self, pods: Sequence[RunningPod]) -> bool:
-        """Return whether all `pods` take the same of what is short."""
+        """Return whether all `pods` use equal amounts of the insufficient resources."""
         if self._reads_more:
             return all(map(pods[0].is_same_load, pods))
         kinds = _distinct_requests(pods)
         return all(len({requests.get(resource, 0) for requests in kinds}) == 1 for resource, _ in self._wanted)
 
     def _counted(self, ordered: Sequence[RunningPod]) -> list[bool]:
-        """Return the same if only amounts and places decide: a cluster has thousands of pods to try."""
+        """Return the result of `staying` if only amounts and the number of pods decide. It is fast for many pods."""
         places = self._places - 1 if self._room.counts_places else len(ordered)
         left = [self._free[resource] - amount for resource, amount in self._wanted]
         resources = [resource for resource, _ in self._wanted]
@@ -141,14 +141,14 @@ class NodeRoom:
         return flags
 
     def _has_place_for(self, pod: RunningPod) -> bool:
-        """Return whether amounts and places allow `pod` beside the pending one."""
+        """Return whether the amounts and the number of pods allow `pod` in addition to the pending pod."""
         is_place_left = self._places > 1 or not self._room.counts_places
         return is_place_left and all(
             pod.requests.get(resource, 0) <= self._free[resource] - amount for resource, amount in self._wanted
         )
 
     def _take_back(self, pod: RunningPod) -> bool:
-        """Take `pod` back if the pending pod fits beside it; return whether it was taken."""
+        """Put `pod` back if the pending pod still fits then. Return whether it was put back."""
         if not self._has_place_for(pod) or any(map(self._conflicts, pod.host_ports)):
             return False
         self._move(pod, -1)
@@ -158,7 +158,7 @@ class NodeRoom:
         return True
 
     def _is_rejected_with(self, pod: RunningPod) -> bool:
-        """Return whether the node is rejected now that `pod` is back; without it, it is not."""
+        """Return whether a filter rejects the node after `pod` was put back. Without `pod`, no filter rejects it."""
         room, kind = self._room, (pod.namespace, id(pod.labels), id(pod.terms))
         known = self._known.get(kind) if room.reads_presence else None
         # A required term that no pod matched may be matched by now.
@@ -207,7 +207,7 @@ class NodeRoom:
 
 
 def _distinct_requests(pods: Sequence[RunningPod]) -> list[Amounts]:
-    """Return the requests of `pods`, those of a template once: its pods share one object."""
+    """Return the requests of each of `pods`, or only one if all pods share it, as those of one template."""
     requests = [*map(_REQUESTS_OF, pods)]
     return requests[:1] if len({*map(id, requests)}) == 1 else requests
 

@@ -67,7 +67,7 @@ class Room:
                 yield from (each.selector for each in (*terms.required, *terms.anti_required))
 
     def reads(self, running: RunningPod) -> bool:
-        """Return whether it can make a difference to `reading_pods` that `running` is on its node."""
+        """Return whether `running` can change the result of the filters `reading_pods` on its node."""
         if running.terms.anti_required or (self.reads_volumes and running.volumes is not NO_VOLUMES):
             return True
         # Pods of a template share their labels.
@@ -78,7 +78,7 @@ class Room:
         return found
 
     def misleads(self, row: int) -> bool:
-        """Return whether kube-scheduler takes a pod of the node that is being deleted out of a count that it is not in.
+        """Return whether kube-scheduler subtracts a terminating pod of the node from a count that does not include it.
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/filtering.go, updateWithPod, and
         common.go, countPodsMatchSelector
@@ -100,10 +100,10 @@ class Room:
             raise WorkSpentError
 
     def of_facts(self, plugin: FilterPlugin, row: int) -> list[str]:
-        """Return why `plugin` rejects the node in `row`, with all its pods.
+        """Return the reasons why `plugin` rejects the node in `row` with all its pods.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         if plugin.name not in self._of_facts:
             self._of_facts[plugin.name] = [*plugin.filter(self.pod, self.snapshot, self.expired)]

@@ -1,4 +1,4 @@
-"""The pods of one node that kube-scheduler evicts for a pod, and how it compares nodes.
+"""The pods of one node that kube-scheduler evicts for a pod, and the cost by which it compares nodes.
 
 Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go, SelectVictimsOnNode;
 framework/preemption/preemption.go, pickOneNodeForPreemption; framework/preemption/util.go
@@ -27,11 +27,11 @@ Cost = tuple[int, int, int, int, float]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node, the pods to evict there, the most important first, and the PodDisruptionBudgets that this violates.
+    """A node, the pods to evict there (the most important first), and the PodDisruptionBudgets that this violates.
 
-    `cost` is what kube-scheduler minimizes. `tied` are the pods that are equal to kube-scheduler, of which it evicts as
-    many as are among `victims`; some can be twice in it. `is_open`: there are more outcomes than were tried, with
-    victims among `tied`, too.
+    kube-scheduler minimizes `cost`. `tied` are pods that are equal for kube-scheduler; it evicts as many of them as are
+    in `victims`. A pod can be in `tied` twice. `is_open` is true if there are more outcomes than were tried; their
+    victims are also in `tied`.
     """
 
     node: str
@@ -48,21 +48,21 @@ def key_of(pod: RunningPod) -> tuple[str, str]:
 
 
 def start_of(pod: RunningPod) -> float:
-    """Return when `pod` started; a pod that has not started counts as one that starts now."""
+    """Return the start time of `pod`. A pod that has not started counts as if it starts now."""
     return pod.started_seconds or math.inf
 
 
 class Protection:
-    """The PodDisruptionBudgets that protect pods; pods of a template share their labels, and so their budgets."""
+    """The PodDisruptionBudgets that protect pods. Pods of one template share their labels and thus their budgets."""
 
     def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
         self._budgets = budgets_by_namespace(budgets) or {}
         self._known: dict[tuple[str, int], list[DisruptionBudget]] = {}
 
     def violated(self, ordered: Sequence[RunningPod]) -> Mapping[tuple[str, str], str]:
-        """Return the pods whose eviction violates a budget, the pods before them counted, with the budget.
+        """Return the pods whose eviction violates a budget, after the pods before them, with the budget.
 
-        A pod without labels, and a budget with an empty selector, match nothing here.
+        Pods without labels and budgets with an empty selector match nothing here, as in kube-scheduler.
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/util.go, FilterVictimsWithPDBViolation
         """
@@ -86,13 +86,13 @@ class Protection:
 
 
 def candidates_on(node: str, room: NodeRoom, protection: Protection, expired: Expired) -> list[Candidate]:
-    """Return what kube-scheduler may evict on `node`, in which the pods of lower priority leave `room`.
+    """Return the candidates of `node`, on which `room` is the room without the pods of lower priority.
 
-    There is one outcome, unless equally important pods of different requests decide, whose order is not known. There is
-    none if all pods can stay: kube-scheduler then does not choose the node.
+    There is one candidate, unless the result depends on the unknown order of equally important pods with different
+    requests. There is none if all pods can stay, because kube-scheduler then does not choose the node.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
         WorkSpentError: the filters that read pods have run too often.
     """
     ordered = _by_importance(room.lower)
@@ -110,7 +110,7 @@ def candidates_on(node: str, room: NodeRoom, protection: Protection, expired: Ex
 
 
 def _by_importance(pods: Iterable[RunningPod]) -> list[RunningPod]:
-    """Return `pods` by priority, then by start; those that have not started come last.
+    """Return `pods` by priority, then by start time. Pods that have not started come last.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/util.go, MoreImportantVictim
     """
@@ -124,7 +124,7 @@ def _by_importance(pods: Iterable[RunningPod]) -> list[RunningPod]:
 def _select(
     node: str, room: NodeRoom, ordered: Sequence[RunningPod], protection: Protection
 ) -> tuple[Candidate | None, list[Sequence[RunningPod]]]:
-    """Return the victims among `ordered`, and the groups of equally important, different pods that decide on them."""
+    """Return the candidate, with victims from `ordered`, and groups of equally important pods whose order matters."""
     violated = protection.violated(ordered)
     flags, undecided = room.staying(ordered) if not violated else [], []
     if violated:
@@ -149,7 +149,7 @@ def _select(
 
 
 def _are_interchangeable(group: Sequence[RunningPod], room: NodeRoom, violated: Mapping[tuple[str, str], str]) -> bool:
-    """Return whether a choice among the pods of `group` makes no difference but for their names."""
+    """Return whether a choice among the pods of `group` makes no difference except for their names."""
     if not group:
         return True
     if violated and len({key_of(each) in violated for each in group}) > 1:
@@ -159,7 +159,7 @@ def _are_interchangeable(group: Sequence[RunningPod], room: NodeRoom, violated: 
 
 
 def _undecided(ordered: Sequence[RunningPod], flags: Sequence[bool]) -> Iterator[Sequence[RunningPod]]:
-    """Yield the equally important pods of which some stay and some do not: another order has other victims."""
+    """Yield groups of equally important pods of which only some stay, so that another order has other victims."""
     end = 0
     first = flags.index(not flags[0]) if (not all(flags) and any(flags)) else len(flags)
     for at in range(first, len(flags)):
