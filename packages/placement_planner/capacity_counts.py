@@ -10,7 +10,6 @@ from webhook.admission.api_server.optional_plugins import alternatives, in_doubt
 from webhook.admission.api_server.plugins import check_admitted
 from webhook.cli.inputs.pending import NOTHING_RESERVED, PendingQueue, Reserved
 from webhook.cli.inputs.workloads import Workload, with_claims_of_pods
-from webhook.cli.output.terminal import echo
 from webhook.cli.predictions.admission import Admissions, with_completed_pod
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
@@ -33,6 +32,7 @@ Report = Callable[[Sequence[FieldError]], None]
 class Counted:
     """The count of the pods of one template. `is_refused` is true if the pods are denied.
 
+    `bypass` is the reason why the webhook leaves the pods alone, or empty.
     With several templates in proportion, `share` of the pods are placed in a turn, and `turns` whole turns fit.
     `reserved` are the pending pods of the cluster that take their places before the pods.
     """
@@ -40,6 +40,7 @@ class Counted:
     workload: Workload
     count: Count
     is_refused: bool = False
+    bypass: str = ""
     share: int = 1
     turns: int | None = None
     reserved: Reserved = NOTHING_RESERVED
@@ -53,6 +54,7 @@ class _Template:
     pods: FurtherPods | None = None
     message: str = ""
     is_refused: bool = False
+    bypass: str = ""
 
     @property
     def share(self) -> int:
@@ -87,11 +89,11 @@ class Counts:
         """
         for template in self._templates(workloads):
             if template.pods is None:
-                yield Counted(template.workload, Count.unknown(template.message), template.is_refused)
+                yield Counted(template.workload, Count.unknown(template.message), template.is_refused, template.bypass)
                 continue
             snapshot, reserved = self._before((template.pods,), self._with_claims((template,)))
             count = count_each(template.pods, snapshot, self.until, self.progress_of(template.workload.name))
-            yield Counted(template.workload, count, reserved=reserved)
+            yield Counted(template.workload, count, bypass=template.bypass, reserved=reserved)
 
     def together(self, workloads: Sequence[Workload]) -> Iterator[Counted]:
         """Yield the counts of all templates in proportion. A turn has the pods that the objects have.
@@ -112,7 +114,8 @@ class Counts:
             counts = count_together(pods, snapshot, self.until, self.progress_of(names))
         turns = min(count.fits // template.share for template, count in zip(templates, counts, strict=True))
         for template, count in zip(templates, counts, strict=True):
-            yield Counted(template.workload, count, template.is_refused, template.share, turns, reserved)
+            of_template = (template.is_refused, template.bypass, template.share)
+            yield Counted(template.workload, count, *of_template, turns, reserved)
 
     def next_pod(self, counted: Counted) -> tuple[Pod, Snapshot]:
         """Return the first further pod of a template as it is created, and the cluster before it, with its claims.
@@ -153,12 +156,10 @@ class Counts:
             return _Template(workload, message=workload.note)
         workload, of_server = with_completed_pod(workload, self.snapshot)
         refusal, bypass = self.admissions.answer(workload, self.snapshot)
-        if bypass:
-            echo(f"{workload.name}: left alone: {bypass}", err=True)
         self.admissions.note(workload, self.snapshot)
         if reason := refusal or workload.note or of_server.unknown:
             return _Template(workload, message=reason, is_refused=bool(refusal))
-        template = self._further(workload, pods)
+        template = replace(self._further(workload, pods), bypass=bypass)
         return _Template(workload, message=doubt) if (doubt := self._doubt(template, of_server.doubts)) else template
 
     def _doubt(self, template: _Template, doubts: Sequence[str]) -> str:

@@ -10,12 +10,19 @@ from rich.console import Console
 from placement_planner.capacity.counting import Count
 from placement_planner.capacity_counts import Counted, Counts
 from placement_planner.capacity_moves import drained, print_room, room_for, room_to_json
+from placement_planner.cli.nodes import print_nodes
 from webhook.cli.inputs.clusters import cluster_option, complete_node, live_options, release_option
 from webhook.cli.inputs.files import output_option
 from webhook.cli.inputs.manifests import pods_options
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.profiles import scheduler_options
-from webhook.cli.inputs.session import Session, max_nodes_option, mutate_option, pending_option, with_session
+from webhook.cli.inputs.session import (
+    Session,
+    max_nodes_option,
+    pending_option,
+    policy_or_as_written_option,
+    with_session,
+)
 from webhook.cli.output.screen import Column, Row, marked, print_lines, print_table, text_console
 from webhook.cli.output.terminal import Progress, echo_json
 from webhook.cli.predictions.admission import Admissions
@@ -34,7 +41,7 @@ _FITS_NOWHERE, _REFUSED = 3, 5
     live_options,
     release_option,
     scheduler_options,
-    mutate_option,
+    policy_or_as_written_option,
     policies_option,
     click.option(
         "--together",
@@ -73,20 +80,24 @@ def capacity(
 ) -> int:
     """Report how many more of each pod fit, placed one after the other as kube-scheduler would.
 
-    Each pod is counted by itself, after the pending pods of the cluster; an object such as a Deployment stands for the
-    pods of its template. With --together, the pods take their places in proportion, such as 2 launchers and 8 workers
+    The policy is applied to each pod or object first, as the webhook does. Each pod is counted by itself, after the
+    pending pods of the cluster; an object such as a Deployment stands for the pods of its template. With --together, the pods take their places in proportion, such as 2 launchers and 8 workers
     in each turn. Running pods stay where they are, and nothing is changed in a live cluster.
-    Exit code 0 also if nothing fits; 3: a pod of a drained node fits nowhere; 5: a pod would be denied (--mutate).
+    Without -f and --drain, the nodes and cards are printed, as `nodes` does.
+    Exit code 0 also if nothing fits; 3: a pod of a drained node fits nowhere; 5: a pod would be denied.
 
     \b
     Examples:
       placement-webhook capacity -f pod.yaml --cluster cluster.json
       placement-webhook capacity -f pod.yaml --cluster cluster.json --until 100 -o json
-      placement-webhook capacity -f pod.yaml --context staging --mutate
+      placement-webhook capacity -f pod.yaml --context staging
       placement-webhook capacity --drain node-1 node-2 --cluster cluster.json
       placement-webhook capacity -f pod.yaml --cluster cluster.json --make-room
     """
     _check_flags(session, drain, nodes, together=together, with_room=make_room)
+    if not session.has_pods and not drain:
+        print_nodes(session)
+        return 0
     console, progress = text_console(), Progress()
     snapshot = session.view[0] if drain or make_room else session.snapshot
     queue, is_drained = session.queue(snapshot), True
@@ -124,8 +135,8 @@ def _check_flags(
     """Raise a usage error for flags that cannot be given together."""
     if nodes and not drained:
         raise click.UsageError(f"Got unexpected extra argument ({' '.join(nodes)}); nodes follow --drain.")
-    if not session.has_pods and (with_room or not drained):
-        raise click.UsageError("Missing option '-f' / '--filename'. Only --drain works without it.")
+    if not session.has_pods and (with_room or together):
+        raise click.UsageError("Missing option '-f' / '--filename', which names the pods to count.")
     if with_room and (drained or together):
         raise click.UsageError(
             f"--make-room moves pods of the cluster as it is: leave {'--drain' if drained else '--together'} out."
@@ -176,6 +187,8 @@ def _print_counted(console: Console, counted: Counted, stopped_pod: str | None, 
         lines.append(f"the count ended early: {count.ended_early}")
     elif count.stopped:
         lines.append(f"the next {stopped_pod or 'one'}: {count.stopped.message}")
+    if counted.bypass:
+        lines.append(f"the webhook leaves it alone: {counted.bypass}")
     console.print(f"[bold]{marked(workload.name)}[/bold]: {_fits(count)}")
     print_lines(console, lines)
 

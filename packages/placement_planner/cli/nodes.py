@@ -48,6 +48,12 @@ def nodes(session: Session) -> int:
       placement-webhook nodes
       placement-webhook nodes --cluster cluster.json -o json
     """
+    print_nodes(session)
+    return 0
+
+
+def print_nodes(session: Session) -> None:
+    """Print the nodes and cards of the cluster, as text or JSON."""
     snapshot, policy = session.snapshot, session.rules.default
     groups = [*_groups(snapshot, policy)]
     found = tuple(info.node for info in snapshot.nodes)
@@ -57,7 +63,7 @@ def nodes(session: Session) -> int:
     unhealthy = [*unhealthy_devices(found, policy.spec.accelerators)]
     if session.is_json:
         echo_json(_to_json(snapshot, groups, mistyped, closed, unhealthy))
-        return 0
+        return
     console = text_console()
     cards = [each for each in unhealthy if accelerator_of(each.resource, policy.spec.accelerators)]
     console.print(_headline(snapshot, groups, closed, cards))
@@ -67,7 +73,6 @@ def nodes(session: Session) -> int:
     if mistyped:
         console.print("mistyped labels and taints:")
         print_lines(console, (f"{each.where}: {each.what}" for each in mistyped))
-    return 0
 
 
 def _headline(

@@ -66,6 +66,7 @@ def test_text_has_the_count_the_nodes_the_message_and_the_blocks(run: Run, tmp_p
         "default/feasible: 1 more fits",
         "  1 on free",
         "  the next one: 0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s).",
+        "  the webhook leaves it alone: no workload type",
         "largest free blocks on one node, as the cluster stands:",
         "  pool      resource        free cards  nodes",
         "  -         nvidia.com/gpu           4      1",
@@ -164,7 +165,7 @@ def test_claims_of_a_stateful_set_are_created_with_its_pods(run: Run, tmp_path: 
 
 @pytest.mark.parametrize("options", [(), ("--together",)])
 def test_a_denied_pod_is_not_counted(run: Run, tmp_path: Path, options: tuple[str, ...]) -> None:
-    outcome = _capacity(run, _cluster(tmp_path, 8), MISTYPED, options=("--mutate", "-o", "json", *options))
+    outcome = _capacity(run, _cluster(tmp_path, 8), MISTYPED, options=("-o", "json", *options))
 
     (line,) = lines(outcome.output)
     assert outcome.code == 5
@@ -181,11 +182,21 @@ def test_the_policy_is_applied_before_the_count(run: Run, tmp_path: Path) -> Non
         as_list(make_node_object("t", labels={USAGE: "training"}, taints=taints, capacity={"nvidia.com/gpu": "8"}))
     )
 
-    written = _capacity(run, cluster, pod, options=("-o", "json"))
-    admitted = _capacity(run, cluster, pod, options=("-o", "json", "--mutate"))
+    written = _capacity(run, cluster, pod, options=("-o", "json", "--as-written"))
+    admitted = [_capacity(run, cluster, pod, options=("-o", "json", *given)) for given in ((), ("--mutate",))]
 
-    assert [lines(each.output)[0]["fits"] for each in (written, admitted)] == [0, 4]
-    assert written.errors.endswith("the webhook would change or refuse default/trainer: add --mutate\n")
+    assert [lines(each.output)[0]["fits"] for each in (written, *admitted)] == [0, 4, 4]
+    assert written.errors.endswith("the webhook would change or refuse default/trainer: leave --as-written out\n")
+
+
+@pytest.mark.parametrize("options", [(), ("-o", "json")])
+def test_without_pods_it_prints_what_nodes_prints(run: Run, tmp_path: Path, options: tuple[str, ...]) -> None:
+    cluster = write_cluster(tmp_path)
+
+    outcome = run("capacity", "--cluster", cluster, *options)
+
+    assert outcome == run("nodes", "--cluster", cluster, *options)
+    assert (outcome.code, outcome.errors) == (0, "")
 
 
 def test_a_scheduler_without_a_profile_gives_no_count(run: Run, tmp_path: Path) -> None:
@@ -210,7 +221,8 @@ def test_a_scheduler_without_a_profile_gives_no_count(run: Run, tmp_path: Path) 
         (("-f", "-", "--cluster", "CLUSTER", "--scheduler-profile", "x"), "POD", "--scheduler-profile: Unsupported"),
         (("-f", "-", "--cluster", "CLUSTER"), "{}", "<stdin>"),
         (("-f", "-", "--cluster", "CLUSTER", "--strict"), "WRONG", "spec.containers[0].resources.requests"),
-        (("--cluster", "CLUSTER"), "", "Missing option '-f'"),
+        (("--cluster", "CLUSTER", "--together"), "", "Missing option '-f'"),
+        (("--cluster", "CLUSTER", "--make-room"), "", "Missing option '-f'"),
     ],
 )
 def test_bad_usage_and_input_is_one_error(

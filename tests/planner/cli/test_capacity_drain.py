@@ -140,7 +140,6 @@ def test_an_unknown_node_is_an_error_with_the_nearest_names(run: Run, tmp_path: 
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        pytest.param((), "Missing option '-f' / '--filename'. Only --drain works without it.", id="nothing"),
         pytest.param(("--make-room",), "Missing option '-f'", id="make room for nothing"),
         pytest.param(("a", "-f", "x"), "Got unexpected extra argument (a); nodes follow --drain.", id="stray argument"),
         pytest.param(("-f", "x", "--make-room", "--drain", "a"), "leave --drain out", id="make room on drained nodes"),

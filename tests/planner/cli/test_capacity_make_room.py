@@ -61,7 +61,8 @@ def test_text_has_the_moves_and_their_commands(run: Run, tmp_path: Path) -> None
     job = running("web", "a", 4, kind="Job").spec(volumes=[{"name": "scratch", "emptyDir": {}}])
     cluster = write(tmp_path, *OBJECTS[:3], job, budget("web", 1))
 
-    outcome = run("capacity", "-f", "-", "--cluster", cluster, "--make-room", stdin=as_list(BIG))
+    arguments = ("capacity", "-f", "-", "--cluster", cluster, "--make-room", "--as-written")
+    outcome = run(*arguments, stdin=as_list(BIG))
 
     losses = "its work begins again; the data of its emptyDir volumes are lost"
     eviction = '{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"web","namespace":"team-a"}}'
@@ -136,7 +137,8 @@ def test_without_a_solution_it_says_what_was_tried(run: Run, tmp_path: Path) -> 
         tmp_path, cards("a", 8), cards("b", 2), running("web", "a", 4), running("agent", "b", 1, "DaemonSet")
     )
 
-    outcome = run("capacity", "-f", "-", "--cluster", cluster, "--make-room", stdin=as_list(BIG))
+    arguments = ("capacity", "-f", "-", "--cluster", cluster, "--make-room", "--as-written")
+    outcome = run(*arguments, stdin=as_list(BIG))
 
     assert outcome.output.splitlines()[2:4] == [
         "  no moves make room: 1 set of 1 pod tried on 1 node",

@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 
 _BAD_INPUT = 2
 
-mutate_option = click.option(
-    "--mutate", "with_policy", is_flag=True, help="Apply the policy to the pods first, as the webhook does."
-)
 policy_or_as_written_option = click.option(
     "--mutate/--as-written",
     "with_policy",

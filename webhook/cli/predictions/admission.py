@@ -141,7 +141,7 @@ class Admissions:
 
     with_policy: bool
     schedulers: SchedulersOf
-    remedy: str = "add --mutate"
+    remedy: str = "leave --as-written out"
     _changed: list[str] = dataclasses.field(default_factory=list)
 
     def answer(self, workload: Workload, snapshot: Snapshot) -> tuple[str, str]:

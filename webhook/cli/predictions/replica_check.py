@@ -61,7 +61,7 @@ class Checks:
     @classmethod
     def of(cls, session: Session) -> "Checks":
         """Return the checks of a command."""
-        admissions = Admissions(session.with_policy, session.schedulers, remedy="leave --as-written out")
+        admissions = Admissions(session.with_policy, session.schedulers)
         remedy = "grant list and watch of {kinds}" if session.is_live else "add {kinds} to the cluster file"
         return cls(session.queue(session.snapshot), admissions, remedy)
 
