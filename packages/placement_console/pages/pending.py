@@ -16,7 +16,7 @@ from placement_planner.capacity.make_room import make_room
 from placement_planner.capacity_moves import room_to_json
 from webhook.cli.inputs.pending import PendingQueue
 from webhook.cli.output.terminal import remarks_taken
-from webhook.cli.predictions.admission import Admissions, injected
+from webhook.cli.predictions.admission import admissions_of, injected
 from webhook.cli.predictions.replica_check import Checks
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
@@ -79,10 +79,10 @@ class PendingPods:
         with remarks_taken() as remarks:
             document = Document(pod.key.name, _object(pod, fact))
             workloads = session.workloads_of([document], snapshot)
-            found = injected(document.content, workloads[0].policy)
-            # As `explain`: the suggestions for a pod that this policy admitted name annotations.
-            admissions = Admissions(found.is_by_policy_in_force, session.schedulers, remedy="create it again")
-            answer = Checks(self._placed(snapshot), admissions).answers(workloads)[0]
+            policy = workloads[0].policy
+            found = injected(document.content, policy, is_known=session.is_known(policy))
+            checks = Checks(self._placed(snapshot), admissions_of(found, session.schedulers))
+            answer = checks.answers(workloads)[0]
         line = answer.to_json()
         # The scores of each node are for the page Try.
         return line | {

@@ -81,8 +81,9 @@ def capacity(
     """Report how many more of each pod fit, placed one after the other as kube-scheduler would.
 
     The policy is applied to each pod or object first, as the webhook does. Each pod is counted by itself, after the
-    pending pods of the cluster; an object such as a Deployment stands for the pods of its template. With --together, the pods take their places in proportion, such as 2 launchers and 8 workers
-    in each turn. Running pods stay where they are, and nothing is changed in a live cluster.
+    pending pods of the cluster; an object such as a Deployment stands for the pods of its template. With --together,
+    the pods take their places in proportion, such as 2 launchers and 8 workers in each turn. Running pods
+    stay where they are, and nothing is changed in a live cluster.
     Without -f and --drain, the nodes and cards are printed, as `nodes` does.
     Exit code 0 also if nothing fits; 3: a pod of a drained node fits nowhere; 5: a pod would be denied.
 

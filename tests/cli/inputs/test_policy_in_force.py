@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from certs.webhook_rules import PODS
 from tests.support.admission import TYPE
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.policy_objects import policy
@@ -222,3 +223,55 @@ def test_missed_pods_are_those_of_the_policy_in_force(run: Run, api: FakeConfigu
 
     (missed,) = lines(outcome.output)
     assert (missed["pod"], missed["denied"], missed["workloadType"]) == ("team-a/p", None, "research")
+
+
+@pytest.fixture
+def outside(api: FakeConfigurationApi) -> FakeConfigurationApi:
+    """Return the API server with a webhook that is served outside the cluster."""
+    called = {"name": PODS, "clientConfig": {"url": "https://10.0.0.9:8443/mutate"}}
+    api.objects[CONFIGURATIONS] = listing({"metadata": {"name": "our-own"}, "webhooks": [called]})
+    api.objects[DEPLOYMENTS] = listing()
+    return api
+
+
+def test_beside_servers_outside_the_cluster_missed_advises_nothing(
+    run: Run, outside: FakeConfigurationApi, kubeconfig: Path
+) -> None:
+    outside.objects["/api/v1/pods"] = listing(TRAINER.obj())
+
+    text, json = (run("missed", "--kubeconfig", kubeconfig, *output) for output in ((), ("-o", "json")))
+
+    assert text.code == 3
+    assert "the policy in force is not known" in text.output
+    assert "not known: the policy in force: the webhook is registered" in text.errors
+    assert "create again" not in text.output
+    assert lines(json.output)[0]["remedy"] is None
+
+
+@pytest.mark.parametrize(
+    ("mark", "line"),
+    [
+        pytest.param("own@1", "  injected by own@1; in force now: not known", id="another policy"),
+        pytest.param("", "  nothing was injected; the policy in force is not known", id="no mark"),
+        pytest.param(
+            built_in_policy().identity, f"  injected by {built_in_policy().identity}", id="the built-in policy"
+        ),
+    ],
+)
+def test_beside_servers_outside_the_cluster_explain_names_no_policy_in_force(
+    run: Run, outside: FakeConfigurationApi, kubeconfig: Path, mark: str, line: str
+) -> None:
+    pod = TRAINER.annotate(built_in_policy().policy_annotation, mark) if mark else TRAINER
+    taints = ["maip.mxsf.io/node.usage=training:NoSchedule"]
+    usage = {"maip.mxsf.io/node.usage": "training"}
+    node = make_node_object("t", labels=usage, taints=taints, capacity={"nvidia.com/gpu": 8})
+    outside.objects["/api/v1/nodes"] = listing(node)
+    outside.objects["/api/v1/pods"] = listing(pod.obj())
+    outside.objects["/api/v1/namespaces/team-a/pods/trainer"] = {"apiVersion": "v1", "kind": "Pod", **pod.obj()}
+    outside.objects["/api/v1/namespaces/team-a/events"] = listing()
+
+    outcome = run("explain", "pod/trainer", "-n", "team-a", "--kubeconfig", kubeconfig, "--no-audit")
+
+    assert outcome.code == 0, outcome.errors
+    assert line in outcome.output.splitlines()
+    assert "create it again" not in outcome.output + outcome.errors

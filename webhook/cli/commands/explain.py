@@ -31,7 +31,7 @@ from webhook.cli.inputs.profiles import scheduler_options
 from webhook.cli.inputs.session import Session, max_nodes_option, pending_option, with_session
 from webhook.cli.output.screen import marked, print_lines, text_console
 from webhook.cli.output.terminal import echo, echo_json
-from webhook.cli.predictions.admission import Admissions, Injected, injected
+from webhook.cli.predictions.admission import Admissions, Injected, admissions_of, injected
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cli.predictions.replica_check import Checks
 from webhook.cli.records.audit_source import Source, webhook_namespace_option
@@ -152,12 +152,11 @@ def _explained(
 ) -> _Explained:
     document = Document(f"{str(content['kind']).lower()}/{field(content, 'metadata', 'name')}", content)
     workloads = session.workloads_of([document], session.snapshot)
-    found = injected(content, workloads[0].policy)
+    policy = workloads[0].policy
+    found = injected(content, policy, is_known=session.is_known(policy))
     answer = None
     if not field(content, "spec", "nodeName"):
-        # A pod that was admitted by this policy is admitted unchanged, and its suggestions name annotations.
-        is_admitted = not exists or found.is_by_policy_in_force
-        admissions = Admissions(is_admitted, session.schedulers, remedy="create it again")
+        admissions = admissions_of(found, session.schedulers) if exists else Admissions(True, session.schedulers)
         answer = Checks(queue, admissions).answers(workloads)[0]
     events = events_of(objects, content) if exists else []
     return _Explained(content, exists, found, answer, events, held=_held_class(session, content))

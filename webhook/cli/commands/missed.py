@@ -15,7 +15,7 @@ from webhook.admission.missed import MissedPod, Scope, missed_pod
 from webhook.admission.registered_selection import Selection, selection_of_configuration
 from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.files import file_option, output_option, place_of, read_text
-from webhook.cli.inputs.policies import policies_option, policy_to_json, read_policies
+from webhook.cli.inputs.policies import PlacedPolicies, policies_option, policy_to_json, read_policies
 from webhook.cli.output.screen import Column, Row, print_line, print_table, text_console
 from webhook.cli.output.terminal import Progress, echo, echo_json
 from webhook.cluster.cache.resources import Resource
@@ -38,14 +38,14 @@ _EXIT_CODE = 3
 class _Search:
     """Collects missed pods from the objects given to `add`. Add namespaces, configurations and policies before pods."""
 
-    def __init__(self, policies: PolicySet) -> None:
+    def __init__(self, policies: PlacedPolicies) -> None:
         self.found: list[MissedPod] = []
         self.pods = 0
         self.undecided: Counter[str] = Counter()
         self.is_registered = False
         self._file = policies
         self._objects: dict[str, JsonObject] = {}
-        self._policies: PolicySet | None = policies
+        self._policies: PolicySet | None = policies.policies
         self._scopes: dict[str, Scope] = {}
         self._selection = Selection.shipped(Target().namespace)
 
@@ -53,8 +53,12 @@ class _Search:
     def policies(self) -> PolicySet:
         """Return the policies of the file and the accepted objects that were added."""
         if self._policies is None:
-            self._policies = accepted_policies(self._file, self._objects.values())
+            self._policies = accepted_policies(self._file.policies, self._objects.values())
         return self._policies
+
+    def remedy_of(self, pod: MissedPod) -> str:
+        """Return what to do about a missed pod; empty if the policy for it is not known."""
+        return pod.remedy if self._file.is_known(pod.policy) else ""
 
     def add(self, kind: str, content: JsonObject) -> None:
         """Take an object of one of the four kinds."""
@@ -116,7 +120,8 @@ def missed(
     """List pods that the policy concerns and that were stored without its patch, with the rules that they lack.
 
     They were created while no replica answered and failurePolicy was Ignore, before the webhook was registered or the
-    policy enforced for them, or by an exempt user; compare when they were created. Pods that the webhook leaves alone
+    policy enforced for them, or by an exempt user; compare when they were created. Without a known policy, nothing is
+    advised. Pods that the webhook leaves alone
     are not listed: those that the selectors or conditions of the registered webhook exclude, that opt out, or that have
     ended. PlacementPolicy objects that a server has accepted come before --policy. Without it, the policy of a live
     cluster is that of the ConfigMap of its servers. Exit code 0: none; 3: some.
@@ -132,7 +137,7 @@ def missed(
     if len(chosen) > 1:
         raise click.UsageError(f"{' and '.join(chosen)} are mutually exclusive; give one of them.")
     if cluster is not None:
-        search = _Search(read_policies(policies))
+        search = _Search(PlacedPolicies(read_policies(policies)))
         _read_file(search, cluster)
     else:
         search = _read_live(policies, kubeconfig, context, in_cluster)
@@ -143,9 +148,9 @@ def missed(
     is_chosen = bool(search.policies.others)
     if output == "json":
         for each in search.found:
-            echo_json(_to_json(each, is_chosen=is_chosen))
+            echo_json(_to_json(each, search.remedy_of(each), is_chosen=is_chosen))
     else:
-        _print_text(search.found, search.pods, limit, is_chosen=is_chosen)
+        _print_text(search, limit, is_chosen=is_chosen)
     ctx.exit(_EXIT_CODE if search.found else 0)
 
 
@@ -171,7 +176,7 @@ def _read_live(policies: tuple[Path, ...], kubeconfig: Path | None, context: str
 
     source = ClientConfig(kubeconfig, in_cluster, context)
     in_force = None if policies else read_policies_in_force(source)
-    search = _Search(in_force.policies if in_force else read_policies(policies))
+    search = _Search(in_force or PlacedPolicies(read_policies(policies), stands_in=not policies))
     progress = Progress()
 
     def take(resource: Resource, items: list[JsonObject], begins: bool) -> None:
@@ -186,8 +191,8 @@ def _read_live(policies: tuple[Path, ...], kubeconfig: Path | None, context: str
     return search
 
 
-def _to_json(pod: MissedPod, *, is_chosen: bool) -> Mapping[str, Any]:
-    """Return a missed pod; `is_chosen` is true if its policy is one of several."""
+def _to_json(pod: MissedPod, remedy: str, *, is_chosen: bool) -> Mapping[str, Any]:
+    """Return a missed pod; `is_chosen`: its policy is one of several."""
     return {
         "pod": f"{pod.namespace}/{pod.name}",
         "namespace": pod.namespace,
@@ -197,7 +202,7 @@ def _to_json(pod: MissedPod, *, is_chosen: bool) -> Mapping[str, Any]:
         "workloadType": pod.workload_type or None,
         "rules": list(pod.rules),
         "denied": pod.denial or None,
-        "remedy": pod.remedy,
+        "remedy": remedy or None,
         **({"policy": policy_to_json(pod.policy)} if is_chosen else {}),
     }
 
@@ -211,16 +216,21 @@ _COLUMNS = (
 )
 
 
-def _print_text(pods: list[MissedPod], looked_at: int, limit: int, *, is_chosen: bool) -> None:
-    console = text_console()
+def _print_text(search: _Search, limit: int, *, is_chosen: bool) -> None:
+    console, pods = text_console(), search.found
     if not pods:
-        print_line(console, f"no pod was missed, of {looked_at}")
+        print_line(console, f"no pod was missed, of {search.pods}")
         return
     print_table(console, _COLUMNS, (_row(each, is_chosen=is_chosen) for each in pods[:limit]))
     _print_rest(console, len(pods) - limit)
     print_line(console, "")
-    print_line(console, f"{len(pods)} of {looked_at} pods were missed. What to do:")
-    remedies = Counter(each.remedy for each in pods)
+    remedies = Counter(remedy for each in pods if (remedy := search.remedy_of(each)))
+    if unknown := len(pods) - remedies.total():
+        text = "the policy in force is not known, and the built-in one would change them. Give the policy with --policy"
+        print_line(console, f"{unknown} of {search.pods} pods have no mark: {text}")
+    if not remedies:
+        return
+    print_line(console, f"{remedies.total()} of {search.pods} pods were missed. What to do:")
     for remedy, count in islice(remedies.items(), limit):
         print_line(console, f"  {remedy}" + (f"  # {count} pods" if count > 1 else ""))
     _print_rest(console, len(remedies) - limit)

@@ -52,14 +52,22 @@ def read_policies(paths: Sequence[Path], flag: str = "--policy") -> PolicySet:
 
 @dataclass(frozen=True, slots=True)
 class PlacedPolicies:
-    """Policies, and the place of each by its identity. A policy from a file has no place."""
+    """Policies, and the place of each by its identity; a policy without a place is of a file.
+
+    `stands_in`: the built-in policy is in the place of the default policy of a live cluster, which is not known.
+    """
 
     policies: PolicySet
     places: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    stands_in: bool = False
 
     def place_of(self, policy: Policy) -> str:
         """Return the place of a policy, such as `PlacementPolicy, in force`, or "" for a policy from a file."""
         return self.places.get(policy.identity, "")
+
+    def is_known(self, policy: Policy) -> bool:
+        """Return whether `policy` is one that was given or is in force, and does not stand in for an unknown one."""
+        return not self.stands_in or policy.identity != self.policies.default.identity
 
 
 def policy_to_json(policy: Policy, place: str = "") -> dict[str, str]:

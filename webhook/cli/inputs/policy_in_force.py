@@ -7,6 +7,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from certs.registration import Target
+from webhook.admission.registered_selection import webhook_for_pods
 from webhook.cli.inputs.installed_policy import StoredPolicy, ask_replica, read_policy_objects, read_stored_policy
 from webhook.cli.inputs.installed_servers import WORKLOADS, follows_objects, option, servers_of
 from webhook.cli.inputs.live import ask_live
@@ -35,6 +36,7 @@ class _Installation:
     namespace: str = Target().namespace
     service: str = Target().service
     servers: JsonObject | None = None
+    is_registered: bool = False
     stored: StoredPolicy | None = None
     file: PolicySet = field(default_factory=lambda: set_of(built_in_policy()))
     accepted: tuple[Policy, ...] = ()
@@ -62,6 +64,8 @@ class _Installation:
             return f"{where} holds no valid policy, and the last valid one stays in force: {errors}"
         if self.refusals:
             return self.refusals[0]
+        if self.servers is None and self.is_registered:
+            return f"the webhook is registered, and its servers are not in namespace {self.namespace}"
         if self.servers is not None and self.stored is None and (file := option(self.servers, "--policy")):
             return f"the servers read {file}, which is in no ConfigMap"
         return ""
@@ -80,8 +84,9 @@ class _Installation:
 
     async def _read_servers(self, server: ApiServer) -> None:
         found = listed(await self._read(server.get(_CONFIGURATIONS, {})) or {}, "items")
-        own = (each for each in found if documents.field(each, "metadata", "name") == Target().configuration)
-        webhooks = listed(next(own, {}), "webhooks")
+        own = [each for each in found if documents.field(each, "metadata", "name") == Target().configuration]
+        self.is_registered = bool(own) or any(map(webhook_for_pods, found))
+        webhooks = listed(own[0], "webhooks") if own else []
         called = next((documents.field(each, "clientConfig", "service") for each in webhooks), None) or {}
         self.namespace, name = called.get("namespace") or self.namespace, called.get("name") or self.service
         self.service = name
@@ -136,4 +141,5 @@ def read_policies_in_force(source: ClientConfig) -> PlacedPolicies | None:
     if found.problem:
         echo(f"not known: the policy in force: {found.problem}; the built-in policy is used", err=True)
     policies = found.file.with_objects(found.accepted)
-    return PlacedPolicies(policies, {each.identity: found.place(each) for each in policies})
+    places = {each.identity: found.place(each) for each in policies}
+    return PlacedPolicies(policies, places, stands_in=bool(found.problem) or found.servers is None)

@@ -141,6 +141,10 @@ class Session:
         """Return the place of `policy` in a live cluster, or an empty string for a policy from a file."""
         return self._known_policies.place_of(policy)
 
+    def is_known(self, policy: Policy) -> bool:
+        """Return whether `policy` is one that was given or is in force, and does not stand in for an unknown one."""
+        return self._known_policies.is_known(policy)
+
     @cached_property
     def _known_policies(self) -> PlacedPolicies:
         in_force = self.read_policies_in_force() if self.is_live and not self.policies else None

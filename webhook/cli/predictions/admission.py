@@ -135,8 +135,8 @@ def _print_warnings(workload: Workload, verdict: Verdict) -> None:
 class Admissions:
     """The pods of files: `with_policy`, as the webhook admits them; without it, as written and with hints.
 
-    A hint suggests `remedy`, the option that applies the policy. Each pod that the policy makes fit gets a hint. All
-    other pods that the webhook would change get one common hint.
+    A hint suggests `remedy`, which applies the policy, for each pod that it makes fit, and once for all others that the
+    webhook would change. An empty one gives no hints.
     """
 
     with_policy: bool
@@ -208,6 +208,8 @@ class Admissions:
         Raises:
             InvalidInput: the pod is not valid; the errors name file and document.
         """
+        if not self.remedy:
+            return placement
         verdict = _admit(workload, snapshot)
         if isinstance(verdict, Patched):
             admitted = self.schedulers(workload.policy).place(verdict.pod, snapshot)
@@ -218,8 +220,8 @@ class Admissions:
         return placement
 
     def note(self, workload: Workload, snapshot: Snapshot) -> None:
-        """Add the pod as written to the pods that the webhook would change, if the webhook would change it."""
-        if not self.with_policy:
+        """Add the pod, as it is written, to those that the webhook would change, if it would."""
+        if not self.with_policy and self.remedy:
             self._note(workload, _admit(workload, snapshot))
 
     def _note(self, workload: Workload, verdict: Verdict) -> None:
@@ -248,8 +250,8 @@ def _effect(workload_type: str, admitted: Placement) -> str:
 class Injected:
     """The policy and the rules that a stored pod names in its annotations; `policy` is empty if it names none.
 
-    `edits` are the texts of each rule's edits, if that policy is `in_force`. A value of the user can have had
-    precedence over such an edit.
+    `edits` are the texts of each rule's edits if that policy is `in_force`. A value of the user can have won over one.
+    `in_force` is empty if the policy in force is not known.
     """
 
     policy: str
@@ -266,9 +268,11 @@ class Injected:
     def lines(self) -> Iterator[str]:
         """Yield the policy, and each rule with its edits."""
         if not self.policy:
-            yield f"nothing was injected; the policy is {self.in_force}"
+            in_force = f"is {self.in_force}" if self.in_force else "in force is not known"
+            yield f"nothing was injected; the policy {in_force}"
             return
-        yield f"injected by {self.policy}" + ("" if self.is_by_policy_in_force else f"; in force now: {self.in_force}")
+        in_force = f"; in force now: {self.in_force or 'not known'}"
+        yield f"injected by {self.policy}" + ("" if self.is_by_policy_in_force else in_force)
         for rule in self.rules:
             yield f"  {rule}"
             yield from (f"    {edit}" for edit in self.edits.get(rule, ()))
@@ -276,15 +280,28 @@ class Injected:
     def to_json(self) -> dict[str, Any]:
         """Return the value of `injected` in `explain -o json`."""
         rules = [{"name": each, "edits": list(self.edits.get(each, ()))} for each in self.rules]
-        return {"policy": self.policy or None, "policyInForce": self.in_force, "rules": rules}
+        return {"policy": self.policy or None, "policyInForce": self.in_force or None, "rules": rules}
 
 
-def injected(pod: JsonObject, policy: Policy) -> Injected:
-    """Return what was injected into a stored `pod`, whose namespace has `policy`."""
+def injected(pod: JsonObject, policy: Policy, *, is_known: bool) -> Injected:
+    """Return what was injected into a stored `pod`, whose namespace has `policy`.
+
+    If not `is_known`, `policy` stands in for the one in force, unless the pod names it.
+    """
     annotations = field(pod, "metadata", "annotations") or {}
     by = str(annotations.get(policy.policy_annotation) or "")
     rules = tuple(each for each in str(annotations.get(policy.rules_annotation) or "").split(",") if each)
-    return Injected(by, rules, _edits(pod, policy) if by == policy.identity else {}, policy.identity)
+    is_by_policy = by == policy.identity
+    in_force = policy.identity if is_known or is_by_policy else ""
+    return Injected(by, rules, _edits(pod, policy) if is_by_policy else {}, in_force)
+
+
+def admissions_of(found: Injected, schedulers: SchedulersOf) -> Admissions:
+    """Return the admissions that evaluate a stored pod with `found`.
+
+    A pod that the policy in force has admitted is admitted unchanged, and its suggestions name annotations.
+    """
+    return Admissions(found.is_by_policy_in_force, schedulers, remedy="create it again" if found.in_force else "")
 
 
 def _edits(pod: JsonObject, policy: Policy) -> dict[str, tuple[str, ...]]:
