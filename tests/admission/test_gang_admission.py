@@ -164,6 +164,14 @@ def test_start_in_part_ends_where_kueue_waits_for_pods_to_be_ready(timeout: str,
     ]
 
 
+def test_warning_of_a_scheduler_of_gangs_names_the_annotation_without_which_it_knows_none() -> None:
+    pod = make_pod("train-0").annotate(TYPE, "training").annotate(f"{DOMAIN}/gang-size", "4").gpu(1)
+
+    found = warnings(admitted(pod, OTHER, policy=policy_for("volcano")))
+
+    assert found[-1].endswith(f"scheduler volcano starts pods one by one without {DOMAIN}/gang")
+
+
 def in_group(members: int, size: int | None, *, cards: int = 4, running: PodBuilder = OTHER, **spec: Any) -> list[str]:
     """Return the warnings at the pod of a gang of Volcano of `size`, whose PodGroup needs so many `members`."""
     pod = WORKER if size is None else of(size)

@@ -39,6 +39,8 @@ def view(*nodes: list[Object]) -> ClusterView:
     return ClusterView(snapshot_from_documents(objects), scheduler_for(policy_with()))
 
 
+# A template without a type is not split from the others.
+ONE_SCHEDULER = policy_with(workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}}})
 TWO_NODES = view(gpu_node("n1"), gpu_node("n2"))
 
 

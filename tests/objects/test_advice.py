@@ -5,6 +5,7 @@ import pytest
 from tests.objects.advised import (
     DEPLOYMENT,
     JOB_SET,
+    ONE_SCHEDULER,
     RAY,
     STATEFUL_SET,
     TWO_NODES,
@@ -177,10 +178,10 @@ def test_long_names_of_roles_leave_room_for_the_reason() -> None:
     spec = RAY.spec(template(8), 3)
     spec["workerGroupSpecs"][0]["groupName"] = "g" * 200
 
-    first, *_ = warnings_of(admitted(RAY.object(template()) | {"spec": spec}, TWO_NODES))
+    first, *_ = warnings_of(admitted(RAY.object(template()) | {"spec": spec}, TWO_NODES, ONE_SCHEDULER))
 
     assert len(first) < 256
-    assert first.endswith("0/2 nodes are unavailable: 2 Insufficient nvidia.com/gpu.")
+    assert first.endswith("0/2 nodes are available: 2 Insufficient nvidia.com/gpu.")
 
 
 @pytest.mark.parametrize("sample", [DEPLOYMENT, STATEFUL_SET, JOB_SET], ids=lambda each: each.kind)

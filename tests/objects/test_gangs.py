@@ -66,6 +66,14 @@ def warnings(verdict: Advised) -> list[str]:
     return [each for each in verdict.warnings if "suggestion" not in each and "has no effect" not in each]
 
 
+def test_scheduler_of_gangs_lacks_an_annotation_to_start_a_job_whole() -> None:
+    policy = policy_with(workloadTypes={"training": TRAINING | {"schedulerName": "volcano"}})
+
+    found = warnings(advised(job(TF_JOB, 8), view(cards=8, free=4), policy))
+
+    assert found[-1].endswith(f"scheduler volcano starts pods one by one without {DOMAIN}/gang")
+
+
 def test_job_of_an_operator_that_would_start_in_part_is_warned_of() -> None:
     verdict = advised(job(TF_JOB, 8), view(cards=8, free=4))
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.objects.advised import (
     DEPLOYMENT,
+    ONE_SCHEDULER,
     RAY,
     admitted,
     gpu_node,
@@ -144,5 +145,8 @@ def test_pods_of_an_operator_are_found_by_the_label_with_the_name_of_the_object(
     new = RAY.object(template(8))
 
     old = RAY.object(template(4))
-    assert warnings_of(admitted(new, view(gpu_node("n1", head)), old=old)) == ()
-    assert "Insufficient nvidia.com/gpu" in warnings_of(admitted(new, view(gpu_node("n1", others)), old=old))[0]
+    assert warnings_of(admitted(new, view(gpu_node("n1", head)), ONE_SCHEDULER, old=old)) == ()
+    assert (
+        "Insufficient nvidia.com/gpu"
+        in warnings_of(admitted(new, view(gpu_node("n1", others)), ONE_SCHEDULER, old=old))[0]
+    )

@@ -7,6 +7,7 @@ import pytest
 from tests.objects.advised import (
     DEPLOYMENT,
     JOB_SET,
+    ONE_SCHEDULER,
     RAY,
     STATEFUL_SET,
     TWO_NODES,
@@ -32,7 +33,7 @@ MISTYPED = make_pod("").label("app", APP["app"]).annotate(TYPE, "trainning").tem
 
 @KINDS
 def test_nothing_is_said_of_an_object_whose_pods_fit(sample: Sample) -> None:
-    verdict = admitted(sample.object(template(), replicas=2), TWO_NODES)
+    verdict = admitted(sample.object(template(), replicas=2), TWO_NODES, ONE_SCHEDULER)
 
     assert isinstance(verdict, Advised)
     assert verdict.warnings == ()
@@ -111,7 +112,7 @@ def test_an_update_that_leaves_the_pods_as_they_are_has_no_verdict(sample: Sampl
     annotated = old | {"metadata": old["metadata"] | {"annotations": {TYPE: "training"}}}
 
     assert warnings_of(admitted(sample.object(template(12)), TWO_NODES, old=old)) != ()
-    assert warnings_of(admitted(annotated, TWO_NODES, old=old)) == ()
+    assert warnings_of(admitted(annotated, TWO_NODES, ONE_SCHEDULER, old=old)) == ()
 
 
 def test_an_update_that_leaves_the_pods_as_they_are_names_no_absent_product_again() -> None:
@@ -313,7 +314,7 @@ def test_a_suspended_group_of_a_ray_cluster_is_not_placed() -> None:
     content = RAY.object(template(gpus=16), replicas=8)
     content["spec"]["workerGroupSpecs"][0]["suspend"] = True
 
-    assert warnings_of(admitted(content, TWO_NODES)) == ()
+    assert warnings_of(admitted(content, TWO_NODES, ONE_SCHEDULER)) == ()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import orjson
 
 from webhook.admission.pod_content import PodContent
 from webhook.backends.references import GangRequest, PodReferences
-from webhook.backends.registry import backend_of, batch_names_of, starts_whole
+from webhook.backends.registry import backend_of, batch_names_of, gang_key, starts_whole
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import FieldError, lines_of
 from webhook.kube.api.review_answer import Denial
@@ -133,7 +133,7 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
             mutation.pod["spec"].get("priorityClassName") or "",
             names,
         ),
-        _gang(reading.workload.batch, is_whole),
+        _gang(reading.workload.batch, is_whole, policy),
         is_whole,
     )
 
@@ -154,12 +154,13 @@ def _without_workload(
     )
 
 
-def _gang(batch: BatchScheduling, is_whole: bool) -> GangRequest | None:
-    """Return the requested gang, or None if neither its name nor its size is given."""
+def _gang(batch: BatchScheduling, is_whole: bool, policy: Policy) -> GangRequest | None:
+    """Return the gang that is requested, or None unless both its name and its size are given."""
     request = batch.request
     if request.gang_size is None and request.gang is None:
         return None
-    return GangRequest(request.gang or "", request.gang_size or 0, batch.scheduler, is_whole)
+    missing = "" if request.gang else gang_key(policy.keys.gang, policy.spec, batch.scheduler)
+    return GangRequest(request.gang or "", request.gang_size or 0, batch.scheduler, is_whole, missing=missing)
 
 
 def inject(content: PodContent, policy: Policy) -> RulesResult:

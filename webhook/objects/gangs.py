@@ -11,7 +11,7 @@ from webhook.admission.pod_content import PodContent
 from webhook.backends.backend import BatchNames
 from webhook.backends.kueue import QUEUE, QUEUED_WHOLE
 from webhook.backends.references import GangRequest
-from webhook.backends.registry import backend_of, batch_names_of, starts_whole
+from webhook.backends.registry import backend_of, batch_names_of, gang_key, starts_whole
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput
@@ -101,7 +101,8 @@ def gang_of_pod(pod: Mapping[str, Any], policy: Policy, snapshot: Snapshot) -> G
     except ValueError:
         return None
     names = batch_names_of(pod, backend_of(policy.spec, scheduler))
-    request = GangRequest(name, number, scheduler, starts_whole(pod, names))
+    missing = "" if name else gang_key(policy.keys.gang, policy.spec, scheduler)
+    request = GangRequest(name, number, scheduler, starts_whole(pod, names), missing=missing)
     return grouped(request, names, field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE, snapshot)
 
 
@@ -134,7 +135,8 @@ def gang_of_object(
         except InvalidInput:
             return None
         found = GangRequest(name, size, scheduler, is_whole)
-    return found._replace(groups=max(1, pods // size) if kind.group_size else 1) if size > 1 else None
+    missing = gang_key(policy.keys.gang, policy.spec, scheduler) if size > 1 and not annotated else found.missing
+    return found._replace(groups=max(1, pods // size) if kind.group_size else 1, missing=missing) if size > 1 else None
 
 
 def _name(content: JsonObject) -> str:
@@ -294,5 +296,5 @@ def partial_start_of_object(gang: GangRequest, fit: GangFit) -> str:
         return ""
     return (
         f"{fit.fit} of the {fit.size} pods that must run together {effect_text('jobs', gang.ends_after)}: "
-        f"{starts_text(gang.scheduler, gang.least)}"
+        f"{starts_text(gang, gang.least)}"
     )

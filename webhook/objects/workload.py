@@ -33,6 +33,7 @@ from webhook.objects.gangs import Role, WorkloadAdmission, queues_of
 from webhook.objects.misplaced import keys_of, misplaced
 from webhook.objects.per_node import per_node_errors
 from webhook.objects.queues import queue_denials
+from webhook.objects.split_job import split_of_roles
 from webhook.objects.template_patch import template_patch
 from webhook.placement.reasons.cluster_warnings import about_one_product
 from webhook.policy.policy import Policy
@@ -77,6 +78,8 @@ def admit_workload(
     if new and handling == "deny":
         return _denied(new, findings)
     warnings = [*map(str, findings.errors), *findings.warnings, *misplaced(content, findings.pods, policy, kind.note)]
+    if len(findings.pods) > 1:
+        warnings += split_of_roles(findings.pods, findings.roles, policy)
     if findings.is_cut:
         warnings.append(f"placement check: only the first {MOST_TEMPLATES} pod templates, or fewer, were evaluated")
     if not findings.roles:

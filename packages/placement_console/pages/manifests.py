@@ -52,7 +52,7 @@ def _tried(sources: Sources, asked: Asked) -> object:
     with remarks_taken() as remarks:
         workloads = session.workloads_of(documents, snapshot)
         _check_size(workloads)
-        print_misplaced(workloads)
+        print_misplaced(workloads, snapshot)
         queue, admissions = session.queue(snapshot), Admissions(True, session.schedulers)
         answers = Checks(queue, admissions).answers(workloads)
         counts = Counts(queue, admissions, _MOST_FURTHER, _progress(asked.expired), _fail)

@@ -16,7 +16,7 @@ from placement_planner.capacity.make_room import make_room
 from placement_planner.capacity_moves import room_to_json
 from webhook.cli.inputs.pending import PendingQueue
 from webhook.cli.output.terminal import remarks_taken
-from webhook.cli.predictions.admission import admissions_of, injected
+from webhook.cli.predictions.injected import admissions_of, injected
 from webhook.cli.predictions.replica_check import Checks
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot

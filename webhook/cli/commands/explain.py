@@ -31,8 +31,9 @@ from webhook.cli.inputs.profiles import scheduler_options
 from webhook.cli.inputs.session import Session, max_nodes_option, pending_option, with_session
 from webhook.cli.output.screen import marked, print_lines, text_console
 from webhook.cli.output.terminal import echo, echo_json
-from webhook.cli.predictions.admission import Admissions, Injected, admissions_of, injected
+from webhook.cli.predictions.admission import Admissions
 from webhook.cli.predictions.checked_replicas import Answer
+from webhook.cli.predictions.injected import Injected, admissions_of, injected
 from webhook.cli.predictions.replica_check import Checks
 from webhook.cli.records.audit_source import Source, webhook_namespace_option
 from webhook.cli.records.replica_logs import NAMESPACE, ReplicaSelection

@@ -244,7 +244,7 @@ class Session:
             names = " ".join((*self.filenames, self.kustomize or "")).strip()
             raise InvalidInput([invalid("--filename", names, "holds no pod and nothing that makes one")])
         self.report(errors)
-        print_misplaced(found)
+        print_misplaced(found, snapshot)
         return found
 
     def report(self, errors: Sequence[FieldError]) -> None:

@@ -7,18 +7,24 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
+from webhook.admission.evaluation import evaluate
+from webhook.admission.mutated_pod import Mutated
+from webhook.admission.pod_content import PodContent
 from webhook.cli.inputs.policies import NamespacePolicies, PlacedPolicies, is_namespace, policy_to_json
 from webhook.cli.output.terminal import echo, warn
 from webhook.cluster.planned_objects import is_planned, with_planned_claims
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid, prefixed_errors
+from webhook.kube.api.admission import pod_request
+from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.release import is_server_version
 from webhook.kube.workloads.pod_set import PodSet, pod_name
 from webhook.kube.workloads.pod_sets import kind_of, pod_sets
 from webhook.kube.workloads.pod_template_path import group_of
 from webhook.kube.workloads.workload_kinds import creates_no_pods
 from webhook.objects.misplaced import misplaced
+from webhook.objects.split_job import ScheduledSet, split_job
 from webhook.policy.policy import Policy
 
 _MOST_STEPS = 10_000
@@ -105,13 +111,39 @@ def print_policy(workload: Workload) -> None:
         echo(f"{workload.name}: policy {workload.chosen_policy}", err=True)
 
 
-def print_misplaced(workloads: Iterable[Workload]) -> None:
-    """Print a warning to standard error for each object with annotations that belong on its pod template."""
+def print_misplaced(workloads: Iterable[Workload], snapshot: Snapshot | None) -> None:
+    """Print a warning to standard error for each object with annotations that belong on its pod template.
+
+    So is one whose templates go to two schedulers, because only some name a type. `snapshot` has the defaults of its
+    namespace.
+    """
     for _, each in groupby(workloads, key=lambda workload: id(workload.source)):
         first, *others = each
         pods = [workload.pods for workload in (first, *others) if workload.pods is not None]
-        for warning in misplaced(first.source.content, pods, first.policy, first.note) if first.owner else ():
+        if not first.owner:
+            continue
+        warnings = misplaced(first.source.content, pods, first.policy, first.note)
+        if others:
+            sets = (_scheduled(workload, snapshot) for workload in (first, *others))
+            warnings += split_job(filter(None, sets), first.policy)
+        for warning in warnings:
             warn(f"{pod_name(first.source.content)}: {warning}")
+
+
+def _scheduled(workload: Workload, snapshot: Snapshot | None) -> ScheduledSet | None:
+    """Return the pods of a template with the scheduler that they go to, or None if no API server stores them."""
+    pods, policy = workload.pods, workload.policy
+    if pods is None:
+        return None
+    namespace = pods.names.namespace or DEFAULT_NAMESPACE
+    defaults = snapshot.namespace_annotations(namespace) if snapshot else {}
+    try:
+        result = evaluate(PodContent(pod_request(pods.pod, namespace), defaults), policy)
+    except InvalidInput:
+        return None
+    if not isinstance(result, Mutated) or not result.injection.workload_type:
+        return ScheduledSet.as_written(pods)
+    return ScheduledSet(pods, result.injection.workload_type, result.injection.references.scheduler)
 
 
 def with_claims_of(workload: Workload, snapshot: Snapshot, most: int) -> Snapshot:

@@ -67,7 +67,7 @@ def partial_start(request: GangRequest, placement: Placement) -> tuple[str, ...]
     name = cut(fit.name, _LONGEST_NAME)
     gang = f"gang {name}" if name else "the gang"
     effect = effect_text("gangs", fit.ends_after)
-    return (f"{fit.fit} of the {fit.size} pods of {gang} {effect}: {starts_text(request.scheduler, fit.least)}",)
+    return (f"{fit.fit} of the {fit.size} pods of {gang} {effect}: {starts_text(request, fit.least)}",)
 
 
 def effect_text(groups: str, ends_after: str) -> str:
@@ -81,11 +81,12 @@ def effect_text(groups: str, ends_after: str) -> str:
     return f"would start and hold what they request while the others wait, {end}"
 
 
-def starts_text(scheduler: str, least: int) -> str:
-    """Return a text about the minimum number of pods, `least`, with which `scheduler` starts a gang in part."""
-    shown = cut(scheduler, _LONGEST_NAME)
+def starts_text(request: GangRequest, least: int) -> str:
+    """Return how the scheduler starts the pods of a gang that it does not start whole: from `least` of them on."""
+    shown = cut(request.scheduler, _LONGEST_NAME)
     if least <= 1:
-        return f"scheduler {shown} starts pods one by one"
+        without = f" without {cut(request.missing, _LONGEST_SHOWN)}" if request.missing else ""
+        return f"scheduler {shown} starts pods one by one{without}"
     return f"scheduler {shown} starts {least} of them without the others, as their PodGroup says"
 
 

@@ -1,0 +1,86 @@
+"""Find what the webhook has injected into a pod that is stored."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.admission.injection import Bypassed, Denied
+from webhook.cli.inputs.profiles import SchedulersOf
+from webhook.cli.predictions.admission import Admissions, admit_document
+from webhook.documents.documents import Document, JsonObject, field
+from webhook.documents.field import InvalidInput
+from webhook.policy.policy import Policy
+
+# The parts of a pod that rules read and do not change.
+_READ = ("containers", "initContainers", "volumes", "resources", "resourceClaims", "priorityClassName")
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """The policy and the rules that a stored pod names; `policy` is empty if none was injected.
+
+    `edits` are the texts of each rule's edits if that policy is `in_force`. A value of the user can have won over one.
+    `in_force` is empty if the policy in force is not known.
+    """
+
+    policy: str
+    rules: tuple[str, ...]
+    edits: dict[str, tuple[str, ...]]
+    in_force: str
+
+    @property
+    def is_by_policy_in_force(self) -> bool:
+        """Return whether the policy in force has injected it."""
+        return self.policy == self.in_force
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """Yield the policy, and each rule with its edits."""
+        if not self.policy:
+            in_force = f"is {self.in_force}" if self.in_force else "in force is not known"
+            yield f"nothing was injected; the policy {in_force}"
+            return
+        in_force = f"; in force now: {self.in_force or 'not known'}"
+        yield f"injected by {self.policy}" + ("" if self.is_by_policy_in_force else in_force)
+        for rule in self.rules:
+            yield f"  {rule}"
+            yield from (f"    {edit}" for edit in self.edits.get(rule, ()))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value of `injected` in `explain -o json`."""
+        rules = [{"name": each, "edits": list(self.edits.get(each, ()))} for each in self.rules]
+        return {"policy": self.policy or None, "policyInForce": self.in_force or None, "rules": rules}
+
+
+def injected(pod: JsonObject, policy: Policy, *, is_known: bool) -> Injected:
+    """Return what was injected into a stored `pod`, whose namespace has `policy`.
+
+    If not `is_known`, `policy` stands in for the one in force, unless the pod names it.
+    """
+    annotations = field(pod, "metadata", "annotations") or {}
+    by = str(annotations.get(policy.policy_annotation) or "")
+    rules = tuple(each for each in str(annotations.get(policy.rules_annotation) or "").split(",") if each)
+    is_by_policy = by == policy.identity
+    in_force = policy.identity if is_known or is_by_policy else ""
+    return Injected(by, rules, _edits(pod, policy) if is_by_policy else {}, in_force)
+
+
+def admissions_of(found: Injected, schedulers: SchedulersOf) -> Admissions:
+    """Return the admissions that evaluate a stored pod with `found`.
+
+    A pod that the policy in force has admitted is admitted unchanged, and its suggestions name annotations.
+    """
+    return Admissions(found.is_by_policy_in_force, schedulers, remedy="create it again" if found.in_force else "")
+
+
+def _edits(pod: JsonObject, policy: Policy) -> dict[str, tuple[str, ...]]:
+    """Return the edits of each rule: those of the pod without the fields that rules write."""
+    marks = (policy.policy_annotation, policy.rules_annotation)
+    metadata = {key: value for key, value in pod["metadata"].items() if key not in ("labels", "uid")}
+    metadata["annotations"] = {key: value for key, value in metadata["annotations"].items() if key not in marks}
+    bare = {**pod, "metadata": metadata, "spec": {key: pod["spec"][key] for key in _READ if key in pod["spec"]}}
+    try:
+        verdict = admit_document(Document("", bare), policy, None)
+    except InvalidInput:
+        return {}
+    return {} if isinstance(verdict, Bypassed | Denied) else {each.name: each.edits for each in verdict.rules}
