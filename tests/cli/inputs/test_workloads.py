@@ -45,6 +45,19 @@ def _check(run: Run, folder: Path, *objects: dict[str, Any], options: tuple[str,
     return run(*arguments, stdin=as_list(*objects))
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "begin"), [((), 0, "Warning: team-a/web: "), (("--strict",), 2, "Error: ")]
+)
+def test_an_unknown_field_is_a_warning_and_with_strict_an_error(
+    run: Run, tmp_path: Path, options: tuple[str, ...], code: int, begin: str
+) -> None:
+    outcome = _check(run, tmp_path, apps("Deployment", template=FOUR | {"annotations": {}}), options=options)
+
+    assert outcome.code == code
+    assert outcome.errors.startswith(begin)
+    assert 'unknown field "spec.template.annotations"' in outcome.errors
+
+
 def test_replicas_are_counted_one_after_the_other(run: Run, tmp_path: Path) -> None:
     outcome = _check(run, tmp_path, apps("Deployment", replicas=6, template=FOUR))
 

@@ -48,3 +48,11 @@ def test_a_warning_names_three_resources_at_most() -> None:
         "…: request one, such as nvidia.com/gpu, or list it under accelerators of the policy, or remove "
         "maip.mxsf.io/gpu-count"
     )
+
+
+def test_a_resource_one_edit_away_from_a_card_is_a_question() -> None:
+    pod = make_pod().annotate(TYPE, "training").limits(**{"nvidia.com/gpus": 1, "example.com/nic": 1})
+
+    assert read_workload(pod.obj(), "default", {}, policy_with()).warnings == (
+        "resource nvidia.com/gpus is not that of an accelerator of the policy; did you mean nvidia.com/gpu?",
+    )

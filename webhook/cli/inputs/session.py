@@ -17,7 +17,7 @@ from webhook.cli.inputs.manifests import read_manifests, unbound, with_namespace
 from webhook.cli.inputs.pending import PendingQueue, place_pending_pods
 from webhook.cli.inputs.policies import PlacedPolicies, read_policies
 from webhook.cli.inputs.profiles import SchedulersOf, read_schedulers
-from webhook.cli.inputs.workloads import Workload, print_misplaced, read_pods
+from webhook.cli.inputs.workloads import Workload, print_findings, read_pods
 from webhook.cli.output.program import is_kubectl_plugin
 from webhook.cli.output.terminal import echo
 from webhook.cluster.cluster_file import snapshot_from_documents
@@ -233,7 +233,7 @@ class Session:
         """Return the pods of the files, with the policies for their namespaces in `snapshot`; print what is wrong.
 
         Raises:
-            InvalidInput: no object has a pod, or with `strict` an object cannot be read.
+            InvalidInput: no object has a pod, or with `strict` an object cannot be read, or has unknown fields.
         """
         if not self.has_pods:
             return []
@@ -244,7 +244,7 @@ class Session:
             names = " ".join((*self.filenames, self.kustomize or "")).strip()
             raise InvalidInput([invalid("--filename", names, "holds no pod and nothing that makes one")])
         self.report(errors)
-        print_misplaced(found, snapshot)
+        print_findings(found, snapshot, is_strict=self.strict)
         return found
 
     def report(self, errors: Sequence[FieldError]) -> None:

@@ -15,8 +15,16 @@ from webhook.cli.output.terminal import echo, warn
 from webhook.cluster.planned_objects import is_planned, with_planned_claims
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, JsonObject, field
-from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid, prefixed_errors
+from webhook.documents.field import (
+    MOST_ERRORS,
+    FieldError,
+    InvalidInput,
+    RefusedObjectError,
+    invalid,
+    prefixed_errors,
+)
 from webhook.kube.api.admission import pod_request
+from webhook.kube.api.strict_decoding import unknown_fields
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.release import is_server_version
 from webhook.kube.workloads.pod_set import PodSet, pod_name
@@ -109,6 +117,31 @@ def print_policy(workload: Workload) -> None:
     """Print the policy for the pods to standard error, if there are several policies or it is from a live cluster."""
     if workload.chosen_policy:
         echo(f"{workload.name}: policy {workload.chosen_policy}", err=True)
+
+
+def print_findings(workloads: Sequence[Workload], snapshot: Snapshot | None, *, is_strict: bool) -> None:
+    """Print warnings about the objects of `workloads` to standard error: unknown fields, then misplaced annotations.
+
+    Raises:
+        InvalidInput: an object has unknown fields, with `is_strict`; the errors name file and document.
+    """
+    _check_fields(workloads, is_strict=is_strict)
+    print_misplaced(workloads, snapshot)
+
+
+def _check_fields(workloads: Iterable[Workload], *, is_strict: bool) -> None:
+    """Print a warning to standard error for each field that the API server does not know.
+
+    Raises:
+        InvalidInput: with `is_strict`; the errors name file and document.
+    """
+    for source in {id(each.source): each.source for each in workloads}.values():
+        unknown = unknown_fields(source.content)
+        if unknown and is_strict:
+            text = f"strict decoding error: {', '.join(unknown)}"
+            raise InvalidInput([RefusedObjectError(source.place, "Forbidden", None, text)])
+        for text in unknown:
+            warn(f"{pod_name(source.content)}: {text}")
 
 
 def print_misplaced(workloads: Iterable[Workload], snapshot: Snapshot | None) -> None:

@@ -1,6 +1,6 @@
 """Determine whether a pod requests an accelerator, and handle other pods as `withoutAccelerator` of the policy says."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from webhook.documents.text import cut
 from webhook.kube.names import DEFAULT_SCHEDULER, KAI_SHARES
 from webhook.kube.pod.amounts import DEVICE_CLASS_PREFIX
 from webhook.mutation.edits.node_terms import LONGEST_SHOWN
-from webhook.mutation.workload.annotations import Annotations
+from webhook.mutation.workload.annotations import Annotations, is_one_edit
 from webhook.policy.keys import ANNOTATIONS
 from webhook.policy.policy import Policy
 from webhook.policy.spec.workloads import Accelerator
@@ -70,6 +70,14 @@ def is_of_kai(scheduler: str, policy: Policy) -> bool:
     return backend_of(policy.spec, scheduler) is Kai
 
 
+def _mistyped(extended_resources: Sequence[str], policy: Policy) -> Iterator[str]:
+    """Yield a warning for each resource that is one edit away from that of an accelerator."""
+    known = [resource for each in policy.spec.accelerators for resource in each.resources]
+    for name in extended_resources[:_MOST_SHOWN]:
+        if meant := next((each for each in known if is_one_edit(name, each)), None):
+            yield f"resource {name} is not that of an accelerator of the policy; did you mean {meant}?"
+
+
 def without_card_warnings(
     annotations: Annotations, request: CardRequest, type_name: str, namespace: str, policy: Policy
 ) -> list[str]:
@@ -84,7 +92,7 @@ def without_card_warnings(
         remedy += ", or list it under accelerators of the policy"
     if annotations.is_own(keys.workload_type) and handling.pod_annotations == "leave":
         return [f"{missing}, so {keys.workload_type} has no effect: {remedy}"]
-    warnings = []
+    warnings = list(_mistyped(request.extended_resources, policy))
     if not annotations.is_own(keys.workload_type) and handling.namespace_defaults == "warn":
         warnings.append(f'{missing}, but has workload type "{type_name}" from namespace "{namespace}"')
     asked = [

@@ -1,0 +1,43 @@
+"""Fields that the API server does not know, in the words of its strict decoding."""
+
+import pytest
+
+from tests.support.objects.builders import make_pod
+from tests.support.objects.workload_objects import apps
+from webhook.kube.api.strict_decoding import unknown_fields
+
+POD = make_pod("p").gpu(1)
+ODD = {"name": "c", "image": "x", "resources": {"nvidia.com/gpu": 1}}
+
+
+@pytest.mark.parametrize(
+    ("content", "unknown"),
+    [
+        pytest.param(POD.obj() | {"apiVersion": "v1", "kind": "Pod"}, [], id="a pod"),
+        pytest.param(apps("Deployment", template=POD.template()), [], id="a Deployment"),
+        pytest.param(
+            apps("Deployment", template=POD.template() | {"annotations": {}}),
+            ['unknown field "spec.template.annotations"'],
+            id="a field of a template",
+        ),
+        pytest.param(
+            {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [ODD]}},
+            ['unknown field "spec.containers[0].resources.nvidia.com/gpu"'],
+            id="a field of a list item",
+        ),
+        pytest.param(
+            {"apiVersion": "batch/v1", "kind": "Job", "spec": {"x": 1, "template": {"spec": {"y": 1}}}},
+            ['unknown field "spec.x"', 'unknown field "spec.template.spec.y"'],
+            id="several",
+        ),
+        pytest.param({"apiVersion": "ray.io/v1", "kind": "RayJob", "x": 1}, [], id="another kind"),
+        pytest.param({"apiVersion": "v1", "kind": "Pod", "spec": ["x"], "metadata": 1}, [], id="other types"),
+        pytest.param({"apiVersion": "v1", "kind": "Pod", "status": {"x": 1}}, [], id="the status, which is free"),
+    ],
+)
+def test_unknown_fields_are_named_by_their_paths(content: dict[str, object], unknown: list[str]) -> None:
+    assert unknown_fields(content) == unknown
+
+
+def test_the_number_of_unknown_fields_is_bounded() -> None:
+    assert len(unknown_fields({"apiVersion": "v1", "kind": "Pod", **{f"x{n}": 1 for n in range(100)}})) == 20
