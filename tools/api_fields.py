@@ -1,7 +1,7 @@
 """The names of the fields of the kinds of Kubernetes that create pods, from its OpenAPI document.
 
-`python -m tools.api_fields SWAGGER` writes `webhook/kube/api/fields.json`; SWAGGER is `api/openapi-spec/swagger.json` of
-the newest release.
+`python -m tools.api_fields SWAGGER` writes `webhook/kube/api/fields.json`; SWAGGER is `api/openapi-spec/swagger.json`
+of the newest release.
 """
 
 import json

@@ -2,13 +2,22 @@
 
 from typing import Any
 
+import orjson
 import pytest
 
 from tests.policy.spec.cases_of_policy import policy_text
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, policy_with
 from tests.support.work import calls_of
-from webhook.admission.policy_cases import ABSENT, Difference, parse_tested_policy, run_cases
+from webhook.admission.policy_cases import (
+    ABSENT,
+    Difference,
+    cases_of_others,
+    parse_tested_policies,
+    parse_tested_policy,
+    run_cases,
+)
 from webhook.documents.field import InvalidInput
+from webhook.policy.spec.document import API_VERSION, KIND
 
 TRAINING = {"annotations": {TYPE: "training", PRODUCT: "NVIDIA-H20"}, "requests": {"nvidia.com/gpu": 8}}
 PATCHED = {"outcome": "Patched"}
@@ -131,3 +140,41 @@ def test_a_long_list_is_not_compared_item_by_item() -> None:
     case = {"pod": {"metadata": {"annotations": {TYPE: "training"}}, "spec": {"tolerations": many}}}
     (found,) = differences({**PATCHED, "contains": {"spec": {"tolerations": many}}}, case)
     assert found == Difference("contains.spec.tolerations", "500 items", "502 items, too many values to compare")
+
+
+def _documents(*policies: tuple[str, dict[str, Any] | None, str]) -> str:
+    """Return policies, each with a name, its namespaceSelector and the namespace of its only test case."""
+    found = []
+    for name, selector, namespace in policies:
+        case = {"name": "case", **TRAINING, "namespace": namespace, "expect": PATCHED}
+        spec = {"tests": [case], **({"namespaceSelector": selector} if selector else {})}
+        found.append(orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": spec}))
+    return "\n---\n".join(each.decode() for each in found)
+
+
+BY_NAME = {"matchLabels": {"kubernetes.io/metadata.name": "team-b"}}
+BY_LABEL = {"matchLabels": {"team": "a"}}
+
+
+@pytest.mark.parametrize(
+    ("policies", "index"),
+    [
+        pytest.param((("default", None, "team-b"), ("b", BY_NAME, "team-b")), 1, id="a case of the default policy"),
+        pytest.param((("b", BY_NAME, "team-b"), ("default", None, "team-b")), 2, id="in any order"),
+    ],
+)
+def test_a_case_for_a_namespace_of_another_policy_names_that_policy(policies: Any, index: int) -> None:
+    found = parse_tested_policies(_documents(*policies), "policies.yaml")
+
+    assert [*map(str, cases_of_others(found))] == [
+        (
+            f'policies.yaml, document {index} (default): spec.tests[0].namespace: Invalid value: "team-b"; policy b is '
+            "in force there; move the case to it, or name another namespace"
+        )
+    ]
+
+
+def test_a_case_is_not_of_another_policy_where_labels_decide() -> None:
+    policies = _documents(("default", None, "team-c"), ("a", BY_LABEL, "team-b"), ("b", BY_NAME, "team-b"))
+
+    assert [*cases_of_others(parse_tested_policies(policies, "policies.yaml"))] == []

@@ -1,6 +1,6 @@
 """Run the test cases of a policy. Pure: a policy always has the same results."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,9 +14,11 @@ from webhook.documents.field import FieldError, InvalidInput, invalid
 from webhook.kube.api.admission import pod_request
 from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import Expired, in_time, never
+from webhook.kube.names import NAMESPACE_NAME_LABEL
 from webhook.policy.exempt import request_exemption
 from webhook.policy.loader import PlacedPolicy, parse_policies, parse_policy
 from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicySet
 from webhook.policy.spec.cases import PolicyTest
 
 ABSENT = "absent"
@@ -70,6 +72,24 @@ def parse_tested_policies(text: str | bytes, place: str) -> list[PlacedPolicy]:
         InvalidInput: a document is not a valid PlacementPolicy, or a test case fails; lists all errors.
     """
     return parse_policies(text, place, _errors_of_cases)
+
+
+def cases_of_others(found: Sequence[PlacedPolicy]) -> Iterator[FieldError]:
+    """Yield an error for each test case for a namespace that another policy of `found` selects by its name.
+
+    The labels of namespaces are not known, so a policy that selects by them can be in force for any of them.
+    """
+    selecting = [each.policy for each in found if each.policy.spec.namespace_selector is not None]
+    for each in found if selecting else ():
+        policies = PolicySet.of(each.policy, selecting)
+        selector = each.policy.spec.namespace_selector
+        if selector is not None and not selector.keys <= {NAMESPACE_NAME_LABEL}:
+            continue
+        for index, case in enumerate(each.policy.spec.tests):
+            other = policies.of_namespace(case.namespace, None)
+            if other is not each.policy and any(other is one for one in selecting):
+                detail = f"policy {other.name} is in force there; move the case to it, or name another namespace"
+                yield invalid(f"{each.place}: spec.tests[{index}].namespace", case.namespace, detail)
 
 
 def _errors_of_cases(policy: Policy, expired: Expired = never) -> Iterator[FieldError]:

@@ -247,7 +247,7 @@ def test_check_rejects_documents_that_cannot_be_in_force_together(tmp_path: Path
 
 def test_the_test_cases_of_each_document_are_run(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "policies.yaml"
-    team = "metadata: {name: a}\nspec:\n  namespaceSelector: {}\n"
+    team = "metadata: {name: a}\nspec:\n  namespaceSelector: {matchLabels: {team: a}}\n"
     path.write_text(f"{HEAD}spec:\n{CASES % 'Bypassed'}---\n{HEAD}{team}{CASES % 'Denied'}")
 
     outcome, as_json = run("policy", "test", path), run("policy", "test", "-o", "json", path)
@@ -265,6 +265,19 @@ def test_the_test_cases_of_each_document_are_run(run: Run, tmp_path: Path) -> No
         (str(path), "a", True),
         (str(path), "a", False),
     ]
+
+
+@pytest.mark.parametrize("command", ["check", "test"])
+def test_a_case_for_a_namespace_of_another_policy_is_an_error(run: Run, tmp_path: Path, command: str) -> None:
+    """Also if the policies are in several files."""
+    default, other = tmp_path / "policy.yaml", tmp_path / "other.yaml"
+    default.write_text(f"{HEAD}spec:\n{CASES % 'Bypassed'}")
+    other.write_text(f"{HEAD}metadata: {{name: b}}\nspec: {{namespaceSelector: {{}}}}\n")
+
+    outcome = run("policy", command, default, other)
+
+    assert outcome.code == 2
+    assert 'spec.tests[0].namespace: Invalid value: "default"; policy b is in force there' in outcome.errors
 
 
 def test_check_reports_the_errors_of_each_document(tmp_path: Path, run: Run) -> None:

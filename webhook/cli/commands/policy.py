@@ -7,7 +7,7 @@ from typing import Any
 import click
 import orjson
 
-from webhook.admission.policy_cases import CaseResult, parse_tested_policies, run_cases
+from webhook.admission.policy_cases import CaseResult, cases_of_others, parse_tested_policies, run_cases
 from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.files import FILE, check_standard_input, output_choice, output_option, place_of, read_text
 from webhook.cli.inputs.policies import policies_option, read_policies
@@ -66,6 +66,9 @@ def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, c
                 types = ", ".join(one.policy.spec.workload_types)
                 echo(f"{one.file}: valid: {one.policy.identity}, workload types {types}")
     _warn_of_conflicts([each.policy for each in valid])
+    for misplaced in cases_of_others(valid):
+        echo(f"Error: {misplaced}", err=True)
+        good = 0
     if valid and (kubeconfig is not None or context is not None):
         _warn_of_cluster(valid, kubeconfig, context)
     if good < len(files) > 1:
@@ -121,6 +124,8 @@ def test(ctx: click.Context, files: tuple[str, ...], output: str) -> None:
     """
     check_standard_input(*(("FILE", file) for file in files))
     read = [parse_policies(read_text(file, "FILE"), place_of(file)) for file in files]
+    if errors := [*cases_of_others([each for of_file in read for each in of_file])]:
+        raise InvalidInput(errors)
     has_failed = False
     for of_file in read:
         for each in of_file:

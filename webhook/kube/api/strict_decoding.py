@@ -40,6 +40,6 @@ def _unknown(value: Any, type_name: str, path: str) -> Iterator[str]:
 
 @cache
 def _fields() -> Mapping[str, Mapping[str, str]]:
-    """Return the fields of each type, each with the type of its value or of its items, as `tools/api_fields.py` does."""
+    """Return the fields of each type, each with the type of its value or of its items."""
     found: Mapping[str, Mapping[str, str]] = orjson.loads(Path(__file__).with_name("fields.json").read_bytes())
     return found
