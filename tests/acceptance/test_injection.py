@@ -159,7 +159,7 @@ def test_a_mistyped_annotation_is_refused_with_what_would_be_valid(cluster: Clus
         cluster.create(make_pod("mistyped").annotate(TYPE, "trainning"))
 
     assert refused.value.code == 422
-    assert f'annotations[{TYPE}]: Unsupported value: "trainning"; supported values: "training", "inference"' in (
+    assert f'annotations[{TYPE}]: Unsupported value: "trainning"; supported values: "inference", "training"' in (
         refused.value.message
     )
     assert [record.outcome for record in webhook.world.records] == ["Denied"]

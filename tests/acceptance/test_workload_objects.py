@@ -18,7 +18,7 @@ from tests.support.objects.workloads import APP, SAMPLES, Object, Sample
 
 KINDS = pytest.mark.parametrize("sample", SAMPLES, ids=lambda each: f"{each.kind}.{each.group}")
 DEPLOYMENT = next(each for each in SAMPLES if each.kind == "Deployment")
-UNSUPPORTED = 'Unsupported value: "trainning"; supported values: "training", "inference"'
+UNSUPPORTED = 'Unsupported value: "trainning"; supported values: "inference", "training"'
 
 
 @pytest.fixture(scope="module")

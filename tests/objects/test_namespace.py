@@ -11,7 +11,7 @@ from webhook.documents.field import InvalidInput
 from webhook.objects.admission import admit_request
 from webhook.policy.policy import Policy
 
-MISTYPED = f'metadata.annotations[{TYPE}]: Unsupported value: "trainning"; supported values: "training", "inference"'
+MISTYPED = f'metadata.annotations[{TYPE}]: Unsupported value: "trainning"; supported values: "inference", "training"'
 
 
 def namespace(annotations: Any, name: str = "team-a") -> dict[str, Any]:

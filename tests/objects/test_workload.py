@@ -27,7 +27,7 @@ from webhook.admission.verdict import Advised
 KINDS = pytest.mark.parametrize("sample", SAMPLES, ids=lambda each: f"{each.kind}.{each.group}")
 CARD = "nvidia.com/gpu.product"
 JOB = next(each for each in SAMPLES if (each.group, each.kind) == ("batch", "Job"))
-DENIED = f'annotations[{TYPE}]: Unsupported value: "trainning"; supported values: "training", "inference"'
+DENIED = f'annotations[{TYPE}]: Unsupported value: "trainning"; supported values: "inference", "training"'
 MISTYPED = make_pod("").label("app", APP["app"]).annotate(TYPE, "trainning").template()
 
 

@@ -117,7 +117,7 @@ def topology(aliases: Mapping[str, str]) -> Callable[[str], str]:
             return aliases[text]
         if text == NO_TOPOLOGY or ("/" in text and is_qualified_name(text)):
             return text
-        names = ", ".join(f'"{alias}"' for alias in (*aliases, NO_TOPOLOGY))
+        names = ", ".join(f'"{alias}"' for alias in (*sorted(aliases), NO_TOPOLOGY))
         raise ValueError(f"must be one of {names}, or a topology key such as kubernetes.io/hostname")
 
     return parse
@@ -171,7 +171,7 @@ class Keys:
     """
 
     workload_type = Annotation(
-        lambda spec: one_of(list(spec.workload_types)),
+        lambda spec: one_of(sorted(spec.workload_types)),
         "a type of the policy; built in: `training`, `inference`",
         "turns the webhook on for this pod",
         rule="NodeUsageAffinity",
@@ -205,7 +205,7 @@ class Keys:
         rule="Spread",
     )
     scheduler = Annotation(
-        lambda spec: one_of(spec.allowed_schedulers),
+        lambda spec: one_of(sorted(spec.allowed_schedulers)),
         "one of the policy's `allowedSchedulers`",
         "overrides the type's `schedulerName`",
         rule="SchedulerName",

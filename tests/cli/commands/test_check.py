@@ -243,7 +243,7 @@ def test_a_pod_that_the_policy_denies_is_code_5_and_the_others_are_evaluated(run
     assert outcome.code == 5
     refused, *others = lines(outcome.output)
     assert [each["pod"] for each in others] == ["default/infeasible", "default/feasible"]
-    message = f'metadata.annotations[{TYPE}]: Unsupported value: "trainning"; supported values: "training", "inference"'
+    message = f'metadata.annotations[{TYPE}]: Unsupported value: "trainning"; supported values: "inference", "training"'
     nothing: dict[str, Any] = {
         "node": None,
         "nodes": {"total": 0, "feasible": 0, "reasons": {}},

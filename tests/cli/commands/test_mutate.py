@@ -159,7 +159,7 @@ def test_a_denied_pod_is_code_5_and_the_others_are_printed(run: Run, tmp_path: P
     assert not outcome.output.startswith("---")
     assert outcome.errors == (
         f"Refused: {path}, document 1: default/oops: metadata.annotations[{TYPE}]: Unsupported value: "
-        '"trainning"; supported values: "training", "inference"\n'
+        '"trainning"; supported values: "inference", "training"\n'
     )
 
 

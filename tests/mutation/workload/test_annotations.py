@@ -94,8 +94,8 @@ def test_annotations_written_as_labels_are_pointed_out_unless_they_are_annotatio
 @pytest.mark.parametrize(
     ("domain", "namespace", "limits", "remedy"),
     [
-        pytest.param(DOMAIN, {}, {}, "add it (training, inference)", id="no type"),
-        pytest.param("placement.platform.example.com", {}, {}, "add it (training, inference)", id="a long domain"),
+        pytest.param(DOMAIN, {}, {}, "add it (inference, training)", id="no type"),
+        pytest.param("placement.platform.example.com", {}, {}, "add it (inference, training)", id="a long domain"),
         pytest.param(DOMAIN, {"workload-type": "training"}, {}, f"or add {DOMAIN}/workload-type", id="left-out type"),
         pytest.param(DOMAIN, None, {}, "request one, such as nvidia.com/gpu", id="no card"),
         pytest.param(

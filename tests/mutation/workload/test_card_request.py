@@ -8,7 +8,7 @@ from webhook.mutation.workload.workload import read_workload
 
 MISSING_TYPE = (
     f"metadata.annotations[{TYPE}]: Required value: the pod requests an accelerator, and the policy requires a "
-    "workload type of such pods: training, inference"
+    "workload type of such pods: inference, training"
 )
 
 

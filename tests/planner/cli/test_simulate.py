@@ -124,6 +124,7 @@ def test_denied_pods_are_a_warning(run: Run, files: Path) -> None:
         (("--trace", "missing.csv"), '--trace: Invalid value: "missing.csv"; cannot be read: No such file'),
         (("--cluster", "trace.csv"), 'trace.csv: Invalid value: "arrival,duration'),
         (("--plot", "missing/out.svg"), '--plot: Invalid value: "missing/out.svg"; cannot be written: No such file'),
+        (("--plot", "out.png"), "Invalid value for '--plot': \"out.png\" must end in .svg: the plot is an SVG"),
         (("--span", "day"), "Invalid value for '--span': \"day\" must be a duration such as 90s, 30m or 24h"),
     ],
 )

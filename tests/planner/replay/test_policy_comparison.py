@@ -28,6 +28,7 @@ from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.documents.field import FieldError
+from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 
@@ -77,6 +78,26 @@ def test_the_policy_of_a_golden_case_against_itself_changes_nothing(path: Path, 
     report = replayed(file, policy)
 
     assert (report.pods, report.tallies) == (1, {})
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_a_policy_of_equal_revision_changes_nothing(path: Path) -> None:
+    """The order of maps is not a part of the revision."""
+    case = load(path)
+    policy = policy_of(case)
+    document = policy.document.model_dump(mode="json", by_alias=True)
+    other = parse_policy(orjson.dumps({**document, "spec": _reversed(document["spec"])}), "policy")
+    pod = {**case["pod"], "metadata": {"namespace": "default", **case["pod"]["metadata"]}}
+
+    assert other.revision == policy.revision
+    assert found(pod, other, policy) == []
+
+
+def _reversed(value: Any) -> Any:
+    """Return maps in the reverse order of their keys."""
+    if isinstance(value, dict):
+        return {key: _reversed(inner) for key, inner in reversed(value.items())}
+    return [*map(_reversed, value)] if isinstance(value, list) else value
 
 
 @pytest.mark.slow

@@ -66,7 +66,7 @@ def test_a_denial_has_code_and_message_and_no_patch() -> None:
 
     assert response["allowed"] is False
     assert response["status"]["code"] == 422
-    assert '"trainning"; supported values: "training", "inference"' in response["status"]["message"]
+    assert '"trainning"; supported values: "inference", "training"' in response["status"]["message"]
     assert "patch" not in response
 
 

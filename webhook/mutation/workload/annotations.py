@@ -143,5 +143,5 @@ def keys_without_type(own: Mapping[str, str], policy: Policy, *, type_is_left_ou
         reason = "the pod requests no accelerator, so the workload type of its namespace does not apply"
         example = policy.spec.accelerators[0].resources[0]
         return [f"{reason}: request one, such as {example}, or add {type_key}; {without_effect}"]
-    types = ", ".join(policy.spec.workload_types)
+    types = ", ".join(sorted(policy.spec.workload_types))
     return [f"{type_key} is missing: add it ({types}); {without_effect}"]

@@ -81,9 +81,9 @@ def ignored_constraints(
     """Yield the warnings about constraints of the type or of `pod` that `scheduler` ignores."""
     ignores, shown = backend_of(policy.spec, scheduler).ignores, f"scheduler {cut(scheduler, LONGEST_SHOWN)} ignores"
     if PREFERRED_NODE_AFFINITY in ignores:
-        pools = workload_type.node_usage.prefer
+        pools = ", ".join(sorted(workload_type.node_usage.prefer))
         if pools:
-            yield f"{shown} {PREFERRED_NODE_AFFINITY}: the preference for nodes of {', '.join(pools)} has no effect"
+            yield f"{shown} {PREFERRED_NODE_AFFINITY}: the preference for nodes of {pools} has no effect"
         if _has_own_preference(pod, policy.node_usage_key if pools else ""):
             yield f"{shown} {PREFERRED_NODE_AFFINITY}: the pod's own has no effect"
     if SPREAD_CONSTRAINTS in ignores and _has_hard_constraint(spreading, pod):

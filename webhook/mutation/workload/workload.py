@@ -145,7 +145,7 @@ def _without_type(
     if required_type is None:
         warnings += keys_without_type(own, policy, type_is_left_out=type_is_left_out)
     else:
-        types = ", ".join(policy.spec.workload_types)
+        types = ", ".join(sorted(policy.spec.workload_types))
         detail = f"the pod requests an accelerator, and the policy requires a workload type of such pods: {types}"
         missing = required(f"metadata.annotations[{policy.keys.workload_type}]", detail)
         if required_type == "deny":

@@ -22,7 +22,6 @@ from webhook.runtime.settings import parse_go_duration
 
 # The largest of a PriorityClass that is not one of the system's.
 _LARGEST_PRIORITY = 1_000_000_000
-_OUTPUT = click.Path(path_type=Path, dir_okay=False)
 
 
 class _Seconds(click.ParamType[float]):
@@ -35,6 +34,19 @@ class _Seconds(click.ParamType[float]):
         if not seconds:
             self.fail(f'"{value}" must be a duration such as 90s, 30m or 24h', param, ctx)
         return seconds
+
+
+class _Plot(click.Path):
+    """The file of an SVG on the command line."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        if path.suffix not in ("", ".svg"):
+            self.fail(f'"{value}" must end in .svg: the plot is an SVG', param, ctx)
+        return path
+
+
+_OUTPUT = _Plot(path_type=Path, dir_okay=False)
 
 
 class _Priority(click.ParamType[tuple[str, int]]):
