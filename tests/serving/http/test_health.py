@@ -4,9 +4,11 @@ import asyncio
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from tests.serving.story import HEAD, REVIEW, with_server
 from tests.support.servers.server import Running
+from webhook.serving.http.health import is_own_host
 
 JSON = {"Content-Type": "application/json"}
 
@@ -53,3 +55,38 @@ def test_a_stopping_server_is_not_ready_finishes_requests_in_flight_and_exits(tm
         await server.done
 
     with_server(story, tmp_path, shutdown_delay_seconds=0.3)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_own"),
+    [
+        ("", True),
+        ("localhost:8080", True),
+        ("127.0.0.1:41234", True),
+        ("[::1]:8080", True),
+        ("10.0.0.7:8080", True),
+        ("placement-webhook-metrics:8080", True),
+        ("placement-webhook-metrics.placement-webhook.svc:8080", True),
+        ("placement-webhook-metrics.placement-webhook.svc.cluster.local", True),
+        ("rebound.example.com:8080", False),
+        ("x.svc.example.com", False),
+        ("localhost.example.com", False),
+        ("127.0.0.1.example.com", False),
+        ("[", False),
+    ],
+)
+def test_a_host_of_another_site_is_not_that_of_the_server(host: str, is_own: bool) -> None:
+    assert is_own_host(host) is is_own
+
+
+def test_a_page_whose_name_resolves_to_the_server_reads_no_policy(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        statuses = []
+        for path in ("/policy", "/metrics", "/healthz", "/readyz"):
+            async with client.get(server.admin_url + path, headers={"Host": "rebound.example.com:8080"}) as response:
+                statuses.append(response.status)
+        assert statuses == [403, 403, 200, 200]
+        async with client.get(server.admin_url + "/policy") as response:
+            assert response.status == 200
+
+    with_server(story, tmp_path)

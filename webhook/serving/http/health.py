@@ -1,7 +1,9 @@
 """The admin port: liveness, readiness, metrics, the policy in force."""
 
 from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 import orjson
 from aiohttp import hdrs, web
@@ -10,16 +12,15 @@ from webhook.runtime.metrics import CONTENT_TYPE, Metrics
 from webhook.serving.http.bearer_token import BearerToken
 
 _PROBES = ("/healthz", "/readyz")
+_SERVICE_DOMAINS = (".svc", ".svc.cluster.local")
 
 
 class Health:
     """The server's readiness.
 
-    It is ready while it listens and is not stopping, unless `unready_reason()` returns a reason.
-
-    Each of `notes` returns a problem that does not make the server unready, or an empty string. `policy()` describes
-    the policy. `before_scrape()` updates metrics before a scrape. With a `token`, all paths except the probes of the
-    kubelet require it.
+    Each of `notes` returns a problem that leaves it ready, or an empty string. `policy()` describes the policy.
+    `before_scrape()` completes the metrics. With a `token`, everything but the probes of the kubelet needs it; without
+    one, the Host header must be one that no web page of another site can have.
     """
 
     def __init__(
@@ -47,6 +48,9 @@ class Health:
         if request.method not in (hdrs.METH_GET, hdrs.METH_HEAD):
             raise web.HTTPMethodNotAllowed(request.method, [hdrs.METH_GET, hdrs.METH_HEAD])
         given = request.headers.get(hdrs.AUTHORIZATION, "")
+        if path not in _PROBES and self._token is None and not is_own_host(request.headers.get(hdrs.HOST, "")):
+            text = "the Host header must be an IP address, localhost or a Service; --admin-token-file allows others\n"
+            raise web.HTTPForbidden(text=text)
         if path not in _PROBES and not (self._token is None or self._token.allows(given)):
             text = "needs the header Authorization: Bearer TOKEN, with the token of --admin-token-file\n"
             raise web.HTTPUnauthorized(text=text, headers={hdrs.WWW_AUTHENTICATE: "Bearer"})
@@ -61,3 +65,21 @@ class Health:
         notes = [] if path == "/healthz" else [note for each in self._notes if (note := each())]
         lines = [f"not ready: {reason}" if reason else "ok", *notes]
         return web.Response(status=503 if reason else 200, text="".join(f"{line}\n" for line in lines))
+
+
+def is_own_host(host: str) -> bool:
+    """Return whether the Host header `host` is of a client that knows the server: no site can have such a name.
+
+    A site whose name resolves to the server (DNS rebinding) sends its own name. A client without the header is no
+    browser.
+    """
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    if "." not in name and ":" not in name:
+        return True
+    try:
+        return bool(ip_address(name))
+    except ValueError:
+        return name.endswith(_SERVICE_DOMAINS)
