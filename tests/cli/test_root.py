@@ -61,7 +61,10 @@ def test_every_command_has_help(run: Run, command: str, flag: str) -> None:
         (("mutate", "--frobnicate"), "Error: No such option"),
         (("mutate",), "Error: Missing option '-f' / '--filename'."),
         (("mutate", "-f"), "Error: Option '-f' requires an argument."),
-        (("mutate", "-f", "x", "extra"), "Error: Got unexpected extra argument (extra)"),
+        (("mutate", "-f", "x", "extra"), "Error: Got unexpected extra argument (extra); files follow -f"),
+        (("check", "pod.yaml"), "Error: Got unexpected extra argument (pod.yaml); files follow -f"),
+        (("check", "pod/web"), "(pod/web); `placement-webhook explain pod/web` reports on an object of the cluster"),
+        (("policy", "export", "p.yaml"), "Error: Got unexpected extra argument (p.yaml); files follow --policy"),
         (("mutate", "-f", "x", "-o", "xml"), "Error: Invalid value for '-o' / '--output': 'xml' is not one of"),
         (
             ("check", "-f", "x", "--cluster", "c", "--context", "d"),

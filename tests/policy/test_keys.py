@@ -115,6 +115,12 @@ def test_memory_that_no_card_is_below_is_refused_with_what_is_probably_meant(tex
     assert str(error.value).partition("; did you mean ")[2] == (f"{meant}?" if meant else "")
 
 
+@pytest.mark.parametrize("text", ["80GB", "80gi", "80 Gi", " 80 gb", "80g", "80GiB"])
+def test_gigabytes_that_are_no_quantity_are_a_question(text: str) -> None:
+    with pytest.raises(ValueError, match=r"must be a quantity: .*; did you mean 80Gi\?$"):
+        card_memory(5)(text)
+
+
 @pytest.mark.parametrize(("text", "wanted"), [("1", 1), ("8", 8), ("008", 8), ("999999999", 999_999_999)])
 def test_a_positive_integer(text: str, wanted: int) -> None:
     assert positive(text) == wanted

@@ -155,7 +155,7 @@ def _without_workload(
 
 
 def _gang(batch: BatchScheduling, is_whole: bool, policy: Policy) -> GangRequest | None:
-    """Return the gang that is requested, or None unless both its name and its size are given."""
+    """Return the requested gang, or None if neither its name nor its size is given."""
     request = batch.request
     if request.gang_size is None and request.gang is None:
         return None

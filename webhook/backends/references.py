@@ -27,7 +27,7 @@ class GangRequest(NamedTuple):
     `starts_whole` is true if `scheduler` binds the pods together or not at all. `members` is the number of pods from
     which it starts the gang (minMember or minCount of the PodGroup), or 0 if that is not known. `ends_after` is the
     time after which Kueue evicts a gang that has started only in part, such as `5m`, or empty if it does not. `groups`
-    is the number of such gangs of an object. `group` is the PodGroup, or None if it is not known. `missing` is the
+    is the number of equal gangs in an object. `group` is the PodGroup, or None if it is not known. `missing` is the
     annotation without which `scheduler` does not know the gang, or empty if none would help.
     """
 

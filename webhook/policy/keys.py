@@ -1,5 +1,6 @@
 """The annotations: their keys and values."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import ascii_letters
@@ -16,6 +17,7 @@ _MIB_IN_GIB = 1024
 _LEAST_CARD_BYTES = _MIB_IN_GIB * MEBIBYTE
 
 _MOST_DIGITS = 4
+_GIGABYTES = re.compile(r"\s*([0-9]{1,4})\s*(?:g|gb|gi|gib)\s*", re.ASCII | re.IGNORECASE)
 
 # Each product adds a toleration and a value in each nodeSelectorTerm.
 MOST_PRODUCTS = 100
@@ -66,7 +68,12 @@ def card_memory(tolerance_percent: int) -> Callable[[str], CardMemory]:
     """Return a parser of the nominal size of a card. A card may report up to `tolerance_percent` less."""
 
     def parse(text: str) -> CardMemory:
-        size_bytes = quantity.value(text)
+        try:
+            size_bytes = quantity.value(text)
+        except ValueError as error:
+            if misspelt := _GIGABYTES.fullmatch(text):
+                raise ValueError(f"{error}; did you mean {misspelt[1]}Gi?") from None
+            raise
         if size_bytes <= 0:
             raise ValueError('must be above zero, as in "80Gi"')
         if size_bytes < _LEAST_CARD_BYTES:

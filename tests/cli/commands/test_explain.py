@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from tests.cli.inputs.explained import EVENT, JOB, NODES, REPORT, TAINT, stored, trainer, write
+from tests.support.admission import TYPE
 from tests.support.objects.builders import make_pod
 from tests.support.programs.audit_records import chain_lines, make_record, write_lines
 from tests.support.programs.cluster_files import as_list, lines
@@ -145,3 +146,18 @@ def test_check_of_a_running_pod_does_not_count_it_as_its_own_obstacle(run: Run, 
     assert other.output.startswith("default/other: Waiting\n")
     (line,) = [orjson.loads(each) for each in run(*arguments, "-o", "json", stdin=as_list(pod)).output.splitlines()]
     assert line["verdict"] == "Feasible"
+
+
+def test_annotations_as_labels_and_on_the_object_itself_are_reported(run: Run, tmp_path: Path) -> None:
+    labelled = make_pod("labelled").namespace("team-a").label(TYPE, "training").gpu(1).node_name("train").obj()
+    job = JOB | {
+        "metadata": JOB["metadata"] | {"annotations": {TYPE: "training"}},
+        "spec": {"template": make_pod("x").gpu(4).template()},
+    }
+    cluster = write(tmp_path, {"apiVersion": "v1", "kind": "Pod", **labelled}, job)
+
+    pod = run("explain", "pod/labelled", "-n", "team-a", "--cluster", cluster)
+    owner = run("explain", "job/" + JOB["metadata"]["name"], "-n", "team-a", "--cluster", cluster)
+
+    assert f"  labels that only have an effect as annotations: {TYPE}" in pod.output.splitlines()
+    assert "on the Job itself" in owner.errors

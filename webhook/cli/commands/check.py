@@ -18,10 +18,12 @@ from webhook.cli.inputs.session import (
     policy_or_as_written_option,
     with_session,
 )
+from webhook.cli.output.program import FileCommand
 from webhook.cli.output.screen import Column, Row, coloured, marked, print_lines, print_table, text_console
 from webhook.cli.output.terminal import echo, echo_json
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cli.predictions.replica_check import Checks
+from webhook.documents.field import BETWEEN_ERRORS
 from webhook.documents.listing import plural, some
 
 # In the order of the total.
@@ -30,7 +32,7 @@ _MOST_REASONS, _MOST_NAMES = 8, 3
 Scored = Mapping[str, float]
 
 
-@click.command()
+@click.command(cls=FileCommand)
 @with_session(
     pods_options,
     cluster_option,
@@ -80,7 +82,8 @@ def print_answer(console: Console, answer: Answer, max_nodes: int) -> None:
     where = f" on [bold]{marked(placement.node)}[/bold]" if placement.node else ""
     console.print(f"[bold]{marked(answer.workload.name)}[/bold]: {coloured(answer.verdict)}{where}")
     if answer.verdict in ("Refused", "Invalid"):
-        print_lines(console, [placement.message])
+        # Only the breaks between errors are ours: names can have others.
+        print_lines(console, placement.message.split(BETWEEN_ERRORS))
         return
     without_pending, without_pods = some(answer.without_pending), some(answer.without_pods)
     lines = [

@@ -29,6 +29,7 @@ from webhook.cli.inputs.pending import PendingQueue
 from webhook.cli.inputs.policies import NamespacePolicies, policies_option
 from webhook.cli.inputs.profiles import scheduler_options
 from webhook.cli.inputs.session import Session, max_nodes_option, pending_option, with_session
+from webhook.cli.inputs.workloads import print_misplaced
 from webhook.cli.output.screen import marked, print_lines, text_console
 from webhook.cli.output.terminal import echo, echo_json
 from webhook.cli.predictions.admission import Admissions
@@ -41,8 +42,10 @@ from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.kube.workloads.pod_set import pod_name
+from webhook.mutation.workload.annotations import stray_keys
 from webhook.placement.packing.free_cards import accelerator_of
 from webhook.placement.packing.held_cards import held_class
+from webhook.policy.policy import Policy
 
 _MOST_EVENTS, _MOST_PODS = 5, 3
 # The record is written before the API server stores the pod.
@@ -61,6 +64,8 @@ class _Explained:
     record: Mapping[str, Any] | None = None
     held: str = ""
     """The class for which a bound pod does not use its cards, or empty."""
+    stray: Sequence[str] = ()
+    """The warnings about its labels and annotations that look like annotations of the webhook."""
 
     @property
     def phase(self) -> str:
@@ -125,6 +130,8 @@ def explain(
     if session.cluster is not None:
         objects = FileObjects(read_objects(session.cluster))
     owner = objects.get(kind, namespace, name)
+    if kind != POD:
+        print_misplaced(session.workloads_of([Document(target, owner)], snapshot), snapshot)
     queue = session.queue(snapshot)
     pods = sorted(pods_of(objects, owner, namespace), key=lambda pod: bool(field(pod, "spec", "nodeName")))
     replicas = None
@@ -160,7 +167,8 @@ def _explained(
         admissions = admissions_of(found, session.schedulers) if exists else Admissions(True, session.schedulers)
         answer = Checks(queue, admissions).answers(workloads)[0]
     events = events_of(objects, content) if exists else []
-    return _Explained(content, exists, found, answer, events, held=_held_class(session, content))
+    stray = _stray(content, policy) if exists else ()
+    return _Explained(content, exists, found, answer, events, held=_held_class(session, content), stray=stray)
 
 
 def _held_class(session: Session, content: JsonObject) -> str:
@@ -172,6 +180,12 @@ def _held_class(session: Session, content: JsonObject) -> str:
         if (pod.namespace, pod.name) == (key.namespace, key.name) and has_cards:
             return held_class(pod, snapshot.nodes[row or 0].node, int(time.time()))
     return ""
+
+
+def _stray(pod: JsonObject, policy: Policy) -> Sequence[str]:
+    """Return the warnings about labels and annotations that look like annotations of the webhook."""
+    annotations, labels = (field(pod, "metadata", each) or {} for each in ("annotations", "labels"))
+    return stray_keys(annotations, labels, policy)
 
 
 def _record(source: Source, pod: JsonObject) -> Mapping[str, Any] | None:
@@ -204,6 +218,7 @@ def _to_json(found: _Explained, target_object: str | None) -> dict[str, Any]:
         "held": found.held or None,
         "injected": found.injected.to_json(),
         "check": found.answer and found.answer.to_json(),
+        "stray": [*found.stray],
         "events": [
             {"time": event_time(each)} | {key: each.get(key) for key in ("type", "reason", "message", "count")}
             for each in found.events
@@ -216,7 +231,7 @@ def _print(console: Console, found: _Explained, max_nodes: int) -> None:
     if found.exists:
         where = f" on [bold]{marked(found.node)}[/bold]" if found.node else ""
         console.print(f"[bold]{marked(pod_name(found.pod))}[/bold]: {marked(found.phase)}{where}")
-        print_lines(console, found.injected.lines)
+        print_lines(console, [*found.injected.lines, *found.stray])
         held = f"it holds cards and does not use them ({found.held}): see placement-webhook reclaim"
         print_lines(console, [held if found.held else ""])
         print_lines(console, [found.scheduled and f"its scheduler reports: {found.scheduled}"])

@@ -192,7 +192,7 @@ def _read_live(policies: tuple[Path, ...], kubeconfig: Path | None, context: str
 
 
 def _to_json(pod: MissedPod, remedy: str, *, is_chosen: bool) -> Mapping[str, Any]:
-    """Return a missed pod; `is_chosen`: its policy is one of several."""
+    """Return a missed pod; `is_chosen` is true if its policy is one of several."""
     return {
         "pod": f"{pod.namespace}/{pod.name}",
         "namespace": pod.namespace,

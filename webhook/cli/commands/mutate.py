@@ -14,6 +14,7 @@ from webhook.cli.inputs.manifests import pods_options
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.inputs.workloads import Workload, print_policy, with_claims_of
+from webhook.cli.output.program import FileCommand
 from webhook.cli.output.terminal import echo, echo_json, echo_lines, warn
 from webhook.cli.output.yaml_text import diff_lines, print_diff, to_yaml
 from webhook.cli.predictions.admission import admit_checked_document, admitted_pod, print_verdict
@@ -28,7 +29,7 @@ from webhook.policy.policy import Policy
 _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
 
 
-@click.command()
+@click.command(cls=FileCommand)
 @with_session(
     pods_options,
     policies_option,

@@ -11,7 +11,7 @@ from webhook.admission.policy_cases import CaseResult, cases_of_others, parse_te
 from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.files import FILE, check_standard_input, output_choice, output_option, place_of, read_text
 from webhook.cli.inputs.policies import policies_option, read_policies
-from webhook.cli.output.program import SuggestingGroup
+from webhook.cli.output.program import FileCommand, SuggestingGroup
 from webhook.cli.output.terminal import echo, echo_json, echo_lines, warn
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cluster.cache.resources import PRIORITY_CLASSES, REQUIRED_RESOURCES
@@ -199,7 +199,7 @@ def show(files: tuple[str, ...], policies: tuple[Path, ...], output: str) -> Non
         echo_lines(to_yaml(document))
 
 
-@policy.command()
+@policy.command(cls=FileCommand)
 @policies_option
 @click.option(
     "--release",

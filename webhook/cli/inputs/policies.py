@@ -52,9 +52,9 @@ def read_policies(paths: Sequence[Path], flag: str = "--policy") -> PolicySet:
 
 @dataclass(frozen=True, slots=True)
 class PlacedPolicies:
-    """Policies, and the place of each by its identity; a policy without a place is of a file.
+    """Policies, and the place of each by its identity. A policy from a file has no place.
 
-    `stands_in`: the built-in policy is in the place of the default policy of a live cluster, which is not known.
+    `stands_in` is true if the default policy of a live cluster is not known, and the built-in one is in its place.
     """
 
     policies: PolicySet

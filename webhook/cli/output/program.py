@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from difflib import get_close_matches
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 import click
 
@@ -53,6 +53,34 @@ class SuggestingGroup(click.Group):
             close = get_close_matches(name, self.list_commands(ctx), 1)
             ctx.fail(f"No such command '{name}'." + "".join(f" Did you mean '{each}'?" for each in close))
         return super().resolve_command(ctx, args)
+
+
+class FileCommand(click.Command):
+    """A command that reads files by an option, and names that option or `explain` for a stray argument."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Return the arguments that are left.
+
+        Raises:
+            click.UsageError: an option or an argument is not known.
+        """
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            _, found, stray = error.message.rstrip(")").partition("unexpected extra argument (")
+            if not found:
+                raise
+            raise click.UsageError(f"{error.message}; {self._meant(stray)}", ctx) from error
+
+    def _meant(self, stray: str) -> str:
+        kind, slash, _ = stray.partition("/")
+        if "-f" in self._flags and slash and kind.isalpha() and kind.islower() and not Path(stray).exists():
+            return f"`{name()} explain {stray}` reports on an object of the cluster"
+        return f"files follow {'-f' if '-f' in self._flags else '--policy'}"
+
+    @property
+    def _flags(self) -> set[str]:
+        return {flag for each in self.params for flag in each.opts}
 
 
 class _Formatter(click.HelpFormatter):

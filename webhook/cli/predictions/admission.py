@@ -132,8 +132,8 @@ def _print_warnings(workload: Workload, verdict: Verdict) -> None:
 class Admissions:
     """The pods of files: `with_policy`, as the webhook admits them; without it, as written and with hints.
 
-    A hint suggests `remedy`, which applies the policy, for each pod that it makes fit, and once for all others that the
-    webhook would change. An empty one gives no hints.
+    A hint suggests `remedy`, the option that applies the policy. Each pod that the policy makes fit gets a hint. All
+    other pods that the webhook would change get one common hint. An empty `remedy` gives no hints.
     """
 
     with_policy: bool
@@ -217,7 +217,7 @@ class Admissions:
         return placement
 
     def note(self, workload: Workload, snapshot: Snapshot) -> None:
-        """Add the pod, as it is written, to those that the webhook would change, if it would."""
+        """Add the pod as written to the pods that the webhook would change, if the webhook would change it."""
         if not self.with_policy and self.remedy:
             self._note(workload, _admit(workload, snapshot))
 

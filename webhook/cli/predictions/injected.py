@@ -17,10 +17,10 @@ _READ = ("containers", "initContainers", "volumes", "resources", "resourceClaims
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """The policy and the rules that a stored pod names; `policy` is empty if none was injected.
+    """The policy and the rules that a stored pod names in its annotations; `policy` is empty if it names none.
 
-    `edits` are the texts of each rule's edits if that policy is `in_force`. A value of the user can have won over one.
-    `in_force` is empty if the policy in force is not known.
+    `edits` are the texts of each rule's edits, if that policy is `in_force`. A value of the user can have had
+    precedence over such an edit. `in_force` is empty if the policy in force is not known.
     """
 
     policy: str
@@ -30,7 +30,7 @@ class Injected:
 
     @property
     def is_by_policy_in_force(self) -> bool:
-        """Return whether the policy in force has injected it."""
+        """Return whether the fields were injected by the policy in force."""
         return self.policy == self.in_force
 
     @property
@@ -74,7 +74,7 @@ def admissions_of(found: Injected, schedulers: SchedulersOf) -> Admissions:
 
 
 def _edits(pod: JsonObject, policy: Policy) -> dict[str, tuple[str, ...]]:
-    """Return the edits of each rule: those of the pod without the fields that rules write."""
+    """Return the edits of each rule, computed for the pod without the fields that rules write."""
     marks = (policy.policy_annotation, policy.rules_annotation)
     metadata = {key: value for key, value in pod["metadata"].items() if key not in ("labels", "uid")}
     metadata["annotations"] = {key: value for key, value in metadata["annotations"].items() if key not in marks}

@@ -82,7 +82,7 @@ def effect_text(groups: str, ends_after: str) -> str:
 
 
 def starts_text(request: GangRequest, least: int) -> str:
-    """Return how the scheduler starts the pods of a gang that it does not start whole: from `least` of them on."""
+    """Return a text about the minimum number of pods, `least`, with which the scheduler starts a gang in part."""
     shown = cut(request.scheduler, _LONGEST_NAME)
     if least <= 1:
         without = f" without {cut(request.missing, _LONGEST_SHOWN)}" if request.missing else ""

@@ -18,9 +18,11 @@ _SERVICE_DOMAINS = (".svc", ".svc.cluster.local")
 class Health:
     """The server's readiness.
 
-    Each of `notes` returns a problem that leaves it ready, or an empty string. `policy()` describes the policy.
-    `before_scrape()` completes the metrics. With a `token`, everything but the probes of the kubelet needs it; without
-    one, the Host header must be one that no web page of another site can have.
+    It is ready while it listens and is not stopping, unless `unready_reason()` returns a reason.
+
+    Each of `notes` returns a problem that does not make the server unready, or an empty string. `policy()` describes
+    the policy. `before_scrape()` updates metrics before a scrape. With a `token`, all paths except the probes of the
+    kubelet require it. Without one, they require a Host header that no page of another site can have.
     """
 
     def __init__(

@@ -39,8 +39,8 @@ class _Seconds(click.ParamType[float]):
 class _Plot(click.Path):
     """The file of an SVG on the command line."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path = super().convert(value, param, ctx)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(str(super().convert(value, param, ctx)))
         if path.suffix not in ("", ".svg"):
             self.fail(f'"{value}" must end in .svg: the plot is an SVG', param, ctx)
         return path
