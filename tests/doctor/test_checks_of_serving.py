@@ -134,6 +134,28 @@ def test_a_webhook_that_calls_another_service_is_found() -> None:
     assert text == f"{PLACE}: webhooks[1].clientConfig.service: calls old/old, not {NAMESPACE}/placement-webhook"
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "usual"), [("port", 8443, 443), ("path", "/mutat", "/mutate")], ids=["port", "path"]
+)
+def test_one_webhook_that_calls_another_port_or_path_is_named(key: str, value: object, usual: object) -> None:
+    changed = configuration()
+    webhook = changed["webhooks"][2]
+    webhook["clientConfig"]["service"][key] = value
+    severity, text = only(read_of(Source.CONFIGURATIONS, changed), "service")
+    assert severity is ERROR
+    where = f"{PLACE}: webhooks[2].clientConfig.service.{key}"
+    assert text == f"{where}: {webhook['name']} calls {value}, and the others call {usual}"
+
+
+def test_one_webhook_that_calls_another_url_is_named() -> None:
+    changed = configuration()
+    for number, webhook in enumerate(changed["webhooks"]):
+        webhook["clientConfig"] = {"url": f"https://10.0.0.{9 if number == 1 else 8}:8443/mutate"}
+    severity, text = only(read_of(Source.CONFIGURATIONS, changed), "service")
+    assert severity is ERROR
+    assert text.endswith("calls https://10.0.0.9:8443/mutate, and the others call https://10.0.0.8:8443/mutate")
+
+
 def test_an_endpoint_that_only_api_servers_reach_is_a_note() -> None:
     away = make_installation(probes=probes(called(pem=None, detail="Name or service not known")))
     severity, text = only(away, "endpoint")

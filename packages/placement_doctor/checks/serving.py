@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from certs.registration import manifest, missing_webhooks
 from certs.webhook_rules import PODS
 from placement_doctor import commands
+from placement_doctor.called_address import unlike_the_others, usual_address
 from placement_doctor.check import Finding, check, error, info, named, warning
 from placement_doctor.cluster import Cluster, Trial, name_of
 from placement_doctor.matching import is_called_for_pods, selects_pods_of, timeout_seconds
@@ -15,7 +16,6 @@ from webhook.cli.inputs.installed_servers import containers_of, option
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.parts import listed
 
-_HTTPS = 443
 _OTHERS = "the other findings may name the cause"
 _FAILED = re.compile(r'failed calling webhook "(?P<name>[^"]+)": (?P<reason>.*)', re.DOTALL)
 _DENIED = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request: (?P<reason>.*)', re.DOTALL)
@@ -85,7 +85,8 @@ def _with_rules(cluster: Cluster) -> str:
     needs={Source.CONFIGURATIONS, Source.SERVICE, Source.ENDPOINTS, Source.DEPLOYMENTS},
 )
 def service(cluster: Cluster) -> Iterator[Finding]:
-    """The Service is missing, has no ready endpoints, or another port than the webhooks."""
+    """The Service is missing, has no ready endpoints or another port than the webhooks, or one calls elsewhere."""
+    yield from unlike_the_others(cluster)
     if not (cluster.is_called_by_service and cluster.knows(Source.SERVICE)):
         return
     own = (cluster.target.namespace, cluster.target.service)
@@ -109,8 +110,7 @@ def service(cluster: Cluster) -> Iterator[Finding]:
 def _ports(cluster: Cluster, where: str, service: JsonObject) -> Iterator[Finding]:
     name = cluster.target.service
     ports = {each.get("port"): each for each in listed(service, "spec", "ports")}
-    called = (field(each, "clientConfig", "service") for each in cluster.webhooks)
-    wanted = {field(each, "port") or _HTTPS for each in called if each}
+    wanted = {port for key, port in usual_address(cluster).items() if key == "port" and isinstance(port, int)}
     for port in sorted(wanted - ports.keys()):
         known = ", ".join(map(str, ports)) or "none"
         what = f"has no port {port}, which API servers call (it has {known})"

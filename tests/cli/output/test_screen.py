@@ -91,3 +91,14 @@ def test_no_line_of_the_audit_log_is_wider_than_the_terminal(
 
     assert [line for line in shown if cell_len(line) > width and "too few" not in line] == []
     assert [line for line in shown if line != line.rstrip(" ")] == []
+
+
+def test_the_list_of_records_has_whole_pods_on_80_columns() -> None:
+    pod = "team-llm-research/pretrain-70b-worker-0"
+    cells = ("2026-03-01T08:00:00Z", "Unchanged", "training", "Infeasible", "12.3", pod, f"01J9Z6{'A' * 20}", "dry run")
+
+    lines = table(LIST_COLUMNS, cells, width=80)
+
+    rows = lines[1 : lines.index("80 columns are too few for TYPE, VERDICT, MS, NOTE; -o json has all")]
+    begin = lines[0].index("POD")
+    assert "".join(row[begin : begin + 19].strip() for row in rows) == pod

@@ -47,7 +47,7 @@ LIST_COLUMNS = (
     Column("TYPE", drop=2),
     Column("VERDICT", drop=3),
     Column("MS", drop=1),
-    Column("POD", least=12),
+    Column("POD", least=19, folds=True),
     Column("DECISION"),
     Column("NOTE", least=11, drop=4),
 )

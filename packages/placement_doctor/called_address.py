@@ -1,0 +1,44 @@
+"""The address that the webhooks of a configuration call, and those of them that call another one."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from placement_doctor import commands
+from placement_doctor.check import Finding, error
+from placement_doctor.cluster import Cluster
+from webhook.documents.documents import JsonObject, field
+
+_HTTPS = 443
+
+
+def unlike_the_others(cluster: Cluster) -> Iterator[Finding]:
+    """Yield a finding for each webhook with another URL, port or path than most of them."""
+    usual = usual_address(cluster)
+    for index, webhook in enumerate(cluster.webhooks):
+        called = _called_at(cluster, webhook)
+        for key, expected in usual.items():
+            if (found := called.get(key, expected)) == expected:
+                continue
+            part = "url" if key == "url" else f"service/{key}"
+            where = f"{cluster.place}: webhooks[{index}].clientConfig.{part.replace('/', '.')}"
+            what = f"{webhook.get('name')} calls {found}, and the others call {expected}"
+            remedy = commands.patched(cluster, {f"/webhooks/{index}/clientConfig/{part}": expected})
+            yield error(where, what, remedy)
+
+
+def usual_address(cluster: Cluster) -> Mapping[str, object]:
+    """Return the URL, or port and path, that most webhooks call."""
+    found = [_called_at(cluster, each) for each in cluster.webhooks]
+    keys = {key for each in found for key in each}
+    return {key: Counter(each[key] for each in found if key in each).most_common(1)[0][0] for key in sorted(keys)}
+
+
+def _called_at(cluster: Cluster, webhook: JsonObject) -> Mapping[str, object]:
+    """Return the URL of a webhook, or port and path of its Service; nothing for another Service."""
+    client = field(webhook, "clientConfig") or {}
+    called = client.get("service") or {}
+    if called:
+        if (called.get("namespace"), called.get("name")) != (cluster.target.namespace, cluster.target.service):
+            return {}
+        return {"port": called.get("port") or _HTTPS, "path": called.get("path") or "/"}
+    return {"url": client["url"]} if client.get("url") else {}
