@@ -1,7 +1,7 @@
 """Read the pods of files, and of the objects in them that create pods."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -11,10 +11,11 @@ from webhook.admission.evaluation import evaluate
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.cli.inputs.policies import NamespacePolicies, PlacedPolicies, is_namespace, policy_to_json
+from webhook.cli.inputs.unknown_kinds import unknown_kind
 from webhook.cli.output.terminal import echo, warn
 from webhook.cluster.planned_objects import is_planned, with_planned_claims
 from webhook.cluster.snapshot import Snapshot
-from webhook.documents.documents import Document, JsonObject, field
+from webhook.documents.documents import Document
 from webhook.documents.field import (
     MOST_ERRORS,
     FieldError,
@@ -34,8 +35,6 @@ from webhook.kube.workloads.workload_kinds import creates_no_pods
 from webhook.objects.misplaced import misplaced
 from webhook.objects.split_job import ScheduledSet, split_job
 from webhook.policy.policy import Policy
-
-_MOST_STEPS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,35 +219,9 @@ def _workloads(document: Document, choice: NamespacePolicies, without_pods: Coun
     if kind and kind.note and not found:
         yield make(Document(place, {"metadata": content.get("metadata")}), pods=None, owner=owner, note=kind.note)
     elif kind is None and not creates_no_pods(group_of(content["apiVersion"]), name):
-        raise InvalidInput([invalid("kind", name, _unknown_kind(content))])
+        raise InvalidInput([invalid("kind", name, unknown_kind(content))])
     elif not found and not is_planned(content):
         without_pods[name] += 1
     for pods in found:
         where = f"{place}: {pods.path}" if pods.annotations_path.startswith(pods.path) else place
         yield make(Document(where, pods.pod), pods=pods, owner=owner, note=pods.caveat)
-
-
-def _unknown_kind(content: JsonObject) -> str:
-    """Return the advice to describe the kind of `content` in a policy."""
-    group, kind = group_of(content["apiVersion"]), content["kind"]
-    path = _template_path(content)
-    templates = f"[{{path: {path}}}]" if path else "[]"
-    empty = '""'
-    entry = f"{{group: {group or empty}, kind: {kind}, resource: {kind.lower()}s, templates: {templates}}}"
-    why = "" if path else "; with the paths of its pod templates, if it has some"
-    return f"is not a known kind; describe it in the policy: spec.workloadKinds: [{entry}]{why}"
-
-
-def _template_path(content: JsonObject) -> str:
-    """Return the path of the first value in `content` that looks like a pod template, or "" if there is none."""
-    waiting: list[tuple[str, Any]] = [("", content)]
-    for path, value in waiting:
-        if len(waiting) > _MOST_STEPS:
-            break
-        if isinstance(value, Mapping):
-            if path and isinstance(field(value, "spec", "containers"), list):
-                return path
-            waiting += [(f"{path}.{key}" if path else key, inner) for key, inner in value.items()]
-        elif isinstance(value, list):
-            waiting += [(f"{path}.*", inner) for inner in value[:1]]
-    return ""

@@ -1,0 +1,91 @@
+"""Advise how a policy describes a kind that creates pods and is not known."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from webhook.documents.documents import JsonObject, field
+from webhook.documents.object_path import STAR
+from webhook.kube.workloads.pod_template_path import group_of
+
+_MOST_STEPS = 10_000
+_MOST_TEMPLATES = 16
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_*-]+")
+_ENDS_WITH_SIBILANT = ("s", "x", "z", "ch", "sh")
+Path = tuple[str, ...]
+
+
+def unknown_kind(content: JsonObject) -> str:
+    """Return the advice to describe the kind of `content` in a policy."""
+    group, kind = group_of(content["apiVersion"]), content["kind"]
+    paths = _with_stars(content, [*_template_paths(content)])
+    templates = ", ".join(_entry(content, path) for path in paths)
+    empty = '""'
+    entry = f"{{group: {group or empty}, kind: {kind}, resource: {_plural(kind.lower())}, templates: [{templates}]}}"
+    why = "" if paths else "; with the paths of its pod templates, if it has some"
+    return f"is not a known kind; describe it in the policy: spec.workloadKinds: [{entry}]{why}"
+
+
+def _plural(kind: str) -> str:
+    """Return the plural of a kind in lower case, as code generators of Kubernetes make it.
+
+    Source: k8s.io/gengo/v2/namer/plural_namer.go
+    """
+    if kind.endswith(_ENDS_WITH_SIBILANT):
+        return f"{kind}es"
+    return f"{kind[:-1]}ies" if kind.endswith("y") and kind[-2:-1] not in "aeiou" else f"{kind}s"
+
+
+def _template_paths(content: JsonObject) -> Iterator[Path]:
+    """Yield the paths of the first values in `content` that look like a pod template; of a list, in its first item."""
+    waiting: list[tuple[Path, Any]] = [((), content)]
+    found = 0
+    for path, value in waiting:
+        if len(waiting) > _MOST_STEPS or found == _MOST_TEMPLATES:
+            return
+        if isinstance(value, Mapping):
+            if path and isinstance(field(value, "spec", "containers"), list):
+                found += 1
+                yield path
+                continue
+            waiting += [((*path, str(key)), inner) for key, inner in value.items()]
+        elif isinstance(value, list):
+            waiting += [((*path, STAR), inner) for inner in value[:1]]
+
+
+def _with_stars(content: JsonObject, paths: Sequence[Path]) -> list[Path]:
+    """Return `paths` with one in place of those that differ only in the key of a map whose values all have one."""
+    found = [*paths]
+    for path in paths:
+        for index in range(len(path)):
+            alike = [
+                each for each in found if (*each[:index], *each[index + 1 :]) == (*path[:index], *path[index + 1 :])
+            ]
+            parent = _first_at(content, path[:index])
+            if len(alike) > 1 and isinstance(parent, Mapping) and {each[index] for each in alike} == set(parent):
+                found[found.index(alike[0])] = (*path[:index], STAR, *path[index + 1 :])
+                found = [each for each in found if each not in alike]
+    return found
+
+
+def _entry(content: JsonObject, path: Path) -> str:
+    """Return the entry of a path in the policy, with the number of pods if there is one beside the template."""
+    replicas = (*path[:-1], "replicas")
+    counted = f", replicas: {_text(replicas)}" if isinstance(_first_at(content, replicas), int) else ""
+    return f"{{path: {_text(path)}{counted}}}"
+
+
+def _first_at(content: Any, path: Path) -> Any:
+    """Return the value at `path`, with the first item for a star, or None if it is absent."""
+    value = content
+    for key in path:
+        if key == STAR and isinstance(value, Mapping | list):
+            value = next(iter(value.values() if isinstance(value, Mapping) else value), None)
+        else:
+            value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _text(path: Path) -> str:
+    first, *others = path
+    return first + "".join(f".{each}" if _PLAIN_KEY.fullmatch(each) else f"[{each}]" for each in others)
