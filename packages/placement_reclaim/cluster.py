@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from statistics import median_low
 from typing import Any
 
 from webhook.cluster.batch import fields
@@ -49,14 +50,15 @@ class NodeState:
     @classmethod
     def of(cls, node: Raw) -> "NodeState":
         """Return the state of `node`, a raw API object."""
-        ready = condition(node, "Ready")
+        ready, status = condition(node, "Ready"), fields.text(condition(node, "Ready"), "status")
         taints = [*fields.items(node, "spec", "taints")]
         keys = {fields.text(each, "key") for each in taints}
         times = [seconds(each, "timeAdded") for each in taints if fields.text(each, "key") in NOT_READY_TAINTS]
-        if ready and fields.text(ready, "status") != "True":
-            times = [seconds(ready, "lastTransitionTime")]
-        elif not keys & NOT_READY_TAINTS:
+        if status == "True" or not (status or keys & NOT_READY_TAINTS):
+            # The taints of a node that is back are removed a little later.
             return cls()
+        if status:
+            times = [seconds(ready, "lastTransitionTime")]
         return cls(is_down=True, since=max(times, default=0), is_out_of_service=OUT_OF_SERVICE in keys)
 
 
@@ -71,12 +73,36 @@ class HoldingPod:
 
 
 @dataclass
+class _Clock:
+    """The time at which objects were read, by the clock of the API server and the heartbeats of most nodes.
+
+    The clock of a single node can be hours ahead.
+    """
+
+    created: int = 0
+    transition: int = 0
+    heartbeats: list[int] = field(default_factory=list)
+
+    def take(self, content: Raw) -> None:
+        """Add the times of an object."""
+        self.created = max(self.created, seconds(content, "metadata", "creationTimestamp"))
+        if heartbeat := seconds(condition(content, "Ready"), "lastHeartbeatTime"):
+            self.heartbeats.append(heartbeat)
+        times = [seconds(each, "lastTransitionTime") for each in fields.items(content, "status", "conditions")]
+        self.transition = max([self.transition, seconds(content, "status", "startTime"), *times])
+
+    @property
+    def seconds(self) -> int:
+        """Return the time. Without heartbeats, it is that of the last change."""
+        return max(self.created, median_low(self.heartbeats) if self.heartbeats else self.transition)
+
+
+@dataclass
 class Objects:
     """The objects of a cluster with cards of `accelerators`, collected one by one.
 
     `pods` are the bound pods, `pending` the pods without a node, and `ended` the pods that have ended. `uids` are those
-    of all pods that have not ended. `workloads` are Workloads of Kueue. `latest` is the newest time in the objects, in
-    Unix seconds. It is about the time at which a cluster file was written.
+    of all pods that have not ended. `workloads` are Workloads of Kueue.
     """
 
     accelerators: tuple[Accelerator, ...]
@@ -87,15 +113,22 @@ class Objects:
     uids: set[str] = field(default_factory=set)
     claims: dict[tuple[str, str], Raw] = field(default_factory=dict)
     workloads: dict[tuple[str, str], Raw] = field(default_factory=dict)
-    latest: int = 0
+    _clock: _Clock = field(default_factory=_Clock)
+
+    @property
+    def latest(self) -> int:
+        """Return about the time at which a cluster file was written, in Unix seconds, or 0 if it is not known."""
+        return self._clock.seconds
 
     def take(self, content: Raw) -> None:
         """Add an object. Objects of other kinds are ignored."""
+        metadata = content.get("metadata")
+        if not isinstance(metadata, Mapping):
+            return
+        if any(not isinstance(metadata.get(key) or {}, Mapping) for key in ("labels", "annotations")):
+            return
         group = fields.text(content, "apiVersion").rpartition("/")[0]
-        times = [seconds(content, "metadata", "creationTimestamp"), seconds(content, "status", "startTime")]
-        for each in fields.items(content, "status", "conditions"):
-            times += [seconds(each, "lastHeartbeatTime"), seconds(each, "lastTransitionTime")]
-        self.latest = max(self.latest, *times)
+        self._clock.take(content)
         match group, content.get("kind"):
             case "", "Node":
                 self.nodes[full_name(content)[1]] = NodeState.of(content)

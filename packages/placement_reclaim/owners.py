@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import orjson
 
-from placement_reclaim.cluster import OUT_OF_SERVICE, HoldingPod, Raw
+from placement_reclaim.cluster import OUT_OF_SERVICE, HoldingPod, Raw, full_name
 from placement_reclaim.held import Step
 from webhook.cluster.batch import fields
 
 _HASH = "pod-template-hash"
-_SCALED = {"Deployment": "deployment", "StatefulSet": "statefulset", "ReplicaSet": "replicaset"}
+_SCALED = frozenset(("Deployment", "StatefulSet", "ReplicaSet"))
 
 
 class Owner(NamedTuple):
@@ -19,18 +19,21 @@ class Owner(NamedTuple):
     kind: str
     name: str
     namespace: str
+    group: str = ""
+    """The API group of `kind`, or empty for the core group."""
 
     @classmethod
     def of(cls, pod: Raw) -> "Owner":
         """Return the owner of `pod`. For a ReplicaSet of a Deployment, this is the Deployment."""
-        namespace, name = fields.text(pod, "metadata", "namespace"), fields.text(pod, "metadata", "name")
+        namespace, name = full_name(pod)
         for each in fields.items(pod, "metadata", "ownerReferences"):
             if each.get("controller") is True:
                 kind, name = fields.text(each, "kind"), fields.text(each, "name")
+                group = fields.text(each, "apiVersion").rpartition("/")[0]
                 suffix = "-" + fields.text(pod, "metadata", "labels", _HASH)
                 if kind == "ReplicaSet" and len(suffix) > 1 and name.endswith(suffix):
-                    return cls("Deployment", name.removesuffix(suffix), namespace)
-                return cls(kind, name, namespace)
+                    return cls("Deployment", name.removesuffix(suffix), namespace, group)
+                return cls(kind, name, namespace, group)
         return cls("Pod", name, namespace)
 
     def __str__(self) -> str:
@@ -44,15 +47,21 @@ class Owner(NamedTuple):
     @property
     def remedy(self) -> str:
         """Return a short text about the change that frees the cards."""
-        return f"scale {self} to 0" if self.kind in _SCALED else f"delete {self}"
+        return f"scale {self} to 0" if self._is_scaled else f"delete {self}"
 
     @property
     def step(self) -> Step:
         """Return the command that frees the cards."""
-        name, of = shlex.quote(self.name), f"-n {shlex.quote(self.namespace)}"
-        if self.kind in _SCALED:
-            return Step(f"kubectl scale {_SCALED[self.kind]} {name} {of} --replicas=0", f"the owner of {self} agrees")
-        return Step(f"kubectl delete {self.kind.lower()} {name} {of}", f"the owner of {self} agrees")
+        # kubectl prefers the kinds of Kubernetes; their groups have no dot, but for kinds without pods.
+        resource = shlex.quote(f"{self.kind.lower()}.{self.group}" if "." in self.group else self.kind.lower())
+        target = f"{resource} {shlex.quote(self.name)} -n {shlex.quote(self.namespace)}"
+        if self._is_scaled:
+            return Step(f"kubectl scale {target} --replicas=0", f"the owner of {self} agrees")
+        return Step(f"kubectl delete {target}", f"the owner of {self} agrees")
+
+    @property
+    def _is_scaled(self) -> bool:
+        return self.kind in _SCALED and self.group == "apps"
 
 
 def steps_of_ending(pod: HoldingPod) -> tuple[Step, ...]:

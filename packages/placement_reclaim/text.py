@@ -45,8 +45,11 @@ def since_text(since: Since, now: int) -> str:
     return f"at least {age}" if since.is_least else age if since.is_known else "unknown"
 
 
-def print_report(console: Console, rows: Sequence[Held], usable_cards: int, effects: Effects, now: int) -> None:
-    """Print the rows on usable nodes, the rows on nodes that are down, the commands, and the `effects`."""
+def print_report(console: Console, rows: Sequence[Held], usable: Mapping[str, int], effects: Effects, now: int) -> None:
+    """Print the rows on usable nodes, the rows on nodes that are down, the commands, and the `effects`.
+
+    `usable` are the cards of usable nodes by resource.
+    """
     if not rows:
         console.print("no cards are held and not used")
         return
@@ -54,8 +57,10 @@ def print_report(console: Console, rows: Sequence[Held], usable_cards: int, effe
     steps = {step: None for each in rows for step in each.steps}
     numbers = {step: number for number, step in enumerate(steps, start=1)}
     if here:
-        on_nodes = sum(each.count for each in here if each.nodes)
-        console.print(f"[bold]held on usable nodes: {on_nodes} of {usable_cards} cards, {_holders(here)}[/bold]")
+        on_nodes = sum(n for each in here if each.nodes for resource, n in each.cards.items() if resource in usable)
+        console.print(
+            f"[bold]held on usable nodes: {on_nodes} of {sum(usable.values())} cards, {_holders(here)}[/bold]"
+        )
         print_table(console, _COLUMNS, (_row(each, numbers, now) for each in here))
     if down:
         cards = plural(sum(each.count for each in down), "card")
@@ -99,10 +104,10 @@ def effect_lines(effects: Effects, rows: Sequence[Held]) -> list[str]:
     return lines
 
 
-def to_json(rows: Sequence[Held], usable_cards: int, effects: Effects, now: int) -> dict[str, Any]:
+def to_json(rows: Sequence[Held], usable: Mapping[str, int], effects: Effects, now: int) -> dict[str, Any]:
     """Return the document of `reclaim -o json`."""
     return {
-        "usableCards": usable_cards,
+        "usableCards": sum(usable.values()),
         "held": [row_to_json(each, now) for each in rows],
         "waiting": {"gangs": list(effects.gangs), "pods": list(effects.pods)},
         "starts": list(effects.starting),

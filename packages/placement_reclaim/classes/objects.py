@@ -7,6 +7,7 @@ from placement_reclaim.cluster import Objects, Raw, condition, seconds
 from placement_reclaim.held import REJECTING_NODE, UNUSED_CLAIM, UNUSED_QUOTA, Held, Since, Step
 from webhook.cluster.batch import fields
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import field
 from webhook.placement.packing.free_cards import accelerator_of
 
 # A kubelet that restarts rejects a few pods.
@@ -21,8 +22,11 @@ def unused_claims(objects: Objects, snapshot: Snapshot) -> Iterator[Held]:
     """Yield the claims with cards that are not reserved for an existing pod, nor for a consumer of another kind."""
     for (namespace, name), claim in objects.claims.items():
         devices = [*objects.devices_of(claim)]
-        consumers = [*fields.items(claim, "status", "reservedFor")]
-        is_used = any(each.get("resource") != "pods" or each.get("uid") in objects.uids for each in consumers)
+        consumers = field(claim, "status", "reservedFor")
+        consumers = consumers if isinstance(consumers, list) else []
+        is_used = any(
+            fields.text(each, "resource") != "pods" or fields.text(each, "uid") in objects.uids for each in consumers
+        )
         if not devices or is_used:
             continue
         cards = {driver: sum(each == driver for each, _ in devices) for driver, _ in devices}
@@ -56,22 +60,25 @@ def unused_quota(objects: Objects) -> Iterator[Held]:
         names.setdefault(namespace, []).append(name)
         owners |= {fields.text(each, "uid") for each in fields.items(pod, "metadata", "ownerReferences")}
     for (namespace, name), workload in objects.workloads.items():
-        admitted = condition(workload, "Admitted") or condition(workload, "QuotaReserved")
+        admitted = condition(workload, "Admitted")
         over = any(fields.text(condition(workload, each), "status") == "True" for each in ("Finished", "Evicted"))
         cards = _quota_of(workload, objects)
         if fields.text(admitted, "status") != "True" or over or not cards:
+            continue
+        # The pods of MultiKueue are in another cluster. Others, as those of an AppWrapper, have owners of their own.
+        ready = condition(workload, "PodsReady")
+        if fields.text(workload, "status", "clusterName") or fields.text(ready, "status") == "True":
             continue
         references = [*fields.items(workload, "metadata", "ownerReferences")]
         uids = {fields.text(each, "uid") for each in references}
         roots = tuple(f"{fields.text(each, 'name')}-" for each in references)
         if uids & (owners | objects.uids) or any(each.startswith(roots) for each in names.get(namespace, ())):
             continue
-        ready = condition(workload, "PodsReady")
         is_known = fields.text(ready, "status") == "False"
         since = Since(seconds(ready if is_known else admitted, "lastTransitionTime"), is_known=is_known)
         owner = " ".join(fields.text(references[0], each) for each in ("kind", "name")) if references else "its owner"
-        patch = f"kubectl patch workload {quote(name)} -n {quote(namespace)} --type=merge -p {_INACTIVE}"
-        command = Step(patch, f"{owner} is to make no pods")
+        target = f"workloads.kueue.x-k8s.io {quote(name)} -n {quote(namespace)}"
+        command = Step(f"kubectl patch {target} --type=merge -p {_INACTIVE}", f"{owner} is to make no pods")
         yield Held(
             UNUSED_QUOTA, cards, (), namespace, name, since, "Kueue holds quota, no pod exists", owner, (command,)
         )

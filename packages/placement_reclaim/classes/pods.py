@@ -1,11 +1,10 @@
 """Single pods that hold cards and do not use them: they should have ended, their node is down, or they do not start."""
 
-from collections.abc import Iterator
-
 from placement_reclaim.cluster import HoldingPod, Objects, Raw, condition, seconds
 from placement_reclaim.held import Held, Since, Step
 from placement_reclaim.owners import Owner, steps_of_ending
 from webhook.cluster.batch import fields
+from webhook.documents.documents import field
 from webhook.documents.text import cut
 from webhook.kube.names import MIRROR_POD_ANNOTATION
 from webhook.kube.pod.taints import NO_EXECUTE, NOT_READY_TAINTS
@@ -19,14 +18,17 @@ from webhook.placement.packing.held_cards import (
 )
 
 _LONGEST_MESSAGE = 100
-_STATUSES = ("initContainerStatuses", "containerStatuses")
+# The kubelet forgets its backoff after a run of this length.
+# Source: k8s.io/kubernetes/pkg/kubelet/kubelet.go, MaxCrashLoopBackOff
+_LONG_RUN_SECONDS = 600
+_FIRST_FAILURE = "ErrImagePull"
 
 
 def is_exempt(pod: HoldingPod) -> bool:
     """Return whether `pod` is never reported, because it is static, of a DaemonSet, or being debugged."""
     annotations = fields.texts(pod.content, "metadata", "annotations")
     debuggers = fields.items(pod.content, "status", "ephemeralContainerStatuses")
-    is_debugged = any(not (each.get("state") or {}).get("terminated") for each in debuggers)
+    is_debugged = any(not field(each, "state", "terminated") for each in debuggers)
     return is_of_node(pod.running) or MIRROR_POD_ANNOTATION in annotations or is_debugged
 
 
@@ -51,11 +53,13 @@ def not_starting(pod: HoldingPod, objects: Objects) -> Held | None:
     A pod uses its cards if a container that requests cards runs, even if other containers do not.
     """
     running = pod.running
-    if is_exempt(pod) or running.is_terminating or _runs_cards(pod.content, objects):
+    statuses = _card_statuses(pod.content, objects)
+    states = [(field(each, "state", "waiting"), field(each, "state", "terminated")) for each in statuses]
+    if is_exempt(pod) or running.is_terminating or any(each == (None, None) for each in states):
         return None
-    for status in _statuses(pod.content):
-        waiting = status["state"].get("waiting") if isinstance(status.get("state"), dict) else None
-        reason = fields.text(waiting, "reason") if isinstance(waiting, dict) else ""
+    for status in (*fields.items(pod.content, "status", "initContainerStatuses"), *statuses):
+        waiting = field(status, "state", "waiting")
+        reason = fields.text(waiting, "reason")
         found = waiting_class(running, reason)
         if not found:
             continue
@@ -64,7 +68,7 @@ def not_starting(pod: HoldingPod, objects: Objects) -> Held | None:
         restarts = fields.count(status, "restartCount")
         remark = f"{restarts} restarts" if found == "crash-loop" and restarts else cut(message, _LONGEST_MESSAGE)
         why = f"{reason}: {remark}" if remark else reason
-        return row(pod, found, _begin(pod, status), why, owner.remedy, (owner.step,))
+        return row(pod, found, _begin(pod, status, reason), why, owner.remedy, (owner.step,))
     return None
 
 
@@ -87,31 +91,30 @@ def row(pod: HoldingPod, reason: str, since: Since, why: str, frees: str, steps:
     )
 
 
-def _statuses(pod: Raw) -> Iterator[Raw]:
-    for part in _STATUSES:
-        yield from fields.items(pod, "status", part)
+def _card_statuses(pod: Raw, objects: Objects) -> list[Raw]:
+    """Return the statuses of the containers that request cards; of a pod with claims for all, of all containers.
 
-
-def _runs_cards(pod: Raw, objects: Objects) -> bool:
-    """Return whether a container that requests cards runs.
-
-    Without such a container, containers with claims count, or else all containers. Cluster files that `snapshot` has
-    written only have the states of waiting containers, so a container without a state counts as running.
+    Cluster files of `snapshot` have only the states of containers that wait.
     """
     containers = [*fields.items(pod, "spec", "containers")]
     with_cards = [each for each in containers if any(objects.cards_of_container(each))]
-    with_cards = with_cards or [each for each in containers if (each.get("resources") or {}).get("claims")]
-    names = {each.get("name") for each in with_cards or containers}
-    states = [each.get("state") or {} for each in _statuses(pod) if each.get("name") in names]
-    return any("waiting" not in state and "terminated" not in state for state in states)
+    with_cards = with_cards or [each for each in containers if field(each, "resources", "claims")]
+    names = {fields.text(each, "name") for each in with_cards or containers}
+    return [each for each in fields.items(pod, "status", "containerStatuses") if fields.text(each, "name") in names]
 
 
-def _begin(pod: HoldingPod, status: Raw) -> Since:
+def _begin(pod: HoldingPod, status: Raw, reason: str) -> Since:
     """Return the time since which the pod has not run, estimated: the API has no time for a waiting container."""
+    if reason == _FIRST_FAILURE:
+        # A large image can take hours until its pull fails.
+        return Since(pod.running.started_seconds, is_known=False)
+    started, finished = (seconds(status, "lastState", "terminated", key) for key in ("startedAt", "finishedAt"))
+    if started and finished - started >= _LONG_RUN_SECONDS:
+        return Since(finished)
     ready = condition(pod.content, "ContainersReady")
     times = [
         seconds(ready, "lastTransitionTime") if fields.text(ready, "status") == "False" else 0,
-        seconds(status, "lastState", "terminated", "finishedAt"),
+        finished,
     ]
     if found := min(filter(None, times), default=0):
         return Since(found, is_least=True)
@@ -138,7 +141,7 @@ def _taint_eviction(pod: HoldingPod) -> str:
     tolerations = [
         each
         for each in fields.items(pod.content, "spec", "tolerations")
-        if each.get("effect") in (None, "", NO_EXECUTE) and (each.get("key") or "") in {"", *NOT_READY_TAINTS}
+        if fields.text(each, "effect") in ("", NO_EXECUTE) and fields.text(each, "key") in {"", *NOT_READY_TAINTS}
     ]
     limits = [limit for each in tolerations if (limit := fields.number(each, "tolerationSeconds")) is not None]
     if tolerations and not limits:

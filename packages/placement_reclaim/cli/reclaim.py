@@ -12,7 +12,7 @@ import click
 
 from placement_reclaim.choice import Limits, choose
 from placement_reclaim.classes.gangs import GangOf
-from placement_reclaim.cluster import Objects
+from placement_reclaim.cluster import NodeState, Objects
 from placement_reclaim.effects import Waiting
 from placement_reclaim.held import CLASSES, Held
 from placement_reclaim.reading import read_cluster
@@ -26,7 +26,6 @@ from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.output.screen import text_console
 from webhook.cli.output.terminal import echo, echo_json
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.packing.free_cards import accelerator_of
 from webhook.runtime.settings import parse_go_duration
 
@@ -125,10 +124,11 @@ def reclaim(
         return _INTERRUPTED if is_interrupted else _FOUND if rows else 0
     scorer = session.schedulers(policy).for_pending()
     waiting = Waiting(snapshot, objects.pending, objects.pods, gang_of, scorer, policy.spec.schedulers)
-    effects, is_open = waiting.effects(rows), open_nodes(snapshot, policy.spec.temporary_taints)
-    columns = snapshot.allocatable_columns.items()
-    cards = [column for name, column in columns if accelerator_of(name, policy.spec.accelerators)]
-    usable = sum(int(column[is_open].sum()) for column in cards)
+    effects = waiting.effects(rows)
+    up = [info.node for info in snapshot.nodes if not objects.nodes.get(info.node.name, NodeState()).is_down]
+    usable = Counter[str]()
+    for node in up:
+        usable.update({name: n for name, n in node.allocatable.items() if accelerator_of(name, objects.accelerators)})
     if session.is_json:
         echo_json(to_json(rows, usable, effects, now))
     else:

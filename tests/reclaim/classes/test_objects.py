@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.reclaim.reports import names, report
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.held import CARD, HOUR, ago, card_pod, gpu_node
@@ -72,6 +74,28 @@ def test_a_workload_without_pods_holds_quota() -> None:
     assert (row.reason, row.cards, row.nodes) == ("unused-quota", {CARD: 16}, ())
     assert (row.since, row.frees) == ((NOW - 2 * HOUR, False, True), "Job train")
     assert '{"spec":{"active":false}}' in row.steps[0].command
+
+
+@pytest.mark.parametrize("cluster", ["", "worker-1"])
+def test_pods_that_are_ready_or_in_another_cluster_use_their_quota(cluster: str) -> None:
+    used = workload(ready="" if cluster else "True")
+    used["status"]["clusterName"] = cluster
+
+    assert report(gpu_node("n1"), used) == []
+
+
+def test_quota_that_waits_for_an_admission_check_is_not_held() -> None:
+    reserved = workload()
+    reserved["status"]["conditions"][0]["type"] = "QuotaReserved"
+
+    assert report(gpu_node("n1"), reserved) == []
+
+
+def test_a_claim_can_have_more_consumers_than_are_shown() -> None:
+    pod = make_pod("train").namespace("team-a").uid("lives").node_name("n1").status(phase="Running")
+    consumers = [consumer(f"gone-{number}") for number in range(100)]
+
+    assert report(gpu_node("n1"), pod, claim(*consumers, consumer("lives"))) == []
 
 
 def test_a_workload_whose_pods_exist_or_that_is_over_holds_none() -> None:

@@ -2,10 +2,13 @@
 
 import pytest
 
+from placement_reclaim.classes.pods import is_exempt
+from placement_reclaim.cluster import Objects
 from tests.reclaim.reports import names, report
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.held import CARD, HOUR, ago, card_pod, gpu_node, running, waiting
 from tests.support.objects.held import NOW_SECONDS as NOW
+from webhook.policy.loader import built_in_policy
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 MESSAGE = "Back-off pulling image"
@@ -68,6 +71,7 @@ def test_a_pod_that_tolerates_the_taint_stays() -> None:
 
 def test_a_node_that_is_down_by_its_taint_alone_has_no_begin() -> None:
     node = gpu_node("n1", taints=("node.kubernetes.io/unreachable:NoExecute",))
+    node["status"]["conditions"] = []
 
     (row,) = report(node, card_pod("train", "n1"))
 
@@ -78,7 +82,6 @@ def test_a_node_that_is_down_by_its_taint_alone_has_no_begin() -> None:
     ("reason", "expected"),
     [
         ("ImagePullBackOff", "image-pull"),
-        ("ErrImagePull", "image-pull"),
         ("InvalidImageName", "image-pull"),
         ("CreateContainerConfigError", "config-error"),
         ("CrashLoopBackOff", "crash-loop"),
@@ -99,6 +102,65 @@ def test_what_frees_the_cards_is_the_deployment_of_a_replica_set() -> None:
 
     assert (row.frees, row.returns) == ("scale Deployment srv to 0", True)
     assert row.steps[0].command == "kubectl scale deployment srv -n team-a --replicas=0"
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version", "command"),
+    [
+        ("Job", "batch/v1", "kubectl delete job train -n team-a"),
+        ("Job", "batch.volcano.sh/v1alpha1", "kubectl delete job.batch.volcano.sh train -n team-a"),
+        ("StatefulSet", "apps.kruise.io/v1beta1", "kubectl delete statefulset.apps.kruise.io train -n team-a"),
+        ("x; id #", "example.com/v1", "kubectl delete 'x; id #.example.com' train -n team-a"),
+    ],
+)
+def test_a_command_is_about_the_owner_of_this_api_group(kind: str, api_version: str, command: str) -> None:
+    pod = card_pod("train-0", "n1").owner(kind, "train", api_version=api_version)
+
+    (row,) = report(gpu_node("n1"), waiting(pod, "ImagePullBackOff", HOUR))
+
+    assert row.steps[0].command == command
+
+
+def test_a_container_that_ran_for_long_has_not_been_unused_before_it_ended() -> None:
+    pod = waiting(card_pod("srv", "n1", since=11 * HOUR), "CrashLoopBackOff", 11 * HOUR).obj()
+    ended = {"exitCode": 1, "startedAt": ago(10 * HOUR), "finishedAt": ago(10)}
+    pod["status"]["containerStatuses"][0]["lastState"] = {"terminated": ended}
+
+    assert report(gpu_node("n1"), pod) == []
+
+
+def test_a_pull_that_has_failed_for_the_first_time_has_no_known_begin() -> None:
+    (row,) = report(gpu_node("n1"), waiting(card_pod("srv", "n1"), "ErrImagePull", HOUR))
+
+    assert (row.reason, row.since.is_known) == ("image-pull", False)
+
+
+def test_a_sidecar_that_does_not_start_says_nothing_of_the_container_with_cards() -> None:
+    pod = card_pod("big", "n1").obj()
+    pod["spec"]["containers"].append({"name": "proxy", "image": "proxy"})
+    creating, failing = ({"waiting": {"reason": each}} for each in ("ContainerCreating", "ImagePullBackOff"))
+    pod["status"]["containerStatuses"] = [{"name": "main", "state": creating}, {"name": "proxy", "state": failing}]
+
+    assert report(gpu_node("n1"), pod) == []
+
+
+def test_a_node_that_reports_again_is_not_down_while_its_taint_is_there() -> None:
+    back = gpu_node("n1", taints=("node.kubernetes.io/not-ready:NoExecute",))
+
+    assert report(back, card_pod("train", "n1")) == []
+
+
+def test_fields_of_a_wrong_type_are_passed_over() -> None:
+    pod = waiting(card_pod("srv", "n1"), "ImagePullBackOff", HOUR).obj()
+    pod["status"]["ephemeralContainerStatuses"] = ["x", {"state": "x"}]
+    pod["spec"]["tolerations"] = []
+    ended = {"apiVersion": "v1", "kind": "Pod", "spec": card_pod("gone", "n1").obj()["spec"]}
+    objects = Objects(tuple(built_in_policy().spec.accelerators))
+
+    for each in (gpu_node("n1"), pod, ended, ended | {"metadata": "x"}, ended | {"metadata": {"labels": ["x"]}}):
+        objects.take(each)
+    assert (len(objects.pods), objects.ended) == (1, {})
+    assert [is_exempt(each) for each in objects.holding()] == [True]
 
 
 def test_a_container_that_never_ran_waits_since_the_pod_started() -> None:

@@ -44,7 +44,7 @@ from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.kube.workloads.pod_set import pod_name
 from webhook.mutation.workload.annotations import stray_keys
 from webhook.placement.packing.free_cards import accelerator_of
-from webhook.placement.packing.held_cards import held_class
+from webhook.placement.packing.held_cards import WAITING_CLASSES, held_class
 from webhook.policy.policy import Policy
 
 _MOST_EVENTS, _MOST_PODS = 5, 3
@@ -172,14 +172,21 @@ def _explained(
 
 
 def _held_class(session: Session, content: JsonObject) -> str:
-    """Return the class for which a bound pod holds cards and does not use them, or an empty string."""
+    """Return the class for which a bound pod holds cards and does not use them, or "" if a container of it may."""
     snapshot, accelerators = session.snapshot, session.rules.default.spec.accelerators
     key, row = PodIdentity.of(content), snapshot.rows.get(str(field(content, "spec", "nodeName")))
     for pod in () if row is None else snapshot.nodes[row].pods:
         has_cards = any(amount and accelerator_of(name, accelerators) for name, amount in pod.requests.items())
         if (pod.namespace, pod.name) == (key.namespace, key.name) and has_cards:
-            return held_class(pod, snapshot.nodes[row or 0].node, int(time.time()))
+            found = held_class(pod, snapshot.nodes[row or 0].node, int(time.time()))
+            return "" if found in WAITING_CLASSES.values() and _runs(content) else found
     return ""
+
+
+def _runs(pod: JsonObject) -> bool:
+    """Return whether a container of the pod runs, or somebody debugs it."""
+    parts = (field(pod, "status", each) or () for each in ("containerStatuses", "ephemeralContainerStatuses"))
+    return any(field(each, "state", "running") is not None for part in parts for each in part)
 
 
 def _stray(pod: JsonObject, policy: Policy) -> Sequence[str]:
