@@ -105,9 +105,6 @@ def _card_statuses(pod: Raw, objects: Objects) -> list[Raw]:
 
 def _begin(pod: HoldingPod, status: Raw, reason: str) -> Since:
     """Return the time since which the pod has not run, estimated: the API has no time for a waiting container."""
-    if reason == _FIRST_FAILURE:
-        # A large image can take hours until its pull fails.
-        return Since(pod.running.started_seconds, is_known=False)
     started, finished = (seconds(status, "lastState", "terminated", key) for key in ("startedAt", "finishedAt"))
     if started and finished - started >= _LONG_RUN_SECONDS:
         return Since(finished)
@@ -117,7 +114,9 @@ def _begin(pod: HoldingPod, status: Raw, reason: str) -> Since:
         finished,
     ]
     if found := min(filter(None, times), default=0):
-        return Since(found, is_least=True)
+        # A large image can take hours until its pull fails for the first time.
+        is_known = reason != _FIRST_FAILURE
+        return Since(found, is_least=is_known, is_known=is_known)
     has_run = fields.count(status, "restartCount")
     return Since(pod.running.started_seconds, is_least=not has_run, is_known=not has_run)
 
