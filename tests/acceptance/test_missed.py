@@ -39,7 +39,9 @@ def test_pods_that_were_stored_meanwhile_are_missed(run: Run, cluster: Cluster) 
     outcome = run("missed", "--kubeconfig", cluster.control_plane.kubeconfig, "-o", "json")
 
     (missed,) = [orjson.loads(line) for line in outcome.output.splitlines()]
-    assert (outcome.code, outcome.errors) == (3, "")
+    assert outcome.code == 3
+    # The servers of this webhook are outside the cluster.
+    assert outcome.errors.startswith("not known: the policy in force: ")
     assert missed["pod"] == f"{cluster.namespace}/bound-by-scheduler"
     assert missed["created"] == bound["metadata"]["creationTimestamp"]
     assert "NodeUsageAffinity" in missed["rules"]

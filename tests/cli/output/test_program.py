@@ -64,6 +64,7 @@ COMMANDS: list[tuple[str, int]] = [
     ("policy show", 0),
     ("policy test policy.yaml", 0),
     ("replay --policy policy.yaml --against policy.yaml --cluster cluster.json", 0),
+    ("reclaim --cluster cluster.json", 0),
     ("simulate --trace trace.csv --cluster cluster.json", 0),
     ("snapshot --kubeconfig kubeconfig", 0),
     ("version", 0),

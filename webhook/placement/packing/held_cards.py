@@ -69,9 +69,10 @@ class HeldCards(NamedTuple):
     @classmethod
     def of(cls, snapshot: Snapshot, accelerators: Sequence[Accelerator], now: int) -> "HeldCards":
         """Count the cards of `accelerators` in `snapshot` at `now`, in Unix seconds."""
-        cards: Counter[tuple[str, str]] = Counter()
-        pods: Counter[str] = Counter()
         resources = [name for name in snapshot.allocatable_columns if accelerator_of(name, accelerators)]
+        # Classes without pods are 0, so that a graph of them has no gaps.
+        cards = Counter({(reason, name): 0 for reason in SNAPSHOT_CLASSES for name in resources})
+        pods = Counter(dict.fromkeys(SNAPSHOT_CLASSES, 0))
         for info in snapshot.nodes:
             if not any(name in info.requested for name in resources):
                 continue

@@ -9,7 +9,7 @@ from prometheus_client import Gauge
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.packing.free_cards import FreeCards
-from webhook.placement.packing.held_cards import NO_HELD_CARDS, SNAPSHOT_CLASSES, HeldCards
+from webhook.placement.packing.held_cards import NO_HELD_CARDS, HeldCards
 from webhook.runtime.metrics import Metrics
 
 # Anyone who reaches the admin port can ask for metrics. A count takes tens of milliseconds in a large cluster.
@@ -87,9 +87,8 @@ class FreeCardGauges:
         self._metrics.held_cards.clear()
         for (reason, resource), cards in found.cards.items():
             self._metrics.held_cards.labels(reason, resource).set(cards)
-        # Classes without pods are 0, so that a graph of them has no gaps.
-        for reason in SNAPSHOT_CLASSES:
-            self._metrics.held_pods.labels(reason).set(found.pods.get(reason, 0))
+        for reason, pods in found.pods.items():
+            self._metrics.held_pods.labels(reason).set(pods)
 
     def _nodes(self, each: FreeCards, free: str) -> Gauge:
         return self._metrics.nodes_by_free_cards.labels(each.pool, each.product, free)
