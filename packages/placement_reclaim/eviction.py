@@ -29,11 +29,16 @@ KIND = "reclaim"
 _COMPONENT = "placement-webhook-reclaim"
 _QUERY = {"fieldManager": _COMPONENT}
 _REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+# No response, or that of a proxy or the API server to a request that it may go on with.
+_NO_ANSWER = (0, 502, 504)
 _REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 
 
 class Result(NamedTuple):
-    """The outcome for `pod` of the row `held`: Evicted, Denied by the API server, or Bypassed, with the reason."""
+    """The outcome for `pod` of the row `held`, with the reason.
+
+    It is Evicted, Denied by the API server, Bypassed, or Error if there is no answer, so that the pod may be evicted.
+    """
 
     held: Held
     pod: Raw
@@ -102,7 +107,9 @@ class Evictions:
         try:
             await server.create(path, {**eviction, "deleteOptions": options}, query)
         except ApiServerError as error:
-            return Result(held, pod, "Denied", str(error))
+            if error.code not in _NO_ANSWER:
+                return Result(held, pod, "Denied", str(error))
+            return Result(held, pod, "Error", f"it may be evicted: {error}" if self.is_confirmed else str(error))
         if self.is_confirmed:
             await _write_event(server, held, pod)
         return Result(held, pod, "Evicted")
