@@ -23,11 +23,13 @@ from webhook.cli.output.terminal import echo
 from webhook.cluster.batch import fields
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer
+from webhook.watch.pages import list_pages
 
 KIND = "reclaim"
 """The kind of the audit records."""
 _COMPONENT = "placement-webhook-reclaim"
 _QUERY = {"fieldManager": _COMPONENT}
+_PAGE_SIZE = 500
 _REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 # No response, or that of a proxy or the API server to a request that it may go on with.
 _NO_ANSWER = (0, 502, 504)
@@ -50,8 +52,8 @@ class Result(NamedTuple):
 class Evictions:
     """Evictions of pods of `objects`. They are a dry run unless `is_confirmed` is true.
 
-    The first pod of a row must have been held for at least `least_seconds` when it is evicted. This does not apply to
-    further pods, because each eviction of a gang restarts the time of the rest. `now` returns the time in Unix seconds.
+    A row must have been held for at least `least_seconds` when its first pod is evicted. `now` returns the time in Unix
+    seconds.
     """
 
     objects: Objects
@@ -76,31 +78,67 @@ class Evictions:
         user = fields.text(await server.create(_REVIEWS, _REVIEW, {}), "status", "userInfo", "username")
         is_first = True
         for held, reason in chosen:
-            for number, pod in enumerate(held.pods):
-                result = Result(held, pod, "Bypassed", reason)
-                if not reason:
-                    if self.is_confirmed and not is_first:
-                        with suppress(TimeoutError):
-                            await asyncio.wait_for(stop.wait(), self.limits.pause_seconds)
-                    if stop.is_set():
-                        return
-                    is_first = False
-                    result = await self._evict(server, held, pod, 0 if number else self.least_seconds)
+            results = _bypassed(held, reason)
+            if not reason:
+                if not is_first:
+                    await self._pause(stop)
+                is_first = False
+                results = self._evict_row(server, held, stop)
+            if stop.is_set():
+                return
+            async for result in results:
                 if audit is not None:
                     audit.write(self._record(result, user))
                 yield result
 
-    async def _evict(self, server: ApiServer, held: Held, pod: Raw, least_seconds: int) -> Result:
-        """Evict `pod` if it still exists and still holds cards for the same reason."""
+    async def _pause(self, stop: asyncio.Event) -> None:
+        if self.is_confirmed:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), self.limits.pause_seconds)
+
+    async def _evict_row(self, server: ApiServer, held: Held, stop: asyncio.Event) -> AsyncGenerator[Result, None]:
+        """Evict all pods of `held`, or none if the API server would refuse one, so that no gang is split."""
+        fresh = await self._read_again(server, held.namespace)
+        if reason := self._changed(fresh, held):
+            async for each in _bypassed(held, reason):
+                yield each
+            return
+        if not self.is_confirmed or len(held.pods) > 1:
+            asked = [await self._evict(server, held, fresh.pods[full_name(pod)], is_dry=True) for pod in held.pods]
+            refused = [each for each in asked if each.outcome != "Evicted"]
+            if refused or not self.is_confirmed:
+                reason = f"pod {full_name(refused[0].pod)[1]} of its gang is refused" if refused else ""
+                for each in asked:
+                    yield each._replace(outcome="Bypassed", detail=reason) if refused and each not in refused else each
+                return
+        for number, pod in enumerate(held.pods):
+            if number:
+                await self._pause(stop)
+                if stop.is_set():
+                    return
+                fresh = await self._read_again(server, held.namespace)
+            now = fresh.pods.get(full_name(pod), {})
+            # The other pods of a gang end with the first one, so whether it is still held says nothing about them.
+            if _uid(now) != _uid(pod) or fields.text(now, "metadata", "deletionTimestamp"):
+                yield Result(held, pod, "Bypassed", "it is gone, or Terminating")
+            else:
+                yield await self._evict(server, held, now, is_dry=False)
+
+    def _changed(self, fresh: Objects, held: Held) -> str:
+        """Return why the row `held` cannot be evicted any more, or ""."""
+        now, uids = self.now(), set(map(_uid, held.pods))
+        for each in rows_of_pods(fresh, self.gang_of, now):
+            if each.reason == held.reason and uids == set(map(_uid, each.pods)):
+                is_old = each.since.is_known and now - each.since.seconds >= self.least_seconds
+                return "" if is_old else "it has changed meanwhile"
+        return "its gang has changed, or is gone" if len(uids) > 1 else "it is gone, or not held any more"
+
+    async def _evict(self, server: ApiServer, held: Held, pod: Raw, *, is_dry: bool) -> Result:
+        """Evict `pod`, as it was read last."""
         namespace, name = full_name(pod)
-        fresh, now, uid = await self._read_again(server, namespace), self.now(), _uid(pod)
-        rows = (each for each in rows_of_pods(fresh, self.gang_of, now) if now - each.since.seconds >= least_seconds)
-        if not any(each.reason == held.reason and uid in map(_uid, each.pods) for each in rows):
-            return Result(held, pod, "Bypassed", "it is gone, or not held any more")
-        metadata = fresh.pods[namespace, name]["metadata"]
-        options: dict[str, Any] = {"preconditions": {key: metadata[key] for key in ("uid", "resourceVersion")}}
+        options: dict[str, Any] = {"preconditions": {key: pod["metadata"][key] for key in ("uid", "resourceVersion")}}
         query = dict(_QUERY)
-        if not self.is_confirmed:
+        if is_dry:
             options["dryRun"], query["dryRun"] = ["All"], "All"
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace}}
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/eviction"
@@ -109,17 +147,20 @@ class Evictions:
         except ApiServerError as error:
             if error.code not in _NO_ANSWER:
                 return Result(held, pod, "Denied", str(error))
-            return Result(held, pod, "Error", f"it may be evicted: {error}" if self.is_confirmed else str(error))
-        if self.is_confirmed:
+            return Result(held, pod, "Error", str(error) if is_dry else f"it may be evicted: {error}")
+        if not is_dry:
             await _write_event(server, held, pod)
         return Result(held, pod, "Evicted")
 
     async def _read_again(self, server: ApiServer, namespace: str) -> Objects:
         """Return the current pods of `namespace`, with the nodes and claims that were read at first."""
         fresh = Objects(self.objects.accelerators, nodes=self.objects.nodes, claims=self.objects.claims)
-        listed = await server.get(f"/api/v1/namespaces/{namespace}/pods", {})
-        for each in listed.get("items") or ():
-            fresh.take({"apiVersion": "v1", "kind": "Pod", **each})
+
+        async def take(items: list[Raw], _: bool) -> None:
+            for each in items:
+                fresh.take({"apiVersion": "v1", "kind": "Pod", **each})
+
+        await list_pages(server, f"/api/v1/namespaces/{namespace}/pods", {}, take, _PAGE_SIZE)
         return fresh
 
     def _record(self, result: Result, user: str) -> AuditRecord:
@@ -147,6 +188,11 @@ class Evictions:
             replica=socket.gethostname(),
             kind=KIND,
         )
+
+
+async def _bypassed(held: Held, reason: str) -> AsyncGenerator[Result, None]:
+    for pod in held.pods:
+        yield Result(held, pod, "Bypassed", reason)
 
 
 def _uid(pod: Raw) -> str:
