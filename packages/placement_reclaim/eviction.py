@@ -4,16 +4,17 @@ import asyncio
 import signal
 import socket
 import uuid
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from placement_reclaim.choice import Limits, PolicyOf
+from placement_reclaim.choice import Limits, PolicyOf, opted_out
 from placement_reclaim.classes.gangs import GangOf
 from placement_reclaim.cluster import Objects, Raw, full_name
-from placement_reclaim.held import Held
+from placement_reclaim.fresh import Fresh
+from placement_reclaim.held import PARTIAL_GANG, Held
 from placement_reclaim.owners import Owner
 from placement_reclaim.report import rows_of_pods
 from webhook.audit.record import AuditRecord, Outcome, PolicyName
@@ -23,13 +24,11 @@ from webhook.cli.output.terminal import echo
 from webhook.cluster.batch import fields
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer
-from webhook.watch.pages import list_pages
 
 KIND = "reclaim"
 """The kind of the audit records."""
 _COMPONENT = "placement-webhook-reclaim"
 _QUERY = {"fieldManager": _COMPONENT}
-_PAGE_SIZE = 500
 _REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 # No response, or that of a proxy or the API server to a request that it may go on with.
 _NO_ANSWER = (0, 502, 504)
@@ -78,15 +77,13 @@ class Evictions:
         user = fields.text(await server.create(_REVIEWS, _REVIEW, {}), "status", "userInfo", "username")
         is_first = True
         for held, reason in chosen:
-            results = _bypassed(held, reason)
             if not reason:
                 if not is_first:
                     await self._pause(stop)
                 is_first = False
-                results = self._evict_row(server, held, stop)
             if stop.is_set():
                 return
-            async for result in results:
+            async for result in self._results(server, held, reason, stop):
                 if audit is not None:
                     audit.write(self._record(result, user))
                 yield result
@@ -96,38 +93,72 @@ class Evictions:
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), self.limits.pause_seconds)
 
-    async def _evict_row(self, server: ApiServer, held: Held, stop: asyncio.Event) -> AsyncGenerator[Result, None]:
-        """Evict all pods of `held`, or none if the API server would refuse one, so that no gang is split."""
-        fresh = await self._read_again(server, held.namespace)
-        if reason := self._changed(fresh, held):
-            async for each in _bypassed(held, reason):
+    async def _results(
+        self, server: ApiServer, held: Held, reason: str, stop: asyncio.Event
+    ) -> AsyncGenerator[Result, None]:
+        """Evict all pods of `held`, or none if there is a `reason` or one is refused, so that no gang is split."""
+        fresh = Fresh(self.objects, self.gang_of)
+        if not reason:
+            fresh = await fresh.all_again(server, held.namespace, is_gang=held.reason == PARTIAL_GANG)
+            reason = self._changed(fresh, held)
+        settled = _bypassed(held, held.pods, reason) if reason else await self._ask(server, held, fresh)
+        for each in settled:
+            yield each
+        if not settled:
+            async for each in self._evict_pods(server, held, fresh, stop):
                 yield each
-            return
-        if not self.is_confirmed or len(held.pods) > 1:
-            asked = [await self._evict(server, held, fresh.pods[full_name(pod)], is_dry=True) for pod in held.pods]
-            refused = [each for each in asked if each.outcome != "Evicted"]
-            if refused or not self.is_confirmed:
-                reason = f"pod {full_name(refused[0].pod)[1]} of its gang is refused" if refused else ""
-                for each in asked:
-                    yield each._replace(outcome="Bypassed", detail=reason) if refused and each not in refused else each
-                return
+
+    async def _ask(self, server: ApiServer, held: Held, fresh: Fresh) -> Sequence[Result]:
+        """Return the results of a dry run, or none if the pods are to be evicted.
+
+        If one pod is refused, the others are left alone.
+        """
+        if self.is_confirmed and held.reason != PARTIAL_GANG:
+            return ()
+        pods = [fresh.objects.pods[full_name(pod)] for pod in held.pods]
+        asked = [await self._evict(server, held, pod, is_dry=True) for pod in pods]
+        refused = next((each for each in asked if each.outcome != "Evicted"), None)
+        if refused is None:
+            return () if self.is_confirmed else asked
+        left = _bypassed(held, pods, _refused(refused.pod))
+        return [other if each.outcome == "Evicted" else each for each, other in zip(asked, left, strict=True)]
+
+    async def _evict_pods(
+        self, server: ApiServer, held: Held, fresh: Fresh, stop: asyncio.Event
+    ) -> AsyncGenerator[Result, None]:
+        """Evict the pods of `held`, unless the first one is refused. Only a confirmed run comes here."""
         for number, pod in enumerate(held.pods):
             if number:
                 await self._pause(stop)
                 if stop.is_set():
                     return
-                fresh = await self._read_again(server, held.namespace)
-            now = fresh.pods.get(full_name(pod), {})
-            # The other pods of a gang end with the first one, so whether it is still held says nothing about them.
-            if _uid(now) != _uid(pod) or fields.text(now, "metadata", "deletionTimestamp"):
-                yield Result(held, pod, "Bypassed", "it is gone, or Terminating")
-            else:
-                yield await self._evict(server, held, now, is_dry=False)
+                fresh = await fresh.pods_again(server, held.namespace)
+            result = await self._evict_now(server, held, pod, fresh)
+            yield result
+            if not number and result.outcome == "Denied":
+                for each in _bypassed(held, held.pods[1:], _refused(pod)):
+                    yield each
+                return
 
-    def _changed(self, fresh: Objects, held: Held) -> str:
+    async def _evict_now(self, server: ApiServer, held: Held, pod: Raw, fresh: Fresh) -> Result:
+        """Evict `pod` if it still runs. Whether its gang is held is not asked: its pods end when one of them does."""
+        now = fresh.objects.pods.get(full_name(pod), {})
+        if _uid(now) != _uid(pod) or fields.text(now, "metadata", "deletionTimestamp"):
+            return Result(held, pod, "Bypassed", "it is gone, or Terminating")
+        if reason := self._opted_out(fresh, held.namespace, [now]):
+            return Result(held, pod, "Bypassed", reason)
+        return await self._evict(server, held, now, is_dry=False)
+
+    def _opted_out(self, fresh: Fresh, namespace: str, pods: Iterable[Raw]) -> str:
+        return opted_out(pods, namespace, fresh.gang_of.snapshot, self.policy_of(namespace))
+
+    def _changed(self, fresh: Fresh, held: Held) -> str:
         """Return why the row `held` cannot be evicted any more, or ""."""
+        pods = [pod for each in held.pods if (pod := fresh.objects.pods.get(full_name(each)))]
+        if reason := self._opted_out(fresh, held.namespace, pods):
+            return reason
         now, uids = self.now(), set(map(_uid, held.pods))
-        for each in rows_of_pods(fresh, self.gang_of, now):
+        for each in rows_of_pods(fresh.objects, fresh.gang_of, now):
             if each.reason == held.reason and uids == set(map(_uid, each.pods)):
                 is_old = each.since.is_known and now - each.since.seconds >= self.least_seconds
                 return "" if is_old else "it has changed meanwhile"
@@ -151,17 +182,6 @@ class Evictions:
         if not is_dry:
             await _write_event(server, held, pod)
         return Result(held, pod, "Evicted")
-
-    async def _read_again(self, server: ApiServer, namespace: str) -> Objects:
-        """Return the current pods of `namespace`, with the nodes and claims that were read at first."""
-        fresh = Objects(self.objects.accelerators, nodes=self.objects.nodes, claims=self.objects.claims)
-
-        async def take(items: list[Raw], _: bool) -> None:
-            for each in items:
-                fresh.take({"apiVersion": "v1", "kind": "Pod", **each})
-
-        await list_pages(server, f"/api/v1/namespaces/{namespace}/pods", {}, take, _PAGE_SIZE)
-        return fresh
 
     def _record(self, result: Result, user: str) -> AuditRecord:
         namespace, name = full_name(result.pod)
@@ -190,9 +210,12 @@ class Evictions:
         )
 
 
-async def _bypassed(held: Held, reason: str) -> AsyncGenerator[Result, None]:
-    for pod in held.pods:
-        yield Result(held, pod, "Bypassed", reason)
+def _bypassed(held: Held, pods: Sequence[Raw], reason: str) -> Sequence[Result]:
+    return [Result(held, pod, "Bypassed", reason) for pod in pods]
+
+
+def _refused(pod: Raw) -> str:
+    return f"pod {full_name(pod)[1]} of its gang is refused"
 
 
 def _uid(pod: Raw) -> str:
