@@ -4,10 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from placement_reclaim.cluster import Raw
 from placement_reclaim.held import EVICTABLE, Held
 from placement_reclaim.owners import Owner
 from webhook.cluster.batch import fields
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import field
 from webhook.documents.listing import plural
 from webhook.policy.policy import Policy
 from webhook.policy.spec.field_types import matches_any
@@ -49,8 +51,13 @@ def _forbidden(held: Held, policy: Policy, snapshot: Snapshot) -> str:
         return "the API has no time since when its cards are not used"
     if not matches_any(held.namespace, policy.spec.reclaim.namespaces):
         return "spec.reclaim.namespaces of the policy does not list its namespace"
+    return opted_out(held.pods, held.namespace, snapshot, policy)
+
+
+def opted_out(pods: Iterable[Raw], namespace: str, snapshot: Snapshot, policy: Policy) -> str:
+    """Return the reason not to evict `pods` of `namespace` if it or one of them has the annotation, or ""."""
     key = policy.keys.reclaim
-    if key in snapshot.namespace_annotations(held.namespace):
+    if key in snapshot.namespace_annotations(namespace):
         return f"its namespace has the annotation {key}"
-    opted_out = [pod for pod in held.pods if key in fields.texts(pod, "metadata", "annotations")]
-    return f"pod {fields.text(opted_out[0], 'metadata', 'name')} has the annotation {key}" if opted_out else ""
+    found = (pod for pod in pods if field(pod, "metadata", "annotations", key) is not None)
+    return next((f"pod {fields.text(pod, 'metadata', 'name')} has the annotation {key}" for pod in found), "")

@@ -1,6 +1,6 @@
 """The raw API objects of a cluster that are about cards."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import median_low
@@ -18,6 +18,19 @@ from webhook.policy.spec.workloads import Accelerator
 
 Raw = Mapping[str, Any]
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+_BARE_FIELDS = {
+    "metadata": (
+        "namespace",
+        "name",
+        "labels",
+        "annotations",
+        "ownerReferences",
+        "creationTimestamp",
+        "deletionTimestamp",
+    ),
+    "spec": ("nodeName", "schedulerName", "schedulingGroup"),
+    "status": ("phase",),
+}
 
 
 def seconds(content: Any, *path: str) -> int:
@@ -31,6 +44,12 @@ def seconds(content: Any, *path: str) -> int:
 def full_name(content: Raw) -> tuple[str, str]:
     """Return the namespace and the name of an object."""
     return fields.text(content, "metadata", "namespace") or DEFAULT_NAMESPACE, fields.text(content, "metadata", "name")
+
+
+def _some(content: Raw, part: str, names: Iterable[str]) -> Raw:
+    """Return the fields `names` of a part of an object."""
+    found = content.get(part)
+    return {name: found[name] for name in names if name in found} if isinstance(found, Mapping) else {}
 
 
 def condition(content: Raw, kind: str) -> Raw:
@@ -101,8 +120,9 @@ class _Clock:
 class Objects:
     """The objects of a cluster with cards of `accelerators`, collected one by one.
 
-    `pods` are the bound pods, `pending` the pods without a node, and `ended` the pods that have ended. `uids` are those
-    of all pods that have not ended. `workloads` are Workloads of Kueue.
+    `pods` are the bound pods, `pending` the pods without a node, and `ended` the pods that have ended. `bare` are the
+    pods without cards, with only the fields that tell their gang and state. `uids` are those of all pods that have not
+    ended. `workloads` are Workloads of Kueue.
     """
 
     accelerators: tuple[Accelerator, ...]
@@ -110,6 +130,7 @@ class Objects:
     pods: dict[tuple[str, str], Raw] = field(default_factory=dict)
     pending: dict[tuple[str, str], Raw] = field(default_factory=dict)
     ended: dict[tuple[str, str], Raw] = field(default_factory=dict)
+    bare: dict[tuple[str, str], Raw] = field(default_factory=dict)
     uids: set[str] = field(default_factory=set)
     claims: dict[tuple[str, str], Raw] = field(default_factory=dict)
     workloads: dict[tuple[str, str], Raw] = field(default_factory=dict)
@@ -146,6 +167,8 @@ class Objects:
         if any(self.cards_of(pod)) or any(fields.items(pod, "spec", "resourceClaims")):
             found = self.pods if is_bound else self.pending if waits else self.ended
             found[full_name(pod)] = pod
+        else:
+            self.bare[full_name(pod)] = {part: _some(pod, part, names) for part, names in _BARE_FIELDS.items()}
 
     def cards_of(self, pod: Raw) -> Iterator[str]:
         """Yield the resources of cards that the containers of `pod` request."""

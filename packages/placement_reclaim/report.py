@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from placement_reclaim.classes.gangs import GangOf, partial_gangs
 from placement_reclaim.classes.objects import rejecting_nodes, unused_claims, unused_quota
 from placement_reclaim.classes.pods import ending_or_lost, not_starting
-from placement_reclaim.cluster import Objects, full_name
+from placement_reclaim.cluster import Objects, Raw, full_name
 from placement_reclaim.held import Held
+from webhook.cluster.batch import fields
 from webhook.cluster.snapshot import Snapshot
 from webhook.policy.policy import Policy
 
@@ -52,7 +53,11 @@ def rows_of_pods(objects: Objects, gang_of: GangOf, now: int) -> Iterator[Held]:
     pods = [*objects.holding()]
     ending = {full_name(each.content): row for each in pods if (row := ending_or_lost(each, now))}
     lost = {key: row.since for key, row in ending.items()}
-    gangs = [*partial_gangs(pods, objects.pending.values(), objects.ended.values(), lost, gang_of)]
+    holders = {full_name(each.content) for each in pods}
+    # A launcher can request 0 cards, or claim a device that is no card.
+    others = [pod for key, pod in objects.pods.items() if key not in holders and _node_of(pod) in objects.nodes]
+    bare = [*objects.bare.values(), *others]
+    gangs = [*partial_gangs(pods, objects.pending.values(), objects.ended.values(), bare, lost, gang_of)]
     shown = {full_name(pod) for each in gangs for pod in each.pods}
     yield from ending.values()
     yield from gangs
@@ -60,3 +65,7 @@ def rows_of_pods(objects: Objects, gang_of: GangOf, now: int) -> Iterator[Held]:
         key = full_name(each.content)
         if key not in ending and key not in shown and (row := not_starting(each, objects)):
             yield row
+
+
+def _node_of(pod: Raw) -> str:
+    return fields.text(pod, "spec", "nodeName")

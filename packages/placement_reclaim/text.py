@@ -140,7 +140,8 @@ def row_to_json(held: Held, now: int) -> dict[str, Any]:
 def print_result(result: "Result", *, is_json: bool, is_confirmed: bool) -> str:
     """Print the result of an eviction, and return it as text."""
     held, name = result.held, "/".join(full_name(result.pod))
-    words = {"Evicted": "evicted" if is_confirmed else "would be evicted", "Denied": "refused"}
+    evicted = "evicted" if is_confirmed else "would be evicted"
+    words = {"Evicted": evicted, "Denied": "refused", "Error": "no answer"}
     shown = words.get(result.outcome, "left alone")
     returns = held.returns and result.outcome == "Evicted"
     if is_json:

@@ -10,7 +10,7 @@ from placement_reclaim.owners import Owner
 from webhook.backends.registry import batch_names_of, queueing_backend_of
 from webhook.cluster.batch import fields
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.names import DEFAULT_SCHEDULER
+from webhook.kube.names import DEFAULT_SCHEDULER, ENDED_PHASES
 from webhook.kube.pod.gang_key import GANG, GANG_SIZE, gangs_of
 from webhook.placement.reasons.gang_request import pod_group_of, pods_ready_timeout
 from webhook.policy.policy import Policy
@@ -25,6 +25,9 @@ class GangOf:
 
     def __call__(self, pod: Raw) -> tuple[tuple[str, str], int] | None:
         """Return namespace and name of the gang of `pod`, and its minimum number of pods, or None without a gang."""
+        # A cluster file can have ended pods that no reader has checked.
+        if not isinstance(pod["metadata"].get("labels") or {}, Mapping):
+            return None
         namespace = full_name(pod)[0]
         scheduler = fields.text(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
         for names in batch_names_of(pod, queueing_backend_of(self.policy.spec, scheduler)):
@@ -46,6 +49,8 @@ class _Members:
     lost: list[int] = field(default_factory=list)
     """When members ended, began to end, or lost their node."""
     waiting: list[Raw] = field(default_factory=list)
+    bare: int = 0
+    """The number of bound pods without cards."""
     has_completed: bool = False
 
     def add(self, pod: HoldingPod, lost: Since | None) -> None:
@@ -60,10 +65,22 @@ class _Members:
         self.has_completed |= fields.text(pod, "status", "phase") == "Succeeded"
         self.lost.append(_end_of(pod))
 
+    def add_bare(self, pod: Raw) -> None:
+        """Add a pod without cards, such as a launcher."""
+        phase = fields.text(pod, "status", "phase")
+        if phase in ENDED_PHASES:
+            self.has_completed |= phase == "Succeeded"
+        elif end := seconds(pod, "metadata", "deletionTimestamp"):
+            self.lost.append(end)
+        elif fields.text(pod, "spec", "nodeName"):
+            self.bare += 1
+        else:
+            self.waiting.append(pod)
+
     @property
     def is_partial(self) -> bool:
-        """Return true if some pods run but fewer than the minimum, none has completed, and none is exempt."""
-        is_short = 0 < len(self.running) < self.least
+        """Return true if pods with cards run, but too few in all, none has completed, and none is exempt."""
+        is_short = 0 < len(self.running) < self.least - self.bare
         return is_short and not self.has_completed and not any(is_exempt(pod) for pod in self.running)
 
 
@@ -71,13 +88,14 @@ def partial_gangs(
     pods: Iterable[HoldingPod],
     pending: Iterable[Raw],
     ended: Iterable[Raw],
+    bare: Iterable[Raw],
     lost: Mapping[tuple[str, str], Since],
     gang_of: GangOf,
 ) -> Iterator[Held]:
     """Yield the gangs of which some pods run, but fewer than the minimum.
 
-    `lost` has the time since which a bound pod should have ended or its node is down. A gang with a completed pod is
-    left out, because its other pods end soon, too.
+    `bare` are the pods without cards, which count as members. `lost` has the time since which a bound pod should have
+    ended or its node is down. A gang with a completed pod is left out, because its other pods end soon, too.
     """
     found: dict[tuple[str, str], _Members] = {}
 
@@ -91,6 +109,8 @@ def partial_gangs(
         members_of(content).waiting.append(content)
     for content in ended:
         members_of(content).add_ended(content)
+    for content in bare:
+        members_of(content).add_bare(content)
     for (namespace, name), members in found.items():
         if members.is_partial:
             yield _held(namespace, name, members, pods_ready_timeout(gang_of.snapshot))
@@ -128,7 +148,7 @@ def _held(namespace: str, name: str, members: _Members, evicted_after: str) -> H
         namespace=namespace,
         name=name,
         since=since,
-        why=f"{len(running)} of {members.least} pods of gang {name} run{others}",
+        why=f"{len(running) + members.bare} of {members.least} pods of gang {name} run{others}",
         frees=f"delete {owners[0]}{end}" if len(owners) == 1 else f"its {len(owners)} owners{end}",
         steps=tuple(each.step for each in owners),
         pods=tuple(pod.content for pod in running),

@@ -181,12 +181,21 @@ def _evict(
             counts[print_result(result, is_json=session.is_json, is_confirmed=confirm)] += 1
         return stop.is_set()
 
+    is_interrupted = False
     with AuditWriter(audit) if audit else nullcontext() as writer:
         try:
             is_interrupted = ask(session.source, evict)
         except ApiServerError as error:
             raise click.ClickException(str(error)) from error
-    summary = ", ".join(f"{count} {result}" for result, count in counts.items()) or "no pod is held"
-    end = "" if confirm else "; nothing is evicted without --confirm"
-    echo(f"{'interrupted: ' if is_interrupted else ''}{summary}{end}", err=session.is_json)
+        finally:
+            _print_summary(counts, is_interrupted, has_rows=bool(rows), is_confirmed=confirm, is_json=session.is_json)
     return is_interrupted
+
+
+def _print_summary(
+    counts: Counter[str], is_interrupted: bool, *, has_rows: bool, is_confirmed: bool, is_json: bool
+) -> None:
+    none = "no pod has a result" if has_rows else "no pod is held"
+    summary = ", ".join(f"{count} {result}" for result, count in counts.items()) or none
+    end = "" if is_confirmed else "; nothing is evicted without --confirm"
+    echo(f"{'interrupted: ' if is_interrupted else ''}{summary}{end}", err=is_json)

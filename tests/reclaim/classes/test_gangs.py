@@ -4,7 +4,8 @@ import pytest
 
 from tests.reclaim.reports import names, report
 from tests.support.objects.batch_objects import volcano_group
-from tests.support.objects.held import CARD, HOUR, ago, gang_pod, gpu_node
+from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.objects.held import CARD, GANG, GANG_SIZE, HOUR, ago, gang_pod, gpu_node, running
 from tests.support.objects.held import NOW_SECONDS as NOW
 
 NODES = [gpu_node(f"n{number}") for number in range(8)]
@@ -78,3 +79,47 @@ def test_a_gang_that_completes_is_not_reported() -> None:
 
 def test_a_gang_that_is_deleted_is_not_reported() -> None:
     assert report(*NODES, *(each.deletion(ago(-HOUR)) for each in THREE)) == []
+
+
+def launcher(node: str = "n3", cards: int | None = None) -> PodBuilder:
+    """Return a pod of the gang without cards, or with a request of `cards`."""
+    pod = make_pod("launcher").namespace("team-c").annotate(GANG, "bert").annotate(GANG_SIZE, "4").creation(ago(HOUR))
+    pod = pod if cards is None else pod.gpu(cards)
+    return running(pod.node_name(node), HOUR) if node else pod.status(phase="Pending")
+
+
+def workers(count: int) -> list[PodBuilder]:
+    return [gang_pod(number, f"n{number}", size=4, since=2 * HOUR) for number in range(count)]
+
+
+@pytest.mark.parametrize("cards", [None, 0])
+def test_a_pod_without_cards_is_a_member_of_its_gang(cards: int | None) -> None:
+    assert report(*NODES, *workers(3), launcher(cards=cards)) == []
+
+    (row,) = report(*NODES, *workers(2), launcher(cards=cards), gang_pod(3, "", since=HOUR))
+
+    assert row.why == "3 of 4 pods of gang bert run, 1 wait"
+    assert (row.count, len(row.pods)) == (16, 2)
+
+
+def test_a_gang_waits_for_a_pod_without_cards() -> None:
+    (row,) = report(*NODES, *workers(3), launcher(""))
+
+    assert (row.why, row.since) == ("3 of 4 pods of gang bert run, 1 wait", (NOW - HOUR, True, True))
+
+
+def test_a_gang_whose_launcher_is_deleted_is_broken_since_then() -> None:
+    (row,) = report(*NODES, *workers(3), launcher().deletion(ago(HOUR)))
+
+    assert (row.why, row.since) == ("3 of 4 pods of gang bert run", (NOW - HOUR, True, True))
+
+
+def test_a_gang_whose_launcher_has_completed_is_not_reported() -> None:
+    assert report(*NODES, *workers(2), launcher().status(phase="Succeeded")) == []
+
+
+def test_a_completed_pod_with_malformed_labels_is_in_no_gang() -> None:
+    malformed = launcher().status(phase="Succeeded").obj()
+    malformed["metadata"]["labels"] = ["x"]
+
+    assert names(report(*NODES, *workers(2), malformed)) == [("partial-gang", "bert")]

@@ -23,6 +23,7 @@ from tests.support.programs.command import Outcome, Run
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.policy.loader import built_in_policy
+from webhook.watch.api_errors import PAGE_BYTES, UnreachableError
 from webhook.watch.api_server import ApiServer, ClientConfig, Query
 
 Object = dict[str, Any]
@@ -186,14 +187,46 @@ def test_ctrl_c_ends_after_the_eviction_that_is_under_way(cluster: Cluster, evic
     assert len(terminating(cluster)) == 1
 
 
+def test_an_error_keeps_the_summary_and_an_eviction_without_an_answer_is_no_refusal(
+    cluster: Cluster, evict: Evict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        held_pod(cluster, f"crash-{number}")
+    create, evicted = ApiServer.create, list[str]()
+
+    async def answers_once(server: ApiServer, path: str, content: Object, query: Query) -> Object:
+        answer = await create(server, path, content, query)
+        if path.endswith("/eviction"):
+            evicted.append(content["metadata"]["name"])
+            if len(evicted) == 2:
+                server.get = server.body = no_answer  # type: ignore[method-assign]
+                await no_answer()
+        return answer
+
+    async def no_answer(*_: object, **__: object) -> Any:
+        raise UnreachableError("the API server does not answer: TimeoutError")
+
+    monkeypatch.setattr(ApiServer, "create", answers_once)
+    outcome = evict("--confirm", "--audit", tmp_path / "audit.jsonl", "--pause", "0s")
+
+    message = "it may be evicted: the API server does not answer: TimeoutError"
+    assert outcome.code == 1
+    assert outcome.output.splitlines()[1:] == [
+        f"no answer: {cluster.namespace}/{evicted[1]}: {message}",
+        "1 evicted, 1 no answer",
+    ]
+    records = [orjson.loads(each) for each in (tmp_path / "audit.jsonl").read_bytes().splitlines()]
+    assert [(each["outcome"], each.get("error")) for each in records] == [("Evicted", None), ("Error", message)]
+
+
 class Stale(ApiServer):
     """An API server whose lists have the uid of a pod that was there before."""
 
-    async def get(self, path: str, query: Query, *more: Any, **options: Any) -> Object:
-        found = await super().get(path, query, *more, **options)
+    async def body(self, path: str, query: Query, most_bytes: int) -> bytes:
+        found = orjson.loads(await super().body(path, query, most_bytes))
         for each in found["items"]:
             each["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000"
-        return found
+        return orjson.dumps(found)
 
 
 def test_a_pod_that_was_replaced_meanwhile_is_not_evicted(cluster: Cluster, evict: Evict) -> None:
@@ -209,8 +242,8 @@ def test_a_pod_that_was_replaced_meanwhile_is_not_evicted(cluster: Cluster, evic
     async def run() -> None:
         async with Stale(ClientConfig(cluster.control_plane.kubeconfig)) as server:
             objects.take(node)
-            pods = await server.get(f"/api/v1/namespaces/{cluster.namespace}/pods", {})
-            for each in pods["items"]:
+            pods = await server.body(f"/api/v1/namespaces/{cluster.namespace}/pods", {}, PAGE_BYTES)
+            for each in orjson.loads(pods)["items"]:
                 objects.take({"apiVersion": "v1", "kind": "Pod", **each})
             (row,) = rows_of_pods(objects, gang_of, now())
             policy = built_in_policy()

@@ -1,0 +1,218 @@
+"""Evictions on an API server in memory: a gang is evicted whole, or left alone."""
+
+import asyncio
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import orjson
+import pytest
+
+from placement_reclaim.choice import Limits
+from placement_reclaim.classes.gangs import GangOf
+from placement_reclaim.cluster import Objects, full_name
+from placement_reclaim.eviction import Evictions
+from placement_reclaim.held import EVICTABLE
+from placement_reclaim.report import rows_of_pods
+from tests.support.objects.batch_objects import volcano_group
+from tests.support.objects.builders import PodBuilder
+from tests.support.objects.held import HOUR, NOW_SECONDS, ago, card_pod, gang_pod, gpu_node, waiting
+from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.documents.documents import Document
+from webhook.policy.loader import built_in_policy
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ApiServer, Query
+
+Object = dict[str, Any]
+PLURALS = {"Node": "nodes", "Pod": "pods", "Namespace": "namespaces", "PodGroup": "podgroups"}
+
+
+class InMemory(ApiServer):
+    """An API server with the objects `given`, which refuses the evictions of `refused`."""
+
+    def __init__(self, given: tuple[Object | PodBuilder, ...], refused: tuple[str, ...] = ()) -> None:
+        self.objects = [deepcopy(each.obj() if isinstance(each, PodBuilder) else each) for each in given]
+        self.refused, self.evicted = refused, list[str]()
+        for each in self.objects:
+            each["metadata"]["resourceVersion"] = "1"
+
+    async def body(self, path: str, query: Query, *_: object, **__: object) -> bytes:
+        selected = str(query.get("fieldSelector", "")).removeprefix("metadata.name=")
+        found = [
+            each
+            for each in self.objects
+            if path.startswith(f"/api{'s' * ('/' in each['apiVersion'])}/{each['apiVersion']}/")
+            and path.endswith(f"/{PLURALS[each['kind']]}")
+            and selected in ("", each["metadata"]["name"])
+        ]
+        return orjson.dumps({"metadata": {}, "items": found})
+
+    async def create(self, path: str, content: Object, query: Query) -> Object:
+        name = content.get("metadata", {}).get("name")
+        if path.endswith("/eviction"):
+            if name in self.refused:
+                raise ApiServerError(f"POST {path}: 429 disruption budget", 429)
+            if "dryRun" not in query:
+                self.evicted.append(name)
+                self.end(self.named(name))
+        return {}
+
+    def named(self, name: str) -> Object:
+        """Return the object `name`."""
+        return next(each for each in self.objects if each["metadata"]["name"] == name)
+
+    def end(self, pod: Object) -> None:
+        """Make an evicted pod Terminating for its grace period."""
+        pod["metadata"]["deletionTimestamp"] = ago(-30)
+
+
+def evict(
+    server: InMemory, *, is_confirmed: bool = True, change: Callable[[InMemory], object] | None = None
+) -> dict[str, tuple[str, str]]:
+    """Evict the only row of `server`, after `change`. Return outcome and detail by pod."""
+    policy, contents = built_in_policy(), deepcopy(server.objects)
+    snapshot = snapshot_from_documents([Document("the test", each) for each in contents])
+    objects = Objects(tuple(policy.spec.accelerators))
+    for each in contents:
+        objects.take(each)
+    gang_of = GangOf(snapshot, policy)
+    (row,) = (each for each in rows_of_pods(objects, gang_of, NOW_SECONDS) if each.reason in EVICTABLE)
+    if change is not None:
+        change(server)
+    evictions = Evictions(
+        objects, gang_of, lambda _: policy, Limits(9, 9), 300, lambda: NOW_SECONDS, is_confirmed=is_confirmed
+    )
+
+    async def run() -> dict[str, tuple[str, str]]:
+        found = evictions.run(server, [(row, "")], None, asyncio.Event())
+        return {full_name(each.pod)[1]: (each.outcome, each.detail) async for each in found}
+
+    return asyncio.run(run())
+
+
+NODES = [gpu_node(f"n{number}") for number in range(4)]
+GANG: tuple[Object | PodBuilder, ...] = (
+    *NODES,
+    *(gang_pod(number, f"n{number}" if number < 3 else "", since=HOUR) for number in range(8)),
+)
+NAMES = ["bert-0", "bert-1", "bert-2"]
+
+
+def test_a_gang_is_evicted_whole() -> None:
+    server = InMemory(GANG)
+
+    assert evict(server) == dict.fromkeys(NAMES, ("Evicted", ""))
+    assert server.evicted == NAMES
+
+
+class Obeying(InMemory):
+    """An API server whose pods exit with 0 at once."""
+
+    def end(self, pod: Object) -> None:
+        pod["status"]["phase"] = "Succeeded"
+
+
+def test_a_gang_is_evicted_whole_though_a_pod_of_it_exits_with_0() -> None:
+    assert evict(Obeying(GANG)) == dict.fromkeys(NAMES, ("Evicted", ""))
+
+
+def test_a_gang_is_left_alone_if_the_eviction_of_one_pod_is_refused() -> None:
+    for is_confirmed in (True, False):
+        server = InMemory(GANG, refused=("bert-1",))
+        found = evict(server, is_confirmed=is_confirmed)
+
+        assert found["bert-0"] == found["bert-2"] == ("Bypassed", "pod bert-1 of its gang is refused")
+        assert found["bert-1"][0] == "Denied"
+        assert server.evicted == []
+
+
+def test_a_gang_is_left_alone_if_its_first_eviction_is_refused_after_the_dry_run() -> None:
+    class Changed(InMemory):
+        async def create(self, path: str, content: Object, query: Query) -> Object:
+            self.refused = () if "dryRun" in query else ("bert-0",)
+            return await super().create(path, content, query)
+
+    server = Changed(GANG)
+    found = evict(server)
+
+    assert (found["bert-0"][0], found["bert-1"]) == ("Denied", ("Bypassed", "pod bert-0 of its gang is refused"))
+    assert server.evicted == []
+
+
+def test_a_gang_that_has_lost_a_pod_meanwhile_is_left_alone() -> None:
+    server = InMemory(GANG)
+
+    found = evict(server, change=lambda server: server.end(server.named("bert-2")))
+
+    assert found == dict.fromkeys(NAMES, ("Bypassed", "its gang has changed, or is gone"))
+    assert server.evicted == []
+
+
+def test_a_pod_that_ends_while_its_gang_is_evicted_is_not_evicted() -> None:
+    class Losing(InMemory):
+        def end(self, pod: Object) -> None:
+            super().end(pod)
+            super().end(self.named("bert-2"))
+
+    server = Losing(GANG)
+
+    assert evict(server)["bert-2"] == ("Bypassed", "it is gone, or Terminating")
+    assert server.evicted == ["bert-0", "bert-1"]
+
+
+KEY = "maip.mxsf.io/reclaim"
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
+CRASH = waiting(card_pod("crash", "n0"), "CrashLoopBackOff", HOUR)
+
+
+@pytest.mark.parametrize(("name", "subject"), [("crash", "pod crash"), ("team-a", "its namespace")])
+def test_an_annotation_that_was_set_meanwhile_counts(name: str, subject: str) -> None:
+    server = InMemory((*NODES, NAMESPACE, CRASH))
+
+    def annotate(server: InMemory) -> None:
+        server.named(name)["metadata"]["annotations"] = {KEY: "never"}
+
+    found = evict(server, change=annotate)
+
+    assert found == {"crash": ("Bypassed", f"{subject} has the annotation {KEY}")}
+    assert server.evicted == []
+
+
+def test_a_pod_of_a_gang_that_is_annotated_while_others_are_evicted_is_left_alone() -> None:
+    class Annotated(InMemory):
+        def end(self, pod: Object) -> None:
+            super().end(pod)
+            self.named("bert-2")["metadata"]["annotations"][KEY] = "never"
+
+    server = Annotated(GANG)
+
+    assert evict(server)["bert-2"] == ("Bypassed", f"pod bert-2 has the annotation {KEY}")
+    assert server.evicted == ["bert-0", "bert-1"]
+
+
+def test_a_gang_whose_node_has_returned_meanwhile_is_left_alone() -> None:
+    four = [gang_pod(number, f"n{number}", size=4) for number in range(4)]
+    server = InMemory((*NODES[:3], gpu_node("n3", down_for=HOUR), *four))
+
+    def ready(server: InMemory) -> None:
+        server.objects.remove(server.named("n3"))
+        server.objects.append(gpu_node("n3"))
+
+    found = evict(server, change=ready)
+
+    assert found == dict.fromkeys(NAMES, ("Bypassed", "its gang has changed, or is gone"))
+    assert server.evicted == []
+
+
+def test_a_gang_whose_pod_group_needs_fewer_pods_meanwhile_is_left_alone() -> None:
+    pods = [each for each in GANG if isinstance(each, PodBuilder)]
+    grouped = [each.annotate("scheduling.k8s.io/group-name", "bert").scheduler("volcano") for each in pods]
+    server = InMemory((*NODES, volcano_group("bert", namespace="team-c", members=8), *grouped))
+
+    def shrink(server: InMemory) -> None:
+        server.named("bert")["spec"]["minMember"] = 3
+
+    found = evict(server, change=shrink)
+
+    assert found == dict.fromkeys(NAMES, ("Bypassed", "its gang has changed, or is gone"))
+    assert server.evicted == []
