@@ -137,7 +137,8 @@ def test_a_failed_count_leaves_the_last_values() -> None:
 
 def test_held_cards_are_shown_by_reason_also_without_a_change_of_the_snapshot() -> None:
     metrics, clock = Metrics(), Clock()
-    found = [HeldCards({("image-pull", "nvidia.com/gpu"): 8}, {"image-pull": 1}), HeldCards({}, {})]
+    found = [HeldCards({("image-pull", "nvidia.com/gpu"): 8}, {"image-pull": 1, "crash-loop": 0})]
+    found.append(HeldCards({}, {"image-pull": 0, "crash-loop": 0}))
     gauges = FreeCardGauges(View(), Counter(), metrics, clock, lambda _: found.pop(0))
 
     asyncio.run(gauges.refresh())
