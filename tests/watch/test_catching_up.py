@@ -150,6 +150,29 @@ def test_reflector_that_reaches_the_server_wakes_the_others(tmp_path: Path) -> N
     asyncio.run(run())
 
 
+def test_reflector_that_is_woken_during_an_attempt_that_fails_makes_another(tmp_path: Path) -> None:
+    """An API server that starts cuts connections off, after it has answered others."""
+    patient = Timing(first_pause_seconds=1000, longest_pause_seconds=1000)
+
+    async def run() -> None:
+        async with fake_api(NODES) as gone:
+            pass
+        async with reflecting(gone, tmp_path, patient) as reflector:
+            await until(lambda: reflector.is_unreachable)
+
+            async def cut_off(request: web.Request) -> web.StreamResponse:
+                reflector.wake()
+                return await BREAK(request)
+
+            async with fake_api(NODES, cut_off, page([], "4"), events(lasting_seconds=60)) as api:
+                api.newest = "4"
+                api.kubeconfig(tmp_path)
+                reflector.wake()
+                await until(lambda: reflector.current_as_of_seconds is not None)
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize(("longest_age", "watch"), [(3600, 24), (60, 24), (20, 8), (5, 2), (1, 1)])
 def test_quiet_view_stays_within_the_age_that_the_policy_allows(longest_age: int, watch: int) -> None:
     assert timing_for(longest_age).watch_seconds == watch

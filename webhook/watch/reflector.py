@@ -109,6 +109,8 @@ class Reflector:
     async def run(self) -> None:
         """List and watch until cancelled; no failure ends it."""
         while True:
+            # Not after the attempt: if others find the API server back during one that fails, the next follows at once.
+            self._woken.clear()
             try:
                 async with self._connect() as server:
                     await self._follow(server)
@@ -119,7 +121,6 @@ class Reflector:
                 self._on_fault()
                 self._log.exception("feed failed")
             self._target = CatchUpTarget()
-            self._woken.clear()
             await changed_within(self._woken, self._pause_seconds())
 
     def wake(self) -> None:
