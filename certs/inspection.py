@@ -80,7 +80,7 @@ class Inspection:
         return tuple(problem for problem in self.problems if problem.file in files)
 
     def serving_errors(self) -> list[FieldError]:
-        """Return the errors because of which clients do not trust a server with these files.
+        """Return the errors for which clients do not trust a server with these files.
 
         The CA's key does not matter.
         """

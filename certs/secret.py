@@ -37,7 +37,7 @@ _REMEDY = (
 
 
 def artifacts_in(secret: JsonObject | None) -> Artifacts:
-    """Return the content of the Secret. A file that is missing or not base64 is None."""
+    """Return the content of the Secret. None stands for a file that is missing or not base64."""
     return Artifacts(*(_content(secret, key) for key in FILES))
 
 

@@ -271,7 +271,7 @@ class _Follower:
             return None
         left, ending = self._left.get(number), [each for each in found.victims if each.is_terminating]
         if len(ending) == len(found.victims) or (ending and not left):
-            # kube-scheduler waits for these, and evicts nobody.
+            # kube-scheduler waits for these, and evicts no pod.
             return Choice(ending[0].node_name, ())
         if not left:
             self._differs(f"pod {number} evicts {[*found.names()]}, and really nobody")

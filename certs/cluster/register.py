@@ -45,7 +45,7 @@ class Registration:
     are the names of a newly issued certificate, or None for those of the Service or the host of the url. `force` always
     replaces the certificates and takes over the ownership of the Secret. `secret_first` writes the Secret before the
     probe if it is missing or its certificate is not trusted. `webhook_rules` select the objects for which the webhooks
-    are called; if it is None, an existing configuration keeps its rules. `only_ca_bundle` changes nothing but the
+    are called; if it is None, an existing configuration keeps its rules. `only_ca_bundle` changes only the
     caBundle in the configuration.
 
     The probe is repeated for `wait_seconds`. It connects to `endpoint`, if set, instead of the address of the webhook.

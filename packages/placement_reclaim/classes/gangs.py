@@ -92,7 +92,7 @@ def partial_gangs(
     lost: Mapping[tuple[str, str], Since],
     gang_of: GangOf,
 ) -> Iterator[Held]:
-    """Yield the gangs of which some pods run, but fewer than the minimum.
+    """Yield the gangs that run with fewer pods than the minimum.
 
     `bare` are the pods without cards, which count as members. `lost` has the time since which a bound pod should have
     ended or its node is down. A gang with a completed pod is left out, because its other pods end soon, too.

@@ -46,7 +46,7 @@ class ReplicaSelection:
 
 
 class _Log(NamedTuple):
-    """The log of a container, or the `problem` because of which it has no records."""
+    """The log of a container, or the `problem` for which it has no records."""
 
     name: str
     chunks: AsyncGenerator[bytes, None] | None

@@ -61,7 +61,7 @@ def is_ready(node: Node) -> bool:
 
 
 def state_of(node: Node, temporary: Collection[str] = TEMPORARY_TAINTS) -> str:
-    """Return the state because of which `node` accepts no new pods, or an empty string if it accepts pods."""
+    """Return the state in which `node` accepts no new pods, or an empty string if it accepts pods."""
     if node.unschedulable:
         return "cordoned"
     if not is_ready(node):

@@ -100,7 +100,7 @@ def _deviation(used: list[NDArray[np.int64]], capacity: list[Column]) -> _Shares
 
 
 def _deviation_among(shares: list[_Shares], has: list[Mask]) -> _Shares:
-    """Return the deviation for nodes of which some lack a resource."""
+    """Return the deviation for nodes where some lack a resource."""
     count = np.sum(has, axis=0)
     total = np.zeros_like(shares[0])
     for share, present in zip(shares, has, strict=True):
