@@ -64,6 +64,13 @@ def test_nothing_is_added_without_the_flag(run: Run, files: Path) -> None:
     assert "riority" not in simulate(run, "--scheduler-profile", "default").output
 
 
+def test_a_priority_of_an_unknown_workload_type_is_one_line(run: Run, files: Path) -> None:
+    found = simulate(run, "--preempt", "--priority", "trainning=5")
+
+    assert found.code == 2
+    assert "no policy has the workload type 'trainning': inference, training" in found.errors.splitlines()[-1]
+
+
 @pytest.mark.parametrize("value", ["inference", "inference=high", "=5", "inference=1000000001"])
 def test_a_priority_that_is_none_is_one_line(run: Run, files: Path, value: str) -> None:
     found = simulate(run, "--priority", value)

@@ -1,7 +1,7 @@
 """`simulate`: run a trace of pods in virtual time under policies and scheduler profiles."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -160,6 +160,7 @@ def simulate(
     check_writable(plot, "--plot")
     way = Load(arrivals, load / 100, span, lifetime)
     experiment = read_experiment(trace, cluster, policies, profiles, scheduler_config, way)
+    _check_types(priorities, experiment)
     experiment.priorities, experiment.preempts = dict(priorities), preempts
     runs = [
         Run(policy, profile, seed)
@@ -176,6 +177,15 @@ def simulate(
         return
     for each in found:
         echo_json({key: value for key, value in asdict(each).items() if key != "evictions" or preempts})
+
+
+def _check_types(priorities: Iterable[tuple[str, int]], experiment: Experiment) -> None:
+    """Raise a usage error for a priority of a workload type that no policy has."""
+    types = {name for _, policies in experiment.policies for policy in policies for name in policy.spec.workload_types}
+    for name, _ in priorities:
+        if name not in types:
+            known = ", ".join(sorted(types))
+            raise click.BadParameter(f"no policy has the workload type '{name}': {known}", param_hint="'--priority'")
 
 
 def _outcomes(experiment: Experiment, runs: Sequence[Run], processes: int | None) -> list[Outcome]:
