@@ -1,9 +1,12 @@
 """Fields that the API server does not know, in the words of its strict decoding."""
 
+import orjson
 import pytest
 
+from tests.controlplane.cluster import Cluster
 from tests.support.objects.builders import make_pod
 from tests.support.objects.workload_objects import apps
+from tools.api_fields import OUTPUT, api_fields
 from webhook.kube.api.strict_decoding import unknown_fields
 
 POD = make_pod("p").gpu(1)
@@ -41,3 +44,10 @@ def test_unknown_fields_are_named_by_their_paths(content: dict[str, object], unk
 
 def test_the_number_of_unknown_fields_is_bounded() -> None:
     assert len(unknown_fields({"apiVersion": "v1", "kind": "Pod", **{f"x{n}": 1 for n in range(100)}})) == 20
+
+
+def test_the_fields_are_those_of_the_newest_release(cluster: Cluster) -> None:
+    """A new field that is not listed would be called unknown: `python -m tools.api_fields` writes the list."""
+    served = cluster.client.request("GET", "/openapi/v2").object
+
+    assert orjson.loads(OUTPUT.read_bytes()) == api_fields(served["definitions"])
