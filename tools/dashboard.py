@@ -19,7 +19,6 @@ _WEBHOOKS = 'name=~"(pods|workloads|namespaces|policies)[.]placement[.]maip[.]mx
 _JOB = 'job="$job"'
 _CARDS = 'job="$job",pool=~"$pool"'
 _NODES_BY_FREE_CARDS = f"max by (pool, product, free) (placement_webhook_nodes_by_free_cards{{{_CARDS}}})"
-_WITHOUT_TIME = {"id": "organize", "options": {"excludeByName": {"Time": True}}}
 _DATA_SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 

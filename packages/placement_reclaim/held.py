@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from webhook.placement.packing.held_cards import SNAPSHOT_CLASSES
+from webhook.placement.packing.held_cards import CONFIG_ERROR, CRASH_LOOP, IMAGE_PULL, SNAPSHOT_CLASSES
 
 PARTIAL_GANG, UNUSED_CLAIM = "partial-gang", "unused-claim"
 UNUSED_QUOTA, REJECTING_NODE = "unused-quota", "rejecting-node"
 CLASSES = (*SNAPSHOT_CLASSES, PARTIAL_GANG, UNUSED_CLAIM, UNUSED_QUOTA, REJECTING_NODE)
 # The pods of these classes wait for nothing but an owner: an eviction frees their cards.
-EVICTABLE = frozenset(("crash-loop", "image-pull", "config-error", PARTIAL_GANG))
+EVICTABLE = frozenset((CRASH_LOOP, IMAGE_PULL, CONFIG_ERROR, PARTIAL_GANG))
 
 
 class Since(NamedTuple):
@@ -29,7 +29,7 @@ class Step(NamedTuple):
     """A command that frees cards, and what must be true before a person runs it."""
 
     command: str
-    only_if: str = ""
+    only_if: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from webhook.documents.field import InvalidInput
 # not import the server.
 COMMANDS: Mapping[str, str] = {
     "allowed": "Print what the pods of a namespace may use.",
-    "audit": "Read the audit log: list, show, summary, verify, export, sql.",
+    "audit": "Read the audit log: list, show, summary, verify, export.",
     "capacity": "Report how many more of each pod fit, and what stops the next one.",
     "certs": "Issue, register and check the certificates of the webhook.",
     "check": "Report which node can take a pod, and why the others cannot.",

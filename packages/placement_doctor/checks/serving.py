@@ -110,7 +110,8 @@ def service(cluster: Cluster) -> Iterator[Finding]:
 def _ports(cluster: Cluster, where: str, service: JsonObject) -> Iterator[Finding]:
     name = cluster.target.service
     ports = {each.get("port"): each for each in listed(service, "spec", "ports")}
-    wanted = {port for key, port in usual_address(cluster).items() if key == "port" and isinstance(port, int)}
+    called = usual_address(cluster).get("port")
+    wanted = {called} if isinstance(called, int) else set()
     for port in sorted(wanted - ports.keys()):
         known = ", ".join(map(str, ports)) or "none"
         what = f"has no port {port}, which API servers call (it has {known})"

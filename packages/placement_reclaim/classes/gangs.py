@@ -1,5 +1,6 @@
 """Gangs of which only a part runs. The running pods hold cards and wait for the other pods."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -25,9 +26,6 @@ class GangOf:
 
     def __call__(self, pod: Raw) -> tuple[tuple[str, str], int] | None:
         """Return namespace and name of the gang of `pod`, and its minimum number of pods, or None without a gang."""
-        # A cluster file can have ended pods that no reader has checked.
-        if not isinstance(pod["metadata"].get("labels") or {}, Mapping):
-            return None
         namespace = full_name(pod)[0]
         scheduler = fields.text(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
         for names in batch_names_of(pod, queueing_backend_of(self.policy.spec, scheduler)):
@@ -134,10 +132,9 @@ def _held(namespace: str, name: str, members: _Members, evicted_after: str) -> H
     made = max([seconds(each, "metadata", "creationTimestamp") for each in members.waiting], default=0)
     broken = max([made, *members.lost])
     since = Since(max(bound, broken), is_least=broken > bound, is_known=bool(members.waiting or members.lost))
-    cards: dict[str, int] = {}
+    cards = Counter[str]()
     for pod in running:
-        for resource, amount in pod.cards.items():
-            cards[resource] = cards.get(resource, 0) + amount
+        cards.update(pod.cards)
     owners: Sequence[Owner] = tuple(dict.fromkeys(Owner.of(pod.content) for pod in running))
     others = f", {len(members.waiting)} wait" if members.waiting else ""
     end = f"; Kueue evicts it after {evicted_after}" if evicted_after else ""

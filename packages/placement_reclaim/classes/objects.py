@@ -1,5 +1,6 @@
 """Cards that are held without a pod: by claims, by quota of Kueue, and by nodes that reject their pods."""
 
+from collections import Counter
 from collections.abc import Iterator
 from shlex import quote
 
@@ -29,7 +30,7 @@ def unused_claims(objects: Objects, snapshot: Snapshot) -> Iterator[Held]:
         )
         if not devices or is_used:
             continue
-        cards = {driver: sum(each == driver for each, _ in devices) for driver, _ in devices}
+        cards = Counter(driver for driver, _ in devices)
         nodes = tuple(sorted({pool for _, pool in devices if pool in snapshot.rows}))
         changed = [seconds(each, "time") for each in fields.items(claim, "metadata", "managedFields")]
         since = Since(max(changed), is_least=True) if any(changed) else _unknown(claim)

@@ -9,6 +9,7 @@ from webhook.documents.text import cut
 from webhook.kube.names import MIRROR_POD_ANNOTATION
 from webhook.kube.pod.taints import NO_EXECUTE, NOT_READY_TAINTS
 from webhook.placement.packing.held_cards import (
+    CRASH_LOOP,
     IMAGE_PULL,
     NODE_DOWN,
     TERMINATING,
@@ -66,7 +67,7 @@ def not_starting(pod: HoldingPod, objects: Objects) -> Held | None:
         owner = Owner.of(pod.content)
         message = fields.text(waiting, "message") or (fields.text(status, "image") if found == IMAGE_PULL else "")
         restarts = fields.count(status, "restartCount")
-        remark = f"{restarts} restarts" if found == "crash-loop" and restarts else cut(message, _LONGEST_MESSAGE)
+        remark = f"{restarts} restarts" if found == CRASH_LOOP and restarts else cut(message, _LONGEST_MESSAGE)
         why = f"{reason}: {remark}" if remark else reason
         return row(pod, found, _begin(pod, status, reason), why, owner.remedy, (owner.step,))
     return None

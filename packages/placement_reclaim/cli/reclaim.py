@@ -100,9 +100,9 @@ def reclaim(
 ) -> int:
     """Report cards that are held and not used: by whom, since when, why, and what frees them.
 
-    Then what starts without the pods that hold them, as kube-scheduler places the pending pods. Cards on nodes that are
-    down come last, since no other pod can use them. The age of a cluster file is that of its newest time. Nothing is
-    changed without --evict and --confirm. Exit code 3: cards are held.
+    Then what starts without the pods that hold them, as kube-scheduler places the pending pods. Cards on nodes that
+    are down come last, since no other pod can use them. A cluster file is as old as its newest creation or the
+    median heartbeat of its nodes. Nothing is changed without --evict and --confirm. Exit code 3: cards are held.
 
     \b
     Examples:

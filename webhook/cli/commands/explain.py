@@ -172,13 +172,19 @@ def _explained(
 
 
 def _held_class(session: Session, content: JsonObject) -> str:
-    """Return the class for which a bound pod holds cards and does not use them, or "" if a container of it may."""
+    """Return the class for which a bound pod holds cards and does not use them, or an empty string.
+
+    A pod that does not start has a class only if none of its containers runs.
+    """
     snapshot, accelerators = session.snapshot, session.rules.default.spec.accelerators
     key, row = PodIdentity.of(content), snapshot.rows.get(str(field(content, "spec", "nodeName")))
-    for pod in () if row is None else snapshot.nodes[row].pods:
+    if row is None:
+        return ""
+    node, pods = snapshot.nodes[row].node, snapshot.nodes[row].pods
+    for pod in pods:
         has_cards = any(amount and accelerator_of(name, accelerators) for name, amount in pod.requests.items())
         if (pod.namespace, pod.name) == (key.namespace, key.name) and has_cards:
-            found = held_class(pod, snapshot.nodes[row or 0].node, int(time.time()))
+            found = held_class(pod, node, int(time.time()))
             return "" if found in WAITING_CLASSES.values() and _runs(content) else found
     return ""
 

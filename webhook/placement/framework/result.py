@@ -221,8 +221,8 @@ class Placement:
         if self.verdict != "Waiting":
             return ""
         # Other pods of a gang wait with the pod for which others are evicted.
-        is_alone = self.gang is None and self.preemption is not None
-        return "preemption" if is_alone and self.preemption and self.preemption.evicts else "room"
+        is_alone = self.gang is None
+        return "preemption" if is_alone and self.preemption is not None and self.preemption.evicts else "room"
 
     @property
     def full_message(self) -> str:

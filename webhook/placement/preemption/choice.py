@@ -90,6 +90,6 @@ def unknown_of_budgets(snapshot: Snapshot) -> Iterable[str]:
     if snapshot.disruption_budgets is None:
         yield "PodDisruptionBudgets are not known"
         return
-    stale = [f"{each.namespace}/{each.name}" for each in snapshot.disruption_budgets if each.is_stale]
+    stale = [each.full_name for each in snapshot.disruption_budgets if each.is_stale]
     if stale:
         yield f"the status of PodDisruptionBudget {some(stale)} is older than its spec"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
-from webhook.documents.listing import some
+from webhook.documents.listing import plural, some
 from webhook.placement.packing.held_cards import is_overdue
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
 from webhook.placement.reasons.evictions import CARDS, time_text
@@ -42,11 +42,11 @@ def overdue_lines(
     if not snapshot.pods.is_any_terminating:
         return ()
     overdue: dict[str, list[RunningPod]] = {}
-    emptied = []
+    emptied, now = [], int(now_seconds)
     for info in snapshot.nodes:
-        if pods := [pod for pod in info.pods if is_overdue(pod, int(now_seconds))]:
+        if pods := [pod for pod in info.pods if is_overdue(pod, now)]:
             overdue[info.node.name] = pods
-            emptied.append(NodeInfo.of(info.node, [pod for pod in info.pods if pod not in pods]))
+            emptied.append(NodeInfo.of(info.node, [pod for pod in info.pods if not is_overdue(pod, now)]))
     if not emptied:
         return ()
     without = updated(snapshot, emptied, snapshot.generation + 1)
@@ -54,13 +54,13 @@ def overdue_lines(
     names = [name for row in rows if (name := without.nodes[row].node.name) in overdue]
     lines = [_line(without.nodes[without.rows[name]], overdue[name], now_seconds) for name in names[:_MOST_NODES]]
     if more := len(names) - len(lines):
-        lines.append(f"and {more} more nodes with pods that should have ended")
+        lines.append(f"and {plural(more, 'more node')} with pods that should have ended")
     return (*lines, _RESERVING[backend]) if lines and backend in _RESERVING else tuple(lines)
 
 
 def _line(info: NodeInfo, pods: Sequence[RunningPod], now_seconds: float) -> str:
     cards = sum(info.node.allocatable.get(name, 0) - info.requested.get(name, 0) for name in CARDS)
-    free = f"{cards} cards are free" if cards > 1 else "1 card is free" if cards else "there is room"
+    free = f"{cards} cards are free" if cards > 1 else "1 card is free" if cards == 1 else "there is room"
     ago = time_text(now_seconds - max(pod.deletion_seconds for pod in pods))
     names = some([f"{pod.namespace}/{pod.name}" for pod in pods], _MOST_NAMED)
     are, they = ("is", "it") if len(pods) == 1 else ("are", "they")

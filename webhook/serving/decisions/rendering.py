@@ -237,5 +237,5 @@ def _counted(
         (verdict.workload_type or "") if known else "",
         tuple((rule.name, len(rule.edits)) for rule in verdict.rules if rule.edits),
         placement.verdict if placement is not None else None,
-        waits_for=placement.waits_for if placement is not None and placement.verdict == "Waiting" else "",
+        waits_for=placement.waits_for if placement is not None else "",
     )
