@@ -21,6 +21,16 @@ class PodReferences:
     """The queues and groups of batch schedulers."""
 
 
+class Within(NamedTuple):
+    """The request that the pods of a gang run together: on nodes with one value of the label `key`.
+
+    If `is_required` is false, it is a preference.
+    """
+
+    key: str
+    is_required: bool = True
+
+
 class GangRequest(NamedTuple):
     """The gang that a pod requests to be in. `name` is empty if the gang has no name; `size` is 0 if it is not stated.
 
@@ -28,7 +38,8 @@ class GangRequest(NamedTuple):
     which it starts the gang (minMember or minCount of the PodGroup), or 0 if that is not known. `ends_after` is the
     time after which Kueue evicts a gang that has started only in part, such as `5m`, or empty if it does not. `groups`
     is the number of equal gangs in an object. `group` is the PodGroup, or None if it is not known. `missing` is the
-    annotation without which `scheduler` does not know the gang, or empty if none would help.
+    annotation without which `scheduler` does not know the gang, or empty if none would help. `within` is the request of
+    the pod that its gang runs together, or None if it has none.
     """
 
     name: str
@@ -40,6 +51,7 @@ class GangRequest(NamedTuple):
     groups: int = 1
     group: PodGroup | None = None
     missing: str = ""
+    within: Within | None = None
 
     @property
     def least(self) -> int:
