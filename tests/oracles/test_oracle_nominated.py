@@ -12,7 +12,7 @@ from tests.oracles.strategies_nominated import nominations, nominees
 from tests.support.effort import examples
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
-from webhook.placement.framework.result import fit_error
+from webhook.placement.framework.fit_error import fit_error
 from webhook.placement.scheduler import PodSignature, Scheduler
 
 Object = dict[str, Any]

@@ -186,7 +186,7 @@ def _in_gang(
     """Return the placement of the gang of a pod that has the placement `own` by itself."""
     assert result.waiting is not None  # noqa: S101 - read
     pod = result.waiting[1]
-    gang = gang_of(request, pod, policy.spec.key_domain)
+    gang = gang_of(request, pod, policy.spec)
     if own.suggestions:
         group = group_of_gang(gang, pod, schedulers.scheduler_of, assumed, expired)
         own = as_annotation_changes(result.content, policy, group.verified(own), group.snapshot, group.place, expired)

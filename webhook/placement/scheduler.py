@@ -11,6 +11,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.pod.taints import TEMPORARY_TAINTS
+from webhook.placement.framework.fit_error import fit_error
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.framework.result import (
     GATED,
@@ -20,7 +21,6 @@ from webhook.placement.framework.result import (
     PlacementVerdict,
     Scores,
     ScoreTable,
-    fit_error,
     with_templates,
 )
 from webhook.placement.framework.scoring import run_scores

@@ -162,7 +162,7 @@ class Templates:
         gang = request and grouped(request, names, pod.running.namespace, self.snapshot)
         if gang is None or gang.least <= 1:
             return None, 1
-        return gang_of(gang, pod, policy.spec.key_domain).key, gang.least
+        return gang_of(gang, pod, policy.spec).key, gang.least
 
     def _scheduler_of(self, policy: Policy, signature: PodSignature) -> RankedScheduler:
         profile = self._profile_of(policy.spec, signature.info.nomination.scheduler_name)

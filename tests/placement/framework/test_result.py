@@ -5,7 +5,7 @@ import json
 from tests.support.objects.builders import make_pod
 from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.framework.result import Placement, fit_error, to_check_json
+from webhook.placement.framework.result import Placement, to_check_json
 from webhook.placement.scheduler import Scheduler
 
 
@@ -67,9 +67,3 @@ def test_answer_that_was_not_worked_out_has_no_nodes() -> None:
 def test_scores_can_be_printed() -> None:
     placement = Scheduler().place(make_pod().obj(), Snapshot.of([node("a")]))
     assert repr(placement.scores) == "Scores({'a': {'total': 0}})"
-
-
-def test_refusal_stands_instead_of_reasons() -> None:
-    assert fit_error(3, {"reason": 1}, "pod affinity terms conflict") == (
-        "0/3 nodes are available: pod affinity terms conflict."
-    )

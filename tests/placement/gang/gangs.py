@@ -4,8 +4,10 @@ from typing import Any
 
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import Document
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.result import Placement
 from webhook.placement.gang.gang import Gang, gang_placement
@@ -28,10 +30,16 @@ def gpus(name: str, count: int, *running: PodBuilder, **labels: str) -> NodeInfo
     return node(name, *running, labels={HOST: name, **labels}, capacity={"nvidia.com/gpu": str(count)})
 
 
+def gpu_node(name: str, count: int) -> Object:
+    amounts = {"cpu": "8", "memory": "8Gi", "pods": "110", "nvidia.com/gpu": str(count)}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": amounts}}
+
+
 def asked(pod: PodBuilder | Object, size: int, assumed: AssumedPods[Any], **fields: Any) -> Placement:
     """Return the placement of a gang of `size` pods like `pod`."""
     waiting = WaitingPod.of(pod if isinstance(pod, dict) else pod.obj())
-    gang = Gang(GangKey(waiting.running.namespace, GANG, "train"), size, fields.pop("least", 1))
+    key = GangKey(waiting.running.namespace, GANG, "train")
+    gang = Gang(key, size, fields.pop("least", 1), within=fields.pop("within", None))
     own = predict_placement(Scheduler(), waiting.signature, assumed, None, never)
     return gang_placement(Scheduler(), gang, waiting, own, assumed, **fields)
 
@@ -49,3 +57,15 @@ def spread(key: str) -> Object:
 
 def running(count: int) -> list[PodBuilder]:
     return [WORKER] * count
+
+
+def affinity(kind: str, key: str) -> Object:
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": key}
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def snapshot_of(nodes: list[Object], others: list[Object]) -> Snapshot:
+    return snapshot_from_documents(Document("cluster", each) for each in (*nodes, *others))
+
+
+IN_A_RACK = WORKER.affinity(affinity("podAffinity", "rack"))

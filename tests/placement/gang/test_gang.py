@@ -9,27 +9,34 @@ from hypothesis import strategies as st
 
 from tests.oracles import strategies_pods
 from tests.oracles.strategies import clusters, pending_pods
-from tests.placement.gang.gangs import GANG, HOST, WORKER, Object, asked, counted, gpus, on, running, spread
+from tests.placement.gang.gangs import (
+    GANG,
+    HOST,
+    IN_A_RACK,
+    WORKER,
+    Object,
+    affinity,
+    asked,
+    counted,
+    gpu_node,
+    gpus,
+    on,
+    running,
+    snapshot_of,
+    spread,
+)
 from tests.support.effort import examples
 from tests.support.objects.builders import PodBuilder, make_pod
-from tests.support.objects.storage import make_pv, make_pvc, uses
 from tests.support.plugins import node
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.deadline import BudgetSpentError
-from webhook.placement.gang.gang import MOST_STEPS
 from webhook.placement.replicas.replicas import place_replicas
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 from webhook.placement.waiting.pending_placement import WaitingPod, place_pending
-
-
-def affinity(kind: str, key: str) -> Object:
-    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": key}
-    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-
 
 TAKEN = make_pod("other").gpu(3)
 
@@ -45,7 +52,6 @@ def test_message_says_how_many_fit_and_where_the_most_cards_are_free() -> None:
 
 APART_BY_HOST = WORKER.affinity(affinity("podAntiAffinity", HOST))
 APART_BY_RACK = WORKER.affinity(affinity("podAntiAffinity", "rack"))
-IN_A_RACK = WORKER.affinity(affinity("podAffinity", "rack"))
 OVER_RACKS = WORKER.spec(topologySpreadConstraints=[spread("rack")])
 
 
@@ -123,11 +129,6 @@ def test_pending_pods_keep_their_gang() -> None:
     assert counted(asked(WORKER, 4, pending)) == ("Feasible", 4, 2)
 
 
-def gpu_node(name: str, count: int) -> Object:
-    amounts = {"cpu": "8", "memory": "8Gi", "pods": "110", "nvidia.com/gpu": str(count)}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": amounts}}
-
-
 def test_pod_of_a_gang_that_does_not_fit_is_bound_all_the_same_unless_its_scheduler_waits_for_the_gang() -> None:
     cluster = on(gpus("a", 4))
 
@@ -174,33 +175,6 @@ def test_gang_that_nodes_out_of_service_could_hold_is_not_denied(fault: str) -> 
     assert asked(WORKER, 9, on(gpus("a", 4), away)).deny_exemption == ""
 
 
-@pytest.mark.parametrize(
-    ("mode", "expected"), [("ReadWriteMany", ("Feasible", 4, 0)), ("ReadWriteOnce", ("Unknown", 1, 0))]
-)
-def test_claim_is_shared_by_the_gang_only_if_many_nodes_can_mount_it(mode: str, expected: tuple[str, int, int]) -> None:
-    claim = make_pvc("data", volume="v") | {}
-    claim["spec"]["accessModes"] = [mode]
-    objects = [gpu_node("a", 2), gpu_node("b", 2), make_pv("v"), claim]
-    snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
-
-    assert counted(asked(WORKER.spec(volumes=uses("data")), 4, AssumedPods(snapshot, {}))) == expected
-
-
-def test_long_count_one_by_one_ends_and_claims_nothing() -> None:
-    nodes = [gpus(f"n{number}", 1, zone="a") for number in range(MOST_STEPS + 10)]
-    pod = WORKER.spec(topologySpreadConstraints=[spread(HOST)])
-
-    assert counted(asked(pod, MOST_STEPS + 5, on(*nodes))) == ("Unknown", MOST_STEPS, 0)
-    assert counted(asked(pod, MOST_STEPS, on(*nodes))) == ("Feasible", MOST_STEPS, 0)
-
-
-def test_gang_of_thousands_on_independent_nodes_is_counted_at_once() -> None:
-    nodes = [gpus(f"n{number}", 8) for number in range(400)]
-
-    assert counted(asked(WORKER, 3200, on(*nodes))) == ("Feasible", 3200, 0)
-    assert counted(asked(WORKER, 3201, on(*nodes))) == ("Infeasible", 3200, 0)
-
-
 @pytest.mark.parametrize("pod", [WORKER, APART_BY_HOST])
 def test_deadline_ends_the_count_and_keeps_what_is_known_of_the_pod(pod: PodBuilder) -> None:
     def spent() -> bool:
@@ -243,10 +217,6 @@ def test_verdict_on_a_gang_is_that_of_filling_the_cluster(
     assert (found.verdict == "Feasible") == (now.placed == size)
     if empty.placed == size:
         assert found.verdict != "Infeasible"
-
-
-def snapshot_of(nodes: list[Object], others: list[Object]) -> Snapshot:
-    return snapshot_from_documents(Document("cluster", each) for each in (*nodes, *others))
 
 
 def emptied(snapshot: Snapshot) -> Snapshot:

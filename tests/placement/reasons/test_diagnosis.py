@@ -12,7 +12,7 @@ from tests.support.plugins import node
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
-from webhook.placement.framework.result import fit_error
+from webhook.placement.framework.fit_error import fit_error
 from webhook.placement.profiles.profile import DEFAULT
 from webhook.placement.reasons.diagnosis import explain_in_detail
 from webhook.placement.scheduler import PodSignature, Scheduler

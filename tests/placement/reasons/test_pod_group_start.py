@@ -87,13 +87,17 @@ def test_pod_alone_that_fits_nowhere_is_denied_with_any_policy() -> None:
         assert placed(WITHOUT_SIZE.gpu(8), members=members, priority=0).deny_exemption == ""
 
 
-def test_group_that_runs_in_one_domain_is_not_known_to_fit() -> None:
+def test_group_of_kube_scheduler_runs_in_one_domain() -> None:
     topology = {"topology": [{"key": "rack"}]}
-    within = placed(OF_TWO, priority=0, schedulingConstraints=topology)
+    without_label = placed(OF_TWO, priority=0, schedulingConstraints=topology)
     without_room = placed(OF_TWO.gpu(8), priority=0, schedulingConstraints=topology)
 
-    assert (within.verdict, within.unmodelled) == ("Unknown", ("TopologyPlacementGenerator",))
-    assert within.message == "1/1 nodes are available. PodGroup g runs in one domain of rack, which is not modelled."
+    assert (without_label.verdict, without_label.unmodelled) == ("Infeasible", ())
+    assert without_label.message == (
+        "1/1 nodes are available. Gang g runs in one domain of rack, and no node has the label rack; "
+        "largest free block: 4 nvidia.com/gpu on 1 node."
+    )
+    assert without_label.deny_exemption == "nodes can get the label rack later"
     assert without_room.verdict == "Infeasible"
 
 

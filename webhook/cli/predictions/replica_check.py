@@ -198,7 +198,7 @@ class Checks:
         waiting = WaitingPod.of(first)
         asked_gang = gang_of_pod(first, policy, assumed.base)
         request = asked_gang if pods.kind is None else None
-        gang = request and gang_of(request, waiting, policy.spec.key_domain)
+        gang = request and gang_of(request, waiting, policy.spec)
         group = _group(gang, waiting, among, assumed, scheduler)
         placement = group.verified(found.placement)
         if self.admissions.with_policy:

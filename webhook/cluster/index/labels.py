@@ -11,6 +11,7 @@ from webhook.kube.pod.taints import Taint
 from webhook.kube.selectors import label_matches, parse_integer
 
 Mask = NDArray[np.bool_]
+DomainCodes = NDArray[np.intp]
 
 
 class _Column:
@@ -110,6 +111,11 @@ class LabelColumns:
         if column is None:
             return Domains(np.full(self._rows, -1, dtype=np.intp), 0)
         return Domains(column.codes, len(column.values))
+
+    def domain_values(self, key: str) -> tuple[str, ...]:
+        """Return the label value of each topology domain of `key`, by its number. Some may have no node."""
+        column = self._columns.get(key)
+        return () if column is None else tuple(column.values)
 
     def matches(self, key: str, operator: str, values: Sequence[str]) -> Mask:
         """Return a mask of the rows that satisfy the requirement, like `webhook.kube.selectors.requirement_matches`."""

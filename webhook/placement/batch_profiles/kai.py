@@ -17,8 +17,8 @@ from webhook.kube.pod.amounts import CPU, MEMORY, NVIDIA_GPU
 from webhook.kube.release import Release
 from webhook.placement.batch_profiles.parts import NOTE, OVERUSED, ReasonsOnly, batch_profile, of_containers
 from webhook.placement.framework.amount_text import amount_text
+from webhook.placement.framework.fit_error import Wording
 from webhook.placement.framework.interface import Failure, PreFilterResult, Scope, ScoreColumn
-from webhook.placement.framework.result import Wording
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
 from webhook.placement.plugins.node_affinity import NodeAffinity

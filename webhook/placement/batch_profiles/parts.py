@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from webhook.cluster.snapshot import Snapshot
+from webhook.placement.framework.fit_error import Wording
 from webhook.placement.framework.interface import FilterPlugin, Plugin, PreFilterPlugin, PreFilterResult, ScorePlugin
-from webhook.placement.framework.result import Wording
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.plugin_registry import PluginArgs
 from webhook.placement.profiles.profile import Enabled, Profile, UnmodelledStep

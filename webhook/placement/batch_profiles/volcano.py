@@ -14,13 +14,13 @@ from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.pod.amounts import CPU, MEMORY, NVIDIA_GPU
 from webhook.kube.release import Release
 from webhook.placement.batch_profiles.parts import NOTE, OVERUSED, ReasonsOnly, batch_profile, of_containers
+from webhook.placement.framework.fit_error import Wording
 from webhook.placement.framework.interface import (
     MAX_NODE_SCORE,
     Failure,
     Scope,
     ScoreColumn,
 )
-from webhook.placement.framework.result import Wording
 from webhook.placement.plugins import inter_pod_affinity, node_ports, node_volume_limits, pod_topology_spread
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.image_locality import ImageLocality

@@ -8,6 +8,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.placement.framework.interface import ScoreColumn
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
+from webhook.placement.framework.together import Together
 from webhook.placement.pod.pod_info import PodInfo
 
 PlacementVerdict = Literal["Feasible", "Waiting", "Infeasible", "Unknown"]
@@ -105,7 +106,8 @@ class GangFit:
     scheduler binds any; `own` is the placement of the pod itself in this case. `ends_after` is the time after which
     Kueue evicts a gang that has started only in part, or "". The other fields are for a gang that does not fit:
     `next_message` is about the first pod without a node, `block` about the largest free block of cards, and
-    `waiting_before` is the number of pods that wait before the gang, or 0 if it would not fit without them.
+    `waiting_before` is the number of pods that wait before the gang, or 0 if it would not fit without them. `together`
+    are the domains of a gang that runs in one, such as a rack, or None.
     """
 
     name: str
@@ -120,19 +122,41 @@ class GangFit:
     least: int = field(default=1, compare=False)
     ends_after: str = field(default="", compare=False)
     own: "Placement | None" = field(default=None, compare=False, repr=False)
+    together: Together | None = None
 
     @property
     def text(self) -> str:
         """Return the count as text: `5 of 8 pods of gang train fit now`."""
-        least = "" if self.is_complete else "at least "
-        gang = f"gang {self.name}" if self.name else "the gang"
-        parts = [f"{least}{self.fit} of {self.size} pods of {gang} {'fits' if self.fit == 1 else 'fit'} now"]
-        if self.most is not None:
+        parts = self._domain_texts() or [self._count_text()]
+        if self.most is not None and not self._lacks_domain:
             parts.append(f"no more than {self.most} would fit on an empty cluster")
         if self.waiting_before:
             pods = "pod that waits" if self.waiting_before == 1 else "pods that wait"
             parts.append(f"all would fit without the {self.waiting_before} {pods} before them")
         return "; ".join([*parts, self.block] if self.block else parts)
+
+    @property
+    def _lacks_domain(self) -> bool:
+        """Return whether the pods must run in one domain, and do not all fit now."""
+        return self.together is not None and self.together.is_required and self.is_complete and self.fit < self.size
+
+    def _count_text(self) -> str:
+        least = "" if self.is_complete else "at least "
+        return f"{least}{self.fit} of {self.size} pods of {self._gang} {'fits' if self.fit == 1 else 'fit'} now"
+
+    def _domain_texts(self) -> list[str]:
+        """Return the texts about the domains, with the count if it says more, or none without domains."""
+        if self.together is None:
+            return []
+        if self._lacks_domain:
+            is_never = self.most is not None and self.together.domains
+            return [self.together.never_text() if is_never else self.together.shortage_text(self._gang)]
+        room = self.together.room_text()
+        return [self._count_text(), room] if room else []
+
+    @property
+    def _gang(self) -> str:
+        return f"gang {self.name}" if self.name else "the gang"
 
     @property
     def warning(self) -> str:
@@ -243,38 +267,6 @@ class Placement:
         return self.gang.own if self.gang is not None and self.gang.own is not None else self
 
 
-@dataclass(frozen=True, slots=True)
-class Wording:
-    """The messages of a scheduler: the `heading` before its reasons, and its own text for some reasons.
-
-    `pre_filter` returns the text for a number of nodes that a pre-filter rejects for a reason. `note` names the part of
-    the scheduling that is predicted, or is empty if all of it is.
-    """
-
-    heading: str = "0/{total} nodes are available"
-    reason: Callable[[str], str] = str
-    pre_filter: Callable[[int, str], str] = "0/{} nodes are available: {}.".format
-    note: str = ""
-
-
-KUBE_SCHEDULER = Wording()
-
-
-def fit_error(
-    total: int, reasons: Mapping[str, int], pre_filter_msg: str = "", wording: Wording = KUBE_SCHEDULER
-) -> str:
-    """Return the message of a scheduler if none of `total` nodes is feasible, as in kube-scheduler's Event.
-
-    `reasons` counts the nodes rejected for each reason. `pre_filter_msg` replaces them if a pre-filter rejected all.
-
-    Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, FitError.Error
-    """
-    if pre_filter_msg:
-        return wording.pre_filter(total, pre_filter_msg)
-    parts = ", ".join(sorted(f"{count} {wording.reason(reason)}" for reason, count in reasons.items()))
-    return f"{wording.heading.format(total=total)}: {parts}."
-
-
 def with_templates(message: str, templates: Sequence[str]) -> str:
     """Return `message` and a sentence with the node templates that could take the pod."""
     noun = "Node template" if len(templates) == 1 else "Node templates"
@@ -283,7 +275,7 @@ def with_templates(message: str, templates: Sequence[str]) -> str:
 
 def to_check_json(pod_name: str, placement: Placement) -> dict[str, Any]:
     """Return the output of `check -o json` for the pod `pod_name` (`namespace/name`)."""
-    line = {
+    line: dict[str, Any] = {
         "pod": pod_name,
         "verdict": placement.verdict,
         "node": placement.node,
@@ -296,4 +288,8 @@ def to_check_json(pod_name: str, placement: Placement) -> dict[str, Any]:
     }
     if placement.preemption is not None and placement.waits_for == "preemption":
         line["preemption"] = placement.preemption.to_json()
-    return line | ({"gang": placement.gang.to_json()} if placement.gang else {})
+    if placement.gang is not None:
+        line["gang"] = placement.gang.to_json()
+        if placement.gang.together is not None:
+            line["domains"] = placement.gang.together.to_json()
+    return line

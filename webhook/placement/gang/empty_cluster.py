@@ -1,10 +1,10 @@
 """Compute an upper bound of the pods that an empty cluster can hold: equal pods, or the pods of an object."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired
-from webhook.placement.gang.gang_bound import Role, most_together
+from webhook.placement.gang.gang_bound import Role, most_in_domains, most_together
 from webhook.placement.reasons.deny_exemption import Restored
 from webhook.placement.replicas.replicas import needs_devices
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -35,15 +35,43 @@ def most_of_roles(
     """
     found = []
     for scheduler, signature, asked in roles:
-        # Gates may wait for other nodes.
-        is_open = signature.info.gates or signature.info.volumes.claims or not scheduler.is_listed
-        if is_open or needs_devices(signature, base):
+        role = _role(scheduler, signature, asked, base, expired, restores=restores)
+        if role is None:
             return None
-        info, empty = signature.info, base.without_pods()
-        if restores and (passed := restored_for(scheduler, signature, base)):
-            info, empty = passed.info, passed.nodes
-        found.append(Role(info, asked, scheduler.feasible(PodSignature(info), empty, expired), empty))
+        found.append(role)
     return most_together(found, expired)
+
+
+def most_in_each_domain(
+    scheduler: Scheduler,
+    signature: PodSignature,
+    base: Snapshot,
+    topology_key: str,
+    expired: Expired,
+    *,
+    restores: bool = False,
+) -> Mapping[str, int] | None:
+    """Return the bound of `most_possible` for each domain of `topology_key`, by its value, or None if it is not known.
+
+    Raises:
+        DeadlineNearError: `expired()` returned true.
+    """
+    role = _role(scheduler, signature, _MOST_COUNTED, base, expired, restores=restores)
+    return None if role is None else most_in_domains(role.info, role.snapshot, role.nodes, topology_key, expired)
+
+
+def _role(
+    scheduler: Scheduler, signature: PodSignature, asked: int, base: Snapshot, expired: Expired, *, restores: bool
+) -> Role | None:
+    """Return the pods with `signature` on the emptied `base`, or None if their number there cannot be known."""
+    # Gates may wait for other nodes.
+    is_open = signature.info.gates or signature.info.volumes.claims or not scheduler.is_listed
+    if is_open or needs_devices(signature, base):
+        return None
+    info, empty = signature.info, base.without_pods()
+    if restores and (passed := restored_for(scheduler, signature, base)):
+        info, empty = passed.info, passed.nodes
+    return Role(info, asked, scheduler.feasible(PodSignature(info), empty, expired), empty)
 
 
 def restored_for(scheduler: Scheduler, signature: PodSignature, base: Snapshot) -> Restored | None:

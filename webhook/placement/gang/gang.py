@@ -10,29 +10,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from webhook.backends.references import GangRequest
+from webhook.backends.references import GangRequest, Within
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.text import cut
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.pod.gang_key import GANG, GangKey
 from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.framework.result import GangFit, Placement, with_templates
-from webhook.placement.gang.empty_cluster import most_possible, restored_for
+from webhook.placement.framework.together import Together
+from webhook.placement.gang.domains import count_domains, follows_itself, in_domain
+from webhook.placement.gang.empty_cluster import most_in_each_domain, most_possible, restored_for
+from webhook.placement.gang.further_pods import Further, further_pods
 from webhook.placement.packing.free_cards import free_amounts
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.node_templates import TemplateNode
-from webhook.placement.replicas.independent_nodes import are_nodes_independent, fill
-from webhook.placement.replicas.replicas import FillingCluster
+from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPods, isolated
 from webhook.placement.waiting.pending_placement import WaitingPod
-
-MOST_STEPS = 100
-"""The number of pods that are placed one after the other, where pods on one node decide about other nodes."""
-
-# Filling so many takes about 20 ms.
-_NODES_AT_ONCE = 250
-_SHARED_MODES = frozenset(("ReadWriteMany", "ReadOnlyMany"))
+from webhook.policy.spec.document import PolicySpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +37,16 @@ class Gang:
     """The gang of a pod: `size` pods with `key`. Its scheduler binds at least `least` of them, or none.
 
     `ends_after` is the time after which Kueue evicts a gang that has started only in part, or empty if it does not.
+    `within` is the request that its pods run in one topology domain, or None; `alias` is the name of the policy for the
+    label, or empty.
     """
 
     key: GangKey
     size: int
     least: int = 1
     ends_after: str = ""
-
-
-class _Further(NamedTuple):
-    """The number of further pods of a gang that fit. `stopped` is the placement of the first pod that does not fit.
-
-    If `is_complete` is false, `number` is a lower bound.
-    """
-
-    number: int
-    stopped: Placement | None
-    is_complete: bool = True
+    within: Within | None = None
+    alias: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +64,27 @@ class _Question:
         return self.pod.signature.info
 
 
-def gang_of(request: GangRequest, pod: WaitingPod, key_domain: str) -> Gang:
-    """Return the gang of `pod` in `request`, which is from annotations of `key_domain`.
+class _Count(NamedTuple):
+    """The further pods of a gang that fit, and the placement `own` of the first of them.
+
+    `together` are the domains, if the gang runs in one.
+    """
+
+    own: Placement
+    further: Further
+    together: Together | None = None
+
+
+def gang_of(request: GangRequest, pod: WaitingPod, spec: PolicySpec) -> Gang:
+    """Return the gang of `pod` in `request`, which is from annotations in the key domain of `spec`.
 
     A gang name that is a default of the namespace is ignored, because running pods of this gang cannot be recognized.
     """
-    running = pod.running
+    running, key_domain, within = pod.running, spec.key_domain, request.within
     found = (key for key in running.gangs if key.annotation.partition("/")[0] == key_domain)
     key = next(found, GangKey(running.namespace, f"{key_domain}{GANG}", request.name or running.name))
-    return Gang(key, request.size, request.least, request.ends_after)
+    aliases = (alias for alias, label in spec.topology_aliases.items() if within and label == within.key)
+    return Gang(key, request.size, request.least, request.ends_after, within, next(aliases, ""))
 
 
 def members_on(snapshot: Snapshot, key: GangKey) -> int:
@@ -120,10 +122,10 @@ def gang_placement(
         return replace(own, gang=fit)
     left = max(1, gang.size - placed)
     try:
-        further = _further(question, own, before, left)
+        own, further, together = _count(question, own, before, left)
         number = min(placed + further.number, gang.size)
         starting = own if number >= gang.least else alone
-        fit = replace(fit, fit=number, is_complete=further.is_complete, own=starting)
+        fit = replace(fit, fit=number, is_complete=further.is_complete, own=starting, together=together)
         if further.stopped is None and further.is_complete:
             return replace(own, gang=fit)
         if further.stopped is None or not further.is_complete:
@@ -135,57 +137,43 @@ def gang_placement(
         return replace(unknown, gang=replace(fit, is_complete=False))
 
 
-def _further(question: _Question, own: Placement, snapshot: Snapshot, left: int) -> _Further:
-    """Return the number of `left` further pods that fit on `snapshot`. `own` is the placement there of the first one.
+def _count(question: _Question, own: Placement, snapshot: Snapshot, left: int) -> _Count:
+    """Return the count of `left` further pods of the gang on `snapshot`. `own` is the placement there of the first one.
 
     Raises:
         DeadlineNearError: the deadline is near.
     """
-    scheduler, pod, expired = question.scheduler, question.pod, question.expired
-    if own.verdict != "Feasible":
-        return _Further(0, own)
-    if left > 1 and not _shares_claims(question.info, snapshot):
-        # The others have claims of their own, which are not known.
-        return _Further(1, None, is_complete=False)
-    if not are_nodes_independent(scheduler, pod.signature, snapshot):
-        return _one_by_one(question, own, snapshot, left)
-    rows = scheduler.feasible_rows(pod.signature, snapshot, expired)
-    number = len(rows) if len(rows) >= left else 0
-    for start in range(0, len(rows), _NODES_AT_ONCE):
-        if number >= left:
-            break
-        among = np.zeros(len(snapshot.nodes), dtype=np.bool_)
-        among[rows[start : start + _NODES_AT_ONCE]] = True
-        filled = fill(scheduler, pod.signature, pod.running, snapshot, most=left, among=among, expired=expired)
-        number, snapshot = number + int(filled.copies.sum()), filled.snapshot
-    if number >= left:
-        return _Further(left, None)
-    return _Further(number, scheduler.answer(pod.signature, snapshot, expired))
-
-
-def _one_by_one(question: _Question, own: Placement, snapshot: Snapshot, left: int) -> _Further:
-    """Return the result of `_further` by placing one pod after the other, as kube-scheduler does."""
-    cluster, signature = FillingCluster(snapshot), question.pod.signature
-    placement = own
-    for number in range(min(left, MOST_STEPS)):
-        if placement.verdict != "Feasible" or placement.node is None:
-            return _Further(number, placement, placement.verdict != "Unknown")
-        if number + 1 == left:
-            return _Further(left, None)
-        cluster.add(signature, question.pod.running, placement.node)
-        if not cluster.is_known_for(signature):
-            return _Further(number + 1, None, is_complete=False)
-        placement = question.scheduler.answer(signature, cluster.snapshot, question.expired)
-        if not placement.is_final:
-            raise DeadlineNearError(placement.message)
-    return _Further(MOST_STEPS, None, is_complete=False)
-
-
-def _shares_claims(info: PodInfo, snapshot: Snapshot) -> bool:
-    """Return whether all pods of a gang can use the claims of one pod, such as a data set that many nodes mount."""
-    claims = snapshot.storage.claims or {}
-    found = [claims.get((info.volumes.namespace, use.name)) for use in info.volumes.claims]
-    return all(each is not None and each.is_bound and _SHARED_MODES & set(each.access_modes) for each in found)
+    scheduler, gang, pod, expired = question.scheduler, question.gang, question.pod, question.expired
+    within = gang.within
+    if within is None:
+        return _Count(own, further_pods(scheduler, pod, own, snapshot, left, expired))
+    domains = count_domains(scheduler, pod, gang.key, within.key, snapshot, left, expired)
+    codes = snapshot.labels.domains(within.key).codes
+    unlabelled = int((codes < 0).sum())
+    together = Together(within.key, gang.alias, within.is_required, gang.size, left, domains, unlabelled)
+    if not within.is_required or follows_itself(question.info, within.key, snapshot):
+        further = further_pods(scheduler, pod, own, snapshot, left, expired)
+        if within.is_required and further.stopped and own.node and not any(each.members for each in domains):
+            code = int(codes[snapshot.rows[own.node]])
+            together = replace(together, first=snapshot.labels.domain_values(within.key)[code] if code >= 0 else "")
+        return _Count(own, further, together)
+    # Of those with room, the one with the least leaves the most for others.
+    chosen = min(together.with_room, key=lambda each: each.fits, default=together.largest)
+    if chosen is None:
+        return _Count(own, Further(0, replace(own, verdict="Waiting", node=None)), together)
+    inside = in_domain(pod, within.key, chosen.value)
+    first = scheduler.answer_alone(inside.signature, snapshot, expired)
+    further = further_pods(scheduler, inside, first, snapshot, left, expired)
+    if further.stopped and are_nodes_independent(scheduler, pod.signature, snapshot):
+        # A message of kube-scheduler is about the nodes of the domain alone.
+        labelled = [info for info in snapshot.nodes if info.node.labels.get(within.key) == chosen.value]
+        alone = snapshot.with_nodes(labelled, snapshot.generation)
+        first_alone = scheduler.answer_alone(pod.signature, alone, expired)
+        stopped = further_pods(scheduler, pod, first_alone, alone, left, expired).stopped
+        further = further._replace(stopped=replace(stopped or further.stopped, total=snapshot.labels.count))
+    if own.verdict == first.verdict == "Feasible":
+        own = replace(first, total=own.total, feasible=own.feasible, message=own.message, suggestions=own.suggestions)
+    return _Count(own, further, together)
 
 
 def _not_now(
@@ -202,14 +190,25 @@ def _not_now(
         fit = replace(fit, waiting_before=waiting)
         return _with_fit(replace(stopped, verdict="Waiting", waiting_before=waiting), fit)
     stopped = replace(stopped, waiting_before=0)
-    most = most_possible(question.scheduler, question.pod.signature, base, expired)
+    most = _most(question, base, fit.together)
     if most is None or most >= fit.size:
         return _with_fit(replace(stopped, verdict="Waiting"), fit)
     if names := _fitting_templates(question, base):
         fit = replace(fit, next_message=with_templates(stopped.message, names))
         return _with_fit(replace(stopped, verdict="Waiting"), fit)
-    exemption = stopped.deny_exemption or _exemption(question, base, fit.size)
+    exemption = stopped.deny_exemption or _exemption(question, base, fit)
     return _with_fit(replace(stopped, verdict="Infeasible", deny_exemption=exemption), replace(fit, most=most))
+
+
+def _most(question: _Question, base: Snapshot, together: Together | None, *, restores: bool = False) -> int | None:
+    """Return an upper bound of the pods of the gang that the emptied `base` can hold, or None if it is not known."""
+    scheduler, signature, expired = question.scheduler, question.pod.signature, question.expired
+    if together is None or not together.is_required:
+        return most_possible(scheduler, signature, base, expired, restores=restores)
+    if not restores:
+        return together.most
+    most = most_in_each_domain(scheduler, signature, base, together.key, expired, restores=True)
+    return None if most is None else max(most.values(), default=0)
 
 
 def _with_fit(placement: Placement, fit: GangFit) -> Placement:
@@ -227,7 +226,7 @@ def _waiting_before(question: _Question, assumed: AssumedPods[Any]) -> int:
     base = isolated(base)
     left = max(1, question.gang.size - members_on(base, key))
     first = question.scheduler.answer(question.pod.signature, base, question.expired)
-    found = _further(question, first, base, left)
+    found = _count(question, first, base, left).further
     return others if found.is_complete and found.stopped is None else 0
 
 
@@ -256,13 +255,15 @@ def _fitting_templates(question: _Question, base: Snapshot) -> list[str]:
     return [each.name for each in question.templates if fitting[nodes.rows[each.info.node.name]]]
 
 
-def _exemption(question: _Question, base: Snapshot, size: int) -> str:
+def _exemption(question: _Question, base: Snapshot, fit: GangFit) -> str:
     """Return the reason not to deny an Infeasible gang, which is a temporary state of nodes, or "" if there is none."""
+    if fit.together is not None and fit.together.is_required and not fit.together.domains:
+        return f"nodes can get the label {cut(fit.together.key, 63)} later"
     passed = restored_for(question.scheduler, question.pod.signature, base)
     if passed is None:
         return ""
-    most = most_possible(question.scheduler, question.pod.signature, base, question.expired, restores=True)
-    if most is None or most < size:
+    most = _most(question, base, fit.together, restores=True)
+    if most is None or most < fit.size:
         return ""
     nodes = question.scheduler.feasible(PodSignature(passed.info), passed.nodes, question.expired)
     return passed.doubt(np.flatnonzero(nodes), of_each=False)

@@ -5,12 +5,12 @@ hold fewer pods, but a gang that exceeds the bound can never start.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from webhook.cluster.index.labels import Mask
+from webhook.cluster.index.labels import DomainCodes, Mask
 from webhook.cluster.index.pod_term import PodTerm
 from webhook.cluster.snapshot import Column, Snapshot
 from webhook.kube.deadline import Expired, in_time
@@ -42,12 +42,12 @@ def most_on_empty_nodes(info: PodInfo, snapshot: Snapshot, feasible: Mask, expir
     """
     room = _on_each_node(info, snapshot, feasible)
     bounds: list[int] = []
-    for term in in_time(_selecting_itself(info.inter_pod.terms.anti_required, info, snapshot), expired):
+    for term in in_time(selecting_itself(info.inter_pod.terms.anti_required, info, snapshot), expired):
         codes = snapshot.labels.domains(term.topology_key).codes
         has_domain = codes >= 0
         room = np.where(has_domain, room.clip(max=1), room)
         bounds.append(len(np.unique(codes[has_domain & (room > 0)])) + int(room[~has_domain].sum()))
-    together = in_time(_selecting_itself(info.inter_pod.terms.required, info, snapshot), expired)
+    together = in_time(selecting_itself(info.inter_pod.terms.required, info, snapshot), expired)
     bounds += [int(_by_domain(term.topology_key, room, snapshot).max(initial=0)) for term in together]
     for constraint in in_time(info.inter_pod.spread, expired):
         # An empty selector selects no running pods.
@@ -58,6 +58,26 @@ def most_on_empty_nodes(info: PodInfo, snapshot: Snapshot, feasible: Mask, expir
             least = int(domains.min()) if len(domains) else 0
             bounds.append(int(domains.clip(max=least + constraint.max_skew).sum()))
     return min([int(room.sum()), *bounds])
+
+
+def most_in_domains(
+    info: PodInfo, snapshot: Snapshot, feasible: Mask, topology_key: str, expired: Expired
+) -> Mapping[str, int]:
+    """Return the bound of `most_on_empty_nodes` for the nodes of each domain of `topology_key`, by its value.
+
+    Raises:
+        DeadlineNearError: `expired()` returned true.
+    """
+    codes, values = snapshot.labels.domains(topology_key).codes, snapshot.labels.domain_values(topology_key)
+    present = sorted({*codes[codes >= 0].tolist()})
+    terms = info.inter_pod.terms
+    if not (terms.anti_required or terms.required or info.inter_pod.spread):
+        sums = by_domain(codes, len(values), _on_each_node(info, snapshot, feasible))
+        return {values[code]: int(sums[code]) for code in present}
+    return {
+        values[code]: most_on_empty_nodes(info, snapshot, feasible & (codes == code), expired)
+        for code in in_time(present, expired)
+    }
 
 
 def most_together(roles: Sequence[Role], expired: Expired) -> int:
@@ -110,7 +130,7 @@ def _on_each_node(info: PodInfo, snapshot: Snapshot, feasible: Mask) -> Column:
     return bounded
 
 
-def _selecting_itself(terms: tuple[PodTerm, ...], info: PodInfo, snapshot: Snapshot) -> Iterator[PodTerm]:
+def selecting_itself(terms: tuple[PodTerm, ...], info: PodInfo, snapshot: Snapshot) -> Iterator[PodTerm]:
     """Yield the terms among `terms` that select the pod itself, and so all pods like it."""
     namespace, labels = info.inter_pod.namespace, dict(info.inter_pod.labels)
     for term in terms:
@@ -121,7 +141,13 @@ def _selecting_itself(terms: tuple[PodTerm, ...], info: PodInfo, snapshot: Snaps
 def _by_domain(topology_key: str, room: Column, snapshot: Snapshot) -> Column:
     """Return the sum of `room` in each domain of `topology_key` that has room."""
     codes, size = snapshot.labels.domains(topology_key)
+    sums = by_domain(codes, size, room)
+    return sums[sums > 0]
+
+
+def by_domain(codes: DomainCodes, size: int, column: Column) -> Column:
+    """Return the sum of `column` in each of `size` domains; `codes[row]` is the domain of a node, or -1."""
     labelled = codes >= 0
     sums = np.zeros(size, dtype=np.int64)
-    np.add.at(sums, codes[labelled], room[labelled])
-    return sums[sums > 0]
+    np.add.at(sums, codes[labelled], column[labelled])
+    return sums

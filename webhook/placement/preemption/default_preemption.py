@@ -20,10 +20,10 @@ from webhook.kube.deadline import Expired, in_time
 from webhook.kube.release import Change
 from webhook.placement.dra.feasibility import resource_claim
 from webhook.placement.framework.filtering import named_nodes, run_pre_filters
+from webhook.placement.framework.fit_error import fit_error
 from webhook.placement.framework.interface import Failure
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
-from webhook.placement.framework.result import fit_error
 from webhook.placement.plugins import inter_pod_affinity, node_ports, node_volume_limits, pod_topology_spread
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.node_resources_fit import ERR_REASON_TOO_MANY_PODS, missing_resource

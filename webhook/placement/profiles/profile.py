@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.kube.pod.amounts import CPU, MEMORY
+from webhook.placement.framework.fit_error import KUBE_SCHEDULER, Wording
 from webhook.placement.framework.interface import (
     MAX_NODE_SCORE,
     CrossNodeFilterPlugin,
@@ -14,7 +15,6 @@ from webhook.placement.framework.interface import (
     ScorePlugin,
     UncertainScorePlugin,
 )
-from webhook.placement.framework.result import KUBE_SCHEDULER, Wording
 from webhook.placement.packing.typical_pods import CardMixes
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.node_affinity import NodeAffinity

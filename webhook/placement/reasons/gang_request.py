@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from webhook.backends.backend import BatchNames
-from webhook.backends.references import GangRequest
+from webhook.backends.references import GangRequest, Within
 from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
@@ -23,7 +23,8 @@ def grouped(
 ) -> GangRequest | None:
     """Return `request` completed from the PodGroup in `snapshot` that `names` name, or None if no size is known.
 
-    If `request` has no size, the size is that of the PodGroup.
+    If `request` has no size, the size is that of the PodGroup. A PodGroup of kube-scheduler decides whether its pods
+    run together.
     """
     for each in names:
         if each.backend == "kueue" and each.starts_whole:
@@ -31,6 +32,8 @@ def grouped(
                 return request._replace(starts_whole=True) if request.size else None
             request = request._replace(ends_after=pods_ready_timeout(snapshot))
         group = pod_group_of(each, namespace, snapshot)
+        if each.backend == "native" and group is not None:
+            request = request._replace(within=Within(group.topology_key) if group.topology_key else None)
         if group is not None and group.members:
             return request._replace(size=request.size or group.members, members=group.members, group=group)
         if group is not None:

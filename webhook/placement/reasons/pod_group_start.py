@@ -51,7 +51,8 @@ def as_grouped(placement: Placement, group: PodGroup, pod: PodInfo, size: int, s
     if never := never_starts(group, pod, size, snapshot):
         return _never(placement, never)
     shown = cut(group.name, _LONGEST_SHOWN)
-    if group.topology_key and placement.verdict == "Feasible":
+    is_counted = placement.gang is not None and placement.gang.together is not None
+    if group.topology_key and placement.verdict == "Feasible" and not is_counted:
         reason = f"PodGroup {shown} runs in one domain of {cut(group.topology_key, _LONGEST_SHOWN)}"
         message = f"{placement.message.removesuffix('.')}. {reason}, which is not modelled."
         unmodelled = (*placement.unmodelled, group.topology_plugin)

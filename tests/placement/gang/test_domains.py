@@ -1,0 +1,195 @@
+"""A gang that runs in one topology domain fits if one of them has room for all of its pods."""
+
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.oracles.strategies import clusters, pending_pods
+from tests.placement.gang.gangs import (
+    GANG,
+    HOST,
+    IN_A_RACK,
+    WORKER,
+    Object,
+    asked,
+    counted,
+    gpus,
+    on,
+    running,
+    snapshot_of,
+)
+from tests.support.effort import examples
+from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.plugins import node
+from webhook.backends.references import Within
+from webhook.kube.deadline import never
+from webhook.kube.pod.gang_key import GangKey
+from webhook.placement.framework.result import Placement
+from webhook.placement.gang.domains import count_domains, follows_itself, room_on_nodes
+from webhook.placement.replicas.independent_nodes import are_nodes_independent, fill
+from webhook.placement.replicas.replicas import place_replicas
+from webhook.placement.scheduler import Scheduler
+from webhook.placement.waiting.assumed_pods import AssumedPods
+from webhook.placement.waiting.pending_placement import WaitingPod
+
+TAKEN = make_pod("other").gpu(3)
+RACK = Within("rack")
+PREFERRED = Within("rack", is_required=False)
+TWO_RACKS = on(gpus("a", 4, rack="1"), gpus("b", 4, TAKEN, rack="1"), gpus("c", 4, rack="2"), gpus("d", 9))
+
+
+def together(placement: Placement) -> list[tuple[str, int, int | None]]:
+    assert placement.gang is not None
+    assert placement.gang.together is not None
+    return [(each.value, each.fits, each.fits_empty) for each in placement.gang.together.domains]
+
+
+def test_gang_fits_in_the_domain_with_room_for_all() -> None:
+    placement = asked(WORKER, 5, TWO_RACKS, within=RACK)
+
+    assert counted(placement) == ("Feasible", 5, 0)
+    assert placement.node in ("a", "b")
+    assert together(placement) == [("1", 5, 8), ("2", 4, 4)]
+    assert placement.gang is not None
+    assert placement.gang.text == (
+        "5 of 5 pods of gang train fit now; 1 of 2 domains of rack has room for all 5 pods: 1"
+    )
+
+
+def test_gang_waits_for_the_domain_that_could_hold_it() -> None:
+    placement = asked(WORKER, 6, TWO_RACKS, within=RACK)
+
+    assert counted(placement) == ("Waiting", 5, 0)
+    assert placement.message == (
+        "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. No domain of rack has room for the 6 pods of gang "
+        "train now: 1 has the most, for 5; 2 domains of rack, 1 node has no label rack; "
+        "largest free block: 9 nvidia.com/gpu on 1 node."
+    )
+
+
+def test_gang_that_no_domain_could_hold_is_infeasible() -> None:
+    placement = asked(WORKER, 9, TWO_RACKS, within=RACK)
+
+    assert counted(placement) == ("Infeasible", 5, 0)
+    assert "No domain of rack could hold 9 pods: 1 would hold 8 if it were empty" in placement.message
+    assert not placement.deny_exemption
+
+
+def test_gang_without_a_labelled_node_is_infeasible_and_never_denied() -> None:
+    placement = asked(WORKER, 2, on(gpus("a", 4)), within=RACK)
+
+    assert placement.verdict == "Infeasible"
+    assert placement.deny_exemption == "nodes can get the label rack later"
+
+
+def test_cordoned_nodes_of_a_domain_can_hold_the_gang_again() -> None:
+    cordoned = node("b", labels={"rack": "1"}, unschedulable=True, capacity={"nvidia.com/gpu": "4"})
+
+    placement = asked(WORKER, 6, on(gpus("a", 4, rack="1"), cordoned), within=RACK)
+
+    assert placement.verdict == "Infeasible"
+    assert placement.deny_exemption
+
+
+def test_running_members_lock_the_domain() -> None:
+    cluster = on(gpus("a", 4, *running(3), rack="1"), gpus("c", 4, rack="2"))
+
+    placement = asked(WORKER, 5, cluster, within=RACK)
+
+    assert counted(placement) == ("Infeasible", 4, 3)
+    assert counted(asked(WORKER, 4, cluster, within=RACK)) == ("Feasible", 4, 3)
+
+
+def test_members_in_two_domains_keep_the_others_waiting() -> None:
+    cluster = on(gpus("a", 4, *running(1), rack="1"), gpus("c", 4, *running(1), rack="2"))
+
+    placement = asked(WORKER, 3, cluster, within=RACK)
+
+    assert counted(placement) == ("Waiting", 2, 2)
+    assert "Gang train runs in 1, 2: all of its pods must run in one domain of rack" in placement.message
+
+
+def test_empty_value_is_a_domain_and_a_missing_label_is_none() -> None:
+    assert together(asked(WORKER, 2, on(gpus("a", 4, rack=""), gpus("b", 8)), within=RACK)) == [("", 4, 4)]
+
+
+def test_cards_that_are_left_over_on_nodes_are_not_room_for_pods() -> None:
+    nodes = (gpus(name, 8, make_pod("other").gpu(5), rack="1") for name in "abcd")
+
+    assert together(asked(make_pod("worker").annotate(GANG, "train").gpu(4), 2, on(*nodes), within=RACK)) == [
+        ("1", 0, 8)
+    ]
+
+
+def test_preference_never_changes_the_verdict() -> None:
+    placement = asked(WORKER, 9, TWO_RACKS, within=PREFERRED)
+
+    assert counted(placement) == counted(asked(WORKER, 9, TWO_RACKS)) == ("Feasible", 9, 0)
+    assert placement.gang is not None
+    assert placement.gang.text.endswith("would be spread over 2 domains of rack: the largest has room for 5 of 9")
+
+
+def test_first_pod_of_a_gang_with_pod_affinity_can_choose_a_domain_that_is_too_small() -> None:
+    cluster = on(gpus("a", 6, rack="1"), gpus("b", 4, rack="2"))
+    there = {"matchExpressions": [{"key": "rack", "operator": "In", "values": ["2"]}]}
+
+    placement = asked(IN_A_RACK.prefer_node(100, there), 6, cluster, within=RACK)
+
+    assert placement.node is None
+    assert placement.verdict == "Waiting"
+    assert "The first pod of gang train chooses 2, which has room for 4 of the 6 pods; 1 has room for all" in (
+        placement.message
+    )
+
+
+APART = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": HOST}
+        ]
+    }
+}
+
+
+@pytest.mark.parametrize(("pod", "fits"), [(WORKER.affinity(APART), 2), (WORKER.host_port(80), 2), (WORKER, 5)])
+def test_pods_that_exclude_each_other_from_a_node_are_counted_once(pod: PodBuilder, fits: int) -> None:
+    assert together(asked(pod, 2, TWO_RACKS, within=RACK))[0][1] == fits
+
+
+@settings(max_examples=examples(60))
+@given(clusters(), pending_pods(), st.integers(1, 6))
+def test_room_of_a_domain_is_that_of_pods_that_select_it(cluster: Any, pod: Object, left: int) -> None:
+    nodes, others = cluster
+    snapshot = AssumedPods[Any](snapshot_of(nodes, others), {}).base
+    waiting = WaitingPod.of(pod)
+    info = waiting.signature.info
+    if info.gates or follows_itself(info, "zone", snapshot):
+        return
+
+    domains = count_domains(Scheduler(), waiting, GangKey("", "", ""), "zone", snapshot, left, never)
+
+    for each in domains:
+        selector = {**pod["spec"].get("nodeSelector", {}), "zone": each.value}
+        if pod["spec"].get("nodeSelector", {}).get("zone", each.value) != each.value:
+            continue
+        chosen = {**pod, "spec": {**pod["spec"], "nodeSelector": selector}}
+        found = place_replicas(Scheduler(), snapshot, repeat(chosen), left)
+        if found.is_complete:
+            assert min(each.fits, left) == found.placed
+
+
+@settings(max_examples=examples(60))
+@given(clusters(), pending_pods())
+def test_room_on_nodes_is_that_of_a_search(cluster: Any, pod: Object) -> None:
+    nodes, others = cluster
+    snapshot, waiting = snapshot_of(nodes, others), WaitingPod.of(pod)
+    if not are_nodes_independent(Scheduler(), waiting.signature, snapshot):
+        return
+
+    found = fill(Scheduler(), waiting.signature, waiting.running, snapshot)
+
+    np.testing.assert_array_equal(room_on_nodes(Scheduler(), waiting.signature, snapshot, never), found.copies)

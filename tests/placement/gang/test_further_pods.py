@@ -1,0 +1,37 @@
+"""The further pods of a gang are counted on all nodes at once, or one after the other."""
+
+import pytest
+
+from tests.placement.gang.gangs import HOST, WORKER, asked, counted, gpu_node, gpus, on, spread
+from tests.support.objects.storage import make_pv, make_pvc, uses
+from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.documents.documents import Document
+from webhook.placement.gang.further_pods import MOST_STEPS
+from webhook.placement.waiting.assumed_pods import AssumedPods
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"), [("ReadWriteMany", ("Feasible", 4, 0)), ("ReadWriteOnce", ("Unknown", 1, 0))]
+)
+def test_claim_is_shared_by_the_gang_only_if_many_nodes_can_mount_it(mode: str, expected: tuple[str, int, int]) -> None:
+    claim = make_pvc("data", volume="v") | {}
+    claim["spec"]["accessModes"] = [mode]
+    objects = [gpu_node("a", 2), gpu_node("b", 2), make_pv("v"), claim]
+    snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
+
+    assert counted(asked(WORKER.spec(volumes=uses("data")), 4, AssumedPods(snapshot, {}))) == expected
+
+
+def test_long_count_one_by_one_ends_and_claims_nothing() -> None:
+    nodes = [gpus(f"n{number}", 1, zone="a") for number in range(MOST_STEPS + 10)]
+    pod = WORKER.spec(topologySpreadConstraints=[spread(HOST)])
+
+    assert counted(asked(pod, MOST_STEPS + 5, on(*nodes))) == ("Unknown", MOST_STEPS, 0)
+    assert counted(asked(pod, MOST_STEPS, on(*nodes))) == ("Feasible", MOST_STEPS, 0)
+
+
+def test_gang_of_thousands_on_independent_nodes_is_counted_at_once() -> None:
+    nodes = [gpus(f"n{number}", 8) for number in range(400)]
+
+    assert counted(asked(WORKER, 3200, on(*nodes))) == ("Feasible", 3200, 0)
+    assert counted(asked(WORKER, 3201, on(*nodes))) == ("Infeasible", 3200, 0)

@@ -1,0 +1,183 @@
+"""The room for a gang that runs together in one topology domain, such as a rack, and texts about it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from webhook.documents.listing import plural, some
+from webhook.documents.text import cut
+
+MOST_SHOWN = 100
+"""The number of domains in JSON: those with the most room."""
+
+_LONGEST_SHOWN = 63
+_MOST_NAMED = 3
+# The aliases that are nouns themselves; of another alias, such as `nvlink`, there are domains.
+_NOUNS = frozenset(("host", "rack", "zone"))
+
+
+class Domain(NamedTuple):
+    """The nodes with the value `value` of a label, on which `members` pods of the gang already have a place.
+
+    `fits` is the number of further pods of the gang that have room there now, and `fits_empty` an upper bound of the
+    pods that the domain could hold without other pods, or None if it is not known.
+    """
+
+    value: str
+    fits: int
+    fits_empty: int | None
+    members: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The `domains` of the label `key`, whose short name is `alias` or "", for the `missing` pods of a gang of `size`.
+
+    `domains` are in the order of their values. `unlabelled` is the number of nodes without the label. If `is_required`
+    is false, the domain is a preference. `first` is the domain that the first pod chooses by itself, if the other pods
+    have to follow it there and it has no room for all; else it is "".
+    """
+
+    key: str
+    alias: str
+    is_required: bool
+    size: int
+    missing: int
+    domains: tuple[Domain, ...]
+    unlabelled: int
+    first: str = ""
+
+    @property
+    def allowed(self) -> tuple[Domain, ...]:
+        """The domains in which the missing pods can run: the one of the members, or all if there is no member.
+
+        If members run in several domains, there is none.
+        """
+        occupied = tuple(each for each in self.domains if each.members)
+        if not occupied:
+            return self.domains
+        return occupied if len(occupied) == 1 else ()
+
+    @property
+    def largest(self) -> Domain | None:
+        """The allowed domain with the most room, the first by value of several; None if there is no domain."""
+        return max(self.allowed, key=lambda each: each.fits, default=None)
+
+    @property
+    def with_room(self) -> tuple[Domain, ...]:
+        """The allowed domains with room for all missing pods."""
+        return tuple(each for each in self.allowed if each.fits >= self.missing)
+
+    @property
+    def most(self) -> int | None:
+        """An upper bound of the pods of the gang that one domain could hold, or None if it is not known."""
+        known = [each.fits_empty for each in self.domains if each.fits_empty is not None]
+        return max(known, default=0) if len(known) == len(self.domains) else None
+
+    def room_text(self) -> str:
+        """Return a text such as `2 of 4 racks have room for all 16 pods: rack-2, rack-4`, or one about a spread."""
+        if self.with_room:
+            count, total = len(self.with_room), len(self.domains)
+            names = _names(self.with_room)
+            return f"{count} of {self._counted(total)} {_have(count)} room for {self._all_missing}: {names}"
+        if self.is_required or self.largest is None:
+            return ""
+        left, spread = self.missing, 0
+        for each in sorted(self.domains, key=lambda each: -each.fits):
+            if left <= 0:
+                break
+            left, spread = left - each.fits, spread + 1
+        most = f"the largest has room for {self.largest.fits} of {self.missing}"
+        return f"would be spread over {self._counted(spread)}: {most}"
+
+    def shortage_text(self, gang: str) -> str:
+        """Return a text about the missing room for the pods of `gang`, such as `gang bert`.
+
+        For example: `no rack has room for the 16 pods of gang bert now: rack-3 has the most, for 12; 4 racks, 2 nodes
+        have no label topology.kubernetes.io/rack`.
+        """
+        if not self.domains:
+            return f"{gang} runs in one {self._noun}, and no node has the label {self._shown_key}"
+        occupied = [each for each in self.domains if each.members]
+        if len(occupied) > 1:
+            return f"{gang} runs in {_names(occupied)}: all of its pods must run in one {self._noun}"
+        if occupied or self.first:
+            return self._occupied_text(gang, occupied[0] if occupied else None)
+        parts = [f"no {self._noun} has room for the {self.missing} pods of {gang} now"]
+        if (largest := self.largest) and largest.fits:
+            parts[0] += f": {_name(largest)} has the most, for {largest.fits}"
+        parts.append(", ".join(filter(None, (self._counted(len(self.domains)), self._unlabelled_text()))))
+        return "; ".join(parts)
+
+    def never_text(self) -> str:
+        """Return a text such as `no rack could hold 16 pods: rack-2 would hold 8 if it were empty`."""
+        most = max(self.domains, key=lambda each: each.fits_empty or 0, default=None)
+        if most is None or not most.fits_empty:
+            return f"no {self._noun} could hold {self.size} pods"
+        return (
+            f"no {self._noun} could hold {self.size} pods: {_name(most)} would hold {most.fits_empty} if it were empty"
+        )
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the value of `domains` in `check -o json`: at most `MOST_SHOWN`, those with the most room first.
+
+        The numbers of pods are at most the size of the gang.
+        """
+        most = sorted(self.domains, key=lambda each: (-each.fits, -(each.fits_empty or 0), each.value))[:MOST_SHOWN]
+        return [
+            {
+                "value": each.value,
+                "fits": min(each.fits, self.size),
+                "fitsEmpty": None if each.fits_empty is None else min(each.fits_empty, self.size),
+            }
+            for each in most
+        ]
+
+    def _occupied_text(self, gang: str, own: Domain | None) -> str:
+        others = [each for each in self.domains if each is not own and each.fits >= self.missing]
+        if own is not None:
+            of_all = f"of the {self.missing} missing pods" if self.missing > 1 else "of the missing pod"
+            text = f"{gang} runs in {_name(own)}, which has room for {own.fits} {of_all}"
+        else:
+            fits = next((each.fits for each in self.domains if each.value == self.first), 0)
+            first = cut(self.first, _LONGEST_SHOWN)
+            text = f"the first pod of {gang} chooses {first}, which has room for {fits} of the {self.missing} pods"
+        return f"{text}; {_names(others)} {_have(len(others))} room for all" if others else text
+
+    @property
+    def _shown_key(self) -> str:
+        return cut(self.key, _LONGEST_SHOWN)
+
+    @property
+    def _noun(self) -> str:
+        return self._counted(1).removeprefix("1 ")
+
+    @property
+    def _all_missing(self) -> str:
+        if self.missing == self.size:
+            return f"all {self.missing} pods"
+        return f"the {self.missing} missing pods" if self.missing > 1 else "the missing pod"
+
+    def _counted(self, count: int) -> str:
+        """Return a text such as `1 rack`, `2 nvlink domains` or `2 domains of example.com/row`."""
+        if self.alias:
+            shown = cut(self.alias, _LONGEST_SHOWN)
+            return plural(count, shown if self.alias in _NOUNS else f"{shown} domain")
+        return f"{plural(count, 'domain')} of {self._shown_key}"
+
+    def _unlabelled_text(self) -> str:
+        if not self.unlabelled:
+            return ""
+        return f"{plural(self.unlabelled, 'node')} {_have(self.unlabelled)} no label {self._shown_key}"
+
+
+def _name(domain: Domain) -> str:
+    return cut(domain.value, _LONGEST_SHOWN) or '""'
+
+
+def _names(domains: Iterable[Domain]) -> str:
+    return some([_name(each) for each in domains], _MOST_NAMED)
+
+
+def _have(count: int) -> str:
+    return "has" if count == 1 else "have"

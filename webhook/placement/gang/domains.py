@@ -1,0 +1,115 @@
+"""Count the room for a gang in each topology domain, such as a rack."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from webhook.cluster.index.labels import Mask
+from webhook.cluster.pods.nominated_pods import NO_NOMINATED_PODS
+from webhook.cluster.snapshot import Column, Snapshot
+from webhook.kube.deadline import Expired, in_time
+from webhook.kube.pod.gang_key import GangKey
+from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
+from webhook.placement.framework.together import Domain
+from webhook.placement.gang.empty_cluster import most_in_each_domain
+from webhook.placement.gang.further_pods import further_pods
+from webhook.placement.gang.gang_bound import by_domain, selecting_itself
+from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.replicas.independent_nodes import are_nodes_independent
+from webhook.placement.scheduler import PodSignature, Scheduler
+from webhook.placement.waiting.pending_placement import WaitingPod
+
+
+def count_domains(
+    scheduler: Scheduler,
+    pod: WaitingPod,
+    gang: GangKey,
+    topology_key: str,
+    snapshot: Snapshot,
+    left: int,
+    expired: Expired,
+) -> tuple[Domain, ...]:
+    """Return the domains of `topology_key` on `snapshot`, by value, with their room for further pods like `pod`.
+
+    `gang` is the gang of the pod, of which `left` pods are missing: more are not always counted. A node without the
+    label is in no domain; an empty value is a domain.
+
+    Raises:
+        DeadlineNearError: `expired()` returned true.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/topologyaware/topology_placement.go, GeneratePlacements
+    """
+    codes, values = snapshot.labels.domains(topology_key).codes, snapshot.labels.domain_values(topology_key)
+    free = _with_info(pod, _without_own_affinity(pod.signature.info, topology_key, snapshot))
+    if are_nodes_independent(scheduler, free.signature, snapshot):
+        fits = by_domain(codes, len(values), room_on_nodes(scheduler, free.signature, snapshot, expired))
+    else:
+        fits = np.zeros(len(values), dtype=np.int64)
+        for code in in_time(np.unique(codes[codes >= 0]).tolist(), expired):
+            fits[code] = _fitting(scheduler, in_domain(free, topology_key, values[code]), snapshot, left, expired)
+    members = np.array([info.gangs.count(gang) if info.gangs else 0 for info in snapshot.nodes], dtype=np.int64)
+    of_gang = by_domain(codes, len(values), members)
+    most = most_in_each_domain(scheduler, free.signature, snapshot, topology_key, expired)
+    present = sorted((values[code], code) for code in np.unique(codes[codes >= 0]).tolist())
+    return tuple(
+        Domain(value, int(fits[code]), None if most is None else most[value], int(of_gang[code]))
+        for value, code in present
+    )
+
+
+def in_domain(pod: WaitingPod, topology_key: str, value: str) -> WaitingPod:
+    """Return `pod`, restricted to the nodes whose label `topology_key` has `value`."""
+    info = pod.signature.info
+    return _with_info(pod, info._replace(node_selector=(*info.node_selector, (topology_key, value))))
+
+
+def follows_itself(info: PodInfo, topology_key: str, snapshot: Snapshot) -> bool:
+    """Return whether pods with `info` must run in the domain of `topology_key` that the first of them chooses."""
+    return _without_own_affinity(info, topology_key, snapshot) is not info
+
+
+def _without_own_affinity(info: PodInfo, topology_key: str, snapshot: Snapshot) -> PodInfo:
+    """Return `info` without its required affinity to pods like itself over `topology_key`: it holds in each domain."""
+    terms = info.inter_pod.terms
+    own = [each for each in selecting_itself(terms.required, info, snapshot) if each.topology_key == topology_key]
+    if not own:
+        return info
+    others = tuple(each for each in terms.required if each not in own)
+    return info._replace(inter_pod=replace(info.inter_pod, terms=replace(terms, required=others)))
+
+
+def room_on_nodes(scheduler: Scheduler, signature: PodSignature, snapshot: Snapshot, expired: Expired) -> Column:
+    """Return the number of pods with `signature` that each node of `snapshot` can take: that of `fill`, by division.
+
+    `are_nodes_independent` must be true.
+
+    Raises:
+        DeadlineNearError: `expired()` returned true.
+    """
+    info = signature.info
+    is_alone = bool(info.host_ports or next(selecting_itself(info.inter_pod.terms.anti_required, info, snapshot), None))
+    with_nominated = nodes_with_nominated_pods(info, snapshot, scheduler.profile.scheduler_names, expired)
+    rooms = []
+    for base in [snapshot, with_nominated.snapshot] if with_nominated else [snapshot]:
+        shown = replace(base, nominated=NO_NOMINATED_PODS)
+        rooms.append(_room(info, shown, scheduler.feasible(signature, shown, expired), is_alone=is_alone))
+    least: Column = np.minimum.reduce(rooms)
+    return least
+
+
+def _room(info: PodInfo, snapshot: Snapshot, fits_one: Mask, *, is_alone: bool) -> Column:
+    room = snapshot.allowed_pods - snapshot.load.pods
+    for resource, amount in info.requests:
+        room = np.minimum(room, (snapshot.allocatable(resource) - snapshot.requested(resource)) // amount)
+    # The filters have the last word on one pod: a profile can ignore resources.
+    counted: Column = np.where(fits_one, room.clip(min=1, max=1 if is_alone else None), 0)
+    return counted
+
+
+def _with_info(pod: WaitingPod, info: PodInfo) -> WaitingPod:
+    return replace(pod, signature=replace(pod.signature, info=info))
+
+
+def _fitting(scheduler: Scheduler, pod: WaitingPod, snapshot: Snapshot, left: int, expired: Expired) -> int:
+    first = scheduler.answer_alone(pod.signature, snapshot, expired)
+    return further_pods(scheduler, pod, first, snapshot, left, expired).number
