@@ -1,5 +1,6 @@
 """The objects of the cluster and of the scheduler that an admitted pod names."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,6 +30,10 @@ class Within(NamedTuple):
 
     key: str
     is_required: bool = True
+
+    def alias(self, aliases: Mapping[str, str]) -> str:
+        """Return the first of the `aliases` of topology keys that stands for the key, or "" if none does."""
+        return next((alias for alias, key in aliases.items() if key == self.key), "")
 
 
 class GangRequest(NamedTuple):

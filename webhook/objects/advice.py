@@ -16,7 +16,7 @@ from webhook.kube.api.admission import JsonObject
 from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import DeadlineNearError, Expired, in_time
 from webhook.kube.workloads.pod_set import PodSet
-from webhook.objects.gangs import Advice, Placed, Role, WorkloadAdmission, with_gang, within_cluster
+from webhook.objects.gangs import Advice, Placed, Role, WorkloadAdmission, with_gang
 from webhook.objects.own_pods import (
     CANNOT_START,
     KEEPS_ALL,
@@ -26,6 +26,7 @@ from webhook.objects.own_pods import (
     without_own_waiting,
 )
 from webhook.placement.backend_schedulers import BackendSchedulers
+from webhook.placement.gang.empty_cluster import within_cluster
 from webhook.placement.gang.group_suggestions import Group
 from webhook.placement.reasons.gang_request import group_named
 from webhook.placement.reasons.pod_group_start import as_grouped

@@ -22,10 +22,10 @@ from webhook.kube.workloads.pod_set import PodSet
 from webhook.kube.workloads.pod_template_path import WorkloadKind, gang_size
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.framework.result import GangFit, Placement
-from webhook.placement.gang.empty_cluster import most_of_roles, most_possible
+from webhook.placement.gang.empty_cluster import most_of_roles
+from webhook.placement.gang.object_domains import PlacedRole, as_together, with_domains
 from webhook.placement.reasons.gang_request import GangDemand, effect_text, grouped, pods_ready_timeout, starts_text
 from webhook.placement.replicas.replicas import Replicas
-from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.policy.keys import positive
 from webhook.policy.policy import Policy
@@ -81,9 +81,6 @@ class Placed:
     found: Replicas
     before: Snapshot
 
-
-PlacedRole = tuple[tuple[Scheduler, PodSignature] | None, Replicas]
-"""The placed replicas of a template, and what placed them, or None if that cannot be known."""
 
 _PREFIX = "placement check: "
 _VOLCANO_JOB = ("batch.volcano.sh", "Job")
@@ -214,8 +211,12 @@ def with_gang(
     ]
     verdicts = {placement.verdict, *(each.found.placement.verdict for each in placed)}
     fit = fit_of_object(gang, roles, workload.policy, base, workload.expired, verdicts)
+    found = as_together(placement, gang, fit)
+    if found.verdict == "Waiting" != placement.verdict:
+        warnings = (f"{_PREFIX}Waiting: {fit.text}", *warnings)
+    placement = found
     if fit.fit == fit.size or not fit.is_complete or placement.verdict not in ("Waiting", "Infeasible"):
-        return Advice(replace(placement, gang=fit), warnings)
+        return Advice(placement, warnings)
     if fit.most is not None:
         never = f"no more than {fit.most} of the {gang.size} pods that must run together would fit on an empty cluster"
         reason = warnings[0].removeprefix(f"{_PREFIX}{placement.verdict}: ")
@@ -226,7 +227,7 @@ def with_gang(
             warnings = (*warnings, f"{_PREFIX}such pods are refused: placement-check is deny")
     if partial := partial_start_of_object(gang, fit):
         warnings = (*warnings, f"{_PREFIX}{partial}")
-    return Advice(replace(placement, gang=fit), warnings)
+    return Advice(placement, warnings)
 
 
 def _most_possible(roles: Sequence[PlacedRole], groups: int, base: Snapshot, expired: Expired) -> int | None:
@@ -236,36 +237,6 @@ def _most_possible(roles: Sequence[PlacedRole], groups: int, base: Snapshot, exp
         return most_of_roles(known, base, expired, restores=True) if len(known) == len(roles) else None
     except DeadlineNearError:
         return None
-
-
-def within_cluster(
-    placement: Placement,
-    signature: PodSignature,
-    asked: int,
-    kind: WorkloadKind,
-    policy: Policy,
-    scheduler: Scheduler,
-    base: Snapshot,
-    expired: Expired,
-) -> Placement:
-    """Return `placement`, that of the first replica that does not fit.
-
-    It is Infeasible if `asked` replicas can never fit.
-
-    This is only evaluated for replicas that exclude each other from nodes. `signature` is that of a replica, and `kind`
-    the kind of the object. Jobs are left out, because their pods can run one after the other.
-    """
-    keeps_off = bool(signature.info.inter_pod.terms.anti_required or signature.info.host_ports)
-    if placement.verdict != "Waiting" or kind.group != "apps" or not keeps_off or policy.spec.node_templates:
-        return placement
-    try:
-        most = most_possible(scheduler, signature, base, expired, restores=True)
-    except DeadlineNearError:
-        return placement
-    if most is None or most >= asked:
-        return placement
-    never = f"No more than {most} of the {asked} replicas would fit on an empty cluster."
-    return replace(placement, verdict="Infeasible", message=f"{placement.message.removesuffix('.')}. {never}")
 
 
 def fit_of_object(
@@ -287,7 +258,11 @@ def fit_of_object(
     is_open = bool(verdicts & {"Waiting", "Infeasible"}) and verdicts != {"Infeasible"}
     is_asked = is_open and is_complete and fit.fit < fit.size and not policy.spec.node_templates
     most = _most_possible(roles, gang.groups, base, expired) if is_asked else None
-    return fit if most is None or most >= gang.size else replace(fit, most=most)
+    fit = fit if most is None or most >= gang.size else replace(fit, most=most)
+    try:
+        return with_domains(fit, gang, roles, policy.spec, base, expired)
+    except DeadlineNearError:
+        return replace(fit, is_complete=False)
 
 
 def partial_start_of_object(gang: GangRequest, fit: GangFit) -> str:

@@ -69,3 +69,6 @@ def snapshot_of(nodes: list[Object], others: list[Object]) -> Snapshot:
 
 
 IN_A_RACK = WORKER.affinity(affinity("podAffinity", "rack"))
+TWO_RACKS = on(
+    gpus("a", 4, rack="1"), gpus("b", 4, make_pod("other").gpu(3), rack="1"), gpus("c", 4, rack="2"), gpus("d", 9)
+)

@@ -13,6 +13,7 @@ from tests.placement.gang.gangs import (
     GANG,
     HOST,
     IN_A_RACK,
+    TWO_RACKS,
     WORKER,
     Object,
     asked,
@@ -39,7 +40,6 @@ from webhook.placement.waiting.pending_placement import WaitingPod
 TAKEN = make_pod("other").gpu(3)
 RACK = Within("rack")
 PREFERRED = Within("rack", is_required=False)
-TWO_RACKS = on(gpus("a", 4, rack="1"), gpus("b", 4, TAKEN, rack="1"), gpus("c", 4, rack="2"), gpus("d", 9))
 
 
 def together(placement: Placement) -> list[tuple[str, int, int | None]]:

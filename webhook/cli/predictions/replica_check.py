@@ -22,7 +22,7 @@ from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.workloads.pod_set import PodSet
-from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod, within_cluster
+from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod
 from webhook.objects.own_pods import (
     CANNOT_START,
     KEEPS_ALL,
@@ -32,8 +32,10 @@ from webhook.objects.own_pods import (
     without_pod,
 )
 from webhook.placement.framework.result import GangFit, Placement
+from webhook.placement.gang.empty_cluster import within_cluster
 from webhook.placement.gang.gang import Gang, gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import Group, group_of_gang
+from webhook.placement.gang.object_domains import as_together
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import explain_in_detail
 from webhook.placement.reasons.evictions import eviction_lines
@@ -272,7 +274,7 @@ def _in_gang_of_object(answer: Answer, gang: GangRequest, fit: GangFit) -> Answe
 
     The verdict is Infeasible if even an empty cluster has no room for all pods.
     """
-    placement = replace(answer.placement, gang=fit)
+    placement = as_together(answer.placement, gang, fit)
     if placement.verdict in ("Feasible", "Waiting") and fit.most is not None:
         placement = replace(placement, verdict="Infeasible", node=None, scores={})
         answer = replace(answer, without_pods=(), without_pending=())

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from webhook.backends.references import Within
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.pods.nominated_pods import NO_NOMINATED_PODS
 from webhook.cluster.snapshot import Column, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
-from webhook.placement.framework.together import Domain
+from webhook.placement.framework.together import Domain, Together
 from webhook.placement.gang.empty_cluster import most_in_each_domain
 from webhook.placement.gang.further_pods import further_pods
 from webhook.placement.gang.gang_bound import by_domain, selecting_itself
@@ -18,6 +19,29 @@ from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.pending_placement import WaitingPod
+
+
+def domains_together(
+    scheduler: Scheduler,
+    pod: WaitingPod,
+    gang: GangKey,
+    within: Within,
+    alias: str,
+    snapshot: Snapshot,
+    size: int,
+    left: int,
+    expired: Expired,
+) -> Together:
+    """Return the domains on `snapshot` for `left` further pods like `pod` of a gang of `size`, which runs `within` one.
+
+    `alias` is the short name of the label, or "".
+
+    Raises:
+        DeadlineNearError: `expired()` returned true.
+    """
+    domains = count_domains(scheduler, pod, gang, within.key, snapshot, left, expired)
+    unlabelled = int((snapshot.labels.domains(within.key).codes < 0).sum())
+    return Together(within.key, alias, within.is_required, size, left, domains, unlabelled)
 
 
 def count_domains(

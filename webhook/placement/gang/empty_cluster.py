@@ -1,13 +1,17 @@
 """Compute an upper bound of the pods that an empty cluster can hold: equal pods, or the pods of an object."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.deadline import Expired
+from webhook.kube.deadline import DeadlineNearError, Expired
+from webhook.kube.workloads.pod_template_path import WorkloadKind
+from webhook.placement.framework.result import Placement
 from webhook.placement.gang.gang_bound import Role, most_in_domains, most_together
 from webhook.placement.reasons.deny_exemption import Restored
 from webhook.placement.replicas.replicas import needs_devices
 from webhook.placement.scheduler import PodSignature, Scheduler
+from webhook.policy.policy import Policy
 
 _MOST_COUNTED = 2**31
 
@@ -72,6 +76,36 @@ def _role(
     if restores and (passed := restored_for(scheduler, signature, base)):
         info, empty = passed.info, passed.nodes
     return Role(info, asked, scheduler.feasible(PodSignature(info), empty, expired), empty)
+
+
+def within_cluster(
+    placement: Placement,
+    signature: PodSignature,
+    asked: int,
+    kind: WorkloadKind,
+    policy: Policy,
+    scheduler: Scheduler,
+    base: Snapshot,
+    expired: Expired,
+) -> Placement:
+    """Return `placement`, that of the first replica that does not fit.
+
+    It is Infeasible if `asked` replicas can never fit.
+
+    This is only evaluated for replicas that exclude each other from nodes. `signature` is that of a replica, and `kind`
+    the kind of the object. Jobs are left out, because their pods can run one after the other.
+    """
+    keeps_off = bool(signature.info.inter_pod.terms.anti_required or signature.info.host_ports)
+    if placement.verdict != "Waiting" or kind.group != "apps" or not keeps_off or policy.spec.node_templates:
+        return placement
+    try:
+        most = most_possible(scheduler, signature, base, expired, restores=True)
+    except DeadlineNearError:
+        return placement
+    if most is None or most >= asked:
+        return placement
+    never = f"No more than {most} of the {asked} replicas would fit on an empty cluster."
+    return replace(placement, verdict="Infeasible", message=f"{placement.message.removesuffix('.')}. {never}")
 
 
 def restored_for(scheduler: Scheduler, signature: PodSignature, base: Snapshot) -> Restored | None:

@@ -19,7 +19,7 @@ from webhook.kube.pod.gang_key import GANG, GangKey
 from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.framework.result import GangFit, Placement, with_templates
 from webhook.placement.framework.together import Together
-from webhook.placement.gang.domains import count_domains, follows_itself, in_domain
+from webhook.placement.gang.domains import domains_together, follows_itself, in_domain
 from webhook.placement.gang.empty_cluster import most_in_each_domain, most_possible, restored_for
 from webhook.placement.gang.further_pods import Further, further_pods
 from webhook.placement.packing.free_cards import free_amounts
@@ -83,8 +83,8 @@ def gang_of(request: GangRequest, pod: WaitingPod, spec: PolicySpec) -> Gang:
     running, key_domain, within = pod.running, spec.key_domain, request.within
     found = (key for key in running.gangs if key.annotation.partition("/")[0] == key_domain)
     key = next(found, GangKey(running.namespace, f"{key_domain}{GANG}", request.name or running.name))
-    aliases = (alias for alias, label in spec.topology_aliases.items() if within and label == within.key)
-    return Gang(key, request.size, request.least, request.ends_after, within, next(aliases, ""))
+    alias = within.alias(spec.topology_aliases) if within else ""
+    return Gang(key, request.size, request.least, request.ends_after, within, alias)
 
 
 def members_on(snapshot: Snapshot, key: GangKey) -> int:
@@ -147,13 +147,11 @@ def _count(question: _Question, own: Placement, snapshot: Snapshot, left: int) -
     within = gang.within
     if within is None:
         return _Count(own, further_pods(scheduler, pod, own, snapshot, left, expired))
-    domains = count_domains(scheduler, pod, gang.key, within.key, snapshot, left, expired)
     codes = snapshot.labels.domains(within.key).codes
-    unlabelled = int((codes < 0).sum())
-    together = Together(within.key, gang.alias, within.is_required, gang.size, left, domains, unlabelled)
+    together = domains_together(scheduler, pod, gang.key, within, gang.alias, snapshot, gang.size, left, expired)
     if not within.is_required or follows_itself(question.info, within.key, snapshot):
         further = further_pods(scheduler, pod, own, snapshot, left, expired)
-        if within.is_required and further.stopped and own.node and not any(each.members for each in domains):
+        if within.is_required and further.stopped and own.node and not any(each.members for each in together.domains):
             code = int(codes[snapshot.rows[own.node]])
             together = replace(together, first=snapshot.labels.domain_values(within.key)[code] if code >= 0 else "")
         return _Count(own, further, together)

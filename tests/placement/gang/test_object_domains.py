@@ -1,0 +1,79 @@
+"""The pods of an object that run together wait until one domain has room for all of them."""
+
+from dataclasses import replace
+from itertools import repeat
+from typing import Any
+
+import pytest
+
+from tests.placement.gang.gangs import IN_A_RACK, TWO_RACKS, WORKER
+from tests.support.objects.builders import PodBuilder
+from webhook.backends.references import GangRequest, Within
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import never
+from webhook.placement.framework.result import GangFit, Placement
+from webhook.placement.gang.object_domains import PlacedRole, as_together, with_domains
+from webhook.placement.replicas.replicas import place_replicas
+from webhook.placement.scheduler import PodSignature, Scheduler
+from webhook.policy.spec.document import PolicySpec
+
+RACK = Within("rack")
+
+
+def answered(size: int, *pods: PodBuilder, within: Within | None = RACK, **fields: Any) -> tuple[GangFit, Placement]:
+    """Return the fit of an object with `size` pods of each of `pods`, and the verdict on it."""
+    base: Snapshot = TWO_RACKS.base
+    roles: list[PlacedRole] = []
+    for pod in pods:
+        found = place_replicas(Scheduler(), base, repeat(pod.obj()), size)
+        roles.append(((Scheduler(), PodSignature.of(pod.obj())), found))
+    gang = GangRequest("train", size, "volcano", starts_whole=True, within=within, **fields)
+    placed = min(size, sum(found.placed for _, found in roles))
+    fit = with_domains(GangFit("train", size, placed, 0), gang, roles, PolicySpec(), base, never)
+    return fit, as_together(roles[0][1].first, gang, fit)
+
+
+def test_object_fits_if_one_domain_has_room_for_all_of_its_pods() -> None:
+    fit, placement = answered(5, WORKER)
+
+    assert (placement.verdict, fit.fit, fit.most) == ("Feasible", 5, None)
+    assert placement.gang == fit
+
+
+@pytest.mark.parametrize(("size", "most", "text"), [(6, None, "has room for the 6 pods"), (9, 8, "could hold 9 pods")])
+def test_object_waits_if_no_domain_has_room_for_all_of_its_pods(size: int, most: int | None, text: str) -> None:
+    fit, placement = answered(size, WORKER)
+
+    assert (placement.verdict, placement.node, fit.fit, fit.most) == ("Waiting", None, 5, most)
+    assert f"No domain of rack {text}" in placement.message
+
+
+def test_preference_of_an_object_changes_nothing_but_the_text() -> None:
+    fit, placement = answered(9, WORKER, within=RACK._replace(is_required=False))
+
+    assert (placement.verdict, fit.fit) == ("Feasible", 9)
+    assert "would be spread over 2 domains of rack" in fit.text
+
+
+def test_pods_that_follow_each_other_keep_the_verdict_of_their_affinity() -> None:
+    fit, placement = answered(5, IN_A_RACK)
+
+    assert (placement.verdict, fit.fit) == ("Feasible", 5)
+    assert fit.together is not None
+
+
+def test_room_for_several_templates_in_one_domain_is_not_known() -> None:
+    fit, placement = answered(2, WORKER, WORKER.label("role", "other"))
+
+    assert fit.together is None
+    assert (placement.verdict, placement.node) == ("Unknown", None)
+    assert placement.message.endswith("Whether one domain of rack has room for all pods is not known.")
+
+
+def test_verdict_of_other_objects_is_kept() -> None:
+    fit, placement = answered(5, WORKER, within=None)
+    waiting = replace(placement, verdict="Waiting")
+
+    assert fit.together is None
+    assert placement.verdict == "Feasible"
+    assert as_together(waiting, GangRequest("", 5, "", starts_whole=True, within=RACK), fit).verdict == "Waiting"

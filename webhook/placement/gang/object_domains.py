@@ -1,0 +1,63 @@
+"""The domains in which all pods of an object must or should run together, such as racks."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from webhook.backends.references import GangRequest
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.text import cut
+from webhook.kube.deadline import Expired
+from webhook.kube.pod.gang_key import GangKey
+from webhook.placement.framework.result import GangFit, Placement
+from webhook.placement.gang.domains import domains_together, follows_itself
+from webhook.placement.replicas.replicas import Replicas
+from webhook.placement.scheduler import PodSignature, Scheduler
+from webhook.placement.waiting.pending_placement import WaitingPod, running_pod
+from webhook.policy.spec.document import PolicySpec
+
+PlacedRole = tuple[tuple[Scheduler, PodSignature] | None, Replicas]
+"""The placed replicas of a template, and what placed them, or None if that cannot be known."""
+
+_LONGEST_SHOWN = 63
+
+
+def with_domains(
+    fit: GangFit, gang: GangRequest, roles: Sequence[PlacedRole], spec: PolicySpec, base: Snapshot, expired: Expired
+) -> GangFit:
+    """Return `fit`, that of the object with `gang`, with its domains if its pods run together and are all alike.
+
+    Raises:
+        DeadlineNearError: `expired()` returned true.
+    """
+    within = gang.within
+    if within is None or gang.groups > 1 or len(roles) != 1 or roles[0][0] is None:
+        return fit
+    scheduler, signature = roles[0][0]
+    pod = WaitingPod(signature, running_pod(signature.info, {}))
+    key, alias, size = (
+        GangKey(signature.info.inter_pod.namespace, "", ""),
+        within.alias(spec.topology_aliases),
+        gang.size,
+    )
+    together = domains_together(scheduler, pod, key, within, alias, base, size, size, expired)
+    if not within.is_required or follows_itself(signature.info, within.key, base):
+        return replace(fit, together=together)
+    most = together.most
+    largest = together.largest.fits if together.largest else 0
+    is_never = most is not None and most < gang.size and not spec.node_templates
+    return replace(fit, fit=min(fit.fit, largest), most=most if is_never else None, together=together)
+
+
+def as_together(placement: Placement, gang: GangRequest, fit: GangFit) -> Placement:
+    """Return `placement`, that of the pods of `gang`, with `fit`: they wait if no domain has room for all of them."""
+    placement = replace(placement, gang=fit)
+    if gang.within is None or not gang.within.is_required or placement.verdict != "Feasible":
+        return placement
+    base = placement.message.removesuffix(".")
+    if fit.together is None:
+        reason = f"Whether one domain of {cut(gang.within.key, _LONGEST_SHOWN)} has room for all pods is not known."
+        return replace(placement, verdict="Unknown", node=None, message=f"{base}. {reason}")
+    if fit.fit >= fit.size:
+        return placement
+    text = f"{fit.text[:1].upper()}{fit.text[1:]}"
+    return replace(placement, verdict="Waiting", node=None, scores={}, message=f"{base}. {text}.")
