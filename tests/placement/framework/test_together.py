@@ -42,6 +42,15 @@ def test_members_in_two_domains_leave_none() -> None:
     assert apart.shortage_text("the gang") == ("the gang runs in rack-1, rack-2: all of its pods must run in one rack")
 
 
+def test_member_outside_of_all_domains_leaves_none() -> None:
+    outside = replace(BERT, unlabelled=1, outside=1)
+
+    assert outside.with_room == ()
+    assert outside.shortage_text("gang bert") == (
+        "gang bert has a pod on a node without the label topology.kubernetes.io/rack"
+    )
+
+
 def test_first_pod_that_chooses_a_domain_without_room_is_named() -> None:
     assert replace(BERT, first="rack-3", domains=RACKS[1:3]).shortage_text("gang bert") == (
         "the first pod of gang bert chooses rack-3, which has room for 12 of the 16 pods; rack-2 has room for all"

@@ -33,8 +33,8 @@ class Domain(NamedTuple):
 class Together:
     """The `domains` of the label `key`, whose short name is `alias` or "", for the `missing` pods of a gang of `size`.
 
-    `domains` are in the order of their values. `unlabelled` is the number of nodes without the label. If `is_required`
-    is false, the domain is a preference. `first` is the domain that the first pod chooses by itself, if the other pods
+    `domains` are in the order of their values. `unlabelled` is the number of nodes without the label, and `outside` that
+    of the pods of the gang on them. If `is_required` is false, the domain is a preference. `first` is the domain that the first pod chooses by itself, if the other pods
     have to follow it there and it has no room for all; else it is "".
     """
 
@@ -45,18 +45,19 @@ class Together:
     missing: int
     domains: tuple[Domain, ...]
     unlabelled: int
+    outside: int = 0
     first: str = ""
 
     @property
     def allowed(self) -> tuple[Domain, ...]:
         """The domains in which the missing pods can run: the one of the members, or all if there is no member.
 
-        If members run in several domains, there is none.
+        If members run in several domains or in none, there is none.
         """
         occupied = tuple(each for each in self.domains if each.members)
         if not occupied:
-            return self.domains
-        return occupied if len(occupied) == 1 else ()
+            return () if self.outside else self.domains
+        return occupied if len(occupied) == 1 and not self.outside else ()
 
     @property
     def largest(self) -> Domain | None:
@@ -99,6 +100,8 @@ class Together:
         if not self.domains:
             return f"{gang} runs in one {self._noun}, and no node has the label {self._shown_key}"
         occupied = [each for each in self.domains if each.members]
+        if self.outside:
+            return f"{gang} has a pod on a node without the label {self._shown_key}"
         if len(occupied) > 1:
             return f"{gang} runs in {_names(occupied)}: all of its pods must run in one {self._noun}"
         if occupied or self.first:

@@ -40,8 +40,9 @@ def domains_together(
         DeadlineNearError: `expired()` returned true.
     """
     domains = count_domains(scheduler, pod, gang, within.key, snapshot, left, expired)
-    unlabelled = int((snapshot.labels.domains(within.key).codes < 0).sum())
-    return Together(within.key, alias, within.is_required, size, left, domains, unlabelled)
+    unlabelled = snapshot.labels.domains(within.key).codes < 0
+    outside = int(_members(snapshot, gang)[unlabelled].sum())
+    return Together(within.key, alias, within.is_required, size, left, domains, int(unlabelled.sum()), outside)
 
 
 def count_domains(
@@ -71,14 +72,18 @@ def count_domains(
         fits = np.zeros(len(values), dtype=np.int64)
         for code in in_time(np.unique(codes[codes >= 0]).tolist(), expired):
             fits[code] = _fitting(scheduler, in_domain(free, topology_key, values[code]), snapshot, left, expired)
-    members = np.array([info.gangs.count(gang) if info.gangs else 0 for info in snapshot.nodes], dtype=np.int64)
-    of_gang = by_domain(codes, len(values), members)
+    of_gang = by_domain(codes, len(values), _members(snapshot, gang))
     most = most_in_each_domain(scheduler, free.signature, snapshot, topology_key, expired)
     present = sorted((values[code], code) for code in np.unique(codes[codes >= 0]).tolist())
     return tuple(
         Domain(value, int(fits[code]), None if most is None else most[value], int(of_gang[code]))
         for value, code in present
     )
+
+
+def members_on(snapshot: Snapshot, gang: GangKey) -> int:
+    """Return the number of pods of `gang` that `snapshot` shows on nodes."""
+    return sum([info.gangs.count(gang) for info in snapshot.nodes if info.gangs])
 
 
 def in_domain(pod: WaitingPod, topology_key: str, value: str) -> WaitingPod:
@@ -119,6 +124,10 @@ def room_on_nodes(scheduler: Scheduler, signature: PodSignature, snapshot: Snaps
         rooms.append(_room(info, shown, scheduler.feasible(signature, shown, expired), is_alone=is_alone))
     least: Column = np.minimum.reduce(rooms)
     return least
+
+
+def _members(snapshot: Snapshot, gang: GangKey) -> Column:
+    return np.array([info.gangs.count(gang) if info.gangs else 0 for info in snapshot.nodes], dtype=np.int64)
 
 
 def _room(info: PodInfo, snapshot: Snapshot, fits_one: Mask, *, is_alone: bool) -> Column:

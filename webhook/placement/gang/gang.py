@@ -19,7 +19,7 @@ from webhook.kube.pod.gang_key import GANG, GangKey
 from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.framework.result import GangFit, Placement, with_templates
 from webhook.placement.framework.together import Together
-from webhook.placement.gang.domains import domains_together, follows_itself, in_domain
+from webhook.placement.gang.domains import domains_together, follows_itself, in_domain, members_on
 from webhook.placement.gang.empty_cluster import most_in_each_domain, most_possible, restored_for
 from webhook.placement.gang.further_pods import Further, further_pods
 from webhook.placement.packing.free_cards import free_amounts
@@ -85,11 +85,6 @@ def gang_of(request: GangRequest, pod: WaitingPod, spec: PolicySpec) -> Gang:
     key = next(found, GangKey(running.namespace, f"{key_domain}{GANG}", request.name or running.name))
     alias = within.alias(spec.topology_aliases) if within else ""
     return Gang(key, request.size, request.least, request.ends_after, within, alias)
-
-
-def members_on(snapshot: Snapshot, key: GangKey) -> int:
-    """Return the number of pods of the gang with `key` that `snapshot` shows on nodes."""
-    return sum([info.gangs.count(key) for info in snapshot.nodes if info.gangs])
 
 
 def gang_placement(

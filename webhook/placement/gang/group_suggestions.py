@@ -13,7 +13,8 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.result import Placement, Remedy
-from webhook.placement.gang.gang import Gang, gang_placement, members_on
+from webhook.placement.gang.domains import members_on
+from webhook.placement.gang.gang import Gang, gang_placement
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.suggest.suggestion_text import ASK_FOR, CAN_TAKE
 from webhook.placement.waiting.assumed_pods import AssumedPods

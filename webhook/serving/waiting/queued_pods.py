@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.pod.gang_key import GangKey
-from webhook.placement.gang.gang import members_on
+from webhook.placement.gang.domains import members_on
 from webhook.placement.pod.pod_info import has_volumes
 from webhook.placement.scorer import Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
