@@ -57,7 +57,7 @@ def test_gang_runs_in_one_of_the_predicted_racks(gang_cluster: Cluster, seed: in
         name = f"gang-{number}"
         size = dice.randint(2, 6)
         least = size if dice.chance(70) else dice.randint(1, size)
-        constraint = {"schedulingConstraints": {"topology": [{"key": "rack"}]}}
+        constraint: Object = {"schedulingConstraints": {"topology": [{"key": "rack"}]}}
         group = pod_group(name, group="scheduling.k8s.io", members=least, **constraint)
         cluster.create({**group, "metadata": {"name": name}})
         pod = worker(name, size, dice.choice((1, 1, 2, 3)))
@@ -135,7 +135,8 @@ def answered(cluster: Cluster, pods: list[Object]) -> list[str] | str:
         texts = [text for each in current if (text := refusal(each))]
         if len(nodes) + len(texts) < len(pods):
             return None
-        return (nodes or max(texts, key=len),)
+        longest = max(texts, key=len, default="")
+        return (nodes or longest,)
 
     (found,) = wait_for(answer, "an answer for the gang")
     return found

@@ -1,8 +1,11 @@
 """Snapshots as plain comparable values: a rebuilt and an updated snapshot must be equal."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
+from webhook.cluster.batch.kueue import KueueObjects
+from webhook.cluster.batch.queues import KaiObjects
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
@@ -103,10 +106,8 @@ SAID: Mapping[str, Callable[[Snapshot], Any]] = {
     "limit_ranges": lambda snapshot: {name: set(map(str, each)) for name, each in snapshot.limit_ranges.items()},
     "disruption_budgets": lambda snapshot: set(snapshot.disruption_budgets or ()),
     "volcano": lambda snapshot: [each or {} for each in (snapshot.volcano.queues, snapshot.volcano.groups)],
-    "kai": lambda snapshot: [each or {} for each in (snapshot.kai.queues, snapshot.kai.groups, snapshot.kai.parents)],
-    "kueue": lambda snapshot: [
-        each or {} for each in (snapshot.kueue.local_queues, snapshot.kueue.cluster_queues, snapshot.kueue.flavors)
-    ],
+    "kai": lambda snapshot: [getattr(snapshot.kai, each.name) or {} for each in fields(KaiObjects)],
+    "kueue": lambda snapshot: [getattr(snapshot.kueue, each.name) or {} for each in fields(KueueObjects)],
     "pod_groups": lambda snapshot: [
         each or frozenset() for each in (snapshot.pod_groups.coscheduling, snapshot.pod_groups.native)
     ],

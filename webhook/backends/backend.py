@@ -64,7 +64,7 @@ class BatchNames(NamedTuple):
 
     `has_owner` is true if the scheduler may read the queue from an owner of the pod instead. `starts_whole` is true if
     the scheduler holds the pods of a gang until all of them can start, or, for Kueue, until its quota has room for all
-    of them.
+    of them. `required_level` is the node label of the domain in which it must place them together, or "".
     """
 
     backend: str
@@ -72,6 +72,7 @@ class BatchNames(NamedTuple):
     group: str
     has_owner: bool
     starts_whole: bool = False
+    required_level: str = ""
 
 
 Terms = Mapping[str, Callable[[Any], PodField] | str]
@@ -99,6 +100,8 @@ class Backend:
     """The places of the queue of a pod: `labels` or `annotations`, and the key; the first that is set counts."""
     group_at: ClassVar[FieldPath] = ()
     """The place of the name of a PodGroup that must exist. Empty means that there is none."""
+    required_level_at: ClassVar[str] = ""
+    """The annotation with the node label of the domain in which all pods of a gang must be placed."""
     ignores: ClassVar[Sequence[str]] = ()
     """The constraints of a pod that it does not follow, among PREFERRED_NODE_AFFINITY and SPREAD_CONSTRAINTS."""
     terms: ClassVar[Terms] = {}

@@ -16,7 +16,7 @@ from webhook.backends.backend import (
     annotation,
     label,
 )
-from webhook.kube.names import KAI_SHARES
+from webhook.kube.names import KAI_SHARES, KAI_TOPOLOGY
 
 QUEUE = "kai.scheduler/queue"
 PROJECT = "project"
@@ -47,6 +47,7 @@ class Kai(Backend):
     profile = "kai"
     queue_at = (("labels", QUEUE), ("labels", PROJECT))
     group_at = ("metadata", "annotations", GROUP)
+    required_level_at = KAI_TOPOLOGY
     ignores = (PREFERRED_NODE_AFFINITY, SPREAD_CONSTRAINTS)
     terms: ClassVar[Terms] = {
         "queue": partial(label, QUEUE),

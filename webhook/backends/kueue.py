@@ -5,7 +5,7 @@ group until all of them exist and fit the quota. A missing LocalQueue is reporte
 """
 
 from webhook.backends.backend import Backend, BatchRequest, Expressed, annotation, label
-from webhook.kube.names import KUEUE_QUEUE
+from webhook.kube.names import KUEUE_QUEUE, KUEUE_TOPOLOGY
 
 QUEUE = KUEUE_QUEUE
 GROUP = "kueue.x-k8s.io/pod-group-name"
@@ -35,6 +35,7 @@ class Kueue(Backend):
         (("metadata", "labels", QUEUE), ("metadata", "labels", GROUP), ("metadata", "annotations", TOTAL_COUNT)),
     )
     queue_at = (("labels", QUEUE),)
+    required_level_at = KUEUE_TOPOLOGY
 
     @classmethod
     def express(cls, request: BatchRequest) -> Expressed:

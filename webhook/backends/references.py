@@ -25,11 +25,20 @@ class PodReferences:
 class Within(NamedTuple):
     """The request that the pods of a gang run together: on nodes with one value of the label `key`.
 
-    If `is_required` is false, it is a preference.
+    If `is_required` is false, it is a preference. `parents` are the labels of wider domains, the widest first, in which
+    a value of `key` can occur again as another domain. `doubt` is the reason why it is not known whether the scheduler
+    finds the room that the nodes have, or empty.
     """
 
     key: str
     is_required: bool = True
+    parents: tuple[str, ...] = ()
+    doubt: str = ""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The labels whose values together name one domain."""
+        return (*self.parents, self.key)
 
     def alias(self, aliases: Mapping[str, str]) -> str:
         """Return the first of the `aliases` of topology keys that stands for the key, or "" if none does."""

@@ -60,7 +60,10 @@ def batch_names_of(pod: Mapping[str, Any], backend: type[Backend]) -> tuple[Batc
         queue, group = _first(metadata, each.queue_at), str(field(pod, *each.group_at) or "") if each.group_at else ""
         if (each.queue_at or group) and (queue or each is not Kueue):
             has_owner = bool(metadata.get("ownerReferences"))
-            found.append(BatchNames(each.name, queue, group, has_owner, _holds_gang(pod, each)))
+            # KAI reads the annotation of an owner instead, which is not known.
+            is_read = each.required_level_at and not (has_owner and each is Kai)
+            level = str((metadata.get("annotations") or {}).get(each.required_level_at, "")) if is_read else ""
+            found.append(BatchNames(each.name, queue, group, has_owner, _holds_gang(pod, each), level))
     return tuple(found)
 
 

@@ -18,6 +18,7 @@ from webhook.cluster.batch.queues import (
     VolcanoObjects,
     VolcanoQueue,
 )
+from webhook.cluster.batch.topologies import Topology
 from webhook.cluster.dra.device import DeviceTaintRule
 from webhook.cluster.dra.device_class import DEVICES_V1BETA1, DeviceClass
 from webhook.cluster.dra.devices import Devices
@@ -83,15 +84,18 @@ OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
 }
 
 _VOLCANO, _KAI, _KUEUE = "scheduling.volcano.sh", "scheduling.run.ai", "kueue.x-k8s.io"
+_KAI_TOPOLOGY = "kai.scheduler"
 _COSCHEDULING, _NATIVE = "scheduling.x-k8s.io", "scheduling.k8s.io"
 BATCH_KINDS: Mapping[str, OptionalKind] = {
     f"Queue.{_VOLCANO}": OptionalKind(f"{_VOLCANO}/v1beta1", "queues", VolcanoQueue.of, "volcano"),
     f"PodGroup.{_VOLCANO}": OptionalKind(f"{_VOLCANO}/v1beta1", "podgroups", PodGroup.of_volcano, "volcano"),
     f"Queue.{_KAI}": OptionalKind(f"{_KAI}/v2", "queues", KaiQueue.of, "kai"),
     f"PodGroup.{_KAI}": OptionalKind(f"{_KAI}/v2alpha2", "podgroups", PodGroup.of_kai, "kai"),
+    f"Topology.{_KAI_TOPOLOGY}": OptionalKind(f"{_KAI_TOPOLOGY}/v1alpha1", "topologies", Topology.of, "kai"),
     f"LocalQueue.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "localqueues", LocalQueue.of, "kueue"),
     f"ClusterQueue.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "clusterqueues", ClusterQueue.of, "kueue"),
     f"ResourceFlavor.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "resourceflavors", ResourceFlavor.of, "kueue"),
+    f"Topology.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "topologies", Topology.of, "kueue"),
     f"PodGroup.{_COSCHEDULING}": OptionalKind(f"{_COSCHEDULING}/v1alpha1", "podgroups", PodGroup.of, "pod_groups"),
     # Served since 1.37, and only with the feature gate GenericWorkload.
     f"PodGroup.{_NATIVE}": OptionalKind(f"{_NATIVE}/v1beta1", "podgroups", PodGroup.of_native, "pod_groups"),
@@ -191,7 +195,9 @@ def _full_quotas(found: FactsByKind) -> dict[str, str]:
 def _kai(found: FactsByKind) -> KaiObjects:
     queues = _by_name(found, f"Queue.{_KAI}")
     parents = frozenset(each.parent for each in (queues or {}).values() if each.parent)
-    return KaiObjects(queues, _by_full_name(found, f"PodGroup.{_KAI}"), parents)
+    return KaiObjects(
+        queues, _by_full_name(found, f"PodGroup.{_KAI}"), parents, _by_name(found, f"Topology.{_KAI_TOPOLOGY}")
+    )
 
 
 _MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
@@ -216,6 +222,7 @@ _MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
         _by_full_name(found, f"LocalQueue.{_KUEUE}"),
         _by_name(found, f"ClusterQueue.{_KUEUE}"),
         _by_name(found, f"ResourceFlavor.{_KUEUE}"),
+        _by_name(found, f"Topology.{_KUEUE}"),
     ),
     "pod_groups": lambda found: PodGroups(
         _by_full_name(found, f"PodGroup.{_COSCHEDULING}"), _by_full_name(found, f"PodGroup.{_NATIVE}")

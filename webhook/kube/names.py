@@ -39,13 +39,14 @@ KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 KUEUE_GATES = "kueue.x-k8s.io/"
 # The annotations with which a pod of KAI requests a share of a card: a fraction, or memory of the card in MiB.
 KAI_SHARES = ("gpu-fraction", "gpu-memory")
+KUEUE_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
 KAI_TOPOLOGY = "kai.scheduler/topology-required-placement"
 # The modes of a network topology of Volcano are `soft` and `hard`, which is the default.
 VOLCANO_TOPOLOGY, VOLCANO_SOFT = "volcano.sh/network-topology-mode", "soft"
 # The annotations by which Kueue, KAI and Volcano keep the pods of a group within a domain.
 REQUIRED_TOPOLOGIES = frozenset(
     (
-        "kueue.x-k8s.io/podset-required-topology",
+        KUEUE_TOPOLOGY,
         "kueue.x-k8s.io/podset-slice-required-topology",
         "kueue.x-k8s.io/podset-slice-required-topology-constraints",
         KAI_TOPOLOGY,

@@ -5,7 +5,12 @@ from dataclasses import replace
 from webhook.placement.framework.together import MOST_SHOWN, Domain, Together
 
 RACK = "topology.kubernetes.io/rack"
-RACKS = (Domain("rack-1", 2, 8), Domain("rack-2", 16, 16), Domain("rack-3", 12, 16), Domain("rack-4", 40, 40))
+RACKS = (
+    Domain(("rack-1",), 2, 8),
+    Domain(("rack-2",), 16, 16),
+    Domain(("rack-3",), 12, 16),
+    Domain(("rack-4",), 40, 40),
+)
 BERT = Together(RACK, "rack", True, 16, 16, RACKS, 0)
 
 
@@ -61,7 +66,7 @@ def test_domain_that_could_never_hold_all_is_stated() -> None:
     assert replace(BERT, domains=RACKS[:1]).never_text() == (
         "no rack could hold 16 pods: rack-1 would hold 8 if it were empty"
     )
-    assert replace(BERT, domains=(Domain("", 0, 0),)).never_text() == "no rack could hold 16 pods"
+    assert replace(BERT, domains=(Domain(("",), 0, 0),)).never_text() == "no rack could hold 16 pods"
 
 
 def test_missing_label_is_stated() -> None:
@@ -71,7 +76,7 @@ def test_missing_label_is_stated() -> None:
 
 
 def test_preference_says_over_how_many_domains_the_pods_spread() -> None:
-    preferred = replace(BERT, is_required=False, domains=(RACKS[0], RACKS[2], Domain("rack-5", 6, 8)))
+    preferred = replace(BERT, is_required=False, domains=(RACKS[0], RACKS[2], Domain(("rack-5",), 6, 8)))
 
     assert preferred.room_text() == "would be spread over 2 racks: the largest has room for 12 of 16"
     assert replace(preferred, domains=RACKS).room_text() == BERT.room_text()
@@ -87,6 +92,12 @@ def test_domains_of_other_labels_are_named_by_alias_or_key() -> None:
     )
 
 
+def test_domain_of_several_labels_is_named_by_all_of_them() -> None:
+    racks = (Domain(("zone-a", "1"), 16, 16), Domain(("zone-b", "1"), 2, 16))
+
+    assert replace(BERT, domains=racks).room_text() == "1 of 2 racks has room for all 16 pods: zone-a/1"
+
+
 def test_bound_of_a_domain_without_known_room_is_not_known() -> None:
     assert BERT.most == 40
     assert replace(BERT, domains=(RACKS[0]._replace(fits_empty=None),)).most is None
@@ -98,5 +109,5 @@ def test_json_has_the_domains_with_the_most_room_first_and_no_more_pods_than_the
         {"value": "rack-4", "fits": 16, "fitsEmpty": 16},
         {"value": "rack-2", "fits": 16, "fitsEmpty": 16},
     ]
-    many = tuple(Domain(f"host-{number}", number, None) for number in range(MOST_SHOWN + 5))
+    many = tuple(Domain((f"host-{number}",), number, None) for number in range(MOST_SHOWN + 5))
     assert len(replace(BERT, domains=many).to_json()) == MOST_SHOWN

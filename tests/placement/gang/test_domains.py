@@ -125,6 +125,34 @@ def test_cards_that_are_left_over_on_nodes_are_not_room_for_pods() -> None:
     ]
 
 
+def test_racks_of_two_zones_with_one_name_are_two_domains() -> None:
+    cluster = on(gpus("a", 4, rack="1", zone="a"), gpus("b", 4, rack="1", zone="b"), gpus("c", 9, rack="1"))
+    path = Within("rack", parents=("zone",))
+
+    placement = asked(WORKER, 5, cluster, within=path)
+
+    assert together(placement) == [("a/1", 4, 4), ("b/1", 4, 4)]
+    assert counted(placement) == ("Infeasible", 4, 0)
+    assert counted(asked(WORKER, 4, cluster, within=path)) == ("Feasible", 4, 0)
+
+
+def test_room_is_not_known_where_the_path_of_a_domain_is_not() -> None:
+    doubtful = RACK._replace(doubt="no single Topology is known")
+
+    fits, waits = (asked(WORKER, size, TWO_RACKS, within=doubtful) for size in (5, 6))
+
+    assert (fits.verdict, fits.node) == ("Unknown", None)
+    assert fits.message.endswith("No single Topology is known.")
+    assert waits.verdict == "Waiting"
+
+
+def test_annotation_whose_domains_are_counted_is_not_unknown() -> None:
+    pod = WORKER.annotate("kueue.x-k8s.io/podset-required-topology", "rack")
+
+    assert asked(pod, 5, TWO_RACKS).verdict == "Unknown"
+    assert counted(asked(pod, 5, TWO_RACKS, within=RACK)) == ("Feasible", 5, 0)
+
+
 def test_preference_never_changes_the_verdict() -> None:
     placement = asked(WORKER, 9, TWO_RACKS, within=PREFERRED)
 
@@ -170,7 +198,7 @@ def test_room_of_a_domain_is_that_of_pods_that_select_it(cluster: Any, pod: Obje
     if info.gates or follows_itself(info, "zone", snapshot):
         return
 
-    domains = count_domains(Scheduler(), waiting, GangKey("", "", ""), "zone", snapshot, left, never)
+    domains = count_domains(Scheduler(), waiting, GangKey("", "", ""), ("zone",), snapshot, left, never)
 
     for each in domains:
         selector = {**pod["spec"].get("nodeSelector", {}), "zone": each.value}

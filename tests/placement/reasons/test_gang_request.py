@@ -5,17 +5,20 @@ import pytest
 from tests.placement.reasons.batch_pods import Object, warnings_of
 from tests.support.admission import policy_with
 from tests.support.objects.batch_objects import (
+    KAI_TOPOLOGY,
+    KUEUE_TOPOLOGY,
     cluster_queue,
     kai_group,
     local_queue,
     pod_group,
     resource_flavor,
+    topology,
     volcano_group,
 )
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.views import made_anew
 from webhook.backends.backend import BatchNames
-from webhook.backends.references import GangRequest
+from webhook.backends.references import GangRequest, Within
 from webhook.backends.registry import backend_of, batch_names_of
 from webhook.placement.reasons.gang_request import grouped
 
@@ -29,8 +32,8 @@ def test_kueue_looks_at_nodes_if_all_flavors_of_the_queue_have_a_topology(
     topologies: tuple[str, str], looks: bool
 ) -> None:
     flavors = [resource_flavor(name) for name in ("spot", "demand")]
-    for flavor, topology in zip(flavors, topologies, strict=True):
-        flavor["spec"]["topologyName"] = topology
+    for flavor, name in zip(flavors, topologies, strict=True):
+        flavor["spec"]["topologyName"] = name
     snapshot = made_anew([local_queue("q"), cluster_queue("cards", {"spot": _CARDS, "demand": _CARDS}), *flavors])
     names = [BatchNames("kueue", "q", "", has_owner=False, starts_whole=True)]
 
@@ -38,6 +41,63 @@ def test_kueue_looks_at_nodes_if_all_flavors_of_the_queue_have_a_topology(
 
     assert found is not None
     assert (found.least == 4) is looks
+
+
+def within_of(pod: PodBuilder, *objects: Object, within: Within | None = None) -> Within | None:
+    """Return the domain in which the gang of `pod` runs beside `objects`; `within` is what its annotation asks for."""
+    content = pod.namespace("default").obj()
+    names = batch_names_of(content, backend_of(policy_with().spec, content["spec"]["schedulerName"]))
+    request = GangRequest("train", 4, "s", starts_whole=True, within=within)
+    found = grouped(request, names, "default", made_anew([*objects]))
+    assert found is not None
+    return found.within
+
+
+RACKS = ("zone", "rack")
+_LEVEL = "rack"
+
+
+@pytest.mark.parametrize(
+    ("pod", "api_version"),
+    [
+        (
+            make_pod()
+            .scheduler("default-scheduler")
+            .label("kueue.x-k8s.io/queue-name", "q")
+            .annotate("kueue.x-k8s.io/podset-required-topology", _LEVEL),
+            KUEUE_TOPOLOGY,
+        ),
+        (_KAI.annotate("kai.scheduler/topology-required-placement", _LEVEL), KAI_TOPOLOGY),
+    ],
+)
+def test_domain_of_kueue_and_kai_is_a_path_of_the_labels_of_a_topology(pod: PodBuilder, api_version: str) -> None:
+    asked = Within(_LEVEL)
+    doubt = "no single Topology is known that has the level rack"
+
+    assert within_of(pod, topology("t", api_version, *RACKS)) == asked._replace(parents=("zone",))
+    assert within_of(pod) == asked._replace(doubt=doubt)
+    assert within_of(pod, topology("t", api_version, *RACKS), topology("u", api_version, _LEVEL)) == asked._replace(
+        doubt=doubt
+    )
+
+
+def test_kai_does_not_read_the_annotation_of_a_pod_with_an_owner() -> None:
+    pod = _KAI.annotate("kai.scheduler/topology-required-placement", _LEVEL).owner("Job", "train")
+
+    assert within_of(pod) is None
+
+
+def test_group_of_kai_decides_on_the_domain() -> None:
+    group = kai_group("g")
+    group["spec"]["topologyConstraint"] = {"topology": "t", "requiredTopologyLevel": "zone"}
+    pod = _KAI.annotate("pod-group-name", "g")
+
+    assert within_of(pod, group, topology("t", KAI_TOPOLOGY, *RACKS), within=Within(_LEVEL)) == Within("zone")
+    assert within_of(pod, kai_group("g"), topology("t", KAI_TOPOLOGY, _LEVEL), within=Within(_LEVEL)) == Within(_LEVEL)
+
+
+def test_annotation_is_kept_for_a_scheduler_without_topologies() -> None:
+    assert within_of(make_pod().scheduler("default-scheduler"), within=Within(_LEVEL)) == Within(_LEVEL)
 
 
 @pytest.mark.parametrize("controls", [True, False])

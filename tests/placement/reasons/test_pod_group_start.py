@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, TYPE, USAGE, admit_pod, policy_with
-from tests.support.objects.batch_objects import kai_group, pod_group, volcano_group
+from tests.support.objects.batch_objects import KAI_TOPOLOGY, kai_group, pod_group, topology, volcano_group
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.views import made_anew
 from webhook.admission.cluster_view import ClusterView, scheduler_for
@@ -107,19 +107,38 @@ def test_group_of_kube_scheduler_runs_in_one_domain() -> None:
         ("volcano", {"networkTopology": {"highestTierAllowed": 1}}, "network-topology-aware"),
         ("volcano", {"networkTopology": {"mode": "hard"}}, "network-topology-aware"),
         ("volcano", {"networkTopology": {"mode": "soft"}}, ""),
-        ("kai-scheduler", {"topologyConstraint": {"topology": "t", "requiredTopologyLevel": "rack"}}, "topology"),
         ("kai-scheduler", {"topologyConstraint": {"topology": "t", "preferredTopologyLevel": "rack"}}, ""),
     ],
 )
 def test_group_of_a_batch_scheduler_with_a_required_topology_is_not_known_to_fit(
     scheduler: str, spec: dict[str, Any], plugin: str
 ) -> None:
+    placement = placed_by(scheduler, spec)
+
+    found = (placement.verdict, "which is not modelled" in placement.message, plugin in placement.unmodelled)
+    assert found == (("Unknown", True, True) if plugin else ("Feasible", False, False))
+
+
+def test_group_of_kai_fits_in_a_domain_of_a_topology_that_is_known() -> None:
+    spec = {"topologyConstraint": {"topology": "t", "requiredTopologyLevel": "rack"}}
+
+    known = placed_by("kai-scheduler", spec, topology("t", KAI_TOPOLOGY, "rack"))
+    unknown = placed_by("kai-scheduler", spec)
+
+    assert known.verdict == "Feasible"
+    assert (unknown.verdict, unknown.message) == (
+        "Unknown",
+        "1/1 nodes are available. No single Topology is known that has the level rack.",
+    )
+
+
+def placed_by(scheduler: str, spec: dict[str, Any], *topologies: dict[str, Any]) -> Placement:
+    """Return the placement of a pod in the group g with `spec` of `scheduler`, beside `topologies`."""
     policy = policy_with(workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "schedulerName": scheduler}})
-    node = make_node_object("n", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": 4})
+    node = make_node_object("n", labels={USAGE: "training", "rack": "1"}, capacity={"nvidia.com/gpu": 4})
     made = volcano_group("g") if scheduler == "volcano" else kai_group("g")
-    view = made_anew([node, {**made, "spec": {**made["spec"], **spec}}])
+    view = made_anew([node, {**made, "spec": {**made["spec"], **spec}}, *topologies])
     placement = placement_of(admit_pod(OF_TWO.obj(), policy, ClusterView(view, scheduler_for(policy))))
 
     assert placement is not None
-    found = (placement.verdict, "which is not modelled" in placement.message, plugin in placement.unmodelled)
-    assert found == (("Unknown", True, True) if plugin else ("Feasible", False, False))
+    return placement

@@ -140,6 +140,13 @@ def resource_flavor(name: str, **labels: str) -> Object:
     }
 
 
+def topology(name: str, api_version: str, *levels: str) -> Object:
+    """Return a Topology of Kueue or KAI, by its `api_version`, with the node labels of its levels."""
+    spec = {"levels": [{"nodeLabel": each} for each in levels]}
+    return {"apiVersion": api_version, "kind": "Topology", "metadata": {"name": name}, "spec": spec}
+
+
+KUEUE_TOPOLOGY, KAI_TOPOLOGY = "kueue.x-k8s.io/v1beta1", "kai.scheduler/v1alpha1"
 BATCH_OBJECTS: Mapping[str, Object] = dict(
     zip(
         BATCH_KINDS,
@@ -148,9 +155,11 @@ BATCH_OBJECTS: Mapping[str, Object] = dict(
             volcano_group("optional"),
             kai_queue("optional"),
             kai_group("optional"),
+            topology("optional", KAI_TOPOLOGY, "rack"),
             local_queue("optional"),
             cluster_queue("optional", {"spot": {"cpu": "9"}}),
             resource_flavor("optional", pool="spot"),
+            topology("optional", KUEUE_TOPOLOGY, "rack"),
             pod_group("optional", group="scheduling.x-k8s.io"),
             pod_group("optional", group="scheduling.k8s.io"),
         ),

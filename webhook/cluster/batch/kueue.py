@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from webhook.cluster.batch import fields
+from webhook.cluster.batch.topologies import Topology
 
 _STOPPING = ("Hold", "HoldAndDrain")
 
@@ -111,6 +112,7 @@ class KueueObjects:
     local_queues: Mapping[tuple[str, str], LocalQueue] | None = None
     cluster_queues: Mapping[str, ClusterQueue] | None = None
     flavors: Mapping[str, ResourceFlavor] | None = None
+    topologies: Mapping[str, Topology] | None = None
 
     def looks_at_nodes(self, namespace: str, local_queue: str) -> bool:
         """Return whether the queue also checks the room on nodes, because all of its flavors have a topology.

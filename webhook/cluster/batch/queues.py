@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from webhook.cluster.batch import fields
+from webhook.cluster.batch.topologies import Topology
 from webhook.documents.documents import field
 from webhook.kube.names import VOLCANO_SOFT
 from webhook.kube.pod.amounts import CPU, MEMORY, NVIDIA_GPU, Amounts
@@ -161,6 +162,7 @@ class KaiObjects:
     queues: Mapping[str, KaiQueue] | None = None
     groups: Mapping[tuple[str, str], PodGroup] | None = None
     parents: frozenset[str] = frozenset()
+    topologies: Mapping[str, Topology] | None = None
 
 
 NO_KAI = KaiObjects()

@@ -112,10 +112,26 @@ class LabelColumns:
             return Domains(np.full(self._rows, -1, dtype=np.intp), 0)
         return Domains(column.codes, len(column.values))
 
-    def domain_values(self, key: str) -> tuple[str, ...]:
-        """Return the label value of each topology domain of `key`, by its number. Some may have no node."""
-        column = self._columns.get(key)
-        return () if column is None else tuple(column.values)
+    def paths(self, keys: Sequence[str]) -> tuple[DomainCodes, tuple[tuple[str, ...], ...]]:
+        """Return the domain number of each node, and the values of `keys` that name each domain.
+
+        A node without one of the labels is in no domain: its number is -1. Some domains may have no node.
+        """
+        columns = [self._columns.get(key) for key in keys]
+        if any(column is None for column in columns):
+            return np.full(self._rows, -1, dtype=np.intp), ()
+        known = [column for column in columns if column is not None]
+        if len(known) == 1:
+            return known[0].codes, tuple((value,) for value in known[0].values)
+        stacked = np.stack([column.codes for column in known], axis=1)
+        rows = (stacked >= 0).all(axis=1)
+        unique, inverse = np.unique(stacked[rows], axis=0, return_inverse=True)
+        codes = np.full(self._rows, -1, dtype=np.intp)
+        codes[rows] = inverse.reshape(-1)
+        names = [tuple(column.values) for column in known]
+        return codes, tuple(
+            tuple(values[code] for values, code in zip(names, path, strict=True)) for path in unique.tolist()
+        )
 
     def matches(self, key: str, operator: str, values: Sequence[str]) -> Mask:
         """Return a mask of the rows that satisfy the requirement, like `webhook.kube.selectors.requirement_matches`."""

@@ -17,25 +17,32 @@ _NOUNS = frozenset(("host", "rack", "zone"))
 
 
 class Domain(NamedTuple):
-    """The nodes with the value `value` of a label, on which `members` pods of the gang already have a place.
+    """The nodes with the values `path` of the labels of a domain, the widest first.
+
+    On them, `members` pods of the gang already have a place.
 
     `fits` is the number of further pods of the gang that have room there now, and `fits_empty` an upper bound of the
     pods that the domain could hold without other pods, or None if it is not known.
     """
 
-    value: str
+    path: tuple[str, ...]
     fits: int
     fits_empty: int | None
     members: int = 0
+
+    @property
+    def value(self) -> str:
+        """The name of the domain, such as `rack-1`, or `zone-a/rack-1` if a rack is named by the zone, too."""
+        return "/".join(self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
     """The `domains` of the label `key`, whose short name is `alias` or "", for the `missing` pods of a gang of `size`.
 
-    `domains` are in the order of their values. `unlabelled` is the number of nodes without the label, and `outside` that
-    of the pods of the gang on them. If `is_required` is false, the domain is a preference. `first` is the domain that the first pod chooses by itself, if the other pods
-    have to follow it there and it has no room for all; else it is "".
+    `domains` are in the order of their values. `unlabelled` is the number of nodes without the label, and `outside`
+    that of the pods of the gang on them. If `is_required` is false, the domain is a preference. `first` is the domain
+    that the first pod chooses by itself, if the other pods have to follow it there and it has no room for all, or "".
     """
 
     key: str

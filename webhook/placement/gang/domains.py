@@ -1,14 +1,17 @@
 """Count the room for a gang in each topology domain, such as a rack."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from webhook.backends.references import Within
 from webhook.cluster.index.labels import Mask
+from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.pods.nominated_pods import NO_NOMINATED_PODS
 from webhook.cluster.snapshot import Column, Snapshot
 from webhook.kube.deadline import Expired, in_time
+from webhook.kube.names import KAI_TOPOLOGY, KUEUE_TOPOLOGY
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.together import Domain, Together
@@ -39,8 +42,9 @@ def domains_together(
     Raises:
         DeadlineNearError: `expired()` returned true.
     """
-    domains = count_domains(scheduler, pod, gang, within.key, snapshot, left, expired)
-    unlabelled = snapshot.labels.domains(within.key).codes < 0
+    domains = count_domains(scheduler, pod, gang, within.path, snapshot, left, expired)
+    codes, _ = snapshot.labels.paths(within.path)
+    unlabelled = codes < 0
     outside = int(_members(snapshot, gang)[unlabelled].sum())
     return Together(within.key, alias, within.is_required, size, left, domains, int(unlabelled.sum()), outside)
 
@@ -49,35 +53,35 @@ def count_domains(
     scheduler: Scheduler,
     pod: WaitingPod,
     gang: GangKey,
-    topology_key: str,
+    path: Sequence[str],
     snapshot: Snapshot,
     left: int,
     expired: Expired,
 ) -> tuple[Domain, ...]:
-    """Return the domains of `topology_key` on `snapshot`, by value, with their room for further pods like `pod`.
+    """Return the domains of `snapshot`, by their values of the labels `path`, with their room for pods like `pod`.
 
-    `gang` is the gang of the pod, of which `left` pods are missing: more are not always counted. A node without the
-    label is in no domain; an empty value is a domain.
+    `gang` is the gang of the pod, of which `left` pods are missing: more are not always counted. A node without one of
+    the labels is in no domain; an empty value is a domain.
 
     Raises:
         DeadlineNearError: `expired()` returned true.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/topologyaware/topology_placement.go, GeneratePlacements
     """
-    codes, values = snapshot.labels.domains(topology_key).codes, snapshot.labels.domain_values(topology_key)
-    free = _with_info(pod, _without_own_affinity(pod.signature.info, topology_key, snapshot))
+    codes, values = snapshot.labels.paths(path)
+    present = np.unique(codes[codes >= 0]).tolist()
+    free = _with_info(pod, _without_own_affinity(pod.signature.info, path[-1], snapshot))
     if are_nodes_independent(scheduler, free.signature, snapshot):
         fits = by_domain(codes, len(values), room_on_nodes(scheduler, free.signature, snapshot, expired))
     else:
         fits = np.zeros(len(values), dtype=np.int64)
-        for code in in_time(np.unique(codes[codes >= 0]).tolist(), expired):
-            fits[code] = _fitting(scheduler, in_domain(free, topology_key, values[code]), snapshot, left, expired)
+        for code in in_time(present, expired):
+            fits[code] = _fitting(scheduler, in_domain(free, path, values[code]), snapshot, left, expired)
     of_gang = by_domain(codes, len(values), _members(snapshot, gang))
-    most = most_in_each_domain(scheduler, free.signature, snapshot, topology_key, expired)
-    present = sorted((values[code], code) for code in np.unique(codes[codes >= 0]).tolist())
+    most = most_in_each_domain(scheduler, free.signature, snapshot, path, expired)
     return tuple(
         Domain(value, int(fits[code]), None if most is None else most[value], int(of_gang[code]))
-        for value, code in present
+        for value, code in sorted((values[code], code) for code in present)
     )
 
 
@@ -86,10 +90,23 @@ def members_on(snapshot: Snapshot, gang: GangKey) -> int:
     return sum([info.gangs.count(gang) for info in snapshot.nodes if info.gangs])
 
 
-def in_domain(pod: WaitingPod, topology_key: str, value: str) -> WaitingPod:
-    """Return `pod`, restricted to the nodes whose label `topology_key` has `value`."""
+def nodes_of(snapshot: Snapshot, path: Sequence[str], values: Sequence[str]) -> list[NodeInfo]:
+    """Return the nodes of `snapshot` whose labels `path` have `values`."""
+    wanted = {*zip(path, values, strict=True)}
+    return [info for info in snapshot.nodes if wanted <= info.node.labels.items()]
+
+
+def in_domain(pod: WaitingPod, path: Sequence[str], values: Sequence[str]) -> WaitingPod:
+    """Return `pod`, restricted to the nodes whose labels `path` have `values`."""
     info = pod.signature.info
-    return _with_info(pod, info._replace(node_selector=(*info.node_selector, (topology_key, value))))
+    return _with_info(pod, info._replace(node_selector=(*info.node_selector, *zip(path, values, strict=True))))
+
+
+def without_counted_topologies(pod: WaitingPod) -> WaitingPod:
+    """Return `pod` without the annotations by which Kueue or KAI places its gang in one domain."""
+    info = pod.signature.info
+    left = tuple(each for each in info.topologies if each not in (KUEUE_TOPOLOGY, KAI_TOPOLOGY))
+    return _with_info(pod, info._replace(topologies=left))
 
 
 def follows_itself(info: PodInfo, topology_key: str, snapshot: Snapshot) -> bool:

@@ -1,6 +1,6 @@
 """Compute an upper bound of the pods that an empty cluster can hold: equal pods, or the pods of an object."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from webhook.cluster.snapshot import Snapshot
@@ -50,18 +50,18 @@ def most_in_each_domain(
     scheduler: Scheduler,
     signature: PodSignature,
     base: Snapshot,
-    topology_key: str,
+    path: Sequence[str],
     expired: Expired,
     *,
     restores: bool = False,
-) -> Mapping[str, int] | None:
-    """Return the bound of `most_possible` for each domain of `topology_key`, by its value, or None if it is not known.
+) -> Mapping[tuple[str, ...], int] | None:
+    """Return the bound of `most_possible` for each domain, by its values of the labels `path`, or None if not known.
 
     Raises:
         DeadlineNearError: `expired()` returned true.
     """
     role = _role(scheduler, signature, _MOST_COUNTED, base, expired, restores=restores)
-    return None if role is None else most_in_domains(role.info, role.snapshot, role.nodes, topology_key, expired)
+    return None if role is None else most_in_domains(role.info, role.snapshot, role.nodes, path, expired)
 
 
 def _role(

@@ -19,7 +19,14 @@ from webhook.kube.pod.gang_key import GANG, GangKey
 from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.framework.result import GangFit, Placement, with_templates
 from webhook.placement.framework.together import Together
-from webhook.placement.gang.domains import domains_together, follows_itself, in_domain, members_on
+from webhook.placement.gang.domains import (
+    domains_together,
+    follows_itself,
+    in_domain,
+    members_on,
+    nodes_of,
+    without_counted_topologies,
+)
 from webhook.placement.gang.empty_cluster import most_in_each_domain, most_possible, restored_for
 from webhook.placement.gang.further_pods import Further, further_pods
 from webhook.placement.packing.free_cards import free_amounts
@@ -105,9 +112,13 @@ def gang_placement(
     """
     if gang.size <= 1:
         return own
-    question = _Question(scheduler, gang, pod, templates, expired)
     # The pods may never run: users decide how many labels they have.
     before = isolated(assumed.before_pod(pod.preemption))
+    if gang.within is not None and gang.within.is_required and pod.signature.info.topologies:
+        # The domains are counted here.
+        pod = without_counted_topologies(pod)
+        own = replace(scheduler.answer_alone(pod.signature, before, expired), suggestions=own.suggestions)
+    question = _Question(scheduler, gang, pod, templates, expired)
     placed = min(members_on(before, gang.key), gang.size)
     known = own.verdict != "Unknown" and not pod.signature.info.gates
     alone = own if gang.least <= 1 else None
@@ -122,7 +133,8 @@ def gang_placement(
         starting = own if number >= gang.least else alone
         fit = replace(fit, fit=number, is_complete=further.is_complete, own=starting, together=together)
         if further.stopped is None and further.is_complete:
-            return replace(own, gang=fit)
+            placement = replace(own, gang=fit)
+            return _doubted(placement, gang.within.doubt) if gang.within and gang.within.is_required else placement
         if further.stopped is None or not further.is_complete:
             reason = f"{fit.text}; whether the others fit is not known"
             return replace(Placement.unknown(reason), gang=fit)
@@ -130,6 +142,13 @@ def gang_placement(
     except DeadlineNearError as error:
         unknown = Placement.unknown(str(error), is_final=isinstance(error, BudgetSpentError))
         return replace(unknown, gang=replace(fit, is_complete=False))
+
+
+def _doubted(placement: Placement, doubt: str) -> Placement:
+    if not doubt:
+        return placement
+    message = f"{placement.message.removesuffix('.')}. {doubt[:1].upper()}{doubt[1:]}."
+    return replace(placement, verdict="Unknown", node=None, scores={}, message=message)
 
 
 def _count(question: _Question, own: Placement, snapshot: Snapshot, left: int) -> _Count:
@@ -142,25 +161,23 @@ def _count(question: _Question, own: Placement, snapshot: Snapshot, left: int) -
     within = gang.within
     if within is None:
         return _Count(own, further_pods(scheduler, pod, own, snapshot, left, expired))
-    codes = snapshot.labels.domains(within.key).codes
     together = domains_together(scheduler, pod, gang.key, within, gang.alias, snapshot, gang.size, left, expired)
     if not within.is_required or follows_itself(question.info, within.key, snapshot):
         further = further_pods(scheduler, pod, own, snapshot, left, expired)
         if within.is_required and further.stopped and own.node and not any(each.members for each in together.domains):
-            code = int(codes[snapshot.rows[own.node]])
-            together = replace(together, first=snapshot.labels.domain_values(within.key)[code] if code >= 0 else "")
+            chosen_first = snapshot.nodes[snapshot.rows[own.node]].node.labels.get(within.key, "")
+            together = replace(together, first=chosen_first)
         return _Count(own, further, together)
     # Of those with room, the one with the least leaves the most for others.
     chosen = min(together.with_room, key=lambda each: each.fits, default=together.largest)
     if chosen is None:
         return _Count(own, Further(0, replace(own, verdict="Waiting", node=None)), together)
-    inside = in_domain(pod, within.key, chosen.value)
+    inside = in_domain(pod, within.path, chosen.path)
     first = scheduler.answer_alone(inside.signature, snapshot, expired)
     further = further_pods(scheduler, inside, first, snapshot, left, expired)
     if further.stopped and are_nodes_independent(scheduler, pod.signature, snapshot):
         # A message of kube-scheduler is about the nodes of the domain alone.
-        labelled = [info for info in snapshot.nodes if info.node.labels.get(within.key) == chosen.value]
-        alone = snapshot.with_nodes(labelled, snapshot.generation)
+        alone = snapshot.with_nodes(nodes_of(snapshot, within.path, chosen.path), snapshot.generation)
         first_alone = scheduler.answer_alone(pod.signature, alone, expired)
         stopped = further_pods(scheduler, pod, first_alone, alone, left, expired).stopped
         further = further._replace(stopped=replace(stopped or further.stopped, total=snapshot.labels.count))
@@ -200,7 +217,8 @@ def _most(question: _Question, base: Snapshot, together: Together | None, *, res
         return most_possible(scheduler, signature, base, expired, restores=restores)
     if not restores:
         return together.most
-    most = most_in_each_domain(scheduler, signature, base, together.key, expired, restores=True)
+    path = question.gang.within.path if question.gang.within else ()
+    most = most_in_each_domain(scheduler, signature, base, path, expired, restores=True)
     return None if most is None else max(most.values(), default=0)
 
 

@@ -61,15 +61,15 @@ def most_on_empty_nodes(info: PodInfo, snapshot: Snapshot, feasible: Mask, expir
 
 
 def most_in_domains(
-    info: PodInfo, snapshot: Snapshot, feasible: Mask, topology_key: str, expired: Expired
-) -> Mapping[str, int]:
-    """Return the bound of `most_on_empty_nodes` for the nodes of each domain of `topology_key`, by its value.
+    info: PodInfo, snapshot: Snapshot, feasible: Mask, path: Sequence[str], expired: Expired
+) -> Mapping[tuple[str, ...], int]:
+    """Return the bound of `most_on_empty_nodes` for the nodes of each domain, by its values of the labels `path`.
 
     Raises:
         DeadlineNearError: `expired()` returned true.
     """
-    codes, values = snapshot.labels.domains(topology_key).codes, snapshot.labels.domain_values(topology_key)
-    present = sorted({*codes[codes >= 0].tolist()})
+    codes, values = snapshot.labels.paths(path)
+    present = np.unique(codes[codes >= 0]).tolist()
     terms = info.inter_pod.terms
     if not (terms.anti_required or terms.required or info.inter_pod.spread):
         sums = by_domain(codes, len(values), _on_each_node(info, snapshot, feasible))

@@ -9,7 +9,7 @@ from webhook.documents.text import cut
 from webhook.kube.deadline import Expired
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.result import GangFit, Placement
-from webhook.placement.gang.domains import domains_together, follows_itself
+from webhook.placement.gang.domains import domains_together, follows_itself, without_counted_topologies
 from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.pending_placement import WaitingPod, running_pod
@@ -33,7 +33,7 @@ def with_domains(
     if within is None or gang.groups > 1 or len(roles) != 1 or roles[0][0] is None:
         return fit
     scheduler, signature = roles[0][0]
-    pod = WaitingPod(signature, running_pod(signature.info, {}))
+    pod = without_counted_topologies(WaitingPod(signature, running_pod(signature.info, {})))
     key, alias, size = (
         GangKey(signature.info.inter_pod.namespace, "", ""),
         within.alias(spec.topology_aliases),

@@ -8,6 +8,7 @@ from functools import cached_property
 from webhook.backends.backend import BatchNames
 from webhook.backends.references import GangRequest, Within
 from webhook.cluster.batch.queues import PodGroup
+from webhook.cluster.batch.topologies import path_to
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
 from webhook.placement.framework.amount_text import amount_text
@@ -27,18 +28,37 @@ def grouped(
     run together.
     """
     for each in names:
+        group = pod_group_of(each, namespace, snapshot)
+        request = request._replace(within=_within(request.within, each, group, snapshot))
         if each.backend == "kueue" and each.starts_whole:
             if snapshot.kueue.looks_at_nodes(namespace, each.queue):
                 return request._replace(starts_whole=True) if request.size else None
             request = request._replace(ends_after=pods_ready_timeout(snapshot))
-        group = pod_group_of(each, namespace, snapshot)
-        if each.backend == "native" and group is not None:
-            request = request._replace(within=Within(group.topology_key) if group.topology_key else None)
         if group is not None and group.members:
             return request._replace(size=request.size or group.members, members=group.members, group=group)
         if group is not None:
             request = request._replace(starts_whole=request.starts_whole and not group.is_basic, group=group)
     return request if request.size else None
+
+
+def _within(within: Within | None, names: BatchNames, group: PodGroup | None, snapshot: Snapshot) -> Within | None:
+    """Return the domain in which the scheduler of `names` places the pods of `group`; `within` is that of the pod.
+
+    A PodGroup of kube-scheduler decides alone. Kueue and KAI take a domain for the path of the labels of a Topology.
+    """
+    if group is not None and names.backend in ("native", "kai") and (group.topology_key or names.backend == "native"):
+        within = Within(group.topology_key) if group.topology_key else None
+    elif names.required_level:
+        within = Within(names.required_level)
+    topologies = {"kueue": snapshot.kueue.topologies, "kai": snapshot.kai.topologies}
+    if within is None or names.backend not in topologies or within.parents:
+        return within
+    levels = path_to(within.key, (topologies[names.backend] or {}).values())
+    if levels is None:
+        return within._replace(
+            doubt=f"no single Topology is known that has the level {cut(within.key, _LONGEST_SHOWN)}"
+        )
+    return within._replace(parents=levels[:-1])
 
 
 def group_named(names: Iterable[BatchNames], namespace: str, snapshot: Snapshot) -> PodGroup | None:
