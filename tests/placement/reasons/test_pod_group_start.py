@@ -126,10 +126,8 @@ def test_group_of_kai_fits_in_a_domain_of_a_topology_that_is_known() -> None:
     unknown = placed_by("kai-scheduler", spec)
 
     assert known.verdict == "Feasible"
-    assert (unknown.verdict, unknown.message) == (
-        "Unknown",
-        "1/1 nodes are available. No single Topology is known that has the level rack.",
-    )
+    assert unknown.verdict == "Unknown"
+    assert unknown.message.endswith("No single Topology is known that has the level rack.")
 
 
 def placed_by(scheduler: str, spec: dict[str, Any], *topologies: dict[str, Any]) -> Placement:
