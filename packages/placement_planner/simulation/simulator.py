@@ -17,8 +17,11 @@ from placement_planner.simulation.preemption import ChooseVictims, Preemption, c
 from placement_planner.simulation.templates import GRACE_SECONDS, Template, Templates
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.kube.deadline import never
 from webhook.kube.pod.gang_key import GangKey
+from webhook.placement.gang.domains import count_domains, in_domain
 from webhook.placement.scorer import PodSignature
+from webhook.placement.waiting.pending_placement import WaitingPod
 
 # Chooses among the rows of the best nodes for a pod; there is at least one.
 Choose = Callable[[Rows, TracePod], int]
@@ -180,13 +183,7 @@ class Simulation:
 
     def _try(self, unit: Unit, now: float) -> bool:
         """Place the pods of `unit`, at least `unit.least` of them or none. Return whether they are placed."""
-        placed: list[tuple[TracePod, RunningPod]] = []
-        for pod in unit.pods:
-            signature, running = self._asked(unit, pod, now)
-            rows = pod.template.scheduler.best_rows(signature, self._cluster.snapshot)
-            if not len(rows):
-                break
-            placed.append((pod, self._cluster.add(running, self._choose(rows, pod))))
+        placed = self._placed(unit, now)
         if len(placed) < len(unit.pods):
             for _, running in placed:
                 self._cluster.remove(running)
@@ -204,6 +201,37 @@ class Simulation:
             if pod.duration_seconds is not None:
                 self._end(now + pod.duration_seconds, pod.template.cards, running)
         return True
+
+    def _placed(self, unit: Unit, now: float) -> list[tuple[TracePod, RunningPod]]:
+        """Place the pods of `unit`, one after the other, until one has no node; return the placed pods."""
+        placed: list[tuple[TracePod, RunningPod]] = []
+        path, domain = self._domain_for(unit)
+        if path and not domain:
+            return []
+        for pod in unit.pods:
+            signature, running = self._asked(unit, pod, now)
+            if path:
+                signature = in_domain(WaitingPod(signature, running), path, domain).signature
+            rows = pod.template.scheduler.best_rows(signature, self._cluster.snapshot)
+            if not len(rows):
+                break
+            placed.append((pod, self._cluster.add(running, self._choose(rows, pod))))
+        return placed
+
+    def _domain_for(self, unit: Unit) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the labels of the domain in which all pods of `unit` run, and their values.
+
+        There are no labels if the pods can run apart, and no values if no domain has room. Of several with room, it is
+        the one with the least.
+        """
+        template = unit.pods[0].template
+        within, number = template.within, len(unit.pods)
+        if within is None or template.gang is None or number == 1:
+            return (), ()
+        pod, scheduler = WaitingPod(template.signature, template.running), template.scheduler.scheduler
+        found = count_domains(scheduler, pod, template.gang, within.path, self._cluster.snapshot, number, never)
+        fitting = [each for each in found if each.fits >= number]
+        return within.path, min(fitting, key=lambda each: each.fits).path if fitting else ()
 
     def _asked(self, unit: Unit, pod: TracePod, now: float) -> tuple[PodSignature, RunningPod]:
         """Return the signature of `pod`, a pod of `unit`, and the pod as a running pod that starts now."""

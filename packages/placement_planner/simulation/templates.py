@@ -11,6 +11,7 @@ from webhook.admission.evaluation import evaluate
 from webhook.admission.injection import Denied
 from webhook.admission.mutated_pod import Mutated, as_created
 from webhook.admission.pod_content import PodContent
+from webhook.backends.references import Within
 from webhook.backends.registry import backend_of
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Rows, Snapshot
@@ -21,7 +22,8 @@ from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.backend_schedulers import BATCH_PROFILES
-from webhook.placement.gang.gang import gang_of
+from webhook.placement.gang.domains import follows_itself
+from webhook.placement.gang.gang import Gang, gang_of
 from webhook.placement.profiles.policy_profiles import profiles_for
 from webhook.placement.profiles.profile import DEFAULT, Profile
 from webhook.placement.ranking.ranking_cache import RankingCache
@@ -70,8 +72,8 @@ class Template:
     """A pod as admitted, and the inputs to place its copies.
 
     `cards` is the number of cards that it requests. `gang` is the key of its gang if its scheduler starts at least
-    `least` of the pods together or none, or else None. `created` is the pod as stored, with only the fields that
-    matter. An evicted pod still runs for `grace_seconds`.
+    `least` of the pods together or none, or else None. `within` is the domain in which it places all of them, or None.
+    `created` is the pod as stored, with only the fields that matter. An evicted pod still runs for `grace_seconds`.
     """
 
     signature: PodSignature
@@ -82,6 +84,7 @@ class Template:
     workload_type: str
     gang: GangKey | None
     least: int
+    within: Within | None
     created: JsonObject
     grace_seconds: float
 
@@ -136,7 +139,11 @@ class Templates:
         grace = pod["spec"].get("terminationGracePeriodSeconds")
         priority = signature.info.preemption.normalized_for(self.snapshot).priority or 0
         waiting = WaitingPod(signature, running._replace(priority=priority))
-        gang, least = self._gang(waiting, mutated, policy) if mutated else (None, 1)
+        gang = self._gang(waiting, mutated, policy) if mutated else None
+        within = gang.within if gang else None
+        if within and (not within.is_required or follows_itself(signature.info, within.key, self.snapshot)):
+            # Its pods are placed one by one, by their affinity.
+            within = None
         return Template(
             signature,
             waiting.running,
@@ -144,8 +151,9 @@ class Templates:
             priority,
             sum(amount for name, amount in signature.info.requests if self.is_card(name)),
             workload_type,
-            gang,
-            least,
+            gang.key if gang else None,
+            gang.least if gang else 1,
+            within,
             created,
             GRACE_SECONDS if grace is None else float(grace),
         )
@@ -156,13 +164,13 @@ class Templates:
             return pod
         return {**pod, "spec": {**spec, "priority": priority}}
 
-    def _gang(self, pod: WaitingPod, result: Mutated, policy: Policy) -> tuple[GangKey | None, int]:
-        """Return the gang and the minimum number of its pods that start together, or None and 1 without a gang."""
+    def _gang(self, pod: WaitingPod, result: Mutated, policy: Policy) -> Gang | None:
+        """Return the gang of `pod` if some of its pods start together or not at all, or None."""
         request, names = result.injection.gang, result.injection.references.batch
         gang = request and grouped(request, names, pod.running.namespace, self.snapshot)
         if gang is None or gang.least <= 1:
-            return None, 1
-        return gang_of(gang, pod, policy.spec).key, gang.least
+            return None
+        return gang_of(gang, pod, policy.spec)
 
     def _scheduler_of(self, policy: Policy, signature: PodSignature) -> RankedScheduler:
         profile = self._profile_of(policy.spec, signature.info.nomination.scheduler_name)

@@ -5,8 +5,12 @@ import pytest
 from placement_planner.simulation.arrival import Load
 from placement_planner.simulation.outcome import Outcome, Waits
 from placement_planner.simulation.sweep import Run, simulated, swept
-from tests.support.programs.traces import experiment, gpu_nodes, lines, outcome
+from tests.support.objects.batch_objects import KAI_TOPOLOGY, kai_group, topology
+from tests.support.objects.builders import make_node_object
+from tests.support.programs.traces import POOL, experiment, gpu_nodes, lines, outcome
+from webhook.documents.documents import Document
 
+GPU = "nvidia.com/gpu"
 _GANG = "arrival,duration,replicas,requests,annotations"
 _VOLCANO = "workload-type=training;gang=job;gang-size=4"
 
@@ -83,6 +87,24 @@ def test_volcano_starts_a_gang_whole() -> None:
     found = outcome(gpu_nodes(8), lines(*rows, header=_GANG), profile="")
 
     assert waits_of(found, "cards", "2") == Waits("cards", "2", 4, 0, 49, 49)
+
+
+@pytest.mark.parametrize(("size", "level", "never_placed"), [(4, "", 0), (3, "rack", 0), (4, "rack", 4)])
+def test_kai_starts_a_gang_in_one_rack(size: int, level: str, never_placed: int) -> None:
+    """Each rack has room for three pods of the gang, and both together for six."""
+    group, racks = kai_group("job", members=size), topology("racks", KAI_TOPOLOGY, "rack")
+    if level:
+        group["spec"]["topologyConstraint"] = {"topology": "racks", "requiredTopologyLevel": level}
+    nodes = [
+        Document("cluster", make_node_object(name, labels={POOL: "training", "rack": rack}, capacity={GPU: gpus}))
+        for name, rack, gpus in (("a", "1", 3), ("b", "1", 4), ("c", "2", 3), ("d", "2", 4))
+    ]
+    annotations = f"workload-type=training;gang=job;gang-size={size};scheduler=kai-scheduler"
+    trace = lines(f"0,50,{size},nvidia.com/gpu=2,{annotations}", header=_GANG)
+
+    found = outcome((*nodes, *(Document("cluster", each) for each in (group, racks))), trace, profile="")
+
+    assert waits_of(found).never_placed == never_placed
 
 
 def test_kube_scheduler_starts_a_gang_in_part() -> None:
