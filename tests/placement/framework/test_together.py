@@ -28,6 +28,13 @@ def test_shortage_names_the_largest_domain_and_the_nodes_outside() -> None:
     )
 
 
+def test_smaller_gang_that_fits_is_suggested() -> None:
+    small = replace(BERT, domains=(RACKS[0], RACKS[2]))
+
+    assert small.smaller_gang(12) == "a gang of 12 pods would fit in rack-3 now"
+    assert small.smaller_gang(0) == replace(small, is_required=False).smaller_gang(12) == ""
+
+
 def test_members_lock_their_domain() -> None:
     running = replace(BERT, missing=4, domains=(RACKS[0]._replace(members=12), *RACKS[1:2]))
 

@@ -69,6 +69,7 @@ def test_gang_waits_for_the_domain_that_could_hold_it() -> None:
         "train now: 1 has the most, for 5; 2 domains of rack, 1 node has no label rack; "
         "largest free block: 9 nvidia.com/gpu on 1 node."
     )
+    assert placement.suggestions == ("a gang of 5 pods would fit in 1 now",)
 
 
 def test_gang_that_no_domain_could_hold_is_infeasible() -> None:

@@ -128,6 +128,12 @@ class Together:
             f"no {self._noun} could hold {self.size} pods: {_name(most)} would hold {most.fits_empty} if it were empty"
         )
 
+    def smaller_gang(self, number: int) -> str:
+        """Return the suggestion to start only `number` pods, which fit together in one domain, or "" if none fits."""
+        if not self.is_required or not number or self.largest is None:
+            return ""
+        return f"a gang of {plural(number, 'pod')} would fit in {_name(self.largest)} now"
+
     def to_json(self) -> list[dict[str, Any]]:
         """Return the value of `domains` in `check -o json`: at most `MOST_SHOWN`, those with the most room first.
 

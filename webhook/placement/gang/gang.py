@@ -138,7 +138,9 @@ def gang_placement(
         if further.stopped is None or not further.is_complete:
             reason = f"{fit.text}; whether the others fit is not known"
             return replace(Placement.unknown(reason), gang=fit)
-        return _not_now(question, further.stopped, fit, before, assumed)
+        found = _not_now(question, further.stopped, fit, before, assumed)
+        smaller = together.smaller_gang(number) if together else ""
+        return replace(found, suggestions=(*found.suggestions, smaller)) if smaller else found
     except DeadlineNearError as error:
         unknown = Placement.unknown(str(error), is_final=isinstance(error, BudgetSpentError))
         return replace(unknown, gang=replace(fit, is_complete=False))
