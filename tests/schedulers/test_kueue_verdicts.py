@@ -13,10 +13,11 @@ from tests.schedulers.groups import IN_PART, Gangs, said
 from tests.schedulers.installed import kueue as kueue_program
 from tests.schedulers.installed.kueue import GATES, GPU, WITH_KUEUE, Kueue, gated, gates
 from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, worker
+from tests.support.admission import USAGE
 from tests.support.objects.builders import make_pod
 from tests.support.on_cluster.registered import Webhook
 
-KINDS = "localqueues.kueue.x-k8s.io,clusterqueues.kueue.x-k8s.io,resourceflavors.kueue.x-k8s.io"
+KINDS = ",".join(f"{each}.kueue.x-k8s.io" for each in ("localqueues", "clusterqueues", "resourceflavors", "topologies"))
 ONE_BY_ONE = "scheduler default-scheduler starts pods one by one"
 
 
@@ -175,3 +176,36 @@ def test_start_in_part_ends_as_the_configuration_of_kueue_says(
     evicts = "until Kueue evicts them after 3s (waitForPodsReady)"
     assert in_part(answers) == {f"2 of the 4 pods of gang bert {IN_PART}, {evicts}: {ONE_BY_ONE}"}
     assert impatient_kueue.wait_evicted("bert") == "PodsReadyTimeout"
+
+
+RACK, REQUIRED = "example.com/rack", "kueue.x-k8s.io/podset-required-topology"
+
+
+def in_racks(gangs: Gangs, kueue: Kueue) -> None:
+    """Make two racks with room for six and for four pods of one card, and a queue that looks at them."""
+    nodes = [("n1", "a", 4), ("n2", "a", 2), ("n3", "b", 4)]
+    for name, rack, cards in nodes:
+        node = gpu_node(name, cards)
+        node["metadata"]["labels"][RACK] = rack
+        gangs.cluster.make_nodes(node)
+    kueue.make_queue("research", gpus=16, labels={USAGE: "training"}, levels=(RACK, "kubernetes.io/hostname"))
+
+
+@pytest.mark.parametrize(("pods", "starts"), [(6, True), (7, False)])
+def test_gang_that_no_rack_holds_is_not_admitted(gangs: Gangs, kueue: Kueue, pods: int, starts: bool) -> None:
+    in_racks(gangs, kueue)
+    gangs.look()
+    annotated = [
+        worker(f"bert-{number}", queue="research", gang="bert", gang_size=pods).annotate(REQUIRED, RACK)
+        for number in range(pods)
+    ]
+
+    answers = [gangs.cluster.create(each) for each in annotated]
+
+    if starts:
+        assert [said(each) for each in answers] == [[]] * pods
+        assert {*wait_bound_all(gangs.cluster, [each.object for each in answers])} == {"n1", "n2"}
+        return
+    for each in answers:
+        assert f"no domain of {RACK} could hold 7 pods: a would hold 6 if it were empty" in said(each)[0]
+    assert "allows to fit only 6 out of 7 pod(s)" in kueue.wait_held("bert")

@@ -3,7 +3,7 @@
 import base64
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -54,14 +54,18 @@ class Kueue:
         flavor: str = "",
         cohort: str = "",
         borrowing: int | None = None,
+        levels: Sequence[str] = (),
     ) -> None:
         """Make a queue of the test's namespace with a quota of cards, and of all else without a limit in practice.
 
         Its flavor is a new one for nodes with `labels`, or that of another queue. It can borrow so many cards from its
-        cohort.
+        cohort. With `levels`, node labels, its flavor has a topology.
         """
+        if levels:
+            self._create("Topology", name, spec={"levels": [{"nodeLabel": each} for each in levels]})
         if not flavor:
-            self._create("ResourceFlavor", name, spec={"nodeLabels": {**labels}})
+            topology = {"topologyName": name} if levels else {}
+            self._create("ResourceFlavor", name, spec={"nodeLabels": {**labels}, **topology})
         spec = _cluster_queue(flavor or name, gpus, borrowing)
         self._create("ClusterQueue", name, spec=spec | ({"cohortName": cohort} if cohort else {}))
         self._create("LocalQueue", name, spec={"clusterQueue": name})
@@ -161,7 +165,7 @@ def running(cluster: Cluster, built: Built, folder: Path, **settings: Any) -> It
                 # Without its controllers nothing is made again, and without its webhooks nothing asks for them.
                 cluster.remove_registrations()
                 programs.stop()
-                for kind in ("Workload", "LocalQueue", "ClusterQueue", "ResourceFlavor"):
+                for kind in ("Workload", "LocalQueue", "ClusterQueue", "ResourceFlavor", "Topology"):
                     remove_all(cluster.client, KUEUE, kind)
 
 
