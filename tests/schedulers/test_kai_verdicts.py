@@ -14,7 +14,7 @@ from tests.schedulers.installed.kai import TO_KAI, Kai
 from tests.schedulers.jobs import gpu_node, wait_bound_all
 from tests.support.on_cluster.registered import Webhook
 
-KINDS = "queues.scheduling.run.ai,podgroups.scheduling.run.ai"
+KINDS = "queues.scheduling.run.ai,podgroups.scheduling.run.ai,topologies.kai.scheduler"
 
 
 @pytest.fixture
@@ -60,3 +60,29 @@ def test_limits_of_the_queue_and_its_parent_must_hold_the_whole_gang(
     if starts:
         wait_bound_all(gangs.cluster, [each.object for each in answers])
     assert gangs.bound_at_last(answers) == 4 * starts
+
+
+RACK, ZONE = "example.com/rack", "example.com/zone"
+
+
+@pytest.mark.parametrize(("pods", "starts"), [(4, True), (5, False)])
+def test_gang_that_no_rack_holds_is_not_started(gangs: Gangs, kai: Kai, pods: int, starts: bool) -> None:
+    """Both zones have a rack of the same name, so these are two racks: with room for four pods, and for two."""
+    for name, zone, cards in (("n1", "east", 3), ("n2", "east", 1), ("n3", "west", 2)):
+        node = gpu_node(name, cards)
+        node["metadata"]["labels"] |= {RACK: "1", ZONE: zone}
+        gangs.cluster.make_nodes(node)
+    kai.make_topology("racks", ZONE, RACK)
+    kai.make_queue("research")
+    topology = {"topology": "racks", "requiredTopologyLevel": RACK}
+    kai.make_pod_group("bert", pods, "research", topologyConstraint=topology)
+
+    answers = gangs.create(pods, gang_size=pods)
+
+    if starts:
+        assert [said(each) for each in answers] == [[]] * pods
+        assert {*wait_bound_all(gangs.cluster, [each.object for each in answers])} == {"n1", "n2"}
+        return
+    for each in answers:
+        assert f"no domain of {RACK} could hold 5 pods: east/1 would hold 4 if it were empty" in said(each)[0]
+    assert gangs.bound_at_last(answers) == 0

@@ -4,6 +4,7 @@ import base64
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from tests.controlplane.client import Client, NotFound, Object, Objects
 from tests.controlplane.cluster import Cluster
@@ -24,6 +25,7 @@ TO_KAI = policy_with(
 )
 QUEUES = "scheduling.run.ai/v2"
 POD_GROUPS = "scheduling.run.ai/v2alpha2"
+TOPOLOGIES = "kai.scheduler/v1alpha1"
 BIND_REQUESTS = "scheduling.run.ai/v1alpha2"
 
 _OWN_PODS = "object.spec.schedulerName == 'kai-scheduler'"
@@ -50,9 +52,14 @@ class Kai:
             resources = {**_UNLIMITED, "gpu": {**_UNLIMITED["gpu"], "limit": cards}}
             self._client.create({**content, "spec": {**spec, "resources": resources}})
 
-    def make_pod_group(self, name: str, members: int, queue: str) -> None:
-        """Make a PodGroup of the test's namespace, which needs that many members to start."""
-        spec = {"minMember": members, "queue": queue}
+    def make_topology(self, name: str, *levels: str) -> None:
+        """Make a topology of levels by node labels."""
+        spec = {"levels": [{"nodeLabel": each} for each in levels]}
+        self._client.create({"apiVersion": TOPOLOGIES, "kind": "Topology", "metadata": {"name": name}, "spec": spec})
+
+    def make_pod_group(self, name: str, members: int, queue: str, **spec: Any) -> None:
+        """Make a PodGroup of the test's namespace, which needs that many members to start, with further fields."""
+        spec = {"minMember": members, "queue": queue, **spec}
         group = {"apiVersion": POD_GROUPS, "kind": "PodGroup", "metadata": {"name": name}, "spec": spec}
         self._client.create(group, namespace=self.namespace)
 
@@ -134,5 +141,6 @@ def running(cluster: Cluster, built: Built, folder: Path) -> Iterator[Kai]:
             yield Kai(cluster)
         finally:
             programs.stop()
-            for version, kind in ((BIND_REQUESTS, "BindRequest"), (POD_GROUPS, "PodGroup"), (QUEUES, "Queue")):
+            kinds = {"BindRequest": BIND_REQUESTS, "PodGroup": POD_GROUPS, "Queue": QUEUES, "Topology": TOPOLOGIES}
+            for kind, version in kinds.items():
                 remove_all(client, version, kind)
