@@ -26,7 +26,7 @@ class ClusterView:
     the view, such as its age; it is empty for a current view. The annotations of namespaces are also read from a stale
     view. `assumed` are the waiting pods, or None if there are none. `reserves` returns whether room can be reserved for
     another pod of a namespace; any thread may call it. `profiles` are the profiles of a KubeSchedulerConfiguration by
-    schedulerName.
+    schedulerName. `minute` is the time of the view in minutes since the Unix epoch, or 0 if it is not known.
     """
 
     snapshot: Snapshot
@@ -35,6 +35,7 @@ class ClusterView:
     assumed: AssumedPods[Any] | None = None
     reserves: Callable[[str], bool] = lambda _: True
     profiles: Mapping[str, Profile] = field(default_factory=dict)
+    minute: int = 0
 
 
 def scheduler_for(

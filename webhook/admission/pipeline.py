@@ -13,11 +13,12 @@ from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import DeniedPlacement, Patched, Unchanged, Verdict
 from webhook.backends.backend import BatchNames
 from webhook.backends.references import GangRequest
+from webhook.backends.registry import backend_of
 from webhook.documents.documents import field as field_of
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import Denial
-from webhook.kube.deadline import Expired, never
+from webhook.kube.deadline import DeadlineNearError, Expired, never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.gang.gang import gang_of, gang_placement
@@ -35,6 +36,7 @@ from webhook.placement.reasons.cluster_warnings import (
 from webhook.placement.reasons.evictions import eviction_warning
 from webhook.placement.reasons.gang_request import GangDemand, grouped, partial_start, pod_group_of
 from webhook.placement.reasons.pod_group_start import as_grouped
+from webhook.placement.replicas.emptied_nodes import overdue_lines
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.pending_placement import predict_placement
@@ -164,6 +166,8 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
         placement = as_annotation_changes(
             content, policy, placement, snapshot, lambda pod: scorer.answer(pod.signature, snapshot, expired), expired
         )
+    if placement.verdict == "Waiting" and cluster.minute:
+        placement = _with_overdue(placement, signature, policy, cluster, assumed, expired)
     if gang is not None:
         group = gang.group
     else:
@@ -172,6 +176,33 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
     if group is None:
         return placement
     return as_grouped(placement, group, signature.info, gang.size if gang else 0, cluster.snapshot)
+
+
+def _with_overdue(
+    placement: Placement,
+    signature: PodSignature,
+    policy: Policy,
+    cluster: ClusterView,
+    assumed: AssumedPods[Any],
+    expired: Expired,
+) -> Placement:
+    """Return `placement` with the first node that takes the pod once pods are gone that should have ended."""
+    assert cluster.scorer is not None  # noqa: S101 - asked before
+    info = signature.info
+    try:
+        lines = overdue_lines(
+            cluster.scorer,
+            signature,
+            assumed.before_pod(info.preemption),
+            backend_of(policy.spec, info.nomination.scheduler_name).name,
+            cluster.minute * 60,
+            reader=info.inter_pod.namespace,
+            most_nodes=1,
+            expired=expired,
+        )
+    except DeadlineNearError:
+        return replace(placement, is_final=False)
+    return replace(placement, overdue=lines) if lines else placement
 
 
 def _in_gang(
@@ -262,7 +293,9 @@ def conclude(result: Mutated, placement: Placement, of_cluster: tuple[str, ...])
         gang = placement.gang
         message = gang.warning if gang is not None and gang.next_message else placement.message
         in_part = partial_start(injection.gang, placement) if injection.gang else ()
-        warnings = (*warnings, f"placement check: {placement.verdict}: {message}", *in_part, *exemptions, *suggestions)
+        overdue = [f"placement check: {line}" for line in placement.overdue]
+        verdict = f"placement check: {placement.verdict}: {message}"
+        warnings = (*warnings, verdict, *in_part, *exemptions, *suggestions, *overdue)
     if injection.operations:
         return Patched(injection.workload_type, result, warnings, placement)
     return Unchanged(injection.workload_type, result, warnings, placement)

@@ -269,7 +269,7 @@ def _throttle(
     def current() -> ClusterView:
         policy = policies.current()
         reason = stale_reason(view, policy.spec.placement_check.max_view_age_seconds)
-        return ClusterView(view.snapshot(), scorer.of(policy), reason, profiles=profiles)
+        return ClusterView(view.snapshot(), scorer.of(policy), reason, profiles=profiles, minute=int(time.time()) // 60)
 
     throttle = SnapshotThrottle(current, time.monotonic)
     policies.follow(lambda _: throttle.forget())

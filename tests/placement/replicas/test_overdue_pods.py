@@ -14,16 +14,25 @@ OVERDUE = card_pod("train-7", "n1").deletion(ago(2 * HOUR))
 BUSY = card_pod("busy", "n2")
 
 
-def lines(*pods: PodBuilder, cards: int = 8, backend: str = "default") -> tuple[str, ...]:
+def lines(*pods: PodBuilder, cards: int = 8, backend: str = "default", reader: str | None = None) -> tuple[str, ...]:
     contents = [*NODES, *(pod.obj() for pod in pods)]
     snapshot = snapshot_from_documents([Document("the test", each) for each in contents])
     signature = PodSignature.of(make_pod("asks").gpu(cards).obj())
-    return overdue_lines(Scheduler(), signature, snapshot, backend, NOW_SECONDS)
+    return overdue_lines(Scheduler(), signature, snapshot, backend, NOW_SECONDS, reader=reader)
 
 
 def test_the_node_of_a_pod_that_should_have_ended_is_named() -> None:
     assert lines(OVERDUE, BUSY) == (
         "node n1: 8 cards are free when team-a/train-7 is gone: it should have ended 2 h ago",
+    )
+
+
+def test_pods_of_other_namespaces_are_only_counted_for_a_reader_of_one() -> None:
+    foreign = card_pod("secret", "n1", 4, namespace="team-b").deletion(ago(2 * HOUR))
+
+    assert lines(card_pod("train-7", "n1", 4).deletion(ago(3 * HOUR)), foreign, BUSY, reader="team-a") == (
+        "node n1: 8 cards are free when team-a/train-7, 1 pod outside this namespace are gone: "
+        "they should have ended 2 h ago",
     )
 
 

@@ -75,6 +75,8 @@ def test_the_view_is_the_same_while_nothing_changes() -> None:
     first = burst.view()
     burst.admit(dry_run=True)
     assert burst.view() is first
+    burst.cluster = replace(burst.cluster, minute=1)
+    assert burst.view().minute == 1
     cluster = cluster_of({"cluster": [make_node_object("node-1", labels={"other": "label"})]})
     assert cluster is not None
     burst.cluster = replace(burst.cluster, snapshot=replace(cluster.snapshot, generation=1))

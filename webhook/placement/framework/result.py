@@ -208,6 +208,8 @@ class Placement:
     """More nodes that can have the best score: kube-scheduler picks one of equal score for the pods before it."""
     preemption: PredictedPreemption | None = None
     """What kube-scheduler's preemption does for the pod, if no node can take it and that was evaluated."""
+    overdue: tuple[str, ...] = ()
+    """Warnings for a Waiting pod: the nodes that take it once pods are gone that should have ended."""
     is_final: bool = field(default=True, compare=False)
     """False if the deadline ended the evaluation, so that another one on the same snapshot may differ."""
 
@@ -236,6 +238,7 @@ class Placement:
             self.feasible_mask,
             self.possible_nodes,
             self.preemption,
+            self.overdue,
             self.is_final,
         )
 

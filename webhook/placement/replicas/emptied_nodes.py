@@ -2,14 +2,18 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.documents.listing import plural, some
+from webhook.kube.deadline import Expired, never
 from webhook.placement.packing.held_cards import is_overdue
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
 from webhook.placement.reasons.evictions import CARDS, time_text
 from webhook.placement.scheduler import PodSignature, Scheduler
+from webhook.placement.scorer import Scorer
 
 _MOST_NODES, _MOST_NAMED = 3, 3
 _RESERVING = {
@@ -33,35 +37,51 @@ def nodes_without_pods(scheduler: Scheduler, signature: PodSignature, snapshot: 
 
 
 def overdue_lines(
-    scheduler: Scheduler, signature: PodSignature, snapshot: Snapshot, backend: str, now_seconds: float
+    scorer: Scorer,
+    signature: PodSignature,
+    snapshot: Snapshot,
+    backend: str,
+    now_seconds: float,
+    *,
+    reader: str | None = None,
+    most_nodes: int = _MOST_NODES,
+    expired: Expired = never,
 ) -> tuple[str, ...]:
     """Return which nodes take the pod once pods are gone that should have ended, and a note on its scheduler.
 
-    `backend` is the kind of its scheduler.
+    `backend` is the kind of its scheduler. `reader` is the only namespace whose pods are named; None means all.
+
+    Raises:
+        DeadlineNearError: `expired()` returned true.
     """
     if not snapshot.pods.is_any_terminating:
         return ()
     overdue: dict[str, list[RunningPod]] = {}
     emptied, now = [], int(now_seconds)
-    for info in snapshot.nodes:
+    for row in np.unique(snapshot.pods.rows_of(snapshot.pods.terminating())).tolist():
+        info = snapshot.nodes[row]
         if pods := [pod for pod in info.pods if is_overdue(pod, now)]:
             overdue[info.node.name] = pods
             emptied.append(NodeInfo.of(info.node, [pod for pod in info.pods if not is_overdue(pod, now)]))
     if not emptied:
         return ()
     without = updated(snapshot, emptied, snapshot.generation + 1)
-    rows = scheduler.feasible_rows(signature, without).tolist()
+    rows = scorer.feasible_rows(signature, without, expired).tolist()
     names = [name for row in rows if (name := without.nodes[row].node.name) in overdue]
-    lines = [_line(without.nodes[without.rows[name]], overdue[name], now_seconds) for name in names[:_MOST_NODES]]
+    shown = names[:most_nodes]
+    lines = [_line(without.nodes[without.rows[name]], overdue[name], now_seconds, reader) for name in shown]
     if more := len(names) - len(lines):
         lines.append(f"and {plural(more, 'more node')} with pods that should have ended")
     return (*lines, _RESERVING[backend]) if lines and backend in _RESERVING else tuple(lines)
 
 
-def _line(info: NodeInfo, pods: Sequence[RunningPod], now_seconds: float) -> str:
+def _line(info: NodeInfo, pods: Sequence[RunningPod], now_seconds: float, reader: str | None) -> str:
     cards = sum(info.node.allocatable.get(name, 0) - info.requested.get(name, 0) for name in CARDS)
     free = f"{cards} cards are free" if cards > 1 else "1 card is free" if cards == 1 else "there is room"
     ago = time_text(now_seconds - max(pod.deletion_seconds for pod in pods))
-    names = some([f"{pod.namespace}/{pod.name}" for pod in pods], _MOST_NAMED)
+    named = [f"{pod.namespace}/{pod.name}" for pod in pods if reader in (None, pod.namespace)]
+    if others := len(pods) - len(named):
+        named.append(f"{plural(others, 'pod')} outside this namespace")
+    names = some(named, _MOST_NAMED)
     are, they = ("is", "it") if len(pods) == 1 else ("are", "they")
     return f"node {info.node.name}: {free} when {names} {are} gone: {they} should have ended {ago} ago"

@@ -63,7 +63,7 @@ class _Known:
     parts: PodParts | None = None
     warned_on: Ref = lambda: None
     of_cluster: tuple[str, ...] = ()
-    last: tuple[tuple[RowLog, int], Ref, int, Placement] | None = None
+    last: tuple[tuple[RowLog, int], Ref, int, int, Placement] | None = None
     verdict: PodVerdict | None = None
     placement: Placement | None = None
     warned: tuple[str, ...] = ()
@@ -207,12 +207,14 @@ class _KnownSteps(Steps):
             return predict(result, policy, cluster, expired)
         assumed, last = cluster.assumed, known.last
         state = assumed.before_pod(signature.info.preemption).state
-        is_same = last is not None and last[0] == state and last[1]() is assumed.base and last[2] == len(assumed)
-        if is_same and last is not None and not (_fits(last[3]) and cluster.reserves(result.content.namespace)):
+        is_same = last is not None and last[0] == state and last[1]() is assumed.base
+        is_same = is_same and last[2:4] == (len(assumed), cluster.minute)
+        if is_same and last is not None and not (_fits(last[4]) and cluster.reserves(result.content.namespace)):
             self._cache.on_reuse()
-            return last[3]
+            return last[4]
         placement = predict(result, policy, cluster, expired)
-        known.last = (state, ref(assumed.base), len(assumed), placement) if placement.is_final else None
+        kept = state, ref(assumed.base), len(assumed), cluster.minute, placement
+        known.last = kept if placement.is_final else None
         return placement
 
     def conclude(self, result: Mutated, placement: Placement, of_cluster: tuple[str, ...]) -> PodVerdict:

@@ -134,7 +134,8 @@ class ReservedView:
             return cluster
         waiting, known = self._waiting, self._view
         waiting.before_review(cluster.snapshot)
-        if known is None or known.snapshot is not waiting.base or known.scorer is not cluster.scorer:
+        is_known = known is not None and known.snapshot is waiting.base and known.minute == cluster.minute
+        if known is None or not is_known or known.scorer is not cluster.scorer:
             # The pods that wait can have followed a later snapshot than `cluster` has.
             self._view = known = replace(cluster, snapshot=waiting.base, assumed=waiting, reserves=waiting.reserves)
         return known
