@@ -166,7 +166,7 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
         placement = as_annotation_changes(
             content, policy, placement, snapshot, lambda pod: scorer.answer(pod.signature, snapshot, expired), expired
         )
-    if placement.verdict == "Waiting" and cluster.minute:
+    if placement.verdict == "Waiting":
         placement = _with_overdue(placement, signature, policy, cluster, assumed, expired)
     if gang is not None:
         group = gang.group
@@ -187,7 +187,8 @@ def _with_overdue(
     expired: Expired,
 ) -> Placement:
     """Return `placement` with the first node that takes the pod once pods are gone that should have ended."""
-    assert cluster.scorer is not None  # noqa: S101 - asked before
+    if cluster.scorer is None or not cluster.minute:
+        return placement
     info = signature.info
     try:
         lines = overdue_lines(
