@@ -161,12 +161,12 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
         # That of the cluster view keeps answers for single pods. A suggestion for one more pod helps no gang.
         schedulers = scheduler_for(policy, cache_bytes=0, suggestions=0, profiles=cluster.profiles)
         placement = _in_gang(gang, policy, result, placement, assumed, schedulers, expired)
+        placement = _with_overdue(placement, signature, policy, cluster, assumed, expired)
     elif placement.verdict in ("Waiting", "Infeasible"):
         snapshot = assumed.before_pod(signature.info.preemption)
         placement = as_annotation_changes(
             content, policy, placement, snapshot, lambda pod: scorer.answer(pod.signature, snapshot, expired), expired
         )
-    if placement.verdict == "Waiting":
         placement = _with_overdue(placement, signature, policy, cluster, assumed, expired)
     if gang is not None:
         group = gang.group
@@ -186,8 +186,8 @@ def _with_overdue(
     assumed: AssumedPods[Any],
     expired: Expired,
 ) -> Placement:
-    """Return `placement` with the first node that takes the pod once pods are gone that should have ended."""
-    if cluster.scorer is None or not cluster.minute:
+    """Return a Waiting placement with the first node that takes the pod once pods are gone that should have ended."""
+    if placement.verdict != "Waiting" or cluster.scorer is None or not cluster.minute:
         return placement
     info = signature.info
     try:

@@ -63,7 +63,7 @@ class _Known:
     parts: PodParts | None = None
     warned_on: Ref = lambda: None
     of_cluster: tuple[str, ...] = ()
-    last: tuple[tuple[RowLog, int], Ref, int, int, Placement] | None = None
+    last: tuple[tuple[tuple[RowLog, int], int, int], Ref, Placement] | None = None
     verdict: PodVerdict | None = None
     placement: Placement | None = None
     warned: tuple[str, ...] = ()
@@ -206,15 +206,13 @@ class _KnownSteps(Steps):
         if isinstance(signature, str):
             return predict(result, policy, cluster, expired)
         assumed, last = cluster.assumed, known.last
-        state = assumed.before_pod(signature.info.preemption).state
+        state = assumed.before_pod(signature.info.preemption).state, len(assumed), cluster.minute
         is_same = last is not None and last[0] == state and last[1]() is assumed.base
-        is_same = is_same and last[2:4] == (len(assumed), cluster.minute)
-        if is_same and last is not None and not (_fits(last[4]) and cluster.reserves(result.content.namespace)):
+        if is_same and last is not None and not (_fits(last[2]) and cluster.reserves(result.content.namespace)):
             self._cache.on_reuse()
-            return last[4]
+            return last[2]
         placement = predict(result, policy, cluster, expired)
-        kept = state, ref(assumed.base), len(assumed), cluster.minute, placement
-        known.last = kept if placement.is_final else None
+        known.last = (state, ref(assumed.base), placement) if placement.is_final else None
         return placement
 
     def conclude(self, result: Mutated, placement: Placement, of_cluster: tuple[str, ...]) -> PodVerdict:
