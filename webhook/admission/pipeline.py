@@ -20,7 +20,6 @@ from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import DeadlineNearError, Expired, never
 from webhook.kube.names import DEFAULT_NAMESPACE
-from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.gang.gang import gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
@@ -158,10 +157,7 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
     asked, names = result.injection.gang, result.injection.references.batch
     gang = asked and grouped(asked, names, signature.info.inter_pod.namespace, cluster.snapshot)
     if gang is not None and result.waiting is not None:
-        # That of the cluster view keeps answers for single pods. A suggestion for one more pod helps no gang.
-        schedulers = scheduler_for(policy, cache_bytes=0, suggestions=0, profiles=cluster.profiles)
-        placement = _in_gang(gang, policy, result, placement, assumed, schedulers, expired)
-        placement = _with_overdue(placement, signature, policy, cluster, assumed, expired)
+        placement = _in_gang(gang, policy, result, placement, assumed, cluster, expired)
     elif placement.verdict in ("Waiting", "Infeasible"):
         snapshot = assumed.before_pod(signature.info.preemption)
         placement = as_annotation_changes(
@@ -212,17 +208,19 @@ def _in_gang(
     result: Mutated,
     own: Placement,
     assumed: AssumedPods[Any],
-    schedulers: BackendSchedulers,
+    cluster: ClusterView,
     expired: Expired,
 ) -> Placement:
     """Return the placement of the gang of a pod that has the placement `own` by itself."""
     assert result.waiting is not None  # noqa: S101 - read
     pod = result.waiting[1]
+    # That of the cluster view keeps answers for single pods. A suggestion for one more pod helps no gang.
+    schedulers = scheduler_for(policy, cache_bytes=0, suggestions=0, profiles=cluster.profiles)
     gang = gang_of(request, pod, policy.spec)
     if own.suggestions:
         group = group_of_gang(gang, pod, schedulers.scheduler_of, assumed, expired)
         own = as_annotation_changes(result.content, policy, group.verified(own), group.snapshot, group.place, expired)
-    return gang_placement(
+    placement = gang_placement(
         schedulers.scheduler_of(pod.signature),
         gang,
         pod,
@@ -231,6 +229,8 @@ def _in_gang(
         templates=template_nodes(policy.spec.node_templates),
         expired=expired,
     )
+    is_waiting = placement.verdict == "Waiting"
+    return _with_overdue(placement, pod.signature, policy, cluster, assumed, expired) if is_waiting else placement
 
 
 def _seed(content: PodContent) -> str:
