@@ -13,6 +13,7 @@ from webhook.documents.text import json_bytes
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.placement.framework.node_states import UnhealthyDevices, is_ready, state_of, unhealthy_devices
 from webhook.placement.packing.free_cards import NONE, accelerator_of
+from webhook.placement.packing.held_cards import end_seconds, held_class, is_of_node
 from webhook.policy.policy import Policy
 
 _MOST_TAINTS = 16
@@ -102,13 +103,19 @@ class ClusterState:
                 "card": accelerator.card,
                 "kind": kind,
                 "count": amount,
-                "used": [self._user(each, resource) for each in users[:_MOST_PODS]],
+                "used": [self._user(each, resource, info.node) for each in users[:_MOST_PODS]],
             }
 
-    def _user(self, pod: RunningPod, resource: str) -> list[Any]:
-        """Return namespace, name, number of cards, owner and workload type of a pod."""
+    def _user(self, pod: RunningPod, resource: str, node: Node) -> list[Any]:
+        """Return namespace, name, number of cards, owner and workload type of a pod.
+
+        Of a pod that does not use its cards, or may not soon, also its class, or "", and the Unix time by which it
+        should have ended, or 0. The written node does not depend on the time, so the page compares the times.
+        """
         fact = self._facts.of(pod.namespace, pod.name)
-        return [pod.namespace, pod.name, pod.requests[resource], fact.owner, fact.workload_type]
+        found = [pod.namespace, pod.name, pod.requests[resource], fact.owner, fact.workload_type]
+        reason, end = held_class(pod, node, now=0), 0 if is_of_node(pod) else end_seconds(pod)
+        return [*found, reason, end] if reason or end else found
 
 
 def kind_of(resource: str) -> str:

@@ -20,6 +20,7 @@ export function startApp(root, state = null, time = "") {
   window.addEventListener("hashchange", () => app.show());
   if (state) {
     store.isReport = true;
+    store.time = time;
     store.setState(state);
   } else {
     followFeed(store);

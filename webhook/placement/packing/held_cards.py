@@ -30,9 +30,14 @@ _OF_NODES = ("DaemonSet/", "Node/")
 _JOB = "Job/"
 
 
+def end_seconds(pod: RunningPod) -> int:
+    """Return the Unix time by which `pod` should end, with its grace period, or 0 if it is not being deleted."""
+    return pod.deletion_seconds + _KILLING_SECONDS if pod.deletion_seconds > 0 else 0
+
+
 def is_overdue(pod: RunningPod, now: int) -> bool:
-    """Return whether `pod` should have ended before `now`, in Unix seconds; its deletion includes its grace period."""
-    return 0 < pod.deletion_seconds < now - _KILLING_SECONDS
+    """Return whether `pod` should have ended before `now`, in Unix seconds."""
+    return 0 < end_seconds(pod) < now
 
 
 def is_of_node(pod: RunningPod) -> bool:

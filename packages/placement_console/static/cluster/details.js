@@ -74,7 +74,7 @@ export class NodeDetails {
     const cardsOf = (pod) => Object.entries(pod.others).map(([resource, amount]) => h("span", { class: "line" }, `${number(amount)} ${resource}`));
     const sample = (pod) => (Object.keys(pod.others).length ? swatch(this.palette.indexOf([pod.namespace, pod.name, 0, pod.owner, pod.type])) : null);
     return table(t("node.pods"), [
-      { title: t("column.pod"), wide: true, cell: (pod) => [sample(pod), ` ${pod.namespace}/${pod.name}`, pod.terminating && h("em", null, ` ${t("pod.terminating")}`)] },
+      { title: t("column.pod"), wide: true, cell: (pod) => [sample(pod), ` ${pod.namespace}/${pod.name}`, pod.terminating && h("em", null, ` ${t("pod.terminating")}`), pod.held && h("em", null, ` ${t(`held.${pod.held}`)}`)] },
       { title: t("column.cards"), cell: cardsOf },
       { title: t("column.owner"), wide: true, cell: (pod) => pod.owner },
       { title: t("column.type"), cell: (pod) => pod.type },

@@ -6,12 +6,14 @@ import { choice, input, loading, message, switcher, table } from "../lib/widgets
 import { Palette } from "./colours.js";
 import { NodeDetails } from "./details.js";
 import { grouped } from "./groups.js";
+import { heldCards, heldOn } from "./held.js";
 import { DENSITIES, cardCount, densityFor } from "./layout.js";
 import { legend } from "./legend.js";
 import { NodeMap, freeCards, groupNumbers, groupTitle, signsOf } from "./map.js";
 import { texts } from "./texts.js";
 
 const BLOCKS = [1, 2, 4, 8];
+const HELD = ["terminating", "node-down", "crash-loop", "image-pull", "config-error"];
 
 export const clusterPage = {
   id: "cluster",
@@ -29,7 +31,7 @@ class ClusterPage {
     this.app = app;
     this.store = app.store;
     this.kept = app.keptFor("cluster");
-    this.choices = (this.kept.choices ??= { pool: "", product: "", namespace: "", block: "", search: "", by: "", density: "auto", show: "map" });
+    this.choices = (this.kept.choices ??= { pool: "", product: "", namespace: "", block: "", held: "", search: "", by: "", density: "auto", show: "map" });
     this.palette = (this.kept.palette ??= new Palette());
     this.map = new NodeMap({
       palette: this.palette,
@@ -95,9 +97,10 @@ class ClusterPage {
   }
 
   matches(node) {
-    const { pool, product, namespace, block, search } = this.choices;
+    const { pool, product, namespace, block, held, search } = this.choices;
     return (!pool || node.pool === pool) && (!product || node.product === product) && (!search || node.name.includes(search))
       && (!block || freeCards(node) >= Number(block))
+      && (!held || heldOn(node, this.store.now()).some((row) => held === "any" || row.class === held))
       && (!namespace || node.cards.some((card) => card.used.some((used) => used[0] === namespace)));
   }
 
@@ -132,6 +135,7 @@ class ClusterPage {
       { title: t("node.product"), cell: (node) => node.product, wide: true },
       { title: t("column.cards"), number: true, cell: (node) => number(cardCount(node)) },
       { title: t("column.free"), number: true, cell: (node) => number(freeCards(node)) },
+      { title: t("column.held"), number: true, cell: (node) => number(heldCards(node, this.store.now())) },
       { title: t("node.cpu"), number: true, cell: (node) => `${cores(node.cpu[0])} / ${cores(node.cpu[1])}` },
       { title: t("node.memory"), number: true, cell: (node) => `${bytes(node.memory[0])} / ${bytes(node.memory[1])}` },
       { title: t("node.state"), cell: (node) => signsOf(node).join(", ") || t("node.ready") },
@@ -146,6 +150,7 @@ class ClusterPage {
     const options = (found) => [["", t("filter.all")], ...found.map((value) => [value, value])];
     const namespaces = values((node) => node.cards.flatMap((card) => card.used.map((used) => used[0])));
     const blocks = [["", t("filter.block.any")], ...BLOCKS.map((n) => [String(n), t("filter.block.least", { n })])];
+    const held = [["", t("filter.all")], ["any", t("filter.held.any")], ...HELD.map((name) => [name, t(`held.${name}`)])];
     const by = ["type", "namespace", "owner"].map((name) => [name, t(`colour.${name}`)]);
     const sizes = ["auto", ...DENSITIES].map((name) => [name, t(`density.${name}`)]);
     const ways = ["map", "table"].map((name) => [name, t(`show.${name}`)]);
@@ -154,6 +159,7 @@ class ClusterPage {
       choice(t("filter.product"), options(values((node) => [node.product])), choices.product, (value) => this.set("product", value)),
       choice(t("filter.namespace"), options(namespaces), choices.namespace, (value) => this.set("namespace", value)),
       choice(t("filter.block"), blocks, choices.block, (value) => this.set("block", value)),
+      choice(t("filter.held"), held, choices.held, (value) => this.set("held", value)),
       input(t("filter.search"), choices.search, (value) => this.set("search", value), { placeholder: t("filter.search.hint"), type: "search", spellcheck: "false" }),
       choice(t("colour.by"), by, choices.by, (value) => this.set("by", value)),
       h("div", { class: "field" }, h("span", null, t("density")), switcher(t("density"), sizes, choices.density, (value) => this.set("density", value))),

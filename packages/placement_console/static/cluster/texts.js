@@ -29,6 +29,11 @@ export const texts = {
     "node.gone": "The node is no longer in the cluster.", "node.noPods": "No pod runs here.", "node.podCount": "{used} of {most}",
     "column.node": "Node", "column.pod": "Pod", "column.owner": "Owner", "column.type": "Type", "column.cards": "Cards", "column.free": "Free", "column.priority": "Priority",
     "pod.terminating": "being deleted",
+    "filter.held": "Held and not used", "filter.held.any": "any class", "column.held": "Held and not used",
+    "held.title": "{n|card is|cards are} held and not used", "held.help": "placement-webhook reclaim names more classes, and what frees the cards.",
+    "held.resource": "Resource", "held.why": "Why", "held.since": "should have ended {age} ago",
+    "held.terminating": "should have ended", "held.node-down": "the node is down", "held.crash-loop": "its containers crash",
+    "held.image-pull": "its image cannot be pulled", "held.config-error": "its container cannot be created",
   },
   zh: {
     "cluster.title": "集群",
@@ -60,5 +65,10 @@ export const texts = {
     "node.gone": "该节点已不在集群中。", "node.noPods": "没有 Pod 在此运行。", "node.podCount": "{used} / {most}",
     "column.node": "节点", "column.pod": "Pod", "column.owner": "所有者", "column.type": "类型", "column.cards": "卡", "column.free": "空闲", "column.priority": "优先级",
     "pod.terminating": "正在删除",
+    "filter.held": "占用未使用", "filter.held.any": "任何类别", "column.held": "占用未使用",
+    "held.title": "{n} 张卡被占用但未使用", "held.help": "placement-webhook reclaim 会列出更多类别，以及如何释放这些卡。",
+    "held.resource": "资源", "held.why": "原因", "held.since": "{age} 前就应结束",
+    "held.terminating": "本应结束", "held.node-down": "节点失联", "held.crash-loop": "容器反复崩溃",
+    "held.image-pull": "无法拉取镜像", "held.config-error": "无法创建容器",
   },
 };

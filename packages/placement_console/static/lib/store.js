@@ -11,6 +11,7 @@ export class Store {
     this.ageSeconds = 0;
     this.status = "connecting";
     this.isReport = false;
+    this.time = "";
     this.listeners = new Set();
   }
 
@@ -18,6 +19,11 @@ export class Store {
   follow(listener) {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
+  }
+
+  // The clock of a report is that of its moment.
+  now() {
+    return this.isReport ? Date.parse(this.time) : Date.now();
   }
 
   setState(state) {

@@ -72,6 +72,7 @@ function verdictOf(answer) {
       answer.unmodelled.length > 0 && h("p", { class: "quiet" }, t("explain.unmodelled", { names: answer.unmodelled.join(", ") })),
       answer.remarks.map((text) => h("p", { class: "quiet" }, text)),
       h("p", { class: "quiet" }, answer.injected.policy ? t("explain.injected", { policy: answer.injected.policy, rules: answer.injected.rules.map((rule) => rule.name).join(", ") }) : t("explain.notInjected"))),
+    (answer.overdue ?? []).length > 0 && part(t("explain.overdue"), answer.overdue.map((text) => h("p", { class: "words" }, text))),
     answer.suggestions.length > 0 && part(t("explain.suggestions"), h("ol", { class: "suggestions" }, answer.suggestions.map((text) => h("li", null, text)))),
   ];
 }

@@ -4,6 +4,7 @@ import { getJson } from "../lib/api.js";
 import { number, t } from "../lib/i18n.js";
 import { duration } from "../lib/format.js";
 import { choice, errorBox, loading, message } from "../lib/widgets.js";
+import { heldList } from "../cluster/held.js";
 import { PodDetails } from "./details.js";
 import { texts } from "./texts.js";
 
@@ -38,7 +39,8 @@ class PendingPage {
     this.summary = h("p", { class: "summary" });
     this.order = h("p", { class: "quiet order" });
     this.list = h("div", { class: "content" }, loading());
-    fill(this.root, h("h1", { class: "hidden" }, t("pending.title")), this.summary, this.order, this.controls, h("div", { class: "with-side pending" }, this.list, this.details.element));
+    this.held = h("section", { class: "held" });
+    fill(this.root, h("h1", { class: "hidden" }, t("pending.title")), this.summary, this.order, this.controls, h("div", { class: "with-side pending" }, this.list, this.details.element), this.held);
     this.unfollow = this.store.follow((changed) => changed?.size !== 0 && this.loadSoon());
     this.load();
   }
@@ -73,6 +75,7 @@ class PendingPage {
     const isKnown = this.found.groups.some((group) => stateOf(group) === this.kept.state);
     const groups = this.found.groups.filter((group) => !isKnown || stateOf(group) === this.kept.state);
     fill(this.summary, t("pending.summary", { n: pods }));
+    fill(this.held, heldList([...this.store.nodes.values()], this.store.now(), (node) => this.app.open("cluster", { node })));
     fill(this.order, groups.length > 1 && t("pending.order"));
     if (!groups.length) {
       fill(this.list, message(t("pending.none"), t("pending.none.text")));
@@ -106,7 +109,7 @@ class PendingPage {
     const isChosen = key === this.kept.chosen;
     const goes = group.nodes[group.names[0]];
     const why = group.gates.length ? t("pending.gates", { gates: group.gates.join(", ") }) : group.message || (goes ? t("pending.goes", { node: goes }) : t(`state.${state}.help`));
-    const age = group.created ? t("pending.since", { age: duration((this.now() - Date.parse(group.created)) / 1000) }) : "";
+    const age = group.created ? t("pending.since", { age: duration((this.store.now() - Date.parse(group.created)) / 1000) }) : "";
     return h("li", null, h("button", {
       type: "button", class: `row ${isChosen ? "chosen" : ""}`, "aria-pressed": String(isChosen), "data-key": key,
       on: { click: () => this.choose(group) },
@@ -115,11 +118,6 @@ class PendingPage {
       h("strong", null, titleOf(group)), h("span", { class: "quiet" }, group.namespace), group.count > 1 && h("span", { class: "badge" }, t("pending.count", { n: group.count }))),
     h("span", { class: "row-why" }, why),
     h("span", { class: "row-facts quiet" }, [...cardsOf(group.requests).map(([resource, amount]) => `${number(amount)} × ${resource}`), t("pending.priority", { n: group.priority }), age].filter(Boolean).map((text) => h("span", null, text)))));
-  }
-
-  // The clock of a report is that of its moment.
-  now() {
-    return this.store.isReport ? Date.parse(this.app.time) : Date.now();
   }
 
   choose(group) {
