@@ -60,11 +60,15 @@ def condition(content: Raw, kind: str) -> Raw:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """The state of a node. It is down if its kubelet does not report. `since` is 0 if the time is not known."""
+    """The state of a node. It is down if its kubelet does not report. `since` is 0 if the time is not known.
+
+    `taints` are the keys of its taints that state so.
+    """
 
     is_down: bool = False
     since: int = 0
     is_out_of_service: bool = False
+    taints: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, node: Raw) -> "NodeState":
@@ -78,7 +82,7 @@ class NodeState:
             return cls()
         if status:
             times = [seconds(ready, "lastTransitionTime")]
-        return cls(is_down=True, since=max(times, default=0), is_out_of_service=OUT_OF_SERVICE in keys)
+        return cls(True, max(times, default=0), OUT_OF_SERVICE in keys, keys & NOT_READY_TAINTS)
 
 
 @dataclass(frozen=True, slots=True)

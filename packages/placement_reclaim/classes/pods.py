@@ -138,12 +138,13 @@ def _taint_eviction(pod: HoldingPod) -> str:
     Source: k8s.io/kubernetes/pkg/controller/tainteviction/taint_eviction.go, getMinTolerationTime
     """
     back = f"node {pod.running.node_name} back"
-    tolerations = [
-        each
-        for each in fields.items(pod.content, "spec", "tolerations")
-        if fields.text(each, "effect") in ("", NO_EXECUTE) and fields.text(each, "key") in {"", *NOT_READY_TAINTS}
-    ]
-    limits = [limit for each in tolerations if (limit := fields.number(each, "tolerationSeconds")) is not None]
-    if tolerations and not limits:
+    given = [*fields.items(pod.content, "spec", "tolerations")]
+    tolerations = [each for each in given if fields.text(each, "effect") in ("", NO_EXECUTE)]
+    limits = []
+    for taint in pod.node.taints or NOT_READY_TAINTS:
+        of_taint = [each for each in tolerations if fields.text(each, "key") in ("", taint)]
+        limits += [fields.number(each, "tolerationSeconds") for each in of_taint] or [0]
+    ends = [limit for limit in limits if limit is not None]
+    if not ends:
         return f"{back}: the pod tolerates its taint without an end"
-    return f"{back}, or taint eviction after {int(min(limits, default=0))} s, then as Terminating"
+    return f"{back}, or taint eviction after {max(0, int(min(ends)))} s, then as Terminating"

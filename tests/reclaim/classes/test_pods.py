@@ -69,6 +69,17 @@ def test_a_pod_that_tolerates_the_taint_stays() -> None:
     assert row.frees == "node n1 back: the pod tolerates its taint without an end"
 
 
+def test_only_the_tolerations_of_the_taints_of_the_node_count() -> None:
+    pod = card_pod("train", "n1").toleration("node.kubernetes.io/not-ready", operator="Exists", seconds=3600)
+
+    (row,) = report(
+        gpu_node("n1", down_for=HOUR),
+        pod.toleration("node.kubernetes.io/unreachable", operator="Exists", seconds=300),
+    )
+
+    assert row.frees == "node n1 back, or taint eviction after 3600 s, then as Terminating"
+
+
 def test_a_node_that_is_down_by_its_taint_alone_has_no_begin() -> None:
     node = gpu_node("n1", taints=("node.kubernetes.io/unreachable:NoExecute",))
     node["status"]["conditions"] = []
