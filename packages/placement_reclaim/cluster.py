@@ -82,7 +82,7 @@ class NodeState:
             return cls()
         if status:
             times = [seconds(ready, "lastTransitionTime")]
-        return cls(True, max(times, default=0), OUT_OF_SERVICE in keys, keys & NOT_READY_TAINTS)
+        return cls(True, max(times, default=0), OUT_OF_SERVICE in keys, NOT_READY_TAINTS & keys)
 
 
 @dataclass(frozen=True, slots=True)
