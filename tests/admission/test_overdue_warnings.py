@@ -21,7 +21,10 @@ OVERDUE = card_pod("train-7", "n3", namespace="default").deletion(ago(2 * HOUR))
 FOREIGN = card_pod("secret", "n3").deletion(ago(2 * HOUR))
 BUSY = card_pod("busy", "n3")
 LINE = "placement check: node n3: 8 cards are free when default/train-7 is gone: it should have ended 2 h ago"
-NOTE = "placement check: Volcano can reserve such a node for the pod, and then the pod waits for it without an end"
+NOTE = (
+    "placement check: Volcano can reserve such a node for the pod until another one has room; "
+    "a gang with such a node keeps free cards of other nodes from later pods of its queue"
+)
 
 
 def snapshot_with(*pods: PodBuilder, nodes: tuple[str, ...] = ("n3",)) -> Snapshot:

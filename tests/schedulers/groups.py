@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tests.controlplane.client import Answer
+from tests.controlplane.client import Answer, Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, worker
+from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, wait_refused, worker
 from tests.support.admission import DOMAIN, TYPE
 from tests.support.objects.builders import make_pod
 from tests.support.on_cluster.registered import Webhook
@@ -119,3 +119,71 @@ def group_is_the_size_without_one(gangs: Gangs, cards: int) -> None:
     if starts:
         wait_bound_all(gangs.cluster, [each.object for each in answers])
     assert gangs.bound_at_last(answers) == 4 * starts
+
+
+def node_of_a_pod_that_does_not_end_is_reserved(gangs: Gangs, reserved: str) -> None:
+    """Let a pod wait for a node whose pod should have ended, and then give another node room.
+
+    The scheduler writes `reserved` in an Event on a pod for which it reserves room.
+    """
+    cluster = gangs.cluster
+    _fill(gangs)
+    waits = _create(gangs, "waits")
+    _wait_reserved(cluster, reserved, "waits")
+    before = bound(cluster, [waits])
+
+    cluster.delete_pod(cluster.client.get("Pod", "on-n2", cluster.namespace))
+
+    assert before == 0
+    assert cluster.wait_bound(waits) == "n2"
+
+
+def gang_keeps_free_cards_for_a_pod_that_does_not_end(gangs: Gangs, reserved: str, **queue: str) -> None:
+    """Let a gang of two wait for a free node and for that of a pod that should have ended, and a later pod for either.
+
+    `reserved` is as in `node_of_a_pod_that_does_not_end_is_reserved`. `queue` is the annotation of the gang's queue.
+    """
+    cluster = gangs.cluster
+    _fill(gangs)
+    cluster.delete_pod(cluster.client.get("Pod", "on-n2", cluster.namespace))
+    gangs.make_group("bert", 2)
+    gang = [_create(gangs, f"bert-{number}", gang="bert", gang_size=2) for number in range(2)]
+    _wait_reserved(cluster, reserved, "bert")
+    later = _create(gangs, "later", **queue)
+    wait_refused(cluster, [later])
+    before = bound(cluster, [*gang, later])
+
+    cluster.client.patch("Pod", "ending", {"metadata": {"finalizers": None}}, namespace=cluster.namespace)
+
+    assert before == 0
+    assert sorted(wait_bound_all(cluster, gang)) == ["n1", "n2"]
+    assert bound(cluster, [later]) == 0
+
+
+def _fill(gangs: Gangs) -> None:
+    """Make a node whose pod should have ended, and two without room for four cards; pods of one card hold these.
+
+    Together they have so many free cards that Volcano lets a pod of four into its queue.
+    """
+    cluster = gangs.cluster
+    cluster.make_nodes(*(gpu_node(name, 4) for name in ("n1", "n2", "n3")))
+    for name in ("n2", "n3"):
+        cluster.create(make_pod(f"on-{name}").node_name(name).gpu(1))
+    ending = worker("ending", **dict(gangs.keys)).gpu(4).scheduler(gangs.scheduler).obj()
+    ending["metadata"]["finalizers"] = ["example.com/never"]
+    cluster.wait_bound(cluster.create(ending).object)
+    path = f"/api/v1/namespaces/{cluster.namespace}/pods/ending"
+    cluster.client.request("DELETE", path, body={"gracePeriodSeconds": 0})
+
+
+def _create(gangs: Gangs, name: str, **keys: object) -> Object:
+    return gangs.cluster.create(worker(name, **{**dict(gangs.keys), **keys}).gpu(4).scheduler(gangs.scheduler)).object
+
+
+def _wait_reserved(cluster: Cluster, reserved: str, pod: str) -> None:
+    def is_reserved() -> bool:
+        events = cluster.client.list("Event", cluster.namespace)
+        of_pod = [each for each in events if each["involvedObject"].get("name", "").startswith(pod)]
+        return any(reserved in each.get("message", "") for each in of_pod)
+
+    wait_for(is_reserved, f"room being reserved for {pod}")

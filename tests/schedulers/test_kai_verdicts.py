@@ -5,8 +5,10 @@ import pytest
 from tests.controlplane.cluster import Cluster
 from tests.schedulers.groups import (
     Gangs,
+    gang_keeps_free_cards_for_a_pod_that_does_not_end,
     group_is_the_size_without_one,
     larger_group_never_starts,
+    node_of_a_pod_that_does_not_end_is_reserved,
     said,
     smaller_group_starts_in_part,
 )
@@ -14,6 +16,7 @@ from tests.schedulers.installed.kai import TO_KAI, Kai
 from tests.schedulers.jobs import gpu_node, wait_bound_all
 from tests.support.on_cluster.registered import Webhook
 
+RESERVED = "was pipelined to node"
 KINDS = "queues.scheduling.run.ai,podgroups.scheduling.run.ai,topologies.kai.scheduler"
 
 
@@ -86,3 +89,11 @@ def test_gang_that_no_rack_holds_is_not_started(gangs: Gangs, kai: Kai, pods: in
     for each in answers:
         assert f"no domain of {RACK} could hold 5 pods: east/1 would hold 4 if it were empty" in said(each)[0]
     assert gangs.bound_at_last(answers) == 0
+
+
+def test_the_node_of_a_pod_that_does_not_end_is_reserved_until_another_has_room(gangs: Gangs) -> None:
+    node_of_a_pod_that_does_not_end_is_reserved(gangs, RESERVED)
+
+
+def test_a_gang_with_the_node_of_a_pod_that_does_not_end_keeps_free_cards(gangs: Gangs) -> None:
+    gang_keeps_free_cards_for_a_pod_that_does_not_end(gangs, RESERVED, queue="research")

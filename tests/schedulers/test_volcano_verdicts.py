@@ -10,17 +10,19 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.schedulers.groups import (
     Gangs,
+    gang_keeps_free_cards_for_a_pod_that_does_not_end,
     group_is_the_size_without_one,
     larger_group_never_starts,
+    node_of_a_pod_that_does_not_end_is_reserved,
     said,
     smaller_group_starts_in_part,
 )
 from tests.schedulers.installed.volcano import Volcano, volcano_job
 from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, wait_one_job_whole, worker
-from tests.support.objects.builders import make_pod
 from tests.support.on_cluster.registered import Webhook
 from tests.support.on_cluster.webhooks import serving
 
+RESERVED = "can possibly be assigned to"
 KINDS = "queues.scheduling.volcano.sh,podgroups.scheduling.volcano.sh"
 
 
@@ -156,31 +158,9 @@ def test_of_two_interleaved_gangs_the_one_that_starts_is_not_warned(
     assert bound(cluster, pods["llama"]) == 0
 
 
-def test_a_pod_waits_for_the_node_of_a_pod_that_does_not_end(
-    gangs: Gangs,
-) -> None:
-    """Volcano reserves the room of the pod that is being deleted, and binds the waiting pod only once it is gone."""
-    cluster = gangs.cluster
-    cluster.make_nodes(*(gpu_node(name, 4) for name in ("n1", "n2", "n3")))
-    # Volcano lets the pod into its queue, because other nodes have enough free cards together.
-    for name in ("n2", "n3"):
-        cluster.create(make_pod(f"on-{name}").node_name(name).gpu(1))
-    ending = worker("ending").gpu(4).scheduler("volcano").obj()
-    ending["metadata"]["finalizers"] = ["example.com/never"]
-    made = cluster.create(ending).object
-    cluster.wait_bound(made)
-    path = f"/api/v1/namespaces/{cluster.namespace}/pods"
-    cluster.client.request("DELETE", f"{path}/ending", body={"gracePeriodSeconds": 0})
-    waits = cluster.create(worker("waits").gpu(4).scheduler("volcano")).object
+def test_the_node_of_a_pod_that_does_not_end_is_reserved_until_another_has_room(gangs: Gangs) -> None:
+    node_of_a_pod_that_does_not_end_is_reserved(gangs, RESERVED)
 
-    def reserved() -> bool:
-        (pod,) = [each for each in cluster.pods() if each["metadata"]["name"] == "waits"]
-        conditions = pod.get("status", {}).get("conditions") or ()
-        return any("can possibly be assigned to" in (each.get("message") or "") for each in conditions)
 
-    wait_for(reserved, "Volcano reserving the node of the pod that is being deleted")
-    before = bound(cluster, [waits])
-    cluster.client.patch("Pod", "ending", {"metadata": {"finalizers": None}}, namespace=cluster.namespace)
-
-    assert before == 0
-    assert cluster.wait_bound(waits) == "n1"
+def test_a_gang_with_the_node_of_a_pod_that_does_not_end_keeps_free_cards(gangs: Gangs) -> None:
+    gang_keeps_free_cards_for_a_pod_that_does_not_end(gangs, RESERVED)

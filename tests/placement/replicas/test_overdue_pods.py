@@ -60,4 +60,4 @@ def test_no_node_is_named_if(pods: list[PodBuilder], cards: int) -> None:
 def test_a_scheduler_that_reserves_nodes_of_pods_that_end_is_named(backend: str, name: str) -> None:
     *_, last = lines(OVERDUE, BUSY, backend=backend)
 
-    assert last == f"{name} can reserve such a node for the pod, and then the pod waits for it without an end"
+    assert last.startswith(f"{name} can reserve such a node for the pod until another one has room; a gang with such a")

@@ -16,10 +16,11 @@ from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.scorer import Scorer
 
 _MOST_NODES, _MOST_NAMED = 3, 3
-_RESERVING = {
-    "volcano": "Volcano can reserve such a node for the pod, and then the pod waits for it without an end",
-    "kai": "KAI before 0.15 can reserve such a node for the pod, and then the pod waits for it without an end",
-}
+_RESERVES = (
+    "{} can reserve such a node for the pod until another one has room; a gang with such a node keeps free cards of "
+    "other nodes from later pods of its queue"
+)
+_RESERVING = {"volcano": _RESERVES.format("Volcano"), "kai": _RESERVES.format("KAI before 0.15")}
 
 
 def nodes_without_pods(scheduler: Scheduler, signature: PodSignature, snapshot: Snapshot) -> tuple[str, ...]:
