@@ -1,5 +1,6 @@
 """The verdicts on what Kueue admits by quota, compared with what the real Kueue admits and kube-scheduler binds."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, worker
 from tests.support.admission import USAGE
 from tests.support.objects.builders import make_pod
 from tests.support.on_cluster.registered import Webhook
+from tests.support.programs.command import run_here
 
 KINDS = ",".join(f"{each}.kueue.x-k8s.io" for each in ("localqueues", "clusterqueues", "resourceflavors", "topologies"))
 ONE_BY_ONE = "scheduler default-scheduler starts pods one by one"
@@ -157,8 +159,8 @@ def test_flavor_whose_labels_no_node_has_is_named_and_its_pods_find_no_node(gang
 
 @pytest.fixture
 def impatient_kueue(cluster: Cluster, kueue_programs: Built, tmp_path: Path) -> Iterator[Kueue]:
-    """A Kueue that waits three seconds for pods to be ready."""
-    configuration = {"waitForPodsReady": {"timeout": "3s"}}
+    """A Kueue that waits some seconds for pods to be ready."""
+    configuration = {"waitForPodsReady": {"timeout": "15s"}}
     with kueue_program.running(cluster, kueue_programs, tmp_path, **configuration) as started:
         yield started
 
@@ -173,8 +175,20 @@ def test_start_in_part_ends_as_the_configuration_of_kueue_says(
 
     answers = gangs.create(4, gang_size=4)
 
-    evicts = "until Kueue evicts them after 3s (waitForPodsReady)"
+    pods = [each.object for each in answers]
+    wait_for(lambda: bound(cluster, pods) == 2, "the start in part")
+    kubeconfig = cluster.control_plane.kubeconfig
+    given = ("--kubeconfig", kubeconfig, "-n", cluster.namespace, "--older-than", "0s", "-o", "json")
+    (held,) = json.loads(run_here("reclaim", *given).output)["held"]
+
+    evicts = "until Kueue evicts them after 15s (waitForPodsReady)"
     assert in_part(answers) == {f"2 of the 4 pods of gang bert {IN_PART}, {evicts}: {ONE_BY_ONE}"}
+    assert (held["class"], held["cards"], held["why"]) == (
+        "partial-gang",
+        2,
+        "2 of 4 pods of gang bert run, 2 wait",
+    )
+    assert held["freedBy"].endswith("; Kueue evicts it after 15s")
     assert impatient_kueue.wait_evicted("bert") == "PodsReadyTimeout"
 
 
