@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from placement_reclaim.cluster import Raw
-from placement_reclaim.held import EVICTABLE, Held
+from placement_reclaim.held import EVICTABLE, IDLE, Held
 from placement_reclaim.owners import Owner
 from webhook.cluster.batch import fields
 from webhook.cluster.snapshot import Snapshot
@@ -45,6 +45,8 @@ def choose(rows: Iterable[Held], policy_of: PolicyOf, snapshot: Snapshot, limits
 
 
 def _forbidden(held: Held, policy: Policy, snapshot: Snapshot) -> str:
+    if held.reason == IDLE:
+        return f"class {IDLE}: only its owner knows whether it is used"
     if held.reason not in EVICTABLE:
         return f"class {held.reason}: an eviction frees nothing"
     if not held.since.is_known:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from webhook.placement.packing.held_cards import CONFIG_ERROR, CRASH_LOOP, IMAGE_PULL, SNAPSHOT_CLASSES
 
 PARTIAL_GANG, UNUSED_CLAIM = "partial-gang", "unused-claim"
-UNUSED_QUOTA, REJECTING_NODE = "unused-quota", "rejecting-node"
-CLASSES = (*SNAPSHOT_CLASSES, PARTIAL_GANG, UNUSED_CLAIM, UNUSED_QUOTA, REJECTING_NODE)
+UNUSED_QUOTA, REJECTING_NODE, IDLE = "unused-quota", "rejecting-node", "idle"
+CLASSES = (*SNAPSHOT_CLASSES, PARTIAL_GANG, UNUSED_CLAIM, UNUSED_QUOTA, REJECTING_NODE, IDLE)
 # The pods of these classes wait for nothing but an owner: an eviction frees their cards.
 EVICTABLE = frozenset((CRASH_LOOP, IMAGE_PULL, CONFIG_ERROR, PARTIAL_GANG))
 

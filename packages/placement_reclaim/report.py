@@ -1,9 +1,10 @@
 """The rows of the report. There is one row for each pod, gang, claim, quota and node."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from placement_reclaim.classes.gangs import GangOf, partial_gangs
+from placement_reclaim.classes.idle import PodUse, idle_pods
 from placement_reclaim.classes.objects import rejecting_nodes, unused_claims, unused_quota
 from placement_reclaim.classes.pods import ending_or_lost, not_starting
 from placement_reclaim.cluster import Objects, Raw, full_name
@@ -11,6 +12,9 @@ from placement_reclaim.held import Held
 from webhook.cluster.batch import fields
 from webhook.cluster.snapshot import Snapshot
 from webhook.policy.policy import Policy
+
+# Work can pause for minutes, such as for a checkpoint or a download.
+_LEAST_IDLE_SECONDS = 1800
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,11 @@ class Selection:
     nodes: frozenset[str] = frozenset()
     namespace: str | None = None
 
+    @property
+    def idle_seconds(self) -> int:
+        """Return the time for which idle cards must have done nothing."""
+        return max(self.seconds, _LEAST_IDLE_SECONDS)
+
     def has(self, held: Held, now: int) -> bool:
         """Return whether the report at `now`, in Unix seconds, includes `held`."""
         return (
@@ -32,20 +41,27 @@ class Selection:
         )
 
 
-def held_rows(snapshot: Snapshot, objects: Objects, policy: Policy, selection: Selection, now: int) -> list[Held]:
+def held_rows(
+    snapshot: Snapshot,
+    objects: Objects,
+    policy: Policy,
+    selection: Selection,
+    now: int,
+    uses: Mapping[tuple[str, str], PodUse],
+) -> list[Held]:
     """Return the rows of the selection: those on usable nodes first, then those with the most cards.
 
-    `now` is in Unix seconds.
+    `now` is in Unix seconds. `uses` are the uses of cards in `selection.idle_seconds` by namespace and name of the pod.
     """
-    found = (each for each in _rows(snapshot, objects, policy, now) if selection.has(each, now))
+    rows = [*rows_of_pods(objects, GangOf(snapshot, policy), now)]
+    shown = {full_name(pod) for each in rows for pod in each.pods}
+    others = (pod for pod in objects.holding() if uses and full_name(pod.content) not in shown)
+    rows += idle_pods(others, uses, now, selection.idle_seconds)
+    rows += unused_claims(objects, snapshot)
+    rows += unused_quota(objects)
+    rows += rejecting_nodes(objects, snapshot, now)
+    found = (each for each in rows if selection.has(each, now))
     return sorted(found, key=lambda each: (each.is_down, -each.count, each.nodes, each.namespace, each.name))
-
-
-def _rows(snapshot: Snapshot, objects: Objects, policy: Policy, now: int) -> Iterator[Held]:
-    yield from rows_of_pods(objects, GangOf(snapshot, policy), now)
-    yield from unused_claims(objects, snapshot)
-    yield from unused_quota(objects)
-    yield from rejecting_nodes(objects, snapshot, now)
 
 
 def rows_of_pods(objects: Objects, gang_of: GangOf, now: int) -> Iterator[Held]:

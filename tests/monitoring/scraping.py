@@ -38,12 +38,12 @@ class Prometheus:
     """A running Prometheus, asked over its HTTP API."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self.url = url
         self._http = urllib3.PoolManager()
 
     def get(self, path: str, **fields: str) -> Any:
         """Return the `data` of an answer of the API."""
-        answer = self._http.request("GET", f"{self._url}/api/v1/{path}", fields=fields, retries=False).json()
+        answer = self._http.request("GET", f"{self.url}/api/v1/{path}", fields=fields, retries=False).json()
         assert answer["status"] == "success", f"{fields}: {answer.get('error')}"
         return answer["data"]
 
@@ -121,6 +121,13 @@ def scraping(
         "rule_files": [str(RULES)],
         "scrape_configs": [webhook, certs, api_server],
     }
+    with prometheus_on(program, folder, configuration) as running:
+        yield running
+
+
+@contextmanager
+def prometheus_on(program: Path, folder: Path, configuration: Object) -> Iterator[Prometheus]:
+    """Run Prometheus with `configuration` in `folder`, where `data` has its blocks."""
     file, log = folder / "prometheus.json", folder / "prometheus.log"
     file.write_text(json.dumps(configuration))
     flags = [f"--config.file={file}", f"--storage.tsdb.path={folder / 'data'}", "--web.listen-address=127.0.0.1:0"]

@@ -1,9 +1,10 @@
 """The report on objects, as the command makes it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from placement_reclaim.classes.gangs import GangOf
+from placement_reclaim.classes.idle import PodUse
 from placement_reclaim.cluster import Objects
 from placement_reclaim.effects import Effects, Waiting
 from placement_reclaim.held import Held
@@ -17,12 +18,18 @@ from webhook.documents.documents import Document
 from webhook.policy.loader import built_in_policy
 
 FIVE_MINUTES = 300
+NO_USES: Mapping[tuple[str, str], PodUse] = {}
 
 
-def report(*given: dict[str, Any] | PodBuilder, older_than: int = FIVE_MINUTES, **selection: Any) -> list[Held]:
-    """Return the rows on the objects `given`."""
+def report(
+    *given: dict[str, Any] | PodBuilder,
+    older_than: int = FIVE_MINUTES,
+    uses: Mapping[tuple[str, str], PodUse] = NO_USES,
+    **selection: Any,
+) -> list[Held]:
+    """Return the rows on the objects `given`, with the uses of their cards."""
     objects, snapshot = _read(given)
-    return held_rows(snapshot, objects, built_in_policy(), Selection(older_than, **selection), NOW_SECONDS)
+    return held_rows(snapshot, objects, built_in_policy(), Selection(older_than, **selection), NOW_SECONDS, uses)
 
 
 def effects(*given: dict[str, Any] | PodBuilder) -> Effects:

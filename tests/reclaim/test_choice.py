@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from placement_reclaim.choice import Limits, choose
+from placement_reclaim.classes.idle import CardUse, PodUse
 from tests.reclaim.reports import report
 from tests.support.admission import policy_with
 from tests.support.objects.builders import PodBuilder
@@ -29,6 +30,14 @@ def test_only_pods_that_wait_for_their_owner_are_evicted() -> None:
     assert reasons(card_pod("lost", "down")) == ["class node-down: an eviction frees nothing"]
     on_down = waiting(card_pod("crash", "down"), "CrashLoopBackOff", HOUR)
     assert reasons(on_down) == ["class node-down: an eviction frees nothing"]
+
+
+def test_pods_with_idle_cards_are_left_to_their_owner() -> None:
+    (held,) = report(*NODES, card_pod("nb", "n0", 1), uses={("team-a", "nb"): PodUse({("", ""): CardUse(0)})})
+
+    chosen = choose([held], lambda _: LISTED, snapshot_from_documents([]), MANY)
+
+    assert chosen == [(held, "class idle: only its owner knows whether it is used")]
 
 
 def test_a_namespace_can_opt_out_and_must_be_listed() -> None:

@@ -9,16 +9,16 @@ from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.evaluation import PolicyResult, evaluate
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.mutated_pod import Mutated
+from webhook.admission.overdue_pods import with_overdue_pods
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import DeniedPlacement, Patched, Unchanged, Verdict
 from webhook.backends.backend import BatchNames
 from webhook.backends.references import GangRequest
-from webhook.backends.registry import backend_of
 from webhook.documents.documents import field as field_of
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import Denial
-from webhook.kube.deadline import DeadlineNearError, Expired, never
+from webhook.kube.deadline import Expired, never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.placement.gang.gang import gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import group_of_gang
@@ -35,7 +35,6 @@ from webhook.placement.reasons.cluster_warnings import (
 from webhook.placement.reasons.evictions import eviction_warning
 from webhook.placement.reasons.gang_request import GangDemand, grouped, partial_start, pod_group_of
 from webhook.placement.reasons.pod_group_start import as_grouped
-from webhook.placement.replicas.emptied_nodes import overdue_lines
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.pending_placement import predict_placement
@@ -163,7 +162,7 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
         placement = as_annotation_changes(
             content, policy, placement, snapshot, lambda pod: scorer.answer(pod.signature, snapshot, expired), expired
         )
-        placement = _with_overdue(placement, signature, policy, cluster, assumed, expired)
+        placement = with_overdue_pods(placement, signature, policy, cluster, assumed, expired)
     if gang is not None:
         group = gang.group
     else:
@@ -172,34 +171,6 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
     if group is None:
         return placement
     return as_grouped(placement, group, signature.info, gang.size if gang else 0, cluster.snapshot)
-
-
-def _with_overdue(
-    placement: Placement,
-    signature: PodSignature,
-    policy: Policy,
-    cluster: ClusterView,
-    assumed: AssumedPods[Any],
-    expired: Expired,
-) -> Placement:
-    """Return a Waiting placement with the first node that takes the pod once pods are gone that should have ended."""
-    if placement.verdict != "Waiting" or cluster.scorer is None or not cluster.minute:
-        return placement
-    info = signature.info
-    try:
-        lines = overdue_lines(
-            cluster.scorer,
-            signature,
-            assumed.before_pod(info.preemption),
-            backend_of(policy.spec, info.nomination.scheduler_name).name,
-            cluster.minute * 60,
-            reader=info.inter_pod.namespace,
-            most_nodes=1,
-            expired=expired,
-        )
-    except DeadlineNearError:
-        return replace(placement, is_final=False)
-    return replace(placement, overdue=lines) if lines else placement
 
 
 def _in_gang(
@@ -230,7 +201,7 @@ def _in_gang(
         expired=expired,
     )
     is_waiting = placement.verdict == "Waiting"
-    return _with_overdue(placement, pod.signature, policy, cluster, assumed, expired) if is_waiting else placement
+    return with_overdue_pods(placement, pod.signature, policy, cluster, assumed, expired) if is_waiting else placement
 
 
 def _seed(content: PodContent) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from difflib import get_close_matches
 from typing import Any
@@ -12,9 +12,10 @@ import click
 
 from placement_reclaim.choice import Limits, choose
 from placement_reclaim.classes.gangs import GangOf
+from placement_reclaim.classes.idle import PodUse
 from placement_reclaim.cluster import NodeState, Objects
 from placement_reclaim.effects import Waiting
-from placement_reclaim.held import CLASSES, Held
+from placement_reclaim.held import CLASSES, IDLE, Held
 from placement_reclaim.reading import read_cluster
 from placement_reclaim.report import Selection, held_rows
 from placement_reclaim.text import print_report, print_result, to_json
@@ -73,6 +74,12 @@ _COUNT = click.IntRange(min=1)
         callback=_seconds,
         help="Only cards that are not used for at least so long, such as 30m or 6h.",
     ),
+    click.option(
+        "--prometheus",
+        metavar="URL",
+        help="Report pods with idle cards, too, by the metrics of dcgm-exporter in this Prometheus: cards that have "
+        "done nothing for 30m, or for --older-than if that is longer.",
+    ),
     click.option("--node", "nodes", multiple=True, shell_complete=complete_node, help="Only cards of this node."),
     click.option(
         "--evict",
@@ -96,7 +103,13 @@ _COUNT = click.IntRange(min=1)
     needs_pods=False,
 )
 def reclaim(
-    session: Session, classes: frozenset[str], older_than: int, nodes: tuple[str, ...], evicts: bool, **eviction: Any
+    session: Session,
+    classes: frozenset[str],
+    older_than: int,
+    prometheus: str | None,
+    nodes: tuple[str, ...],
+    evicts: bool,
+    **eviction: Any,
 ) -> int:
     """Report cards that are held and not used: by whom, since when, why, and what frees them.
 
@@ -112,12 +125,15 @@ def reclaim(
       placement-webhook reclaim --class image-pull --evict
     """
     _check_flags(session, eviction["audit"], evicts=evicts, is_confirmed=eviction["confirm"])
+    if IDLE in classes and prometheus is None:
+        raise click.UsageError(f"--class {IDLE} needs --prometheus URL.")
     policy = session.rules.default
     objects = Objects(tuple(policy.spec.accelerators))
     snapshot = read_cluster(session, objects)
     now = int(time.time()) if session.is_live or not objects.latest else objects.latest
     selection = Selection(older_than, classes, frozenset(nodes), session.namespace)
-    rows = held_rows(snapshot, objects, policy, selection, now)
+    uses = _read_uses(prometheus, selection.idle_seconds, now) if prometheus else {}
+    rows = held_rows(snapshot, objects, policy, selection, now, uses)
     gang_of = GangOf(snapshot, policy)
     if evicts:
         is_interrupted = _evict(session, rows, snapshot, objects, gang_of, older_than, **eviction)
@@ -134,6 +150,19 @@ def reclaim(
     else:
         print_report(text_console(), rows, usable, effects, now)
     return _FOUND if rows else 0
+
+
+def _read_uses(url: str, seconds: int, now: int) -> Mapping[tuple[str, str], PodUse]:
+    # Imported here, so that a report without it does not import the client.
+    from placement_reclaim.prometheus import ACTIVITY, PrometheusError, read_uses
+
+    try:
+        uses = asyncio.run(read_uses(url, seconds, now))
+    except PrometheusError as error:
+        raise click.ClickException(str(error)) from error
+    if not uses:
+        echo(f"idle cards are not known: Prometheus has no {' and no '.join(ACTIVITY)}", err=True)
+    return uses
 
 
 def _check_flags(session: Session, audit: str | None, *, evicts: bool, is_confirmed: bool) -> None:

@@ -10,14 +10,13 @@ import pytest
 
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.reclaim.cli.test_evict import HOUR, ago
-from tests.reclaim.cli.test_pod_garbage_collector import make_down
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.devices import exactly, make_resource_claim
+from tests.support.objects.held import HOUR
+from tests.support.on_cluster.held import UNREACHABLE, ago, make_down
 from tests.support.programs.command import Run
 
 Object = dict[str, Any]
-UNREACHABLE = "node.kubernetes.io/unreachable"
 DRIVER = "gpu.nvidia.com"
 
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import threading
-from datetime import UTC, datetime, timedelta
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from placement_reclaim.report import rows_of_pods
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.on_cluster.held import ago
 from tests.support.programs.command import Outcome, Run
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
@@ -28,10 +29,6 @@ from webhook.watch.api_server import ApiServer, ClientConfig, Query
 
 Object = dict[str, Any]
 HOUR = 3600
-
-
-def ago(seconds: int) -> str:
-    return (datetime.now(UTC) - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def held_pod(cluster: Cluster, name: str, reason: str = "CrashLoopBackOff", pod: PodBuilder | None = None) -> Object:
@@ -237,7 +234,7 @@ def test_a_pod_that_was_replaced_meanwhile_is_not_evicted(cluster: Cluster, evic
     found: list[Result] = []
 
     def now() -> int:
-        return int(datetime.now(UTC).timestamp())
+        return int(time.time())
 
     async def run() -> None:
         async with Stale(ClientConfig(cluster.control_plane.kubeconfig)) as server:

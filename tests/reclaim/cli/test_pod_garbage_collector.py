@@ -11,9 +11,9 @@ from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.on_cluster.held import make_down
 from tests.support.programs.command import Run
 
-LONG_AGO = "2026-01-01T00:00:00Z"
 COLLECTOR = "pod-garbage-collector-controller"
 
 
@@ -24,14 +24,6 @@ def collecting(cluster: Cluster) -> Iterator[Cluster]:
     cluster.control_plane.start_controller_manager(COLLECTOR)
     yield cluster
     cluster.control_plane.stop_controller_manager()
-
-
-def make_down(cluster: Cluster, node: str) -> None:
-    """Let the kubelet of `node` be silent since long ago, as the node lifecycle controller reports it."""
-    ready = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "lastTransitionTime": LONG_AGO}
-    cluster.client.patch("Node", node, {"status": {"conditions": [ready]}}, subresource="status")
-    taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "timeAdded": LONG_AGO}
-    cluster.client.patch("Node", node, {"spec": {"taints": [taint]}})
 
 
 def delete(cluster: Cluster, name: str) -> None:

@@ -183,7 +183,7 @@ class Placement:
     changes that make the pod fit, the best first; `remedies` are those suggestions that can be tried on other pods.
     `deny_exemption` is the reason not to deny an Infeasible pod, or empty if it may be denied. `waiting_before` is the
     number of pods that wait before this one and whose room it cannot use. `gang` is set if the pod belongs to a gang;
-    the verdict is then the verdict on the gang.
+    the verdict is then the verdict on the gang. `overdue` are warnings about pods that should have ended.
     """
 
     verdict: PlacementVerdict
@@ -209,7 +209,6 @@ class Placement:
     preemption: PredictedPreemption | None = None
     """What kube-scheduler's preemption does for the pod, if no node can take it and that was evaluated."""
     overdue: tuple[str, ...] = ()
-    """Warnings for a Waiting pod: the nodes that take it once pods are gone that should have ended."""
     is_final: bool = field(default=True, compare=False)
     """False if the deadline ended the evaluation, so that another one on the same snapshot may differ."""
 
@@ -238,8 +237,7 @@ class Placement:
             self.feasible_mask,
             self.possible_nodes,
             self.preemption,
-            self.overdue,
-            self.is_final,
+            is_final=self.is_final,
         )
 
     @property

@@ -1,0 +1,110 @@
+"""Read the use of cards from a Prometheus that scrapes NVIDIA's dcgm-exporter."""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+import orjson
+
+from placement_reclaim.classes.idle import CardUse, PodUse
+
+# Of the first metric that a pod has. That of the engine is also that of MIG devices, and has a right of its own.
+# Source: https://github.com/NVIDIA/dcgm-exporter, etc/dcp-metrics-included.csv
+ACTIVITY = ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_GPU_UTIL")
+_POWER, _MEMORY = "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_FB_USED"
+# Source: https://docs.vllm.ai/en/latest/usage/metrics.html, and Triton's docs/user_guide/metrics.md
+_REQUESTS = '{__name__=~"vllm:request_success_total|nv_inference_request_success"}'
+# Without honorLabels, `pod` is the exporter's own pod.
+_OF_POD = "namespace, pod, exported_namespace, exported_pod"
+_STEP_SECONDS = 300
+_MOST_BYTES = 64 * 1024 * 1024
+_TIMEOUT = aiohttp.ClientTimeout(total=60)
+_REMEDY = "give the URL of a Prometheus, such as http://127.0.0.1:9090 of kubectl port-forward"
+
+Name = tuple[str, str]
+Labels = Mapping[str, str]
+Samples = list[tuple[Labels, float]]
+
+
+class PrometheusError(Exception):
+    """A Prometheus has not answered a query. The text has the URL, the reason and the remedy."""
+
+
+async def read_uses(url: str, seconds: int, now: int) -> dict[Name, PodUse]:
+    """Return the use of the cards of each pod in the `seconds` before `now`, in Unix seconds, by namespace and name.
+
+    It is empty if no pod has a metric of `ACTIVITY`.
+
+    Raises:
+        PrometheusError: a query is not answered.
+    """
+    uses: dict[Name, PodUse] = {}
+    async with aiohttp.ClientSession(timeout=_TIMEOUT) as session:
+
+        async def ask(function: str, metric: str, *labels: str) -> Samples:
+            window = f"{seconds}s:{_STEP_SECONDS}s" if function == "count_over_time" else f"{seconds}s"
+            by, combine = ", ".join((_OF_POD, *labels)), "sum" if function == "rate" else "max"
+            return await _query(session, url, f"{combine} by ({by}) ({function}({metric}[{window}]))", now)
+
+        device = ("UUID", "GPU_I_ID")
+        watts = {_device(labels): value for labels, value in await ask("max_over_time", _POWER, *device)}
+        for metric in ACTIVITY:
+            known = {*uses}
+            steps = {_key(labels): value for labels, value in await ask("count_over_time", metric, *device)}
+            for labels, value in await ask("max_over_time", metric, *device):
+                name, card = _key(labels)
+                # A gap of the metric of 10 minutes can be one of a scrape, or a busy card.
+                is_known = steps.get((name, card), 0) >= seconds // _STEP_SECONDS - 1
+                if name in known:
+                    continue
+                cards = uses.setdefault(name, PodUse()).cards
+                # Two jobs can scrape one card.
+                if card not in cards or cards[card].is_idle:
+                    cards[card] = CardUse(value if is_known else math.nan, None if card[1] else watts.get(card))
+        for labels, value in await ask("max_over_time", _MEMORY, *device) if uses else ():
+            if use_of := uses.get(_pod(labels)):
+                use_of.memory_mib = (use_of.memory_mib or 0) + value
+        for labels, value in await ask("rate", _REQUESTS) if uses else ():
+            if use_of := uses.get(_pod(labels)):
+                use_of.requests = value
+    return uses
+
+
+def _pod(labels: Labels) -> Name:
+    prefix = "exported_" if labels.get("exported_pod") else ""
+    return labels.get(f"{prefix}namespace", ""), labels.get(f"{prefix}pod", "")
+
+
+def _device(labels: Labels) -> tuple[str, str]:
+    return labels.get("UUID", ""), labels.get("GPU_I_ID", "")
+
+
+def _key(labels: Labels) -> tuple[Name, tuple[str, str]]:
+    return _pod(labels), _device(labels)
+
+
+async def _query(session: aiohttp.ClientSession, url: str, expression: str, now: int) -> Samples:
+    """Return the samples of an instant query.
+
+    Raises:
+        PrometheusError: it is not answered.
+    """
+    shown, status = f"--prometheus {re.sub(r'//[^/@]*@', '//', url)}", 0
+    try:
+        data = {"query": expression, "time": str(now)}
+        async with session.post(f"{url.rstrip('/')}/api/v1/query", data=data) as response:
+            status, found = response.status, bytearray()
+            async for part in response.content.iter_any():
+                found += part
+                if len(found) > _MOST_BYTES:
+                    raise PrometheusError(f"{shown}: the answer has more than {_MOST_BYTES} bytes")
+        answer: Any = orjson.loads(found)
+        if answer["status"] != "success":
+            raise PrometheusError(f"{shown}: {answer['error']}")
+        return [(each["metric"], float(each["value"][1])) for each in answer["data"]["result"]]
+    except (aiohttp.ClientError, OSError) as error:
+        raise PrometheusError(f"{shown}: {str(error) or type(error).__name__}; {_REMEDY}") from error
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise PrometheusError(f"{shown}: HTTP {status} is no answer to a query; {_REMEDY}") from error

@@ -1,0 +1,56 @@
+"""Pods whose cards have done nothing, by their metrics."""
+
+import math
+
+import pytest
+
+from placement_reclaim.classes.idle import CardUse, PodUse
+from tests.reclaim.reports import report
+from tests.support.objects.builders import PodBuilder
+from tests.support.objects.held import HOUR, NOW_SECONDS, card_pod, gpu_node, waiting
+
+NODE = gpu_node("n1")
+NOTEBOOK = card_pod("nb-0", "n1", 2).owner("StatefulSet", "nb", api_version="apps/v1")
+IDLE, BUSY = CardUse(0, 43), CardUse(0.01, 43)
+
+
+def use(*cards: CardUse, memory_mib: float | None = None, requests: float | None = None) -> PodUse:
+    return PodUse({(f"GPU-{number}", ""): card for number, card in enumerate(cards)}, memory_mib, requests)
+
+
+def test_a_pod_whose_cards_have_done_nothing_is_reported() -> None:
+    found = use(IDLE, CardUse(0, 40), memory_mib=30720)
+
+    (row,) = report(NODE, NOTEBOOK, uses={("team-a", "nb-0"): found}, older_than=HOUR)
+
+    assert (row.reason, row.count, row.since) == ("idle", 2, (NOW_SECONDS - HOUR, True, True))
+    assert (row.why, row.frees) == ("GPU 0 %, at most 43 W, 30 GiB in use", "owner: scale StatefulSet nb to 0")
+    assert row.steps[0].command == "kubectl scale statefulset nb -n team-a --replicas=0"
+
+
+def test_a_server_without_requests_is_reported_with_them() -> None:
+    (row,) = report(NODE, NOTEBOOK, uses={("team-a", "nb-0"): use(IDLE, IDLE, requests=0)})
+
+    assert row.why == "GPU 0 %, at most 43 W, 0 requests/s"
+
+
+@pytest.mark.parametrize(
+    ("pod", "found"),
+    [
+        pytest.param(NOTEBOOK, use(IDLE, BUSY), id="one card has worked"),
+        pytest.param(NOTEBOOK, use(IDLE), id="a card has no metric"),
+        pytest.param(NOTEBOOK, use(IDLE, CardUse(math.nan)), id="the metric of a card has a gap"),
+        pytest.param(NOTEBOOK, use(IDLE, CardUse(0, 300)), id="its power says otherwise"),
+        pytest.param(NOTEBOOK, use(IDLE, IDLE, requests=0.2), id="it has served requests"),
+        pytest.param(card_pod("nb-0", "n1", 2, since=600), use(IDLE, IDLE), id="it has just started"),
+        pytest.param(card_pod("nb-0", "n1", 2).owner("DaemonSet", "agent"), use(IDLE, IDLE), id="of a DaemonSet"),
+    ],
+)
+def test_a_pod_is_not_idle_if(pod: PodBuilder, found: PodUse) -> None:
+    assert report(NODE, pod, uses={("team-a", "nb-0"): found}) == []
+
+
+def test_a_pod_is_in_one_row_only() -> None:
+    pod = waiting(NOTEBOOK, "ImagePullBackOff", HOUR)
+
+    assert [row.reason for row in report(NODE, pod, uses={("team-a", "nb-0"): use(IDLE, IDLE)})] == ["image-pull"]
