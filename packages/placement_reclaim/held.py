@@ -1,7 +1,8 @@
 """Cards that are held and not used: a row of the report."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from shlex import quote
 from typing import Any, NamedTuple
 
 from webhook.placement.packing.held_cards import CONFIG_ERROR, CRASH_LOOP, IMAGE_PULL, SNAPSHOT_CLASSES
@@ -53,6 +54,12 @@ class Held:
     pods: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     is_down: bool = False
     returns: bool = False
+
+    def in_context(self, context: str) -> "Held":
+        """Return the row with commands for the cluster of `context`, a context of the kubeconfig."""
+        program = f"kubectl --context {quote(context)}"
+        steps = (each._replace(command=program + each.command.removeprefix("kubectl")) for each in self.steps)
+        return replace(self, steps=tuple(steps))
 
     @property
     def count(self) -> int:

@@ -133,7 +133,8 @@ def reclaim(
     now = int(time.time()) if session.is_live or not objects.latest else objects.latest
     selection = Selection(older_than, classes, frozenset(nodes), session.namespace)
     uses = _read_uses(prometheus, selection.idle_seconds, now) if prometheus else {}
-    rows = held_rows(snapshot, objects, policy, selection, now, uses)
+    found = held_rows(snapshot, objects, policy, selection, now, uses)
+    rows = [each.in_context(session.context) for each in found] if session.context else found
     gang_of = GangOf(snapshot, policy)
     if evicts:
         is_interrupted = _evict(session, rows, snapshot, objects, gang_of, older_than, **eviction)

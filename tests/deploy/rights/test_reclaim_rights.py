@@ -10,6 +10,7 @@ from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.manifests import read
 from tests.support.on_cluster.service_account import limited_to
 from tests.support.programs.command import Outcome, run_here
+from webhook.kube.names import KUEUE_CONFIGURATION, VOLCANO_CONFIGURATION
 
 READING, EVICTING = (role["rules"] for role in read("reclaim/rbac.yaml"))
 WEBHOOK = read("base/rbac.yaml")[0]["rules"]
@@ -59,6 +60,12 @@ def test_the_role_to_read_evicts_nothing(held: Cluster, tmp_path: Path) -> None:
 
     assert "refused" in outcome.output
     assert "403" in outcome.output
+
+
+def test_the_role_to_read_reads_the_configuration_of_kueue_and_volcano() -> None:
+    (rule,) = (rule for rule in READING if rule["resources"] == ["configmaps"])
+
+    assert (rule["resourceNames"], rule["verbs"]) == ([KUEUE_CONFIGURATION, VOLCANO_CONFIGURATION], ["get"])
 
 
 def test_the_webhook_has_no_right_to_evict() -> None:

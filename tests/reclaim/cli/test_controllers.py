@@ -113,12 +113,13 @@ def test_the_printed_command_starts_the_pod_that_is_predicted_to_start(
     for each in waits:
         cluster.wait_unschedulable(each)
 
-    found = report(cluster, run)
+    found = report(cluster, run, "--context", "tests")
     (row,) = found["held"]
     (command,) = row["commands"]
     environment = {**os.environ, **cluster.control_plane.kubectl_environment}
     subprocess.run(["/bin/sh", "-c", command["command"]], env=environment, check=True, capture_output=True)
 
+    assert command["command"].startswith("kubectl --context tests scale deployment srv")
     assert (row["class"], row["cards"], row["returns"]) == ("image-pull", 6, True)
     assert found["starts"] == [f"{cluster.namespace}/fits"]
     assert cluster.wait_bound(waits[0]) == "n1"
