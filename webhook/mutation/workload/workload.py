@@ -1,7 +1,7 @@
 """Read the workload from the annotations of a pod and the defaults of its namespace."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.documents.field import FieldError, required
@@ -9,6 +9,7 @@ from webhook.kube.pod.resources import requested_extended_resources
 from webhook.mutation.workload.annotations import Annotations, keys_without_type, stray_keys
 from webhook.mutation.workload.batch_scheduling import BatchScheduling, ignored_constraints, read_batch_scheduling
 from webhook.mutation.workload.card_request import CardRequest, is_of_kai, without_card_warnings
+from webhook.mutation.workload.gathering import Gathering, read_gathering
 from webhook.mutation.workload.guaranteed_qos import GuaranteedQos, read_guaranteed_qos
 from webhook.mutation.workload.permissions import allowed_defaults, limit_denials, read_products, read_type
 from webhook.mutation.workload.spreading import Spreading, read_spreading
@@ -47,6 +48,8 @@ class Workload:
     """The amounts to set and the gaps for its QoS class, or None if its type asks for none."""
     spreading: Spreading | str = ""
     """The spreading of the replicas, or the reason why they are not spread."""
+    gathering: Gathering | str = ""
+    """The gathering of the gang in one topology domain, or the reason why it is not; empty if nothing requests it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,8 @@ def read_workload(
         warnings.append(f"{policy.keys.inject}: {detail}")
     # Read even if the type is invalid, so that all invalid annotations are reported at once.
     workload = _requested_workload(annotations, request, pod, type_name, namespace, policy, warnings, denials)
+    workload = _gathered(workload, annotations, pod, policy, warnings)
+    warnings += ignored_constraints(workload.batch.scheduler, workload.type, workload.spreading, pod, policy)
     if policy.keys.reclaim in own or policy.keys.reclaim in applied:
         # No rule reads it; a wrong value would not protect the pod.
         annotations.read(Keys.reclaim)
@@ -181,11 +186,11 @@ def _requested_workload(
     # A product of the pod's own that is ignored is still one that it wants: not every other product will do.
     names_product = bool(products) or annotations.is_own(policy.keys.gpu_product)
     scheduler_name = workload_type.scheduler_name if scheduler is None else scheduler
-    batch = read_batch_scheduling(annotations, pod, scheduler_name, accelerators, policy, warnings)
+    batch = read_batch_scheduling(annotations, workload_type, pod, scheduler_name, accelerators, policy, warnings)
     if request.has_share or (request.has_kai_share and is_of_kai(batch.scheduler, policy)):
         accelerators = policy.spec.accelerators[:1]
     any_will_do = policy.spec.tolerate_any_product and accelerators and not names_product
-    workload = Workload(
+    return Workload(
         type_name=type_name,
         type=workload_type,
         accelerator=(accelerators or policy.spec.accelerators)[0],
@@ -203,8 +208,19 @@ def _requested_workload(
         spreading=read_spreading(annotations, workload_type, pod, policy, warnings),
         qos=read_guaranteed_qos(pod, type_name, workload_type),
     )
-    warnings += ignored_constraints(batch.scheduler, workload_type, workload.spreading, pod, policy)
-    return workload
+
+
+def _gathered(
+    workload: Workload, annotations: Annotations, pod: Mapping[str, Any], policy: Policy, warnings: list[str]
+) -> Workload:
+    """Return `workload`, with its gang in one topology domain if requested, and without the spreading that excludes."""
+    if workload.type.within.topology is None and not annotations.has(policy.keys.within, policy.keys.within_mode):
+        return workload
+    batch, of_type = workload.batch, (workload.type_name, workload.type)
+    gathering, spreading = read_gathering(
+        annotations, *of_type, batch.scheduler, batch.request, workload.spreading, pod, policy, warnings
+    )
+    return replace(workload, gathering=gathering, spreading=spreading)
 
 
 def _check_mode(value: str | None, policy: Policy, warnings: list[str]) -> CheckMode:
