@@ -216,18 +216,6 @@ class Keys:
         "the replicas of one owner apart, over that topology; overrides the type's `spread.topology`",
         rule="Spread",
     )
-    within = Annotation(
-        lambda spec: topology(spec.topology_aliases),
-        "`host`, `rack`, `nvlink`, `zone` (aliases of the policy), a topology key, or `none`",
-        "the pods of a gang together, within one domain of that topology; overrides the type's `within.topology`",
-        rule="BatchScheduler",
-    )
-    within_mode = Annotation(
-        _any_policy(one_of(("required", "preferred"))),
-        "`required`, `preferred`",
-        "whether the gang waits for such a domain; overrides the type's `within.mode`",
-        rule="BatchScheduler",
-    )
     scheduler = Annotation(
         lambda spec: one_of(sorted(spec.allowed_schedulers)),
         "one of the policy's `allowedSchedulers`",
@@ -240,6 +228,18 @@ class Keys:
     )
     gang_size = Annotation(
         _any_policy(positive), "integer, 1 or more", "number of the pods of that group", rule="BatchScheduler"
+    )
+    within = Annotation(
+        lambda spec: topology(spec.topology_aliases),
+        "`host`, `rack`, `nvlink`, `zone` (aliases of the policy), a topology key, or `none`",
+        "the pods of a gang together, within one domain of that topology; overrides the type's `within.topology`",
+        rule="BatchScheduler",
+    )
+    within_mode = Annotation(
+        _any_policy(one_of(("required", "preferred"))),
+        "`required`, `preferred`",
+        "whether the gang waits for such a domain; overrides the type's `within.mode`",
+        rule="BatchScheduler",
     )
     gpu_fraction = Annotation(
         _any_policy(fraction),

@@ -22,9 +22,8 @@ from webhook.mutation.edits.node_edits import PREFERRED_NODES
 from webhook.mutation.edits.node_terms import LONGEST_SHOWN
 from webhook.mutation.edits.scheduling_edits import CONSTRAINTS
 from webhook.mutation.workload.annotations import Annotations
-from webhook.mutation.workload.gathering import requests_domain
 from webhook.mutation.workload.spreading import Spreading
-from webhook.policy.keys import Keys
+from webhook.policy.keys import NO_TOPOLOGY, Keys
 from webhook.policy.policy import Policy
 from webhook.policy.spec.schedulers import settings_of
 from webhook.policy.spec.workloads import Accelerator, WorkloadType
@@ -128,12 +127,18 @@ def _missing(
         holder = "Kueue" if backend is Kueue else f"scheduler {cut(scheduler, LONGEST_SHOWN)}"
         for attribute, missing in each.missing:
             is_name = attribute == "gang" and backend.keeps_by_affinity
-            if is_name and requests_domain(annotations, workload_type, policy):
+            if is_name and _requests_domain(annotations, workload_type, policy):
                 # It names the pods that pod affinity keeps together.
                 continue
             key = policy.keys.of(getattr(Keys, attribute))
             if annotations.is_own(key) and not (missing == NEEDS_QUEUE and field(pod, "metadata", "labels", QUEUE)):
                 yield f"{key} has no effect: {holder} {missing}"
+
+
+def _requests_domain(annotations: Annotations, workload_type: WorkloadType, policy: Policy) -> bool:
+    """Return whether the gang of a pod is to run within one domain, by its annotations or its type."""
+    text = annotations.text(policy.keys.within)
+    return workload_type.within.topology is not None if text is None else text.strip() != NO_TOPOLOGY
 
 
 def _parts(request: BatchRequest, scheduler: str, policy: Policy) -> list[tuple[type[Backend], BatchRequest]]:

@@ -5,9 +5,9 @@ It applies to the pods of a gang: those with the same `gang`, else those of the 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from webhook.backends.backend import Backend, BatchRequest, DomainRequest, FieldPath
+from webhook.backends.backend import BatchRequest, DomainRequest, FieldPath
 from webhook.backends.kai import LWS_LABEL
 from webhook.backends.kueue import Kueue
 from webhook.backends.references import Within
@@ -21,6 +21,7 @@ from webhook.mutation.edits.node_terms import LONGEST_SHOWN
 from webhook.mutation.edits.scheduling_edits import GatherByAffinity, SetDomain
 from webhook.mutation.replica_group import replica_group
 from webhook.mutation.workload.annotations import Annotations
+from webhook.mutation.workload.batch_scheduling import BatchScheduling
 from webhook.mutation.workload.spreading import Spreading
 from webhook.policy.keys import NO_TOPOLOGY, Keys
 from webhook.policy.policy import Policy
@@ -44,56 +45,75 @@ class Gathering:
         return self.within if self.edit is None or self.edit.apply(PodEditor(dict(pod))) == KEPT else None
 
 
-def requests_domain(annotations: Annotations, workload_type: WorkloadType, policy: Policy) -> bool:
-    """Return whether the gang of a pod is to run within one domain, by its annotations or its type."""
-    text = annotations.text(policy.keys.within)
-    return workload_type.within.topology is not None if text is None else text.strip() != NO_TOPOLOGY
-
-
 def read_gathering(
     annotations: Annotations,
     type_name: str,
     workload_type: WorkloadType,
-    scheduler: str,
-    request: BatchRequest,
+    batch: BatchScheduling,
     spreading: Spreading | str,
     pod: Mapping[str, Any],
     policy: Policy,
     warnings: list[str],
 ) -> tuple[Gathering | str, Spreading | str]:
     """Return the gathering of the gang of `pod`, or the reason why there is none; and the spreading that is left."""
-    key, of_type = policy.keys.within, workload_type.within
-    requested, mode = annotations.read(Keys.within), annotations.read(Keys.within_mode) or of_type.mode
-    is_own = requested is not None and annotations.is_own(key)
-    if requested == NO_TOPOLOGY:
-        return "the annotation within is none", spreading
-    topology = requested or _key(of_type.topology, policy)
-    if topology is None:
-        if annotations.is_own(policy.keys.within_mode) and annotations.text(key) is None:
-            warnings.append(f"{policy.keys.within_mode} has no effect without {key}")
-        return "the type does not keep gangs together", spreading
-    within, is_apart_required = Within(topology, mode == "required"), workload_type.spread.mode == "required"
-    apart = _apart(within, annotations, spreading, policy)
-    rank, rank_apart = _rank(annotations, key), _rank(annotations, policy.keys.spread)
-    wins = within.is_required or (rank > rank_apart and not is_apart_required)
-    if apart and (rank == rank_apart or (within.is_required and is_apart_required)):
-        wins = rank == 0 or 0 < rank_apart < rank
-        both = f"the pods would be within one {topology}, and apart over {apart} ({policy.keys.spread})"
+    within = _requested(annotations, workload_type, policy, warnings)
+    if isinstance(within, str):
+        return within, spreading
+    key, apart_key = policy.keys.within, policy.keys.spread
+    order = _Order(within, _apart(within, annotations, spreading, policy), workload_type.spread.mode == "required")
+    wins, is_refused = order.decide(_rank(annotations, key), _rank(annotations, apart_key))
+    if is_refused:
+        both = f"the pods would be within one {within.key}, and apart over {order.apart} ({apart_key})"
         annotations.reject(Keys.spread if wins else Keys.within, f"{both}: set one of them to none")
-        is_own &= wins
-    gathering = _gathering(within, scheduler, request, pod, policy, is_requested=is_own)
-    if apart and not wins:
-        gathering = f"the pods are spread over {apart}"
-    if isinstance(gathering, str):
-        if is_own or (requested is None and gathering != _without_gang(policy)):
-            holder = key if is_own else f"within of workload type {type_name}"
-            warnings.append(f"{holder} has no effect: {gathering}")
-        return gathering, spreading
-    if not apart or isinstance(spreading, str):
-        return gathering, spreading
-    if annotations.is_own(policy.keys.spread):
-        warnings.append(f"{policy.keys.spread} has no effect: the gang runs within one {topology}")
-    return gathering, f"the gang runs within one {topology}"
+    is_own = annotations.is_own(key)
+    found = _gathering(within, batch, pod, policy, is_requested=is_own) if wins else f"spread over {order.apart} wins"
+    if isinstance(found, str):
+        by_type = annotations.text(key) is None and found != _without_gang(policy)
+        if not is_refused and (is_own or by_type):
+            warnings.append(f"{key if is_own else f'within of workload type {type_name}'} has no effect: {found}")
+        return found, spreading
+    if not order.apart or isinstance(spreading, str):
+        return found, spreading
+    if annotations.is_own(apart_key) and not is_refused:
+        warnings.append(f"{apart_key} has no effect: the gang runs within one {within.key}")
+    return found, f"the gang runs within one {within.key}"
+
+
+class _Order(NamedTuple):
+    """A request `within`, and `apart`, the topology key of a spreading that it excludes, or "" if there is none."""
+
+    within: Within
+    apart: str
+    is_apart_required: bool
+
+    def decide(self, rank: int, rank_apart: int) -> tuple[bool, bool]:
+        """Return whether `within` wins, and whether the one that does not win is refused.
+
+        `rank` is that of the request, `rank_apart` that of the spreading, see `_rank`. What is required wins over a
+        preference, and otherwise the higher rank. Two of one rank, or two that are required, contradict each other:
+        refused is the one of the namespace beside one of the pod, and never a default of the type.
+        """
+        if not self.apart:
+            return True, False
+        if rank == rank_apart or (self.within.is_required and self.is_apart_required):
+            return rank == 0 or 0 < rank_apart < rank, True
+        return self.within.is_required or (rank > rank_apart and not self.is_apart_required), False
+
+
+def _requested(
+    annotations: Annotations, workload_type: WorkloadType, policy: Policy, warnings: list[str]
+) -> Within | str:
+    """Return the request of the annotations or the type, or the reason why there is none."""
+    of_type, mode_key = workload_type.within, policy.keys.within_mode
+    requested, mode = annotations.read(Keys.within), annotations.read(Keys.within_mode) or of_type.mode
+    if requested == NO_TOPOLOGY:
+        return "the annotation within is none"
+    topology = requested or _key(of_type.topology, policy)
+    if topology is not None:
+        return Within(topology, mode == "required")
+    if annotations.is_own(mode_key) and annotations.text(policy.keys.within) is None:
+        warnings.append(f"{mode_key} has no effect without {policy.keys.within}")
+    return "the type does not keep gangs together"
 
 
 def within_of(pod: Mapping[str, Any], policy: Policy) -> Within | None:
@@ -110,7 +130,8 @@ def within_of(pod: Mapping[str, Any], policy: Policy) -> Within | None:
         return None
     annotations, scheduler = Annotations(own, "", {}, policy), field(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
     request = BatchRequest(annotations.read(Keys.queue), annotations.read(Keys.gang), annotations.read(Keys.gang_size))
-    found, _ = read_gathering(annotations, "", workload_type, scheduler, request, "", pod, policy, [])
+    batch = BatchScheduling(scheduler, request, (), adds_packing_hint=False)
+    found, _ = read_gathering(annotations, "", workload_type, batch, "", pod, policy, [])
     return None if isinstance(found, str) else found.on(pod)
 
 
@@ -137,10 +158,10 @@ def _key(topology: str | None, policy: Policy) -> str | None:
 
 
 def _gathering(
-    within: Within, scheduler: str, request: BatchRequest, pod: Mapping[str, Any], policy: Policy, *, is_requested: bool
+    within: Within, batch: BatchScheduling, pod: Mapping[str, Any], policy: Policy, *, is_requested: bool
 ) -> Gathering | str:
     """Return the gathering by the means of the scheduler, or the reason why there is none."""
-    backend = queueing_backend_of(policy.spec, scheduler)
+    backend, request = queueing_backend_of(policy.spec, batch.scheduler), batch.request
     group = replica_group(pod, policy.gang_group_label, request.gang)
     if group is None and (backend.keeps_by_affinity or request.gang_size is None):
         return _without_gang(policy)
@@ -149,9 +170,10 @@ def _gathering(
             return "each group of a LeaderWorkerSet is a gang of its own, and no label names the group in its template"
         hint, weight = packing_hint(policy.spec.bin_packing), None if within.is_required else _WEIGHT
         return Gathering(within, GatherByAffinity(within.key, group, hint, is_requested, weight))
-    found = backend.in_domain(_request(within, scheduler, request, pod, policy))
+    found = backend.in_domain(_request(within, batch, pod, policy))
     if found.missing:
-        return f"{_holder(backend, scheduler)} {found.missing}"
+        holder = "Kueue" if backend is Kueue else f"scheduler {cut(batch.scheduler, LONGEST_SHOWN)}"
+        return f"{holder} {found.missing}"
     edit = SetDomain(tuple(found.fields), tuple(backend.domain_keys), is_requested) if found.fields else None
     return Gathering(within, edit, tuple(found.of_owner))
 
@@ -160,14 +182,8 @@ def _without_gang(policy: Policy) -> str:
     return f"no label, owner or {policy.keys.gang} names the gang of the pod"
 
 
-def _holder(backend: type[Backend], scheduler: str) -> str:
-    return "Kueue" if backend is Kueue else f"scheduler {cut(scheduler, LONGEST_SHOWN)}"
-
-
-def _request(
-    within: Within, scheduler: str, request: BatchRequest, pod: Mapping[str, Any], policy: Policy
-) -> DomainRequest:
-    settings = settings_of(policy.spec.schedulers, scheduler)
+def _request(within: Within, batch: BatchScheduling, pod: Mapping[str, Any], policy: Policy) -> DomainRequest:
+    settings, objects = settings_of(policy.spec.schedulers, batch.scheduler), policy.spec.workload_objects
     tiers = (tier for name, tier in settings.tiers.items() if _key(name, policy) == within.key)
-    is_in_objects = policy.spec.workload_objects.mutate_templates and policy.spec.workload_objects.enabled
-    return DomainRequest(*within, request, pod, settings.topology_name or "", next(tiers, 0), is_in_objects)
+    is_in_objects = objects.enabled and objects.mutate_templates
+    return DomainRequest(*within, batch.request, pod, settings.topology_name or "", next(tiers, 0), is_in_objects)

@@ -1,7 +1,7 @@
 """Read the workload from the annotations of a pod and the defaults of its namespace."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from webhook.documents.field import FieldError, required
@@ -112,8 +112,6 @@ def read_workload(
         warnings.append(f"{policy.keys.inject}: {detail}")
     # Read even if the type is invalid, so that all invalid annotations are reported at once.
     workload = _requested_workload(annotations, request, pod, type_name, namespace, policy, warnings, denials)
-    workload = _gathered(workload, annotations, pod, policy, warnings)
-    warnings += ignored_constraints(workload.batch.scheduler, workload.type, workload.spreading, pod, policy)
     if policy.keys.reclaim in own or policy.keys.reclaim in applied:
         # No rule reads it; a wrong value would not protect the pod.
         annotations.read(Keys.reclaim)
@@ -190,7 +188,12 @@ def _requested_workload(
     if request.has_share or (request.has_kai_share and is_of_kai(batch.scheduler, policy)):
         accelerators = policy.spec.accelerators[:1]
     any_will_do = policy.spec.tolerate_any_product and accelerators and not names_product
-    return Workload(
+    spreading = read_spreading(annotations, workload_type, pod, policy, warnings)
+    gathering: Gathering | str = ""
+    if workload_type.within.topology is not None or annotations.has(policy.keys.within, policy.keys.within_mode):
+        of_type = type_name, workload_type
+        gathering, spreading = read_gathering(annotations, *of_type, batch, spreading, pod, policy, warnings)
+    workload = Workload(
         type_name=type_name,
         type=workload_type,
         accelerator=(accelerators or policy.spec.accelerators)[0],
@@ -205,22 +208,12 @@ def _requested_workload(
         scheduler_is_requested=scheduler is not None,
         check_mode=_check_mode(annotations.read(Keys.placement_check), policy, warnings),
         batch=batch,
-        spreading=read_spreading(annotations, workload_type, pod, policy, warnings),
+        spreading=spreading,
+        gathering=gathering,
         qos=read_guaranteed_qos(pod, type_name, workload_type),
     )
-
-
-def _gathered(
-    workload: Workload, annotations: Annotations, pod: Mapping[str, Any], policy: Policy, warnings: list[str]
-) -> Workload:
-    """Return `workload`, with its gang in one topology domain if requested, and without the spreading that excludes."""
-    if workload.type.within.topology is None and not annotations.has(policy.keys.within, policy.keys.within_mode):
-        return workload
-    batch, of_type = workload.batch, (workload.type_name, workload.type)
-    gathering, spreading = read_gathering(
-        annotations, *of_type, batch.scheduler, batch.request, workload.spreading, pod, policy, warnings
-    )
-    return replace(workload, gathering=gathering, spreading=spreading)
+    warnings += ignored_constraints(batch.scheduler, workload_type, spreading, pod, policy)
+    return workload
 
 
 def _check_mode(value: str | None, policy: Policy, warnings: list[str]) -> CheckMode:
