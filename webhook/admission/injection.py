@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import orjson
 
 from webhook.admission.pod_content import PodContent
+from webhook.backends.backend import FieldPath
 from webhook.backends.references import GangRequest, PodReferences, Within
 from webhook.backends.registry import backend_of, batch_names_of, gang_key, starts_whole
 from webhook.documents.documents import JsonObject
@@ -75,7 +76,7 @@ class Injection:
     """True if the pod starts with the others of its gang or not at all."""
     within: Within | None = None
     """The request that the gang of the pod runs within one topology domain, as its scheduler reads it."""
-    of_owner: Sequence[tuple[tuple[str, ...], Any]] = ()
+    of_owner: Sequence[tuple[FieldPath, Any]] = ()
     """The fields of the pod's top owner, by their paths, in which the scheduler reads the request."""
 
 
@@ -122,8 +123,8 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
         return Denied(Denial(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
     scheduler = mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
     names = batch_names_of(mutation.pod, backend_of(policy.spec, scheduler))
-    is_whole, gathering = starts_whole(mutation.pod, names), reading.workload.gathering
-    within = gathering.on(mutation.pod) if isinstance(gathering, Gathering) else None
+    is_whole = starts_whole(mutation.pod, names)
+    within, of_owner = _domain(reading.workload.gathering, mutation.pod)
     return Injection(
         reading.workload.type_name,
         reading.workload.check_mode,
@@ -142,7 +143,7 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
         _gang(reading.workload.batch, is_whole, within, policy),
         is_whole,
         within,
-        gathering.of_owner if isinstance(gathering, Gathering) else (),
+        of_owner,
     )
 
 
@@ -160,6 +161,11 @@ def _without_workload(
     return Injection(
         reading.type_name or "", "off", operations, orjson.dumps(operations), mutation.rules, warnings, references
     )
+
+
+def _domain(gathering: Gathering | str, pod: JsonObject) -> tuple[Within | None, Sequence[tuple[FieldPath, Any]]]:
+    """Return the request for a domain that is in force in the admitted `pod`, and the fields of its top owner."""
+    return (None, ()) if isinstance(gathering, str) else (gathering.on(pod), gathering.of_owner)
 
 
 def _gang(batch: BatchScheduling, is_whole: bool, within: Within | None, policy: Policy) -> GangRequest | None:

@@ -128,6 +128,8 @@ def batch_scheduler(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
         edits.append(gathering.edit)
     if edits:
         return edits
+    if isinstance(gathering, Gathering):
+        return "the owner of the pod states the domain of the gang"
     if batch.request.is_empty:
         return "no queue, gang or share of a card is requested"
     return f"scheduler {cut(batch.scheduler, LONGEST_SHOWN)} cannot express what is requested"
