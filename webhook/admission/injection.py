@@ -123,8 +123,7 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
         return Denied(Denial(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
     scheduler = mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
     names = batch_names_of(mutation.pod, backend_of(policy.spec, scheduler))
-    is_whole = starts_whole(mutation.pod, names)
-    within, of_owner = _domain(reading.workload.gathering, mutation.pod)
+    is_whole, domain = starts_whole(mutation.pod, names), _domain(reading.workload.gathering, mutation.pod)
     return Injection(
         reading.workload.type_name,
         reading.workload.check_mode,
@@ -140,10 +139,9 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
             mutation.pod["spec"].get("priorityClassName") or "",
             names,
         ),
-        _gang(reading.workload.batch, is_whole, within, policy),
+        _gang(reading.workload.batch, is_whole, domain[0], policy),
         is_whole,
-        within,
-        of_owner,
+        *domain,
     )
 
 
