@@ -186,4 +186,5 @@ def _request(within: Within, batch: BatchScheduling, pod: Mapping[str, Any], pol
     settings, objects = settings_of(policy.spec.schedulers, batch.scheduler), policy.spec.workload_objects
     tiers = (tier for name, tier in settings.tiers.items() if _key(name, policy) == within.key)
     is_in_objects = objects.enabled and objects.mutate_templates
-    return DomainRequest(*within, batch.request, pod, settings.topology_name or "", next(tiers, 0), is_in_objects)
+    topology, tier = settings.topology_name or "", next(tiers, 0)
+    return DomainRequest(within.key, within.is_required, batch.request, pod, topology, tier, is_in_objects)
