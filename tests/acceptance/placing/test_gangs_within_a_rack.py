@@ -22,14 +22,19 @@ def rack_node(name: str, gpus: int) -> dict[str, Any]:
     return made
 
 
-def create_gang(cluster: Cluster, mode: str) -> None:
-    """Create four pods that are together in `mode`, or of which nothing is requested if it is empty."""
+def create_gang(cluster: Cluster, mode: str) -> list[str]:
+    """Create four pods that are together in `mode`, or of which nothing is requested if it is empty.
+
+    The warnings are those of the first.
+    """
     request = {"gang": "bert", "gang-size": "4", **({"within": "rack", "within-mode": mode} if mode else {})}
+    answers = []
     for index in range(4):
         pod = inference_pod(f"bert-{index}")
         for key, value in request.items():
             pod = pod.annotate(f"{DOMAIN}/{key}", value)
-        cluster.create(pod)
+        answers.append(cluster.create(pod))
+    return answers[0].warnings
 
 
 def settled(cluster: Cluster) -> Objects:
@@ -71,9 +76,11 @@ def test_the_first_pod_chooses_the_rack_even_if_it_is_too_small_for_the_others(
     cluster.create(inference_pod("other", 4).requests(**half).limits(**half).node_name("large-1"))
     webhook.look_at(cluster)
 
-    create_gang(cluster, mode)
+    warnings = create_gang(cluster, mode)
     pods = settled(cluster)
 
     assert racks(pods) == wanted
     waiting = [each for each in pods if not each["spec"].get("nodeName")]
     assert all("didn't match pod affinity rules" in str(each["status"]["conditions"]) for each in waiting)
+    chooses = "The first pod of gang bert chooses small, which has room for 2 of the 4 pods; large has room for all"
+    assert any(chooses.lower() in each.lower() for each in warnings) is (mode == "required")
