@@ -54,6 +54,15 @@ RULES: Mapping[str, Sequence[tuple[str, str]]] = {
         ),
         (
             (
+                "!has(self.workloadTypes) || self.workloadTypes.all(t, !has(self.workloadTypes[t].within) || "
+                "!has(self.workloadTypes[t].within.topology) || self.workloadTypes[t].within.topology.contains('/') || "
+                "self.workloadTypes[t].within.topology in "
+                f"(has(self.topologyAliases) ? self.topologyAliases : {_ALIASES}))"
+            ),
+            "within.topology must be one of topologyAliases, or a topology key such as kubernetes.io/hostname",
+        ),
+        (
+            (
                 "!has(self.workloadTypes) || self.workloadTypes.all(t, !has(self.workloadTypes[t].extraTolerations) || "
                 "!self.workloadTypes[t].extraTolerations.exists(e, e.key == "
                 f"(has(self.keyDomain) ? self.keyDomain : {_DOMAIN}) + '/control-plane'))"

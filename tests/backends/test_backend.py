@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.backends.requests import WRITTEN
-from webhook.backends.backend import BatchRequest
+from tests.support.objects.builders import PodBuilder, make_pod
+from webhook.backends.backend import BatchRequest, DomainRequest
 from webhook.backends.registry import BACKENDS
 
 _requests = st.builds(
@@ -45,3 +46,61 @@ def test_attributes_are_expressed_each_by_itself(backend: str, request: BatchReq
     assert {*expressed.fields} == {field for each in alone for field in each.fields}
     missing = {each for part in alone for each in part.missing if each[0] != "gang_size" or request.gang is None}
     assert {*expressed.missing} == missing
+
+
+RACK = "topology.kubernetes.io/rack"
+OWNED, OF_JOB = make_pod().owner("Job", "bert"), make_pod().label("volcano.sh/job-name", "bert")
+QUEUED = make_pod().label("kueue.x-k8s.io/queue-name", "q")
+KAI = ("kai.scheduler/topology", "kai.scheduler/topology-required-placement")
+
+
+@pytest.mark.parametrize(
+    ("backend", "pod", "gang", "in_objects", "wanted"),
+    [
+        ("kueue", QUEUED, "bert", False, ["kueue.x-k8s.io/podset-required-topology"]),
+        ("kueue", OWNED, None, True, ["kueue.x-k8s.io/podset-required-topology"]),
+        ("kueue", OWNED, None, False, []),
+        ("kueue", make_pod(), "bert", True, []),
+        ("kai", make_pod(), None, False, [*KAI]),
+        ("kai", OWNED, None, True, [*map("owner {}".format, KAI)]),
+        ("kai", OWNED, None, False, []),
+        ("kai", make_pod(), "bert", True, []),
+        ("kai", make_pod().annotate("pod-group-name", "bert"), None, True, []),
+        (
+            "volcano",
+            OWNED,
+            None,
+            False,
+            ["volcano.sh/network-topology-mode", "volcano.sh/network-topology-highest-tier"],
+        ),
+        ("volcano", make_pod(), "bert", True, []),
+        ("volcano", make_pod().annotate("scheduling.k8s.io/group-name", "bert"), None, True, []),
+        ("volcano", OF_JOB, "bert", True, ["owner networkTopology"]),
+        ("volcano", OF_JOB, None, False, []),
+        ("native", make_pod(), "bert", True, []),
+    ],
+)
+def test_a_domain_is_stated_where_the_scheduler_reads_it(
+    backend: str, pod: PodBuilder, gang: str | None, in_objects: bool, wanted: list[str]
+) -> None:
+    request = DomainRequest(RACK, True, BatchRequest(gang=gang), pod.obj(), "racks", 1, in_objects)
+
+    found = BACKENDS[backend].in_domain(request)
+
+    stated = [each.path[-1] for each in found.fields] + [f"owner {path[-1]}" for path, _ in found.of_owner]
+    assert stated == wanted
+    assert bool(found.missing) is not bool(wanted)
+
+
+@pytest.mark.parametrize("backend", ["kai", "volcano"])
+def test_a_domain_needs_its_name_in_the_policy(backend: str) -> None:
+    found = BACKENDS[backend].in_domain(DomainRequest(RACK, True, BatchRequest(), make_pod().obj()))
+
+    assert (found.fields, "in the policy" in found.missing) == ((), True)
+
+
+def test_each_backend_has_a_way_to_keep_a_gang_in_one_domain() -> None:
+    by_affinity = {name for name, each in BACKENDS.items() if each.keeps_by_affinity}
+
+    assert by_affinity == {"default", "coscheduling"}
+    assert {name for name, each in BACKENDS.items() if "in_domain" in vars(each)} == BACKENDS.keys() - by_affinity

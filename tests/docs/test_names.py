@@ -48,7 +48,8 @@ def controller_metrics() -> dict[str, tuple[str, ...]]:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_keys_under_our_domain_are_ours(document: Path) -> None:
-    known = annotation_keys() | {built_in_policy().node_usage_key, f"{DOMAIN}/control-plane", f"{DOMAIN}/spread-group"}
+    others = ("control-plane", "spread-group", "gang-group")
+    known = annotation_keys() | {built_in_policy().node_usage_key, *(f"{DOMAIN}/{name}" for name in others)}
 
     assert set(_KEY.findall(document.read_text())) - known == set()
 

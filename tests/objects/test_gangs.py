@@ -4,6 +4,7 @@ import copy
 from typing import Any
 
 import pytest
+from jsonpatch import apply_patch
 
 from tests.support.admission import DOMAIN, TYPE, USAGE, make_request, policy_with
 from tests.support.objects.batch_objects import cluster_queue, local_queue, volcano_group, volcano_queue
@@ -12,9 +13,12 @@ from tests.support.objects.workloads import APP, SAMPLES, Object, Sample
 from tests.support.views import made_anew
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.verdict import Advised
+from webhook.backends.references import Within
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
+from webhook.kube.workloads.pod_sets import pod_sets
 from webhook.objects.admission import admit_request
+from webhook.objects.gangs import gang_of_object, gang_of_pod
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
 
@@ -401,3 +405,20 @@ def test_ray_cluster_whose_gang_is_larger_than_the_cluster_is_infeasible_with_ka
 
     assert "no more than 9 of the 10 pods that must run together would fit" in warnings(never)[0]
     assert [each for each in warnings(starts) if "Infeasible" in each or "deadlock" in each] == []
+
+
+@pytest.mark.parametrize("size", [{}, {"gang_size": "4"}])
+def test_gang_of_an_object_and_of_its_pods_is_within_a_domain(size: dict[str, str]) -> None:
+    policy = policy_with(workloadTypes={"training": TRAINING}, workloadObjects={"mutateTemplates": True})
+    content, kind = job(TF_JOB, 4, within="rack", **size), policy.kinds["kubeflow.org", "TFJob"]
+    cluster = view(cards=8, free=4)
+    operations = advised(content, cluster, policy).operations
+    role = next(iter(pod_sets(apply_patch(content, list(operations)), policy.kinds)))
+    within = Within("topology.kubernetes.io/rack", is_required=False)
+
+    gang = gang_of_pod(role.pod, policy, cluster.snapshot)
+    whole = gang_of_object(content, kind, [gang], 4, "default-scheduler", policy, [False], within)
+
+    assert (gang and gang.within) == (within if size else None)
+    assert whole is not None
+    assert (whole.size, whole.within) == (4, within)

@@ -55,7 +55,11 @@ def patched(content: Object, verdict: Advised) -> Object:
 
 
 GANG = {"queue": "q", "gang": "g", "gang_size": "2"}
-ANNOTATIONS: tuple[dict[str, str], ...] = ({}, {"spread": "host"}, GANG)
+WITHIN = {"within": "zone", "within_mode": "required"}
+ANNOTATIONS: tuple[dict[str, str], ...] = ({}, {"spread": "host"}, GANG, WITHIN)
+
+
+DOMAINS: dict[str, dict[str, Any]] = {"kai": {"topologyName": "racks"}, "volcano": {"tiers": {"zone": 2}}}
 
 
 def patching(*, queueing: str = "scheduler", backend: str = "default", **training: Any) -> Policy:
@@ -63,7 +67,7 @@ def patching(*, queueing: str = "scheduler", backend: str = "default", **trainin
     training = {"nodeUsage": {"allow": ["training"]}, "schedulerName": "gangs"} | training
     return policy_with(
         workloadTypes={"training": training},
-        schedulers={"gangs": {"backend": backend}},
+        schedulers={"gangs": {"backend": backend} | DOMAINS.get(backend, {})},
         queueing=queueing,
         workloadObjects={"mutateTemplates": True},
     )
@@ -230,3 +234,46 @@ def test_a_role_behind_one_that_has_everything_is_patched() -> None:
     tasks = patched(content, advised(content))["spec"]["tasks"]
 
     assert tasks == [complete, complete | {"name": "added"}]
+
+
+KAI_DOMAIN = {
+    "kai.scheduler/topology": "racks",
+    "kai.scheduler/topology-required-placement": "topology.kubernetes.io/zone",
+}
+
+
+@pytest.mark.parametrize("sample", [DEPLOYMENT, JOB], ids=lambda each: each.kind)
+def test_kai_reads_the_domain_of_a_gang_from_the_object_itself(sample: Sample) -> None:
+    content = sample.object(template(**WITHIN))
+
+    verdict = advised(content, POLICIES["kai"])
+    after = patched(content, verdict)
+
+    assert after["metadata"]["annotations"] == KAI_DOMAIN
+    assert "kai.scheduler" not in str(after["spec"])
+    assert [each.edits for each in verdict.rules if "kai.scheduler/topology" in str(each)] == [
+        tuple(f"{sample.kind}: annotation {key}={value}" for key, value in KAI_DOMAIN.items())
+    ]
+
+
+@pytest.mark.parametrize("key", ["kai.scheduler/topology", "kai.scheduler/topology-preferred-placement"])
+def test_a_domain_that_the_user_states_on_the_object_is_kept(key: str) -> None:
+    content = JOB.object(template(**WITHIN))
+    content["metadata"]["annotations"] = {key: "mine"}
+
+    assert patched(content, advised(content, POLICIES["kai"]))["metadata"]["annotations"] == {key: "mine"}
+
+
+@pytest.mark.parametrize("own", [None, {"mode": "hard", "highestTierAllowed": 1}])
+def test_volcano_reads_the_domain_of_a_gang_from_its_job(own: Object | None) -> None:
+    policy = policy_with(
+        schedulers={"volcano": {"backend": "volcano", **DOMAINS["volcano"]}}, workloadObjects={"mutateTemplates": True}
+    )
+    content = VOLCANO_JOB.object(template(within="zone"))
+    content["spec"] |= {"networkTopology": own} if own else {}
+
+    verdict = advised(content, policy)
+
+    assert patched(content, verdict)["spec"]["networkTopology"] == (own or {"mode": "soft", "highestTierAllowed": 2})
+    edits = [edit for each in verdict.rules for edit in each.edits if edit.startswith("Job: ")]
+    assert edits == ([] if own else ["Job: spec.networkTopology mode soft, highestTierAllowed 2"])

@@ -44,6 +44,7 @@ def workload_type(pool: str, scheduler: str | None, bin_packing: bool, topology:
             "maxSkew": 1,
             "weight": 100,
         },
+        "within": {"topology": None, "mode": "preferred"},
         "qos": {"class": None, "limitsFromRequests": False, "wholeCpus": False, "onMissing": "warn"},
         "allowedNamespaces": ["*"],
         "extraTolerations": [],
@@ -87,6 +88,7 @@ def test_built_in_policy_matches_the_contract() -> None:
             "topologyAliases": {
                 "host": "kubernetes.io/hostname",
                 "rack": "topology.kubernetes.io/rack",
+                "nvlink": "nvidia.com/gpu.clique",
                 "zone": "topology.kubernetes.io/zone",
             },
             "allowedSchedulers": ["default-scheduler", "volcano", "kai-scheduler", "binpack-scheduler"],

@@ -151,6 +151,14 @@ def test_no_topology(text: str) -> None:
         topology(ALIASES)(text)
 
 
+@pytest.mark.parametrize(("text", "meant"), [("hosts", "host"), ("zones", "zone"), ("non", "none"), ("x" * 9999, "")])
+def test_a_topology_that_is_misspelt_gets_a_question(text: str, meant: str) -> None:
+    with pytest.raises(ValueError, match="hostname") as caught:
+        topology(ALIASES)(text)
+
+    assert str(caught.value).partition("; ")[2] == (f'did you mean "{meant}"?' if meant else "")
+
+
 @pytest.mark.parametrize("text", ["", "a b", "a/b", "a" * 64])
 def test_no_name(text: str) -> None:
     with pytest.raises(ValueError) as refused:  # noqa: PT011 - the whole text is compared
@@ -175,6 +183,8 @@ def test_the_keys_are_those_that_users_write() -> None:
             "queue",
             "gang",
             "gang-size",
+            "within",
+            "within-mode",
             "gpu-fraction",
             "preemptible",
             "placement-check",

@@ -65,6 +65,27 @@ POLICIES = {
             for name in ("training", "inference")
         },
     ),
+    **{
+        f"gangs of {backend} within {queueing}": policy_with(
+            queueing=queueing,
+            schedulers={
+                name: {"backend": backend, **({"tiers": {"rack": 1}} if backend == "volcano" else {})}
+                | ({"topologyName": "racks"} if backend == "kai" else {})
+                for name in ("default-scheduler", "volcano")
+            },
+            workloadTypes={
+                name: {"nodeUsage": {"allow": [name]}, "within": {"topology": "rack", "mode": "required"}}
+                for name in ("training", "inference")
+            },
+            workloadObjects={"mutateTemplates": True},
+        )
+        for backend, queueing in (
+            ("default", "kueue"),
+            ("default", "scheduler"),
+            ("kai", "scheduler"),
+            ("volcano", "scheduler"),
+        )
+    },
     "priority classes": policy_with(
         defaultPriorityClass="normal",
         workloadTypes={

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Literal
 import orjson
 
 from webhook.admission.pod_content import PodContent
-from webhook.backends.references import GangRequest, PodReferences
+from webhook.backends.backend import FieldPath
+from webhook.backends.references import GangRequest, PodReferences, Within
 from webhook.backends.registry import backend_of, batch_names_of, gang_key, starts_whole
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import FieldError, lines_of
@@ -23,6 +24,7 @@ from webhook.mutation.mutate import Mutation, RuleOutcome, mutate
 from webhook.mutation.rules import RULES
 from webhook.mutation.withdrawal import tolerated, withdrawal
 from webhook.mutation.workload.batch_scheduling import BatchScheduling
+from webhook.mutation.workload.gathering import Gathering
 from webhook.mutation.workload.workload import WorkloadReading, opts_out, read_workload
 from webhook.policy.exempt import pod_exemption
 from webhook.policy.policy import Policy, opt_out_namespaces
@@ -72,6 +74,10 @@ class Injection:
     gang: GangRequest | None = None
     starts_whole: bool = False
     """True if the pod starts with the others of its gang or not at all."""
+    within: Within | None = None
+    """The request that the gang of the pod runs within one topology domain, as its scheduler reads it."""
+    of_owner: Sequence[tuple[FieldPath, Any]] = ()
+    """The fields of the pod's top owner, by their paths, in which the scheduler reads the request."""
 
 
 RulesResult = Bypassed | Denied | Injection
@@ -117,7 +123,7 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
         return Denied(Denial(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
     scheduler = mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
     names = batch_names_of(mutation.pod, backend_of(policy.spec, scheduler))
-    is_whole = starts_whole(mutation.pod, names)
+    is_whole, domain = starts_whole(mutation.pod, names), _domain(reading.workload.gathering, mutation.pod)
     return Injection(
         reading.workload.type_name,
         reading.workload.check_mode,
@@ -133,8 +139,9 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
             mutation.pod["spec"].get("priorityClassName") or "",
             names,
         ),
-        _gang(reading.workload.batch, is_whole, policy),
+        _gang(reading.workload.batch, is_whole, domain[0], policy),
         is_whole,
+        *domain,
     )
 
 
@@ -154,13 +161,19 @@ def _without_workload(
     )
 
 
-def _gang(batch: BatchScheduling, is_whole: bool, policy: Policy) -> GangRequest | None:
+def _domain(gathering: Gathering | str, pod: JsonObject) -> tuple[Within | None, Sequence[tuple[FieldPath, Any]]]:
+    """Return the request for a domain that is in force in the admitted `pod`, and the fields of its top owner."""
+    return (None, ()) if isinstance(gathering, str) else (gathering.on(pod), gathering.of_owner)
+
+
+def _gang(batch: BatchScheduling, is_whole: bool, within: Within | None, policy: Policy) -> GangRequest | None:
     """Return the requested gang, or None if neither its name nor its size is given."""
     request = batch.request
     if request.gang_size is None and request.gang is None:
         return None
     missing = "" if request.gang else gang_key(policy.keys.gang, policy.spec, batch.scheduler)
-    return GangRequest(request.gang or "", request.gang_size or 0, batch.scheduler, is_whole, missing=missing)
+    size = request.gang_size or 0
+    return GangRequest(request.gang or "", size, batch.scheduler, is_whole, missing=missing, within=within)
 
 
 def inject(content: PodContent, policy: Policy) -> RulesResult:

@@ -13,12 +13,13 @@ import orjson
 from webhook.admission.missed import Scope
 from webhook.admission.pod_content import JsonObject
 from webhook.backends import kai, kueue, volcano
+from webhook.backends.registry import BACKENDS
 from webhook.kube.names import KAI_SHARE_DEVICES, KAI_SHARES
 from webhook.kube.pod.pod_view import PodView
 from webhook.kube.pod.volumes import RESTRICTING
 from webhook.policy.spec.document import PolicySpec
 
-# The annotations that schedulers read, beside those of the policy.
+# The annotations that schedulers read, beside those of the policy, and the beginnings of those about domains.
 _OF_SCHEDULERS = frozenset(
     (
         *(volcano.QUEUE, volcano.GROUP, volcano.PREEMPTABLE),
@@ -26,6 +27,7 @@ _OF_SCHEDULERS = frozenset(
         kueue.TOTAL_COUNT,
     )
 )
+_ABOUT_DOMAINS = tuple(key for backend in BACKENDS.values() for key in backend.domain_keys)
 _DEFAULT_DOMAIN = PolicySpec().key_domain
 _NO_POD = "it holds no pod with its namespace and groups"
 _OWNER = ("apiVersion", "kind", "name", "uid", "controller")
@@ -102,7 +104,7 @@ def read_part(pod: JsonObject, domains: Collection[str]) -> JsonObject:
     metadata, spec = read["metadata"], read["spec"]
     if isinstance(annotations := metadata.get("annotations"), dict):
         metadata["annotations"] = {
-            key: value if key in _OF_SCHEDULERS or _domain(key) in domains else "" for key, value in annotations.items()
+            key: value if _is_read(key) or _domain(key) in domains else "" for key, value in annotations.items()
         }
     if isinstance(owners := metadata.get("ownerReferences"), list):
         metadata["ownerReferences"] = [_some(each, _OWNER) if isinstance(each, dict) else each for each in owners]
@@ -112,6 +114,10 @@ def read_part(pod: JsonObject, domains: Collection[str]) -> JsonObject:
         # A driver can get secrets in the parts that do not decide on the place.
         spec["volumes"] = [_some(each, ("name", *RESTRICTING)) for each in volumes]
     return read
+
+
+def _is_read(key: str) -> bool:
+    return key in _OF_SCHEDULERS or key.startswith(_ABOUT_DOMAINS)
 
 
 def _some(found: JsonObject, keys: Collection[str]) -> JsonObject:

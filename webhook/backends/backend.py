@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+from webhook.documents.documents import field
+
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
@@ -59,6 +61,43 @@ class Expressed(NamedTuple):
     missing: Sequence[tuple[str, str]] = ()
 
 
+class DomainRequest(NamedTuple):
+    """The request that the gang of `pod` runs on nodes with one value of the label `key`.
+
+    If `is_required` is false, it is a preference. `request` has the other requests of the pod. `topology` and `tier`
+    are what the policy states for the scheduler: the name of its Topology, and the number of its tier with that label;
+    empty and 0 if it states none. If `is_in_objects` is true, the webhook also writes to the objects that create pods.
+    """
+
+    key: str
+    is_required: bool
+    request: BatchRequest
+    pod: Mapping[str, Any]
+    topology: str = ""
+    tier: int = 0
+    is_in_objects: bool = False
+
+    def names_group(self, group_at: FieldPath) -> bool:
+        """Return whether the pod names a PodGroup at `group_at`, or will name one."""
+        return self.request.gang is not None or bool(field(self.pod, *group_at))
+
+    @property
+    def has_controller(self) -> bool:
+        """Return whether another object controls the pod."""
+        return any(field(each, "controller") is True for each in self.pod["metadata"].get("ownerReferences") or ())
+
+
+class InDomain(NamedTuple):
+    """A `DomainRequest` as the fields that a scheduler reads: of the pod, and of its top owner.
+
+    `missing` is empty, or the reason why the scheduler ignores the request, which follows its name in a message.
+    """
+
+    fields: Sequence[PodField] = ()
+    of_owner: Sequence[tuple[FieldPath, Any]] = ()
+    missing: str = ""
+
+
 class BatchNames(NamedTuple):
     """The queue and the group that an admitted pod names in the fields that `backend` reads, or "" if it names none.
 
@@ -106,6 +145,16 @@ class Backend:
     """The constraints of a pod that it does not follow, among PREFERRED_NODE_AFFINITY and SPREAD_CONSTRAINTS."""
     terms: ClassVar[Terms] = {}
     """The ways to express a request, in the order of the written fields and of the warnings."""
+
+    domain_keys: ClassVar[Sequence[str]] = ()
+    """The beginnings of the annotations that state a domain. With one of the user, the webhook adds none."""
+    keeps_by_affinity: ClassVar[bool] = False
+    """Whether pod affinity is its way to keep a gang in one domain."""
+
+    @classmethod
+    def in_domain(cls, domain: DomainRequest) -> InDomain:
+        """Return the fields that keep the gang in one domain. It is not called if pod affinity does."""
+        raise NotImplementedError
 
     @classmethod
     def express(cls, request: BatchRequest) -> Expressed:

@@ -12,6 +12,8 @@ from webhook.backends.backend import (
     SIZE_IN_POD_GROUP,
     SPREAD_CONSTRAINTS,
     Backend,
+    DomainRequest,
+    InDomain,
     Terms,
     annotation,
     label,
@@ -24,6 +26,11 @@ GROUP = "pod-group-name"
 PREEMPTIBILITY = "kai.scheduler/preemptibility"
 # The controller of a pod of a LeaderWorkerSet is a StatefulSet; KAI makes a gang of each group.
 LWS_LABEL = "leaderworkerset.sigs.k8s.io/name"
+TOPOLOGY = "kai.scheduler/topology"
+"""The beginning of the annotations of the top owner that state a domain. On a pod template they do nothing.
+
+Source: github.com/NVIDIA/KAI-scheduler/pkg/podgrouper/podgrouper/plugins/defaultgrouper/default_grouper.go
+"""
 GPU_FRACTION, _ = KAI_SHARES
 # Source: github.com/NVIDIA/KAI-scheduler/pkg/podgrouper/podgrouper/hub/hub.go, plugins/kubeflow/distributed_common.go
 # plugins/leaderworkerset, plugins/ray
@@ -56,3 +63,20 @@ class Kai(Backend):
         "preemptible": lambda value: label(PREEMPTIBILITY, "preemptible" if value else "non-preemptible"),
         "gpu_fraction": partial(annotation, GPU_FRACTION),
     }
+    domain_keys = (TOPOLOGY,)
+
+    @classmethod
+    def in_domain(cls, domain: DomainRequest) -> InDomain:
+        """Return the annotations of the pod, or of its top owner if it has one."""
+        if domain.names_group(cls.group_at):
+            return InDomain(missing="reads only spec.topologyConstraint of the PodGroup that the pod names")
+        if not domain.topology:
+            return InDomain(missing="has no topologyName in the policy (schedulers.NAME.topologyName)")
+        mode = "required" if domain.is_required else "preferred"
+        fields = annotation(TOPOLOGY, domain.topology), annotation(f"{TOPOLOGY}-{mode}-placement", domain.key)
+        if not domain.has_controller:
+            return InDomain(fields)
+        if not domain.is_in_objects:
+            owner = f"reads {TOPOLOGY} of the pod's top owner, which only workloadObjects.mutateTemplates sets"
+            return InDomain(missing=owner)
+        return InDomain(of_owner=fields)

@@ -3,7 +3,15 @@
 from functools import partial
 from typing import ClassVar
 
-from webhook.backends.backend import SIZE_IN_POD_GROUP, Backend, PodField, Terms, label
+from webhook.backends.backend import (
+    SIZE_IN_POD_GROUP,
+    Backend,
+    DomainRequest,
+    InDomain,
+    PodField,
+    Terms,
+    label,
+)
 
 
 class Default(Backend):
@@ -13,6 +21,7 @@ class Default(Backend):
     """
 
     name = "default"
+    keeps_by_affinity = True
     terms: ClassVar[Terms] = {
         "queue": "has no queues",
         "gang": "starts the pods of a gang one by one",
@@ -30,6 +39,7 @@ class Coscheduling(Backend):
     """
 
     name = "coscheduling"
+    keeps_by_affinity = True
     api_groups = ("scheduling.x-k8s.io",)
     group_at = ("metadata", "labels", "scheduling.x-k8s.io/pod-group")
     gang_fields = ((group_at,),)
@@ -53,3 +63,9 @@ class Native(Backend):
         "gang": partial(PodField, group_at),
         "gang_size": "reads the size of a gang from minCount of its PodGroup: name it",
     }
+
+    @classmethod
+    def in_domain(cls, domain: DomainRequest) -> InDomain:
+        """Return the reason why no field of a pod states the domain."""
+        reads = "reads only spec.schedulingConstraints.topology of the PodGroup"
+        return InDomain(missing=reads if domain.is_required else f"{reads}, which has no preferred mode")

@@ -4,7 +4,16 @@ Measured with Kueue 0.15.0: it reads the queue and the group of a plain pod only
 group until all of them exist and fit the quota. A missing LocalQueue is reported on the Workload, not on the pod.
 """
 
-from webhook.backends.backend import Backend, BatchRequest, Expressed, annotation, label
+from webhook.backends.backend import (
+    Backend,
+    BatchRequest,
+    DomainRequest,
+    Expressed,
+    InDomain,
+    annotation,
+    label,
+)
+from webhook.documents.documents import field
 from webhook.kube.names import KUEUE_QUEUE, KUEUE_TOPOLOGY
 
 QUEUE = KUEUE_QUEUE
@@ -14,7 +23,8 @@ NEEDS_QUEUE = "admits the pods of a queue alone"
 """The warning for a gang without a queue by annotation. A label of the pod can name a queue, too."""
 # With one of these annotations it admits pods by the room on nodes, too (topology-aware scheduling), see
 # sigs.k8s.io/kueue/apis/kueue/v1beta1/topology_types.go.
-TOPOLOGIES = frozenset(f"kueue.x-k8s.io/podset-{each}-topology" for each in ("required", "preferred", "unconstrained"))
+PODSET = "kueue.x-k8s.io/podset-"
+TOPOLOGIES = frozenset(f"{PODSET}{each}-topology" for each in ("required", "preferred", "unconstrained"))
 # The objects that it suspends until all of their pods have quota, if the object itself has the label of the queue, see
 # sigs.k8s.io/kueue/pkg/controller/jobs.
 _KUBEFLOW = ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob")
@@ -36,6 +46,7 @@ class Kueue(Backend):
     )
     queue_at = (("labels", QUEUE),)
     required_level_at = KUEUE_TOPOLOGY
+    domain_keys = (*sorted(TOPOLOGIES), f"{PODSET}slice-required-topology")
 
     @classmethod
     def express(cls, request: BatchRequest) -> Expressed:
@@ -56,3 +67,14 @@ class Kueue(Backend):
         if request.gang is not None and request.queue is None:
             missing.append(("gang", NEEDS_QUEUE))
         return Expressed(fields, missing)
+
+    @classmethod
+    def in_domain(cls, domain: DomainRequest) -> InDomain:
+        """Return the annotation of the pod, which Kueue reads from the pod template if the owner is in a queue."""
+        if domain.request.queue is None and not field(domain.pod, "metadata", "labels", QUEUE):
+            if not domain.has_controller:
+                return InDomain(missing=NEEDS_QUEUE)
+            if not domain.is_in_objects:
+                return InDomain(missing="reads it from pod templates, which only workloadObjects.mutateTemplates edits")
+        mode = "required" if domain.is_required else "preferred"
+        return InDomain([annotation(f"{PODSET}{mode}-topology", domain.key)])

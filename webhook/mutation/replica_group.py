@@ -33,17 +33,20 @@ class ReplicaGroup:
         return f"{self.key}={self.value}"
 
 
-def replica_group(pod: Mapping[str, Any], added_key: str) -> ReplicaGroup | None:
+def replica_group(pod: Mapping[str, Any], added_key: str, name: str | None = None) -> ReplicaGroup | None:
     """Return the group of `pod`, or None if neither a label nor an owner identifies it.
 
-    If the pod has the label `added_key`, it is used: the user or an earlier admission has set it. Otherwise a label
-    that the owner sets is used. Otherwise the label `added_key` with the owner as value is used, because no label of a
-    StatefulSet selects its pods of all revisions. All pods of a template have the same group.
+    If the pod has the label `added_key`, it is used: the user or an earlier admission has set it. Otherwise, with
+    `name`, it is used with that value. Otherwise a label that the owner sets is used. Otherwise the label `added_key`
+    with the owner as value is used, because no label of a StatefulSet selects its pods of all revisions. All pods of a
+    template have the same group.
     """
     metadata = pod["metadata"]
     labels: Mapping[str, str] = metadata.get("labels") or {}
     if _is_group(chosen := labels.get(added_key)):
         return ReplicaGroup(added_key, chosen or "", is_added=True)
+    if name is not None:
+        return ReplicaGroup(added_key, name, is_added=True)
     found = next((key for key in OWNER_LABELS if _is_group(labels.get(key))), None)
     if found is not None:
         return ReplicaGroup(found, labels[found])

@@ -20,6 +20,7 @@ from webhook.mutation.edits.scheduling_edits import (
     WhenUnsatisfiable,
 )
 from webhook.mutation.mutate import Rule
+from webhook.mutation.workload.gathering import Gathering
 from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import Policy
 
@@ -120,13 +121,18 @@ def scheduler_name(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
 
 
 def batch_scheduler(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
-    """Request queue, gang, share of a card and preemptibility in the fields that the pod's scheduler reads."""
-    batch = workload.batch
+    """Request queue, gang, its domain, share of a card and preemptibility in the fields that the scheduler reads."""
+    batch, gathering = workload.batch, workload.gathering
+    edits: list[Edit] = [SetField(field) for field in batch.fields]
+    if isinstance(gathering, Gathering) and gathering.edit is not None:
+        edits.append(gathering.edit)
+    if edits:
+        return edits
+    if isinstance(gathering, Gathering):
+        return "the owner of the pod states the domain of the gang"
     if batch.request.is_empty:
         return "no queue, gang or share of a card is requested"
-    if not batch.fields:
-        return f"scheduler {cut(batch.scheduler, LONGEST_SHOWN)} cannot express what is requested"
-    return [SetField(field) for field in batch.fields]
+    return f"scheduler {cut(batch.scheduler, LONGEST_SHOWN)} cannot express what is requested"
 
 
 def priority(workload: Workload, policy: Policy) -> Sequence[Edit] | str:

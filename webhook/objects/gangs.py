@@ -10,7 +10,7 @@ from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.backends.backend import BatchNames
 from webhook.backends.kueue import QUEUE, QUEUED_WHOLE
-from webhook.backends.references import GangRequest
+from webhook.backends.references import GangRequest, Within
 from webhook.backends.registry import backend_of, batch_names_of, gang_key, starts_whole
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
@@ -20,6 +20,7 @@ from webhook.kube.deadline import DeadlineNearError, Expired
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.kube.workloads.pod_template_path import WorkloadKind, gang_size
+from webhook.mutation.workload.gathering import within_of
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.empty_cluster import most_of_roles
@@ -99,7 +100,8 @@ def gang_of_pod(pod: Mapping[str, Any], policy: Policy, snapshot: Snapshot) -> G
         return None
     names = batch_names_of(pod, backend_of(policy.spec, scheduler))
     missing = "" if name else gang_key(policy.keys.gang, policy.spec, scheduler)
-    request = GangRequest(name, number, scheduler, starts_whole(pod, names), missing=missing)
+    within = within_of(pod, policy)
+    request = GangRequest(name, number, scheduler, starts_whole(pod, names), missing=missing, within=within)
     return grouped(request, names, field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE, snapshot)
 
 
@@ -111,17 +113,18 @@ def gang_of_object(
     scheduler: str,
     policy: Policy,
     wholes: Sequence[bool],
+    within: Within | None,
 ) -> GangRequest | None:
     """Return the gang of an object of `kind` with `pods` pods, whose templates request `requests`, or None.
 
     Without an annotation, the size is that in the object, if the object defines that its pods run together. `wholes`
-    has a value for each template: true if its pods start together or not at all. For some kinds, KAI makes a gang by
-    itself.
+    has a value for each template: true if its pods start together or not at all. `within` is the request of its pods
+    that the gang runs within one domain. For some kinds, KAI makes a gang by itself.
     """
     is_grouped = (kind.group, kind.kind) in backend_of(policy.spec, scheduler).gang_owners
     is_whole = is_grouped or all(wholes)
     annotated = [each for each in requests if each is not None]
-    name = _name(content)
+    name = str(field(content, "metadata", "name") or "")
     if annotated:
         largest = max(annotated, key=lambda each: each.size)
         is_whole, name, size = is_whole or largest.starts_whole, largest.name or name, largest.size
@@ -133,12 +136,8 @@ def gang_of_object(
             return None
         found = GangRequest(name, size, scheduler, is_whole)
     missing = gang_key(policy.keys.gang, policy.spec, scheduler) if size > 1 and not annotated else found.missing
-    return found._replace(groups=max(1, pods // size) if kind.group_size else 1, missing=missing) if size > 1 else None
-
-
-def _name(content: JsonObject) -> str:
-    name = field(content, "metadata", "name")
-    return name if isinstance(name, str) else ""
+    groups = max(1, pods // size) if kind.group_size else 1
+    return found._replace(groups=groups, missing=missing, within=within) if size > 1 else None
 
 
 def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Snapshot) -> GangRequest | None:
@@ -150,7 +149,8 @@ def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Sna
     pods, scheduler = sum(each.pods.replicas or 0 for each in roles), injections[0].references.scheduler
     wholes = [each.starts_whole for each in injections]
     asked = [each.gang and grouped(each.gang, each.references.batch, workload.namespace, base) for each in injections]
-    gang = gang_of_object(content, kind, asked, pods, scheduler, workload.policy, wholes)
+    within = next((each.within for each in injections if each.within is not None), None)
+    gang = gang_of_object(content, kind, asked, pods, scheduler, workload.policy, wholes, within)
     if gang is None or (kind.group, kind.kind) not in QUEUED_WHOLE or not field(content, "metadata", "labels", QUEUE):
         return gang
     return gang._replace(ends_after=pods_ready_timeout(base))
@@ -180,8 +180,8 @@ def queues_of(
     if not sets or not any(each.starts_whole for each in names):
         return names, None
     pods = sum(count for _, count in sets)
-    gang = _gang_of_roles(roles, workload, base)
-    return names, GangDemand(gang or GangRequest(_name(content), pods, references.scheduler, starts_whole=True), sets)
+    gang, name = _gang_of_roles(roles, workload, base), str(field(content, "metadata", "name") or "")
+    return names, GangDemand(gang or GangRequest(name, pods, references.scheduler, starts_whole=True), sets)
 
 
 def _in_volcano_job(names: BatchNames, content: JsonObject) -> BatchNames:

@@ -1,13 +1,16 @@
-"""The patch of a workload object that adds to its pod templates the fields that the policy injects into the pods."""
+"""The patch of a workload object: the fields that the policy injects into its pods, and those of the object itself."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
 
-from webhook.documents.documents import JsonObject
+from webhook.backends.backend import PodField
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.object_path import segments
 from webhook.kube.api.json_patch import escaped, patched
+from webhook.mutation.edits.editor import PodEditor
+from webhook.mutation.mutate import RuleOutcome
 from webhook.objects.gangs import Role
 
 # An object that etcd stores has 1.5 MiB at most.
@@ -36,6 +39,25 @@ def template_patch(content: JsonObject, roles: Iterable[Role]) -> list[JsonObjec
             return None
         operations += found
     return operations
+
+
+def owner_patch(content: JsonObject, roles: Iterable[Role]) -> tuple[list[JsonObject], list[RuleOutcome]]:
+    """Return the operations that set the fields of `content` in which a scheduler reads the domain of its gang.
+
+    The outcome of the rule is for the record. Nothing is set if the user has stated a domain there. All roles are in
+    one gang, so the first one with such fields counts.
+    """
+    fields = next((found for each in roles if (found := each.result.injection.of_owner)), ())
+    editor, edits = PodEditor(content), []
+    parents = [field(content, *path[:-1]) or {} for path, _ in fields]
+    own = (key for parent, (path, _) in zip(parents, fields, strict=True) for key in parent if key.startswith(path[-1]))
+    if not fields or not all(isinstance(each, Mapping) for each in parents) or any(own):
+        return [], []
+    for path, value in fields:
+        editor.set(value, *path)
+        text = value if isinstance(value, str) else ", ".join(f"{key} {part}" for key, part in value.items())
+        edits.append(f"{content['kind']}: {PodField(path, text)}")
+    return editor.operations, [RuleOutcome("BatchScheduler", tuple(edits))]
 
 
 def _of_template(content: JsonObject, role: Role) -> Iterator[JsonObject]:

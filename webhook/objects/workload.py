@@ -34,7 +34,7 @@ from webhook.objects.misplaced import keys_of, misplaced
 from webhook.objects.per_node import per_node_errors
 from webhook.objects.queues import queue_denials
 from webhook.objects.split_job import split_of_roles
-from webhook.objects.template_patch import template_patch
+from webhook.objects.template_patch import owner_patch, template_patch
 from webhook.placement.reasons.cluster_warnings import about_one_product
 from webhook.policy.policy import Policy
 
@@ -114,8 +114,9 @@ def _patch(
     if operations is None:
         warnings.append("the pod templates are not patched: the patch would be too large; the pods are")
         return (), ()
-    rules = dict.fromkeys(rule for role in findings.roles for rule in role.result.injection.rules)
-    return tuple(rules), tuple(operations)
+    of_owner, outcomes = owner_patch(content, findings.roles)
+    rules = dict.fromkeys([*(rule for role in findings.roles for rule in role.result.injection.rules), *outcomes])
+    return tuple(rules), (*operations, *of_owner)
 
 
 def _has_same_pods(request: AdmissionRequest, policy: Policy, expired: Expired) -> bool:

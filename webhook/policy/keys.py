@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from string import ascii_letters
 from typing import Any, Generic, TypeVar, get_args, overload
 
@@ -114,6 +115,8 @@ def fraction(text: str) -> str:
 
 
 NO_TOPOLOGY = "none"
+# The comparison is slow, and the value of an annotation may have 256 KiB.
+_LONGEST_COMPARED = 63
 
 
 def topology(aliases: Mapping[str, str]) -> Callable[[str], str]:
@@ -124,8 +127,10 @@ def topology(aliases: Mapping[str, str]) -> Callable[[str], str]:
             return aliases[text]
         if text == NO_TOPOLOGY or ("/" in text and is_qualified_name(text)):
             return text
-        names = ", ".join(f'"{alias}"' for alias in (*sorted(aliases), NO_TOPOLOGY))
-        raise ValueError(f"must be one of {names}, or a topology key such as kubernetes.io/hostname")
+        words = (*sorted(aliases), NO_TOPOLOGY)
+        names = ", ".join(f'"{word}"' for word in words)
+        meant = "".join(f'; did you mean "{word}"?' for word in get_close_matches(text[:_LONGEST_COMPARED], words, 1))
+        raise ValueError(f"must be one of {names}, or a topology key such as kubernetes.io/hostname{meant}")
 
     return parse
 
@@ -223,6 +228,18 @@ class Keys:
     )
     gang_size = Annotation(
         _any_policy(positive), "integer, 1 or more", "number of the pods of that group", rule="BatchScheduler"
+    )
+    within = Annotation(
+        lambda spec: topology(spec.topology_aliases),
+        "`host`, `rack`, `nvlink`, `zone` (aliases of the policy), a topology key, or `none`",
+        "the pods of a gang together, within one domain of that topology; overrides the type's `within.topology`",
+        rule="BatchScheduler",
+    )
+    within_mode = Annotation(
+        _any_policy(one_of(("required", "preferred"))),
+        "`required`, `preferred`",
+        "whether the gang waits for such a domain; overrides the type's `within.mode`",
+        rule="BatchScheduler",
     )
     gpu_fraction = Annotation(
         _any_policy(fraction),

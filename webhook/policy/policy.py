@@ -52,6 +52,7 @@ class Policy:
         self.known_annotations = frozenset((*self.keys, self.policy_annotation, self.rules_annotation))
         self.annotation_names = frozenset(key.partition("/")[2] for key in self.keys)
         self.spread_group_label = f"{document.spec.key_domain}/spread-group"
+        self.gang_group_label = f"{document.spec.key_domain}/gang-group"
         self.reads_amounts = any(each.max_cards_per_pod is not None for each in document.spec.namespace_limits) or any(
             each.qos.class_ is not None for each in document.spec.workload_types.values()
         )

@@ -52,6 +52,7 @@ LEFT_TO_WEBHOOK = {
     "queue": "research",
     "gang": "g",
     "gang-size": "4",
+    "within": "rack",
     "gpu-fraction": "0.5",
     "preemptible": "true",
 }
@@ -123,6 +124,7 @@ def _type(dice: Choices) -> JsonObject:
                 mode=lambda: dice.one(("preferred", "required")),
                 form=lambda: dice.one(("antiAffinity", "topologySpread")),
             ),
+            within=lambda: {"topology": "rack", "mode": dice.one(("preferred", "required"))},
             extraTolerations=lambda: _extra(dice),
         ),
         **dice.fields(8, allowedNamespaces=lambda: dice.some(NAMESPACE_PATTERNS, 0, 2), qos=lambda: _qos(dice)),

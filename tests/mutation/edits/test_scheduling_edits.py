@@ -9,7 +9,9 @@ from webhook.backends.backend import annotation
 from webhook.mutation.edits.editor import PodEditor
 from webhook.mutation.edits.edits import Effect, PreferPodAffinity
 from webhook.mutation.edits.scheduling_edits import (
+    GatherByAffinity,
     SetAmount,
+    SetDomain,
     SetField,
     SetPriorityClass,
     SpreadByAntiAffinity,
@@ -101,3 +103,72 @@ def test_a_constraint_of_the_user_over_the_same_key_wins() -> None:
     assert (effect.changed, editor.operations) == (False, [])
     assert effect.kept_value == "topologySpreadConstraints over zone"
     assert "wins over its annotation spread" in effect.warnings[0]
+
+
+GANG = ReplicaGroup("gang", "bert", is_added=True)
+TERM = {"labelSelector": {"matchLabels": {"gang": "bert"}}, "topologyKey": "rack"}
+
+
+@pytest.mark.parametrize("weight", [None, 50])
+def test_affinity_to_the_gang_is_added_once_with_its_label(weight: int | None) -> None:
+    edit = GatherByAffinity("rack", GANG, HINT, False, weight)
+    editor, effect = applied(edit, {"metadata": {}, "spec": {}})
+
+    ((kind, (term,)),) = editor.pod["spec"]["affinity"]["podAffinity"].items()
+    assert (effect.changed, kind.startswith("required")) == (True, weight is None)
+    assert term == (TERM if weight is None else {"weight": 50, "podAffinityTerm": TERM})
+    assert editor.pod["metadata"]["labels"] == {"gang": "bert"}
+    assert not applied(edit, editor.pod)[1].changed
+
+
+SELF, OTHERS = {"matchLabels": {"app": "web"}}, {"matchLabels": {"app": "db"}}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+HARD, SOFT = {"whenUnsatisfiable": "DoNotSchedule"}, {"whenUnsatisfiable": "ScheduleAnyway"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "kept"),
+    [
+        ({"affinity": {"podAffinity": {REQUIRED: [{"labelSelector": SELF, "topologyKey": "rack"}]}}}, "podAffinity"),
+        ({"affinity": {"podAffinity": {REQUIRED: [{"labelSelector": OTHERS, "topologyKey": "rack"}]}}}, ""),
+        ({"affinity": {"podAffinity": {REQUIRED: [{"labelSelector": SELF, "topologyKey": "zone"}]}}}, ""),
+        (
+            {"affinity": {"podAntiAffinity": {REQUIRED: [{"labelSelector": SELF, "topologyKey": "rack"}]}}},
+            "podAntiAffinity",
+        ),
+        (
+            {"topologySpreadConstraints": [{"labelSelector": SELF, "topologyKey": "rack", **HARD}]},
+            "topologySpreadConstraints",
+        ),
+        ({"topologySpreadConstraints": [{"labelSelector": SELF, "topologyKey": "rack", **SOFT}]}, ""),
+    ],
+)
+def test_what_the_user_states_about_pods_like_this_one_wins(spec: Pod, kept: str) -> None:
+    edit = GatherByAffinity("rack", GANG, HINT, True, None)
+    editor, effect = applied(edit, {"metadata": {"labels": {"app": "web"}}, "spec": spec})
+
+    warning = f"spec: {kept} over rack of the pod wins over its annotation within, which adds nothing"
+    assert (effect.changed, effect.warnings) == (not kept, (warning,) if kept else ())
+    assert bool(editor.operations) is not bool(kept)
+
+
+DOMAIN = SetDomain(
+    (annotation("kai/topology", "racks"), annotation("kai/topology-required", "rack")), ("kai/topology",), True
+)
+
+
+@pytest.mark.parametrize(
+    ("present", "wanted"),
+    [
+        ({}, {"kai/topology": "racks", "kai/topology-required": "rack"}),
+        ({"kai/topology": "racks"}, {"kai/topology": "racks", "kai/topology-required": "rack"}),
+        ({"kai/topology-preferred": "zone"}, {"kai/topology-preferred": "zone"}),
+        ({"kai/topology-required": "zone"}, {"kai/topology-required": "zone"}),
+    ],
+)
+def test_a_domain_is_set_as_a_whole_or_not_at_all(present: dict[str, str], wanted: dict[str, str]) -> None:
+    editor, effect = applied(DOMAIN, {"metadata": {"annotations": present}})
+
+    assert editor.pod["metadata"]["annotations"] == wanted
+    assert bool(effect.warnings) is (wanted == present)
+    assert not applied(DOMAIN, editor.pod)[1].changed

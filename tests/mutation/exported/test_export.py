@@ -43,6 +43,7 @@ TYPE = {"nodeUsage": {"allow": ["a"]}}
         ({"namespaceLimits": [{"namespaces": ["a"], "maxCardsPerPod": 1}]}, "spec.namespaceLimits"),
         ({"workloadTypes": {"t": {**TYPE, "qos": {"class": "Guaranteed"}}}}, "spec.workloadTypes.t.qos"),
         ({"workloadTypes": {"t": {**TYPE, "spread": {"topology": "host"}}}}, "spec.workloadTypes.t.spread"),
+        ({"workloadTypes": {"t": {**TYPE, "within": {"topology": "rack"}}}}, "spec.workloadTypes.t.within"),
         ({"workloadTypes": {"t": {**TYPE, "priorityClassName": "a"}}}, "spec.workloadTypes.t.priorityClassName"),
     ],
 )

@@ -9,7 +9,8 @@ from webhook.documents.field import InvalidInput
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
 
-KNOWN = 'must be one of topologyAliases ("host", "rack", "zone"), or a topology key such as kubernetes.io/hostname'
+ALIASES = '"host", "rack", "nvlink", "zone"'
+KNOWN = f"must be one of topologyAliases ({ALIASES}), or a topology key such as kubernetes.io/hostname"
 UNDONE = "binPacking over kubernetes.io/hostname would undo it; set mode: required, binPacking: false or another one"
 WITHOUT_WEIGHT = "has an effect only with mode: preferred and form: antiAffinity"
 
@@ -94,3 +95,51 @@ def test_fields_of_the_qos_class_need_the_class(qos: dict[str, Any], wanted: lis
     found = [each.replace("p.yaml: spec.workloadTypes.t.qos.", "") for each in errors({}, {"qos": qos}, {})]
 
     assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("within", "spread", "excluded"),
+    [
+        ("rack", "rack", True),
+        ("rack", "topology.kubernetes.io/rack", True),
+        ("host", "zone", True),
+        ("rack", "host", False),
+        ("rack", "zone", False),
+        ("rack", None, False),
+    ],
+)
+@pytest.mark.parametrize("mode", ["preferred", "required"])
+def test_a_type_does_not_keep_its_pods_together_and_apart(
+    within: str, spread: str | None, excluded: bool, mode: str
+) -> None:
+    found = errors({"topology": spread, "mode": mode}, {"within": {"topology": within}}, {})
+
+    detail = f"contradicts spread.topology {spread}: a gang within one of them is not spread; remove one"
+    path = "p.yaml: spec.workloadTypes.t.within.topology"
+    assert found == ([f'{path}: Invalid value: "{within}"; {detail}'] if excluded else [])
+
+
+def test_the_topology_of_a_gang_is_known() -> None:
+    wanted = f'p.yaml: spec.workloadTypes.t.within.topology: Invalid value: "racks"; {KNOWN}'
+    assert errors({}, {"within": {"topology": "racks"}}, {}) == [wanted]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "wanted"),
+    [
+        ({"backend": "kai", "topologyName": "racks"}, []),
+        ({"backend": "volcano", "tiers": {"rack": 1, "example.com/block": 2}}, []),
+        ({"topologyName": "racks"}, ['topologyName: Invalid value: "racks"; has no effect without backend: kai']),
+        (
+            {"backend": "kai", "tiers": {"rack": 1}},
+            ['tiers: Invalid value: {"rack": 1}; has no effect without backend: volcano'],
+        ),
+        ({"backend": "volcano", "tiers": {"row": 1}}, [f'tiers: Invalid value: "row"; {KNOWN}']),
+        ({"backend": "volcano", "tiers": {"rack": 0}}, ["tiers.rack: Invalid value: 0; must be in [1, 1000000]"]),
+    ],
+    ids=str,
+)
+def test_the_domains_of_a_scheduler_are_those_of_its_kind(scheduler: dict[str, Any], wanted: list[str]) -> None:
+    found = errors({}, {}, {"schedulers": {"s": scheduler}})
+
+    assert [each.removeprefix("p.yaml: spec.schedulers.s.") for each in found] == wanted

@@ -130,6 +130,9 @@ def annotations() -> Strategy:
             f"{DOMAIN}/bin-packing": st.sampled_from(["true", "false"]),
             f"{DOMAIN}/scheduler": st.sampled_from(["default-scheduler", "volcano"]),
             f"{DOMAIN}/spread": st.sampled_from(["host", "zone", "none"]),
+            f"{DOMAIN}/gang": st.sampled_from(["bert", "x"]),
+            f"{DOMAIN}/within": st.sampled_from(["rack", "nvlink", "none"]),
+            f"{DOMAIN}/within-mode": st.sampled_from(["required", "preferred"]),
             "example.com/a~b": st.text(max_size=5),
         },
     )
@@ -145,7 +148,15 @@ def amounts() -> Strategy:
 
 def pods() -> Strategy:
     """Return pods with a valid workload type."""
-    keys = ["jobtype", "app", "a/b~c", "job-name", "pod-template-hash", f"{DOMAIN}/spread-group"]
+    keys = [
+        "jobtype",
+        "app",
+        "a/b~c",
+        "job-name",
+        "pod-template-hash",
+        f"{DOMAIN}/spread-group",
+        f"{DOMAIN}/gang-group",
+    ]
     labels = st.dictionaries(st.sampled_from(keys), st.sampled_from(["binpacked", "x"]))
     metadata = st.fixed_dictionaries(
         {"name": st.just("worker"), "annotations": annotations()},

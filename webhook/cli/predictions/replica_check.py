@@ -22,6 +22,7 @@ from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.workloads.pod_set import PodSet
+from webhook.mutation.workload.gathering import within_of
 from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod
 from webhook.objects.own_pods import (
     CANNOT_START,
@@ -101,7 +102,8 @@ class Checks:
             roles.append((None if chosen is None else (chosen, PodSignature.of(first)), replicas))
         verdicts = {each.verdict for each, *_ in counted}
         scheduler, pods = schedulers.name_for(counted[0][2]), sum(replicas.asked for _, replicas, _ in counted)
-        gang = gang_of_object(workload.source.content, kind, requests, pods, scheduler, policy, wholes)
+        within = next((found for *_, first in counted if (found := within_of(first, policy)) is not None), None)
+        gang = gang_of_object(workload.source.content, kind, requests, pods, scheduler, policy, wholes, within)
         if gang is None:
             return answers
         fit = fit_of_object(gang, roles, policy, self.pending.assumed.base, never, verdicts)

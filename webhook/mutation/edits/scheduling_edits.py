@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from webhook.backends.backend import PodField
+from webhook.backends.backend import PodField, annotation
 from webhook.documents.text import cut
 from webhook.kube.selectors import requirement_matches
 from webhook.mutation.edits.editor import JsonObject, Path, PodEditor
@@ -105,14 +105,14 @@ class SetAmount:
 
 
 @dataclass(frozen=True, slots=True)
-class _Spread:
-    """Spread the pods of `group` over the domains of `topology_key`, unless the user has configured this.
+class _OfGroup:
+    """Place the pods of `group` by the domains of `topology_key`, unless the user has configured this.
 
-    These count as the user's configuration: a spread constraint or pod anti-affinity over the key, or pod affinity over
-    the key for pods like this one. `hint` is the packing hint of the policy, which does not count. `is_requested` is
-    true if the pod's annotation requests the spreading, so that there is a warning if it is not added.
+    `hint` is the packing hint of the policy, which does not count as the user's. `is_requested` is true if the pod's
+    `annotation` requests the edit, so that there is a warning if nothing is added.
     """
 
+    annotation: ClassVar[str]
     topology_key: str
     group: ReplicaGroup
     hint: PreferPodAffinity
@@ -122,34 +122,38 @@ class _Spread:
     def _selector(self) -> JsonObject:
         return {"matchLabels": {self.group.key: self.group.value}}
 
+    def _own(self, pod: PodEditor) -> str:
+        """Return the field in which the user has configured the placement of the pods, or ""."""
+        raise NotImplementedError
+
     def _added(self, pod: PodEditor, item: JsonObject, path: Path, *, is_present: bool) -> Effect:
         """Append `item`. Also add the label of the group if the webhook defines it."""
         if not is_present:
-            if kept := self._kept(pod):
-                return kept
+            if own := self._own(pod):
+                return self._kept(own)
             pod.append(item, *path)
         if self.group.is_added and pod.get("metadata", "labels", self.group.key) is None:
             pod.set(self.group.value, "metadata", "labels", self.group.key)
             return CHANGED
         return KEPT if is_present else CHANGED
 
-    def _kept(self, pod: PodEditor) -> Effect | None:
-        """Return the effect of keeping the user's configuration, or None if there is none for this topology key."""
-        anti_affinity = _terms(pod, _ANTI_AFFINITY)
-        if any(each.get("topologyKey") == self.topology_key for each in pod.get(*CONSTRAINTS) or ()):
-            own = "topologySpreadConstraints"
-        elif any(each.get("topologyKey") == self.topology_key for each in anti_affinity):
-            own = "podAntiAffinity"
-        elif any(self._attracts(pod, each) for each in _terms(pod, _AFFINITY)):
-            own = "podAffinity"
-        else:
-            return None
-        warning = f"spec: {own} over {self.topology_key} of the pod wins over its annotation spread, which adds nothing"
+    def _added_term(self, pod: PodEditor, path: Path, weight: int | None) -> Effect:
+        """Append a term for the group to an affinity or anti-affinity: required, or preferred with `weight`."""
+        term = {"labelSelector": self._selector, "topologyKey": self.topology_key}
+        if weight is None:
+            path = (*path, REQUIRED)
+            return self._added(pod, term, path, is_present=term in (pod.get(*path) or ()))
+        path = (*path, PREFERRED)
+        is_present = any(each.get("podAffinityTerm") == term for each in pod.get(*path) or ())
+        return self._added(pod, {"weight": weight, "podAffinityTerm": term}, path, is_present=is_present)
+
+    def _kept(self, own: str) -> Effect:
         kept_value = f"{own} over {self.topology_key}"
+        warning = f"spec: {kept_value} of the pod wins over its annotation {self.annotation}, which adds nothing"
         return Effect(changed=False, warnings=(warning,) if self.is_requested else (), kept_value=kept_value)
 
-    def _attracts(self, pod: PodEditor, term: Mapping[str, Any]) -> bool:
-        """Return whether the affinity `term` places the pod in a domain with pods like it."""
+    def _selects(self, pod: PodEditor, term: Mapping[str, Any]) -> bool:
+        """Return whether a `term` of the user, over the topology key, selects the pod itself."""
         if term.get("topologyKey") != self.topology_key or self.hint.is_same(term):
             return False
         selector, labels = term.get("labelSelector"), pod.get("metadata", "labels") or {}
@@ -159,6 +163,83 @@ class _Spread:
         return all(labels.get(key) == value for key, value in exact.items()) and all(
             requirement_matches(each, labels) for each in selector.get("matchExpressions") or ()
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread(_OfGroup):
+    """Spread the pods of the group over the domains of the topology key.
+
+    These count as the user's configuration: a spread constraint or pod anti-affinity over the key, or pod affinity over
+    the key for pods like this one.
+    """
+
+    annotation = "spread"
+
+    def _own(self, pod: PodEditor) -> str:
+        anti_affinity = _terms(pod, _ANTI_AFFINITY)
+        if any(each.get("topologyKey") == self.topology_key for each in pod.get(*CONSTRAINTS) or ()):
+            return "topologySpreadConstraints"
+        if any(each.get("topologyKey") == self.topology_key for each in anti_affinity):
+            return "podAntiAffinity"
+        return "podAffinity" if any(self._selects(pod, each) for each in _terms(pod, _AFFINITY)) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class GatherByAffinity(_OfGroup):
+    """Add podAffinity for the group, so that one domain of the topology key runs all of its pods.
+
+    It is required, or preferred with `weight`. These count as the user's configuration: pod affinity over the key for
+    pods like this one, and required pod anti-affinity or a DoNotSchedule constraint over it, which keep them apart.
+    """
+
+    annotation = "within"
+    weight: int | None
+
+    def __str__(self) -> str:
+        verb = "require" if self.weight is None else "prefer"
+        weight = "" if self.weight is None else f" (weight {self.weight})"
+        return f"{verb} {self.topology_key} with pods {self.group}{weight}"
+
+    def apply(self, pod: PodEditor) -> Effect:
+        """Append the term, unless the pod has it or the user's configuration is kept."""
+        return self._added_term(pod, _AFFINITY, self.weight)
+
+    def _own(self, pod: PodEditor) -> str:
+        if any(self._selects(pod, each) for each in _terms(pod, _AFFINITY)):
+            return "podAffinity"
+        if any(self._selects(pod, each) for each in pod.get(*_ANTI_AFFINITY, REQUIRED) or ()):
+            return "podAntiAffinity"
+        hard = (each for each in pod.get(*CONSTRAINTS) or () if each.get("whenUnsatisfiable") == "DoNotSchedule")
+        return "topologySpreadConstraints" if any(self._selects(pod, each) for each in hard) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetDomain:
+    """Set the annotations by which a scheduler keeps a gang in one domain, unless the user has set others for that.
+
+    These are annotations whose keys begin with one of `keys`. `is_requested` is true if the pod's annotation requests
+    the edit, so that there is a warning if nothing is set.
+    """
+
+    fields: tuple[PodField, ...]
+    keys: tuple[str, ...]
+    is_requested: bool
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.fields))
+
+    def apply(self, pod: PodEditor) -> Effect:
+        """Set the annotations that are missing."""
+        wanted = {each.path: each.value for each in self.fields}
+        for key, value in (pod.get("metadata", "annotations") or {}).items():
+            if key.startswith(self.keys) and wanted.get(("metadata", "annotations", key)) != value:
+                kept = str(annotation(key, cut(value, LONGEST_SHOWN)))
+                warning = f"{kept} of the pod wins over its annotation within, which adds nothing"
+                return Effect(changed=False, warnings=(warning,) if self.is_requested else (), kept_value=kept)
+        missing = [path for path in wanted if pod.get(*path) is None]
+        for path in missing:
+            pod.set(wanted[path], *path)
+        return CHANGED if missing else KEPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +255,7 @@ class SpreadByAntiAffinity(_Spread):
 
     def apply(self, pod: PodEditor) -> Effect:
         """Append the term, unless the pod has it or the user's configuration is kept."""
-        term = {"labelSelector": self._selector, "topologyKey": self.topology_key}
-        if self.weight is None:
-            path: Path = (*_ANTI_AFFINITY, REQUIRED)
-            return self._added(pod, term, path, is_present=term in (pod.get(*path) or ()))
-        path = (*_ANTI_AFFINITY, PREFERRED)
-        is_present = any(each.get("podAffinityTerm") == term for each in pod.get(*path) or ())
-        return self._added(pod, {"weight": self.weight, "podAffinityTerm": term}, path, is_present=is_present)
+        return self._added_term(pod, _ANTI_AFFINITY, self.weight)
 
 
 @dataclass(frozen=True, slots=True)

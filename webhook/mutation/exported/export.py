@@ -100,6 +100,8 @@ def _without_effect(policy: Policy) -> Iterator[tuple[str, str]]:
             packing = ", nor bin-packing unless the pod asks for it"
             is_undone = each.bin_packing and may_undo_packing(policy, each)
             yield f"{field}.spread", f"no spreading is exported{packing if is_undone else ''}"
+        if each.within.topology is not None:
+            yield f"{field}.within", "nothing that keeps the pods of a gang together is exported"
         if each.priority_class_name is not None:
             yield f"{field}.priorityClassName", "no PriorityClass is exported"
         if each.qos.class_ is not None:

@@ -39,6 +39,7 @@ NOT_EXPORTED = (
     Keys.queue,
     Keys.gang,
     Keys.gang_size,
+    Keys.within,
     Keys.gpu_fraction,
     Keys.preemptible,
 )

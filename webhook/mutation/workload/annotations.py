@@ -36,6 +36,10 @@ class Annotations:
         value = self._pod.get(key)
         return self._namespace.get(key) if value is None else value
 
+    def has(self, *keys: str) -> bool:
+        """Return whether the pod or the namespace has one of `keys`."""
+        return not (self._pod.keys().isdisjoint(keys) and self._namespace.keys().isdisjoint(keys))
+
     def is_own(self, key: str) -> bool:
         """Return whether the value of `key` is the pod's own."""
         return key in self._pod

@@ -23,7 +23,7 @@ from webhook.mutation.edits.node_terms import LONGEST_SHOWN
 from webhook.mutation.edits.scheduling_edits import CONSTRAINTS
 from webhook.mutation.workload.annotations import Annotations
 from webhook.mutation.workload.spreading import Spreading
-from webhook.policy.keys import Keys
+from webhook.policy.keys import NO_TOPOLOGY, Keys
 from webhook.policy.policy import Policy
 from webhook.policy.spec.schedulers import settings_of
 from webhook.policy.spec.workloads import Accelerator, WorkloadType
@@ -41,6 +41,7 @@ class BatchScheduling:
 
 def read_batch_scheduling(
     annotations: Annotations,
+    workload_type: WorkloadType,
     pod: Mapping[str, Any],
     scheduler: str | None,
     accelerators: Sequence[Accelerator],
@@ -60,7 +61,7 @@ def read_batch_scheduling(
     # The Job has a PodGroup, which no annotation needs to name.
     asked = replace(request, gang_size=None) if is_of_job and request.gang is None else request
     expressed = [(backend, backend.express(part)) for backend, part in _parts(asked, name, policy)]
-    warnings += _missing(annotations, pod, expressed, name, policy)
+    warnings += _missing(annotations, workload_type, pod, expressed, name, policy)
     if request.queue is not None and is_of_job and annotations.is_own(policy.keys.queue):
         warnings.append(f"{policy.keys.queue} has no effect: the queue of a Volcano Job is its spec.queue")
     return BatchScheduling(
@@ -112,6 +113,7 @@ def _has_own_preference(pod: Mapping[str, Any], pool_key: str) -> bool:
 
 def _missing(
     annotations: Annotations,
+    workload_type: WorkloadType,
     pod: Mapping[str, Any],
     expressed: Sequence[tuple[type[Backend], Expressed]],
     scheduler: str,
@@ -124,9 +126,19 @@ def _missing(
     for backend, each in expressed:
         holder = "Kueue" if backend is Kueue else f"scheduler {cut(scheduler, LONGEST_SHOWN)}"
         for attribute, missing in each.missing:
+            is_name = attribute == "gang" and backend.keeps_by_affinity
+            if is_name and _requests_domain(annotations, workload_type, policy):
+                # It names the pods that pod affinity keeps together.
+                continue
             key = policy.keys.of(getattr(Keys, attribute))
             if annotations.is_own(key) and not (missing == NEEDS_QUEUE and field(pod, "metadata", "labels", QUEUE)):
                 yield f"{key} has no effect: {holder} {missing}"
+
+
+def _requests_domain(annotations: Annotations, workload_type: WorkloadType, policy: Policy) -> bool:
+    """Return whether the gang of a pod is to run within one domain, by its annotations or its type."""
+    text = annotations.text(policy.keys.within)
+    return workload_type.within.topology is not None if text is None else text.strip() != NO_TOPOLOGY
 
 
 def _parts(request: BatchRequest, scheduler: str, policy: Policy) -> list[tuple[type[Backend], BatchRequest]]:

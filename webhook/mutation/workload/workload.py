@@ -9,6 +9,7 @@ from webhook.kube.pod.resources import requested_extended_resources
 from webhook.mutation.workload.annotations import Annotations, keys_without_type, stray_keys
 from webhook.mutation.workload.batch_scheduling import BatchScheduling, ignored_constraints, read_batch_scheduling
 from webhook.mutation.workload.card_request import CardRequest, is_of_kai, without_card_warnings
+from webhook.mutation.workload.gathering import Gathering, read_gathering
 from webhook.mutation.workload.guaranteed_qos import GuaranteedQos, read_guaranteed_qos
 from webhook.mutation.workload.permissions import allowed_defaults, limit_denials, read_products, read_type
 from webhook.mutation.workload.spreading import Spreading, read_spreading
@@ -47,6 +48,8 @@ class Workload:
     """The amounts to set and the gaps for its QoS class, or None if its type asks for none."""
     spreading: Spreading | str = ""
     """The spreading of the replicas, or the reason why they are not spread."""
+    gathering: Gathering | str = ""
+    """The gathering of the gang in one topology domain, or the reason why it is not; empty if nothing requests it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +184,15 @@ def _requested_workload(
     # A product of the pod's own that is ignored is still one that it wants: not every other product will do.
     names_product = bool(products) or annotations.is_own(policy.keys.gpu_product)
     scheduler_name = workload_type.scheduler_name if scheduler is None else scheduler
-    batch = read_batch_scheduling(annotations, pod, scheduler_name, accelerators, policy, warnings)
+    batch = read_batch_scheduling(annotations, workload_type, pod, scheduler_name, accelerators, policy, warnings)
     if request.has_share or (request.has_kai_share and is_of_kai(batch.scheduler, policy)):
         accelerators = policy.spec.accelerators[:1]
     any_will_do = policy.spec.tolerate_any_product and accelerators and not names_product
+    spreading = read_spreading(annotations, workload_type, pod, policy, warnings)
+    gathering: Gathering | str = ""
+    if workload_type.within.topology is not None or annotations.has(policy.keys.within, policy.keys.within_mode):
+        of_type = type_name, workload_type
+        gathering, spreading = read_gathering(annotations, *of_type, batch, spreading, pod, policy, warnings)
     workload = Workload(
         type_name=type_name,
         type=workload_type,
@@ -200,10 +208,11 @@ def _requested_workload(
         scheduler_is_requested=scheduler is not None,
         check_mode=_check_mode(annotations.read(Keys.placement_check), policy, warnings),
         batch=batch,
-        spreading=read_spreading(annotations, workload_type, pod, policy, warnings),
+        spreading=spreading,
+        gathering=gathering,
         qos=read_guaranteed_qos(pod, type_name, workload_type),
     )
-    warnings += ignored_constraints(batch.scheduler, workload_type, workload.spreading, pod, policy)
+    warnings += ignored_constraints(batch.scheduler, workload_type, spreading, pod, policy)
     return workload
 
 

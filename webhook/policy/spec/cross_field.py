@@ -8,7 +8,7 @@ from typing import Any
 
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import FieldError, invalid, unsupported
-from webhook.kube.names import DEFAULT_SCHEDULER
+from webhook.kube import names as wellknown
 from webhook.policy.spec.document import PolicySpec
 from webhook.policy.spec.schedulers import BinPacking, Spread
 from webhook.policy.spec.workloads import Qos
@@ -59,14 +59,41 @@ def _control_plane_is_not_tolerated(spec: JsonObject) -> Iterator[FieldError]:
                 yield invalid(f"{path}.extraTolerations[{index}].key", taint, detail)
 
 
-def _spread_topologies_are_known(spec: JsonObject) -> Iterator[FieldError]:
+def _topologies_are_known(spec: JsonObject) -> Iterator[FieldError]:
+    aliases = spec["topologyAliases"]
+    if not isinstance(aliases, dict):
+        return
+    names = ", ".join(f'"{alias}"' for alias in aliases)
+    detail = f"must be one of topologyAliases ({names}), or a topology key such as kubernetes.io/hostname"
+    found = [
+        (f"spec.workloadTypes.{name}.{rule}.topology", field(each, rule, "topology"))
+        for name, each in _workload_types(spec)
+        for rule in ("spread", "within")
+    ]
+    found += [(f"spec.schedulers.{name}.tiers", tier) for name, each in _schedulers(spec) for tier in _tiers(each)]
+    for path, topology in found:
+        if isinstance(topology, str) and topology not in aliases and "/" not in topology:
+            yield invalid(path, topology, detail)
+
+
+def _gangs_are_not_within_what_they_are_spread_over(spec: JsonObject) -> Iterator[FieldError]:
     aliases = spec["topologyAliases"]
     for name, each in _workload_types(spec):
-        topology = field(each, "spread", "topology")
-        if isinstance(topology, str) and isinstance(aliases, dict) and topology not in aliases and "/" not in topology:
-            names = ", ".join(f'"{alias}"' for alias in aliases)
-            detail = f"must be one of topologyAliases ({names}), or a topology key such as kubernetes.io/hostname"
-            yield invalid(f"spec.workloadTypes.{name}.spread.topology", topology, detail)
+        together, apart = field(each, "within", "topology"), field(each, "spread", "topology")
+        if not (isinstance(together, str) and isinstance(apart, str) and isinstance(aliases, dict)):
+            continue
+        # A host has one value of each label.
+        if aliases.get(together, together) in (aliases.get(apart, apart), wellknown.HOSTNAME_LABEL):
+            detail = f"contradicts spread.topology {apart}: a gang within one of them is not spread; remove one"
+            yield invalid(f"spec.workloadTypes.{name}.within.topology", together, detail)
+
+
+def _domains_of_schedulers_have_an_effect(spec: JsonObject) -> Iterator[FieldError]:
+    for name, each in _schedulers(spec):
+        backend = each.get("backend", "default")
+        for key, needed in (("topologyName", "kai"), ("tiers", "volcano")):
+            if each.get(key) and backend != needed:
+                yield invalid(f"spec.schedulers.{name}.{key}", each[key], f"has no effect without backend: {needed}")
 
 
 def _spread_fields_have_an_effect(spec: JsonObject) -> Iterator[FieldError]:
@@ -134,7 +161,7 @@ def _limited_types_exist_and_have_their_schedulers(spec: JsonObject) -> Iterator
         chosen = {name: field(types[name], "schedulerName") for name in names if name in types}
         missing = [(name, used) for name, used in chosen.items() if isinstance(used, str) and used not in schedulers]
         for name, used in missing[:1]:
-            if used != DEFAULT_SCHEDULER:
+            if used != wellknown.DEFAULT_SCHEDULER:
                 detail = f'must hold "{used}", the schedulerName of workloadTypes.{name}, or workloadTypes must not'
                 yield invalid(f"{path}.schedulers", schedulers, detail)
 
@@ -160,7 +187,9 @@ CROSS_FIELD_RULES: Sequence[CrossFieldRule] = (
     _preferred_usages_are_allowed,
     _chosen_schedulers_are_allowed,
     _control_plane_is_not_tolerated,
-    _spread_topologies_are_known,
+    _topologies_are_known,
+    _gangs_are_not_within_what_they_are_spread_over,
+    _domains_of_schedulers_have_an_effect,
     _spread_fields_have_an_effect,
     _packing_does_not_undo_spreading,
     _qos_fields_have_an_effect,
@@ -187,6 +216,18 @@ def _workload_types(spec: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     for name, each in types.items() if isinstance(types, dict) else ():
         if isinstance(each, dict):
             yield name, each
+
+
+def _schedulers(spec: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+    schedulers: Any = spec["schedulers"]
+    for name, each in schedulers.items() if isinstance(schedulers, dict) else ():
+        if isinstance(each, dict):
+            yield name, each
+
+
+def _tiers(scheduler: JsonObject) -> Iterator[str]:
+    tiers = scheduler.get("tiers")
+    yield from tiers if isinstance(tiers, dict) else ()
 
 
 def _namespace_limits(spec: JsonObject) -> Iterator[tuple[int, JsonObject]]:

@@ -146,10 +146,12 @@ class PolicySpec(StrictModel):
         default={
             "host": wellknown.HOSTNAME_LABEL,
             "rack": "topology.kubernetes.io/rack",
+            "nvlink": "nvidia.com/gpu.clique",
             "zone": wellknown.ZONE_LABEL,
         }
     )
-    """Short names of topology keys for the annotation `spread`, and for `topology` of the workload types."""
+    """Short names of topology keys for the annotations `spread` and `within`, for `topology` of the workload types and
+    for `tiers` of the schedulers."""
 
     allowed_schedulers: Values[LabelValue] = (
         wellknown.DEFAULT_SCHEDULER,

@@ -36,6 +36,14 @@ class SchedulerSettings(StrictModel):
     """Add the preferred podAffinity of bin-packing to pods of this scheduler, beside what the scheduler packs by
     itself."""
 
+    topology_name: Subdomain | None = None
+    """The name of the Topology object of KAI whose levels have the labels that `within` names. Only for `backend: kai`.
+    If absent, `within` has no effect for pods of this scheduler."""
+
+    tiers: dict[LabelKey, Count] = Field(default={})
+    """The tiers of Volcano's HyperNodes, by the entry of `topologyAliases` or the topology key that `within` names:
+    `{rack: 1, zone: 3}`. Only for `backend: volcano`. `within` has no effect over a topology without a tier."""
+
 
 _DEFAULT = SchedulerSettings()
 
@@ -119,6 +127,21 @@ class Spread(StrictModel):
 
     weight: Weight = 100
     """The weight, 1 to 100, for `mode: preferred` with `form: antiAffinity`."""
+
+
+class WithinDefault(StrictModel):
+    """The rule that keeps the pods of a gang together, within one topology domain, for pods of a type.
+
+    docs/gangs.md states which pods are a gang.
+    """
+
+    topology: LabelKey | None = None
+    """The topology of which one domain holds all pods of a gang: an entry of `topologyAliases`, such as `rack`, or a
+    topology key. If absent, only gangs with the annotation `within` are kept together."""
+
+    mode: Literal["preferred", "required"] = "preferred"
+    """`preferred`: the scheduler prefers one domain. `required`: a pod of the gang stays Pending if its domain has no
+    room. It is the default of the annotation `within-mode`, too."""
 
 
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]

@@ -33,7 +33,7 @@ from webhook.policy.spec.field_types import (
     checked,
     wrong,
 )
-from webhook.policy.spec.schedulers import Spread
+from webhook.policy.spec.schedulers import Spread, WithinDefault
 
 
 class Qos(StrictModel):
@@ -193,6 +193,9 @@ class WorkloadType(StrictModel):
 
     spread: Spread = Spread()
     """The rule that keeps the replicas of one owner apart."""
+
+    within: WithinDefault = WithinDefault()
+    """The rule that keeps the pods of a gang together."""
 
     qos: Qos = Qos()
     """The QoS class of pods of this type."""
