@@ -49,6 +49,12 @@ _SHAPES: Mapping[Source, Shape] = {
     Source.QUOTAS: {"metadata": _NAMES, "spec": _ALL, "status": _ALL},
     Source.LIMIT_RANGES: {"metadata": _NAMES, "spec": _ALL},
     Source.QUEUES: {"metadata": _NAMES},
+    Source.NODE_POOLS: {
+        "kind": _ALL,
+        "metadata": {**_NAMES, "labels": _ALL},
+        "spec": dict.fromkeys(("limits", "replicas", "taints", "template"), _ALL),
+        "status": {"allocatable": _ALL},
+    },
     Source.ALL_BUDGETS: {"metadata": _NAMES, "spec": {"selector": _ALL}},
     Source.POLICY: {"metadata": {**_NAMES, "generation": _ALL}, "status": _ALL},
 }

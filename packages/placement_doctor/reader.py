@@ -38,6 +38,7 @@ _ADMISSION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfiguration
 _MOST_ENDPOINTS = 3
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _OWN_REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+_KARPENTER = "karpenter.sh"
 _NOT_ENDED = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
 
 
@@ -235,6 +236,13 @@ class _Reader:
                 except ApiServerError as error:
                     if error.code != NOT_FOUND:
                         raise
+
+    async def node_pools(self) -> None:
+        if self._found.knows(Source.GROUPS):
+            self._objects[Source.NODE_POOLS] = ()
+            kinds = ("NodePool", "NodeClaim") if _KARPENTER in self._evidence().groups else ()
+            for kind in kinds:
+                await self._list(Source.NODE_POOLS, f"/apis/{_KARPENTER}/v1/{kind.lower()}s", kind=kind)
 
     async def exported(self) -> None:
         found, unserved = list[JsonObject](), set[str]()

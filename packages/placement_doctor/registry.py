@@ -8,6 +8,7 @@ from placement_doctor.checks import (
     node_devices,
     node_pools,
     node_spelling,
+    node_templates,
     policies,
     preemption,
     schedulers,
@@ -51,4 +52,5 @@ CHECKS: tuple[Check, ...] = (
     node_pools.node_products,
     node_spelling.node_spelling,
     node_devices.node_devices,
+    node_templates.node_templates,
 )

@@ -39,6 +39,7 @@ class Source(Enum):
     GROUPS = ("API groups", "none")
     EXPORTED = ("the exported policy", "list MutatingAdmissionPolicies and their bindings")
     QUEUES = ("queues of Volcano, KAI and Kueue", "list queues and localqueues")
+    NODE_POOLS = ("NodePools and NodeClaims of Karpenter", "list nodepools and nodeclaims")
     RIGHTS = ("the rights of the service accounts", "create subjectaccessreviews")
     PROBE = ("a TLS handshake with the webhook", "none")
     TRIAL = ("the dry-run creation of a pod", "create pods")
@@ -57,5 +58,6 @@ BEFORE: Mapping[Source, tuple[Source, ...]] = {
     Source.PROBE: (Source.ENDPOINTS,),
     Source.RIGHTS: (Source.SERVICE, Source.DEPLOYMENTS, Source.GROUPS, Source.POLICY),
     Source.QUEUES: (Source.GROUPS,),
+    Source.NODE_POOLS: (Source.GROUPS,),
 }
 """The sources that are read before another one, which is found by them."""

@@ -135,6 +135,7 @@ def objects() -> dict[Source, tuple[Object, ...]]:
         Source.LEASES: (),
         Source.EXPORTED: (),
         Source.QUEUES: (named("default"),),
+        Source.NODE_POOLS: (),
     }
 
 

@@ -15,6 +15,7 @@ from tests.controlplane.webhooks import ADMISSION, webhook_configuration
 from tests.doctor.healthy import PRODUCT, USAGE, WHITELIST
 from tests.doctor.installed import CERTS_NAMESPACE, CONFIGURATION, EXPORTED, NAMESPACE, Installed, replaced
 from tests.support.objects.manifests import DEPLOY, Object, read_one
+from tests.support.on_cluster.kinds import serving_kinds
 from tests.support.on_cluster.service_account import RBAC
 from webhook.admission.exported_policy import exported_policy
 from webhook.mutation.exported.export import IDENTITY
@@ -65,6 +66,17 @@ def stopped_scheduler(made: Installed) -> Planted:
     metadata = {"name": "kube-scheduler"}
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
     return made.made(lease, "kube-system")
+
+
+@contextmanager
+def node_of_a_pool(made: Installed) -> Iterator[None]:
+    """Serve Karpenter's kinds, and label a node as one of its NodePool."""
+    pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "gpu"}, "spec": {}}
+    with ExitStack() as planted:
+        planted.enter_context(serving_kinds(made.client, "karpenter.sh", ("NodePool", "NodeClaim")))
+        planted.enter_context(made.made(pool, "default"))
+        planted.enter_context(training_node(labels(**{"karpenter.sh/nodepool": "gpu"}))(made))
+        yield
 
 
 def full_quota(made: Installed) -> Planted:
@@ -500,6 +512,7 @@ PLANTED: Mapping[str, Fault] = {
         (f"`kubectl describe node {SPARE}`, and the log of the device plugin on the node",),
         mends=False,
     ),
+    "node-templates": Fault({"node-templates"}, node_of_a_pool, ("add - {name: gpu, labels: {",), mends=False),
     "node-spelling": Fault(
         {"node-spelling"},
         training_node(labels(**{"maip.mxsf.io/node-usage": "training"})),
