@@ -26,6 +26,7 @@ Pod = Mapping[str, Any]
 ProgressOf = Callable[[str], OnPlaced]
 # Prints the errors of a pod; raises them if the command stops there.
 Report = Callable[[Sequence[FieldError]], None]
+_EXCLUSIVE = "each group of its pods has a topology domain of its own: use check for the groups that the object has"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ class Counts:
         workload, of_server = with_completed_pod(workload, self.snapshot)
         refusal, bypass = self.admissions.answer(workload, self.snapshot)
         self.admissions.note(workload, self.snapshot)
-        if reason := refusal or workload.note or of_server.unknown:
+        if reason := refusal or workload.note or (_EXCLUSIVE if pods.exclusive else "") or of_server.unknown:
             return _Template(workload, message=reason, is_refused=bool(refusal))
         template = replace(self._further(workload, pods), bypass=bypass)
         return _Template(workload, message=doubt) if (doubt := self._doubt(template, of_server.doubts)) else template

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, TypeAlias
 
 from webhook.admission.annotation_suggestions import as_annotation_changes
@@ -16,6 +17,7 @@ from webhook.kube.api.admission import JsonObject
 from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import DeadlineNearError, Expired, in_time
 from webhook.kube.workloads.pod_set import PodSet
+from webhook.objects.exclusive_domains import LEADER_HAS_NO_NODE, ExclusiveDomains, chance_of_domains
 from webhook.objects.gangs import Advice, Placed, Role, WorkloadAdmission, with_gang
 from webhook.objects.own_pods import (
     CANNOT_START,
@@ -31,7 +33,7 @@ from webhook.placement.gang.group_suggestions import Group
 from webhook.placement.reasons.gang_request import group_named
 from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.replicas.replica_prediction import predict_replicas, with_replicas
-from webhook.placement.replicas.replicas import MOST_REPLICAS
+from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.pending_placement import predict_placement
@@ -143,10 +145,36 @@ def _placed(
         pods = _created_pods(role, namespace, waiting.base, expired)
         waiting = waiting.on(_with_claims(waiting.base, role.pods, left, expired))
         asked = role.pods.replicas or 0
-        among = predict_replicas(scheduler, waiting, pods, asked, limit=left, expired=expired)
-        placed.append(Placed(role, among.found, among.before))
+        first = next(pods, None)
+        if first is None:
+            unknown = Placement.unknown(LEADER_HAS_NO_NODE)
+            found = Replicas(asked, 0, {}, unknown, unknown, is_complete=True, snapshot=waiting.base)
+            placed.append(Placed(role, found, waiting.base))
+            continue
+        among = predict_replicas(scheduler, waiting, chain((first,), pods), asked, limit=left, expired=expired)
+        found = among.found
+        if role.pods.follows and placed:
+            found = _by_chance(placed[-1], role, found, namespace, scheduler, expired)
+        placed.append(Placed(role, found, among.before))
         waiting, left = among.assumed, max(1, left - among.found.placed)
     return placed
+
+
+def _by_chance(
+    leaders: Placed, role: Role, found: Replicas, namespace: str, schedulers: BackendSchedulers, expired: Expired
+) -> Replicas:
+    """Return the count of followers. It is Unknown if it depends on which domain a leader gets by chance."""
+    roles, followers = {id(leaders.role.pods): leaders.role, id(role.pods): role}, role.pods
+    signature = role.created.signature
+    if isinstance(signature, str):
+        return found
+
+    def created(pods: PodSet, index: int, snapshot: Snapshot) -> JsonObject | None:
+        return next(_created_pods(roles[id(pods)], namespace, snapshot, expired, index), None)
+
+    scheduler = schedulers.scheduler_of(signature)
+    reason = chance_of_domains(scheduler, leaders.role.pods, followers, created, leaders.before, expired)
+    return replace(found, stopped=Placement.unknown(reason), is_complete=False) if reason else found
 
 
 def _with_claims(snapshot: Snapshot, pods: PodSet, most: int, expired: Expired) -> Snapshot:
@@ -163,15 +191,25 @@ def _with_claims(snapshot: Snapshot, pods: PodSet, most: int, expired: Expired) 
     return with_planned_claims(snapshot, in_time(claims, expired))
 
 
-def _created_pods(role: Role, namespace: str, snapshot: Snapshot, expired: Expired) -> Iterator[JsonObject]:
-    """Yield the pods of a role as the API server of `snapshot` will store them."""
+def _created_pods(
+    role: Role, namespace: str, snapshot: Snapshot, expired: Expired, begin: int = 0
+) -> Iterator[JsonObject]:
+    """Yield the pods of a role as the API server of `snapshot` will store them, from number `begin`.
+
+    Followers end with the first one whose leader has no node.
+    """
     before: JsonObject | None = None
     created: JsonObject = {}
-    for pod in role.pods.pods():
+    domains = ExclusiveDomains(role.pods, snapshot)
+    for index in range(begin, role.pods.replicas or 1):
+        pod = role.pods.pod_at(index)
         if pod != before:
             before, completed_pod = pod, completed(as_created(pod, namespace), snapshot, expired).pod
             created = patched(completed_pod, role.created.injection.operations)
-        yield created
+        found = domains.created(created, index)
+        if found is None:
+            return
+        yield found
 
 
 def _as_annotation_changes(
@@ -181,10 +219,14 @@ def _as_annotation_changes(
 
     The suggestions name annotations.
     """
-    placement, waiting = worst.found.placement, worst.role.created.waiting
+    placement, waiting, is_exclusive = (
+        worst.found.placement,
+        worst.role.created.waiting,
+        bool(worst.role.pods.exclusive),
+    )
     if not placement.suggestions:
         return placement
-    if waiting is None or any(each is not worst and each.found.stopped is not None for each in placed):
+    if is_exclusive or waiting is None or any(each is not worst and each.found.stopped is not None for each in placed):
         return replace(placement, suggestions=(), remedies=())
     snapshot = worst.before
     for later in placed[[each is worst for each in placed].index(True) + 1 :]:

@@ -22,6 +22,7 @@ from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.workloads.pod_set import PodSet
+from webhook.objects.exclusive_domains import LEADER_HAS_NO_NODE, ExclusiveDomains, chance_of_domains
 from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod
 from webhook.objects.own_pods import (
     CANNOT_START,
@@ -75,14 +76,41 @@ class Checks:
             before, replaced = self._without_own(of_object[0])
             assumed = before
             answers = []
+            leaders = of_object[0], before
             for workload in of_object:
-                answer, assumed = self._answer(workload, assumed)
+                with_leaders, (answer, assumed) = assumed, self._answer(workload, assumed)
+                if workload.pods and workload.pods.exclusive:
+                    answer = self._exclusive(answer, workload.pods, *leaders)
+                leaders = workload, with_leaders
                 answers.append(replace(answer, replaced=replaced))
             if replaced or len(before) < len(self.pending.assumed):
                 answers[0] = self._rolling(answers[0])
             found += self._in_gangs(answers)
         self.admissions.print_hint()
         return found
+
+    def _exclusive(self, answer: Answer, pods: PodSet, leaders: Workload, assumed: Pending) -> Answer:
+        """Return the answer for pods whose groups have a topology domain of their own.
+
+        That for followers is Unknown if it depends on which domain a leader gets by chance. `assumed` is the cluster
+        before the first of `leaders`.
+        """
+        # Suggestions are verified without the terms of the controller.
+        answer = replace(answer, placement=replace(answer.placement, suggestions=(), remedies=()))
+        if not (pods.follows and leaders.pods and answer.replicas):
+            return answer
+        workloads = {id(leaders.pods): leaders, id(pods): answer.workload}
+
+        def created(those: PodSet, index: int, snapshot: Snapshot) -> JsonObject | None:
+            return next(self._pods(workloads[id(those)], those, snapshot, index), None)
+
+        first = created(leaders.pods, 0, assumed.base)
+        scheduler = self.admissions.schedulers(leaders.policy).scheduler_of(first) if first else None
+        if first is None or scheduler is None:
+            return answer
+        before = self.pending.before(first, assumed)[0].before_pod(PodSignature.of(first).info.preemption)
+        reason = chance_of_domains(scheduler, leaders.pods, pods, created, before, never)
+        return replace(answer, placement=Placement.unknown(reason)) if reason else answer
 
     def _in_gangs(self, answers: list[Answer]) -> list[Answer]:
         """Return the answers for the templates of one object, with the count of its pods that must run together."""
@@ -184,7 +212,9 @@ class Checks:
         policy, asked = workload.policy, 1 if pods.replicas is None else pods.replicas
         schedulers = self.admissions.schedulers(policy)
         with prefixed_errors(workload.document.place):
-            first = next(self._pods(workload, pods, assumed.base))
+            first = next(self._pods(workload, pods, assumed.base), None)
+            if first is None:
+                return Answer(workload, Placement.unknown(LEADER_HAS_NO_NODE)), assumed
             check_storable(first)
             assumed, reserved = self.pending.before(first, assumed)
             scheduler, signature = schedulers.scheduler_of(first), PodSignature.of(first)
@@ -236,14 +266,20 @@ class Checks:
             answer = replace(answer, without_pods=(), without_pending=fitting)
         return answer, among.assumed
 
-    def _pods(self, workload: Workload, pods: PodSet, snapshot: Snapshot) -> Iterator[JsonObject]:
-        """Yield the pods of a template as they are created, at least one."""
-        read, created = None, workload.document.content
-        for index in range(max(1, pods.replicas or 1)):
+    def _pods(self, workload: Workload, pods: PodSet, snapshot: Snapshot, begin: int = 0) -> Iterator[JsonObject]:
+        """Yield the pods of a template as they are created, at least one, from number `begin`.
+
+        Followers end with the first one whose leader has no node.
+        """
+        read, created, domains = None, workload.document.content, ExclusiveDomains(pods, snapshot)
+        for index in range(begin, max(1, pods.replicas or 1)):
             pod = pods.pod_at(index)
             if pod != read:
                 read, created = pod, self.admissions.created(workload, pod, snapshot)
-            yield created
+            found = domains.created(created, index)
+            if found is None:
+                return
+            yield found
 
 
 def _with_evictions(
