@@ -15,6 +15,7 @@ from placement_doctor.rights import access_review, rights_of
 from placement_doctor.sample_pods import NO_USER, User
 from placement_doctor.source import BEFORE, Source
 from placement_doctor.workloads import controller_namespace, controller_of, pod_selector
+from webhook.backends.volcano import Volcano
 from webhook.cli.inputs.installed_policy import ask_replica, read_policy_objects, read_stored_policy
 from webhook.cli.inputs.installed_servers import WORKLOADS, follows_objects
 from webhook.cluster.cache.resources import BATCH_RESOURCES
@@ -23,6 +24,8 @@ from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.documents.parts import listed
 from webhook.kube.api.admission_policy import GROUP, PLURALS
+from webhook.kube.names import VOLCANO_CONFIGURATION, VOLCANO_NAMESPACE
+from webhook.kube.workloads.pod_template_path import group_of
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_documents import accepted_policies
 from webhook.policy.policy_set import PolicyOrSet, PolicySet, set_of
@@ -144,16 +147,14 @@ class _Reader:
                 raise
             self._refusals[source] = str(error)
 
-    async def _list(
-        self, source: Source, path: str, query: Mapping[str, str] | None = None, kind: str | None = None
-    ) -> None:
-        """Read a list. Its items have no kind, so `kind` is set on them."""
+    async def _list(self, source: Source, path: str, query: Mapping[str, str] | None = None, **fields: str) -> None:
+        """Read a list. Its items can lack their kind and apiVersion, so `fields` are set on them."""
         found: list[JsonObject] = []
 
         async def take(items: list[JsonObject], begins: bool) -> None:
             if begins:
                 found.clear()
-            found.extend(kept(source, {"kind": kind, **each} if kind else each) for each in items)
+            found.extend(kept(source, {**fields, **each} if fields else each) for each in items)
 
         await list_pages(self._server, path, query or {}, take, _PAGE)
         self._objects[source] = (*self._found.of(source), *found)
@@ -217,6 +218,8 @@ class _Reader:
             missed=tuple(read.missed),
             missed_count=read.missed_count,
             unprotected=read.unprotected,
+            named_topologies=read.named_topologies,
+            kai_topologies=read.kai_topologies,
             selects_a_pod=read.selects_a_pod,
         )
 
@@ -225,14 +228,27 @@ class _Reader:
         self._objects[Source.GROUPS] = ()
 
     async def queues(self) -> None:
+        await self._list_batch_objects(Source.QUEUES, "queues", "localqueues")
+
+    async def topology_requests(self) -> None:
+        await self._list_batch_objects(Source.TOPOLOGY_REQUESTS, "podgroups")
+        path = f"/api/v1/namespaces/{VOLCANO_NAMESPACE}/configmaps/{VOLCANO_CONFIGURATION}"
+        if any(
+            group_of(each.get("apiVersion")) in Volcano.api_groups for each in self._found.of(Source.TOPOLOGY_REQUESTS)
+        ):
+            found = await self._server.find(path)
+            self._objects[Source.TOPOLOGY_REQUESTS] += () if found is None else ({"kind": "ConfigMap", **found},)
+
+    async def _list_batch_objects(self, source: Source, *plurals: str) -> None:
+        """Read the objects of batch schedulers with these plurals, as far as they are served."""
         if not self._found.knows(Source.GROUPS):
             return
-        self._objects[Source.QUEUES] = ()
+        self._objects[source] = ()
         served = self._evidence().groups
         for each in BATCH_RESOURCES:
-            if each.plural in ("queues", "localqueues") and each.api_version.partition("/")[0] in served:
+            if each.plural in plurals and group_of(each.api_version) in served:
                 try:
-                    await self._list(Source.QUEUES, each.path)
+                    await self._list(source, each.path, apiVersion=each.api_version)
                 except ApiServerError as error:
                     if error.code != NOT_FOUND:
                         raise

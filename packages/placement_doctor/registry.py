@@ -13,6 +13,7 @@ from placement_doctor.checks import (
     preemption,
     schedulers,
     serving,
+    topology,
 )
 
 CHECKS: tuple[Check, ...] = (
@@ -53,4 +54,6 @@ CHECKS: tuple[Check, ...] = (
     node_spelling.node_spelling,
     node_devices.node_devices,
     node_templates.node_templates,
+    topology.topology_labels,
+    topology.topology_requests,
 )

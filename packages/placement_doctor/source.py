@@ -39,6 +39,10 @@ class Source(Enum):
     GROUPS = ("API groups", "none")
     EXPORTED = ("the exported policy", "list MutatingAdmissionPolicies and their bindings")
     QUEUES = ("queues of Volcano, KAI and Kueue", "list queues and localqueues")
+    TOPOLOGY_REQUESTS = (
+        "PodGroups, and the configuration of Volcano",
+        "list podgroups, get the ConfigMap volcano-system/volcano-scheduler-configmap",
+    )
     NODE_POOLS = ("NodePools and NodeClaims of Karpenter", "list nodepools and nodeclaims")
     RIGHTS = ("the rights of the service accounts", "create subjectaccessreviews")
     PROBE = ("a TLS handshake with the webhook", "none")
@@ -59,5 +63,6 @@ BEFORE: Mapping[Source, tuple[Source, ...]] = {
     Source.RIGHTS: (Source.SERVICE, Source.DEPLOYMENTS, Source.GROUPS, Source.POLICY),
     Source.QUEUES: (Source.GROUPS,),
     Source.NODE_POOLS: (Source.GROUPS,),
+    Source.TOPOLOGY_REQUESTS: (Source.GROUPS,),
 }
 """The sources that are read before another one, which is found by them."""

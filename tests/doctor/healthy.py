@@ -136,6 +136,7 @@ def objects() -> dict[Source, tuple[Object, ...]]:
         Source.EXPORTED: (),
         Source.QUEUES: (named("default"),),
         Source.NODE_POOLS: (),
+        Source.TOPOLOGY_REQUESTS: (),
     }
 
 
