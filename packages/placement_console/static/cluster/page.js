@@ -5,10 +5,10 @@ import { bytes, cores } from "../lib/format.js";
 import { choice, input, loading, message, switcher, table } from "../lib/widgets.js";
 import { Palette } from "./colours.js";
 import { NodeDetails } from "./details.js";
-import { grouped } from "./groups.js";
+import { freeCards, grouped, groupedByDomain } from "./groups.js";
 import { DENSITIES, cardCount, densityFor } from "./layout.js";
 import { legend } from "./legend.js";
-import { NodeMap, freeCards, groupNumbers, groupTitle, signsOf } from "./map.js";
+import { NodeMap, groupNumbers, groupTitle, signsOf } from "./map.js";
 import { texts } from "./texts.js";
 
 const BLOCKS = [1, 2, 4, 8];
@@ -29,7 +29,7 @@ class ClusterPage {
     this.app = app;
     this.store = app.store;
     this.kept = app.keptFor("cluster");
-    this.choices = (this.kept.choices ??= { pool: "", product: "", namespace: "", block: "", search: "", by: "", density: "auto", show: "map" });
+    this.choices = (this.kept.choices ??= { pool: "", product: "", namespace: "", block: "", search: "", by: "", domain: "", density: "auto", show: "map" });
     this.palette = (this.kept.palette ??= new Palette());
     this.map = new NodeMap({
       palette: this.palette,
@@ -119,7 +119,8 @@ class ClusterPage {
       fill(this.content, isConnecting && !total ? loading() : total ? message(t("cluster.empty"), t("cluster.empty.text")) : message(t("cluster.none"), t("cluster.none.text")));
     } else if (this.choices.show === "map") {
       if (this.map.element.parentNode !== this.content) fill(this.content, this.map.element);
-      this.map.setGroups(grouped(this.shown, this.store.groups));
+      const { domain } = this.choices;
+      this.map.setGroups(domain ? groupedByDomain(this.shown, domain) : grouped(this.shown, this.store.groups));
     } else {
       fill(this.content, this.table());
     }
@@ -147,6 +148,7 @@ class ClusterPage {
     const namespaces = values((node) => node.cards.flatMap((card) => card.used.map((used) => used[0])));
     const blocks = [["", t("filter.block.any")], ...BLOCKS.map((n) => [String(n), t("filter.block.least", { n })])];
     const by = ["type", "namespace", "owner"].map((name) => [name, t(`colour.${name}`)]);
+    const domains = [["", t("group.pool")], ...values((node) => Object.keys(node.domains)).map((name) => [name, name])];
     const sizes = ["auto", ...DENSITIES].map((name) => [name, t(`density.${name}`)]);
     const ways = ["map", "table"].map((name) => [name, t(`show.${name}`)]);
     fill(this.controls,
@@ -156,6 +158,7 @@ class ClusterPage {
       choice(t("filter.block"), blocks, choices.block, (value) => this.set("block", value)),
       input(t("filter.search"), choices.search, (value) => this.set("search", value), { placeholder: t("filter.search.hint"), type: "search", spellcheck: "false" }),
       choice(t("colour.by"), by, choices.by, (value) => this.set("by", value)),
+      choice(t("group.by"), domains, choices.domain, (value) => this.set("domain", value)),
       h("div", { class: "field" }, h("span", null, t("density")), switcher(t("density"), sizes, choices.density, (value) => this.set("density", value))),
       h("div", { class: "field" }, h("span", null, t("show")), switcher(t("show"), ways, choices.show, (value) => this.set("show", value))));
   }
