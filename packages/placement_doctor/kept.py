@@ -26,6 +26,7 @@ Shape = Mapping[str, Any]
 
 _MOST_COLLECTED = 100
 _KAI_TOPOLOGIES = (KAI_TOPOLOGY, "kai.scheduler/topology-preferred-placement")
+_WITHIN, _NOWHERE = "within", "none"
 _ALL: Shape = {}
 _NAMES: Shape = {"name": _ALL, "namespace": _ALL}
 _CONTAINER: Shape = dict.fromkeys(("name", "command", "args", "ports", "volumeMounts", "env", "resources"), _ALL)
@@ -157,8 +158,10 @@ class PodsRead:
         if not annotations:
             return
         policy = self.policies.of_namespace(namespace, self.scopes.get(namespace, NO_SCOPE).labels)
-        if (value := annotations.get(policy.keys.spread)) and len(self.named_topologies) < _MOST_COLLECTED:
-            self.named_topologies.setdefault((policy.name, value), name_of(pod))
+        for key in (policy.keys.spread, f"{policy.spec.key_domain}/{_WITHIN}"):
+            value = annotations.get(key, _NOWHERE)
+            if value != _NOWHERE and len(self.named_topologies) < _MOST_COLLECTED:
+                self.named_topologies.setdefault((policy.name, value), name_of(pod))
         if any(key in annotations for key in _KAI_TOPOLOGIES) and len(self.kai_topologies) < _MOST_COLLECTED:
             self.kai_topologies[name_of(pod)] = annotations.get(KAI_GROUP, "")
 

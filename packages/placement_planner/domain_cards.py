@@ -88,12 +88,12 @@ def room_by_domain(pods: FurtherPods, snapshot: Snapshot, key: str, policy: Poli
     spec, gang = policy.spec, GangKey(running.namespace, "", "")
     requested = (name for name, amount in signature.info.requests if amount and accelerator_of(name, spec.accelerators))
     resource = next(requested, None)
-    codes, values = snapshot.labels.domains(key).codes, snapshot.labels.domain_values(key)
+    codes, paths = snapshot.labels.paths((key,))
     cards: dict[str, tuple[int, int]] = {}
     if resource is not None:
         free = free_amounts(snapshot, resource, open_nodes(snapshot, spec.temporary_taints))
-        for code, value in enumerate(values):
+        for code, (value,) in enumerate(paths):
             own = free[codes == code]
             cards[value] = int(own.sum()), int(own.max(initial=0))
-    domains = count_domains(pods.scheduler, WaitingPod(signature, running), gang, key, snapshot, _MOST_PODS, never)
+    domains = count_domains(pods.scheduler, WaitingPod(signature, running), gang, (key,), snapshot, _MOST_PODS, never)
     return [DomainRoom(each.value, each.fits, each.fits_empty, *cards.get(each.value, ())) for each in domains]

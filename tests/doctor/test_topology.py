@@ -58,8 +58,10 @@ def test_a_label_that_a_policy_names_and_only_some_nodes_have() -> None:
 
 
 @pytest.mark.parametrize(("value", "key"), [("rack", RACK), ("example.com/row", "example.com/row")])
-def test_a_label_that_a_pod_names(value: str, key: str) -> None:
-    read = collected(make_pod("p").namespace("team-a").annotate(SPREAD, value))
+@pytest.mark.parametrize("annotation", [SPREAD, "maip.mxsf.io/within"])
+def test_a_label_that_a_pod_names(annotation: str, value: str, key: str) -> None:
+    pods = (make_pod(name).namespace("team-a") for name in ("p", "q"))
+    read = collected(*(pod.annotate(annotation, own) for pod, own in zip(pods, (value, "none"), strict=True)))
 
     (missing,) = labels({}, {}, {}, named_topologies=read.named_topologies)
 

@@ -66,17 +66,29 @@ def test_each_group_has_a_rack_of_its_own(tmp_path: Path, make: Any) -> None:
 
 @pytest.mark.parametrize("make", [lws, jobset], ids=["LeaderWorkerSet", "JobSet"])
 def test_a_rack_that_is_too_small_for_the_group_of_its_leader(tmp_path: Path, make: Any) -> None:
-    leaders, followers = checked(tmp_path, make(1, 3), *TWO_RACKS)
+    full = rack_node("r2-3", "r2"), make_pod("x").node_name("r2-3").gpu(8).obj() | {"kind": "Pod", "apiVersion": "v1"}
+
+    leaders, followers = checked(tmp_path, make(1, 3), *TWO_RACKS, *full)
 
     assert (leaders["verdict"], followers["verdict"], followers["fits"]) == ("Feasible", "Waiting", 1)
-    assert "2 node(s) didn't match Pod's node affinity/selector" in followers["message"]
+    assert "node(s) didn't match Pod's node affinity/selector" in followers["message"]
     assert followers["suggestions"] == []
+
+
+@pytest.mark.parametrize("make", [lws, jobset], ids=["LeaderWorkerSet", "JobSet"])
+def test_a_group_that_no_rack_could_hold_is_infeasible(tmp_path: Path, make: Any) -> None:
+    _, followers = checked(tmp_path, make(1, 3), *TWO_RACKS)
+
+    assert followers["verdict"] == "Infeasible"
+    assert followers["message"].endswith(
+        f"No domain of {RACK} could hold the 3 pods of a group: the largest would hold 2 if empty."
+    )
 
 
 def test_followers_without_a_leader_are_not_created(tmp_path: Path) -> None:
     leaders, followers = checked(tmp_path, lws(1, 2), rack_node("a", "r1", 4), rack_node("bare", ""))
 
-    assert leaders["verdict"] == "Waiting" or leaders["verdict"] == "Infeasible"
+    assert leaders["verdict"] == "Infeasible"
     assert (followers["verdict"], followers["message"]) == (
         "Unknown",
         "it is not created before the leader of its group has a node",
@@ -108,7 +120,7 @@ def test_capacity_does_not_count_further_pods_of_exclusive_groups(tmp_path: Path
     ("size", "verdict", "warning"),
     [
         (2, "Feasible", ""),
-        (3, "Waiting", "leader 2 of 2, worker 1 of 4 replicas fit now; the next worker: "),
+        (3, "Infeasible", "leader 2 of 2, worker 1 of 4 replicas fit now; the next worker: "),
     ],
 )
 def test_the_webhook_judges_the_groups(size: int, verdict: str, warning: str) -> None:
@@ -156,7 +168,7 @@ def test_kube_scheduler_agrees(cluster: Cluster, seed: int) -> None:
             if workers["verdict"] == "Feasible" or bound < workers["fits"]:
                 cluster.wait_bound(pod)
                 bound += 1
-            elif workers["verdict"] == "Waiting":
+            elif workers["verdict"] in ("Waiting", "Infeasible"):
                 cluster.wait_unschedulable(pod)
                 return
 

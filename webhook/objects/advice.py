@@ -17,7 +17,7 @@ from webhook.kube.api.admission import JsonObject
 from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import DeadlineNearError, Expired, in_time
 from webhook.kube.workloads.pod_set import PodSet
-from webhook.objects.exclusive_domains import LEADER_HAS_NO_NODE, ExclusiveDomains, chance_of_domains
+from webhook.objects.exclusive_domains import LEADER_HAS_NO_NODE, ExclusiveDomains, chance_of_domains, never_together
 from webhook.objects.gangs import Advice, Placed, Role, WorkloadAdmission, with_gang
 from webhook.objects.own_pods import (
     CANNOT_START,
@@ -73,7 +73,8 @@ def advise(roles: Sequence[Role], workload: WorkloadAdmission) -> Advice | None:
         # The scheduler of the cluster view keeps answers for the pods of the real snapshot.
         schedulers = scheduler_for(policy, cache_bytes=0, profiles=cluster.profiles)
         namespace = workload.request.namespace
-        placed = _placed(checked, namespace, schedulers, others.on(view.snapshot), expired)
+        before, can_grow = others.on(view.snapshot), bool(policy.spec.node_templates)
+        placed = _placed(checked, namespace, schedulers, before, expired, can_grow=can_grow)
         has_own = view.replaced > 0 or len(others) < len(waiting)
         is_surging = has_own and keeps_all_pods(workload.content, workload.kind)
         beside = _beside_running(checked[0], namespace, schedulers, waiting, expired) if is_surging else None
@@ -137,7 +138,13 @@ def _unknown_reason(roles: Sequence[Role]) -> str:
 
 
 def _placed(
-    roles: Sequence[Role], namespace: str, scheduler: BackendSchedulers, waiting: _Waiting, expired: Expired
+    roles: Sequence[Role],
+    namespace: str,
+    scheduler: BackendSchedulers,
+    waiting: _Waiting,
+    expired: Expired,
+    *,
+    can_grow: bool,
 ) -> list[Placed]:
     left = MOST_REPLICAS
     placed: list[Placed] = []
@@ -155,6 +162,11 @@ def _placed(
         found = among.found
         if role.pods.follows and placed:
             found = _by_chance(placed[-1], role, found, namespace, scheduler, expired)
+            leader, follower = placed[-1].role.created.signature, role.created.signature
+            if found.stopped and not can_grow and not (isinstance(leader, str) or isinstance(follower, str)):
+                own, of_group = scheduler.scheduler_of(follower), (leader, follower)
+                stopped = never_together(found.stopped, role.pods, of_group, own, among.before, expired)
+                found = replace(found, stopped=stopped)
         placed.append(Placed(role, found, among.before))
         waiting, left = among.assumed, max(1, left - among.found.placed)
     return placed

@@ -1,7 +1,7 @@
 """The pods of objects whose controller gives each group of pods a topology domain of its own, as they are created."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from webhook.documents.documents import JsonObject
 from webhook.kube.deadline import Expired
 from webhook.kube.workloads.exclusive_topology import Exclusive
 from webhook.kube.workloads.pod_set import PodSet
+from webhook.placement.framework.result import Placement
+from webhook.placement.gang.empty_cluster import most_in_each_domain
 from webhook.placement.replicas.independent_nodes import are_nodes_independent, fill
 from webhook.placement.replicas.replicas import FillingCluster
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -106,6 +108,36 @@ def chance_of_domains(
                 )
         cluster.add(signature, running, placement.node)
     return ""
+
+
+def never_together(
+    placement: Placement,
+    followers: PodSet,
+    of_group: tuple[PodSignature, PodSignature],
+    scheduler: Scheduler,
+    snapshot: Snapshot,
+    expired: Expired,
+) -> Placement:
+    """Return the placement of a follower. It is Infeasible if no domain could hold a group.
+
+    `of_group` are a leader and a follower. A leader with other requests than its followers is not counted.
+
+    Raises:
+        DeadlineNearError: `expired()` returned true.
+    """
+    leader, key, info = of_group[0].info, followers.exclusive[0].topology_key, of_group[1].info
+    if placement.verdict != "Waiting":
+        return placement
+    free = info._replace(node_selector=tuple(each for each in info.node_selector if each[0] != key))
+    domains = most_in_each_domain(scheduler, PodSignature(free), snapshot, (key,), expired, restores=True)
+    most = None if domains is None else max(domains.values(), default=0)
+    with_leader = leader.requests == info.requests
+    size = followers.dimensions[-1].number + with_leader
+    if most is None or most >= size:
+        return placement
+    what = "pods" if with_leader else "followers"
+    never = f"No domain of {key} could hold the {size} {what} of a group: the largest would hold {most} if empty."
+    return replace(placement, verdict="Infeasible", message=f"{placement.message.removesuffix('.')}. {never}")
 
 
 def _room(

@@ -22,7 +22,7 @@ from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.workloads.pod_set import PodSet
-from webhook.objects.exclusive_domains import LEADER_HAS_NO_NODE, ExclusiveDomains, chance_of_domains
+from webhook.objects.exclusive_domains import LEADER_HAS_NO_NODE, ExclusiveDomains, chance_of_domains, never_together
 from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod
 from webhook.objects.own_pods import (
     CANNOT_START,
@@ -110,7 +110,13 @@ class Checks:
             return answer
         before = self.pending.before(first, assumed)[0].before_pod(PodSignature.of(first).info.preemption)
         reason = chance_of_domains(scheduler, leaders.pods, pods, created, before, never)
-        return replace(answer, placement=Placement.unknown(reason)) if reason else answer
+        if reason:
+            return replace(answer, placement=Placement.unknown(reason))
+        if answer.first is None or answer.workload.policy.spec.node_templates:
+            return answer
+        of_group = PodSignature.of(first), PodSignature.of(answer.first)
+        found = never_together(answer.placement, pods, of_group, scheduler, assumed.base, never)
+        return replace(answer, placement=found)
 
     def _in_gangs(self, answers: list[Answer]) -> list[Answer]:
         """Return the answers for the templates of one object, with the count of its pods that must run together."""
