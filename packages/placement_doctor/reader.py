@@ -8,17 +8,16 @@ from urllib.parse import quote
 
 from certs.cluster.probe import call_webhooks
 from certs.registration import Target
-from placement_doctor.cluster import Cluster, Right, ServerClock, name_of
+from placement_doctor.cluster import Cluster, Right, name_of
 from placement_doctor.kept import PodsRead, kept
-from placement_doctor.questions import create_on_trial
+from placement_doctor.questions import create_on_trial, read_clock
 from placement_doctor.rights import access_review, rights_of
-from placement_doctor.sample_pods import NO_USER, User
-from placement_doctor.source import BEFORE, Source
+from placement_doctor.sample_pods import NO_USER
+from placement_doctor.source import BEFORE, KINDS, Source
 from placement_doctor.workloads import controller_namespace, controller_of, pod_selector
 from webhook.backends.volcano import Volcano
 from webhook.cli.inputs.installed_policy import ask_replica, read_policy_objects, read_stored_policy
 from webhook.cli.inputs.installed_servers import WORKLOADS, follows_objects
-from webhook.cluster.cache.resources import BATCH_RESOURCES
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput
@@ -40,8 +39,6 @@ _NODE_LEASES = "kube-node-lease"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 _MOST_ENDPOINTS = 3
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-_OWN_REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-_KARPENTER = "karpenter.sh"
 _NOT_ENDED = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
 
 
@@ -138,6 +135,8 @@ class _Reader:
             async with self._gate, asyncio.timeout_at(self._ends):
                 if source.path:
                     await self._list(source, source.path.format(quote(self._found.target.namespace, safe="")))
+                elif source in (Source.QUEUES, Source.NODE_POOLS):
+                    await self._list_served(source)
                 else:
                     await getattr(self, source.name.lower())()
         except TimeoutError:
@@ -227,38 +226,26 @@ class _Reader:
         self._groups = await self._server.get("/apis", {})
         self._objects[Source.GROUPS] = ()
 
-    async def queues(self) -> None:
-        await self._list_batch_objects(Source.QUEUES, "queues", "localqueues")
-
     async def topology_requests(self) -> None:
-        await self._list_batch_objects(Source.TOPOLOGY_REQUESTS, "podgroups")
-        path = f"/api/v1/namespaces/{VOLCANO_NAMESPACE}/configmaps/{VOLCANO_CONFIGURATION}"
-        if any(
-            group_of(each.get("apiVersion")) in Volcano.api_groups for each in self._found.of(Source.TOPOLOGY_REQUESTS)
-        ):
+        await self._list_served(Source.TOPOLOGY_REQUESTS)
+        read = self._found.of(Source.TOPOLOGY_REQUESTS)
+        if any(group_of(each.get("apiVersion")) in Volcano.api_groups for each in read):
+            path = f"/api/v1/namespaces/{VOLCANO_NAMESPACE}/configmaps/{VOLCANO_CONFIGURATION}"
             found = await self._server.find(path)
             self._objects[Source.TOPOLOGY_REQUESTS] += () if found is None else ({"kind": "ConfigMap", **found},)
 
-    async def _list_batch_objects(self, source: Source, *plurals: str) -> None:
-        """Read the objects of batch schedulers with these plurals, as far as they are served."""
+    async def _list_served(self, source: Source) -> None:
+        """Read the kinds of `source`, as far as they are served."""
         if not self._found.knows(Source.GROUPS):
             return
-        self._objects[source] = ()
-        served = self._evidence().groups
-        for each in BATCH_RESOURCES:
-            if each.plural in plurals and group_of(each.api_version) in served:
+        self._objects[source], served = (), self._evidence().groups
+        for each in KINDS[source]:
+            if group_of(each.api_version) in served:
                 try:
-                    await self._list(source, each.path, apiVersion=each.api_version)
+                    await self._list(source, each.path, apiVersion=each.api_version, kind=each.kind)
                 except ApiServerError as error:
                     if error.code != NOT_FOUND:
                         raise
-
-    async def node_pools(self) -> None:
-        if self._found.knows(Source.GROUPS):
-            self._objects[Source.NODE_POOLS] = ()
-            kinds = ("NodePool", "NodeClaim") if _KARPENTER in self._evidence().groups else ()
-            for kind in kinds:
-                await self._list(Source.NODE_POOLS, f"/apis/{_KARPENTER}/v1/{kind.lower()}s", kind=kind)
 
     async def exported(self) -> None:
         found, unserved = list[JsonObject](), set[str]()
@@ -298,15 +285,8 @@ class _Reader:
         self._found = replace(self._found, trial=trial)
 
     async def clock(self) -> None:
-        review: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-        before = datetime.now(UTC)
-        answered = await self._server.create(_OWN_REVIEW, review, {})
-        after = datetime.now(UTC)
-        user, groups = (field(answered, "status", "userInfo", key) for key in ("username", "groups"))
-        self._user = User(str(user or ""), tuple(map(str, groups if isinstance(groups, list) else ())))
-        text = field(answered, "metadata", "creationTimestamp")
-        if isinstance(text, str):
-            self._found = replace(self._found, clock=ServerClock(datetime.fromisoformat(text), before, after))
+        clock, self._user = await read_clock(self._server)
+        self._found = replace(self._found, clock=clock)
 
     async def version(self) -> None:
         release = await read_release(self._server)

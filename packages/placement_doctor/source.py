@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import Enum
 
-from webhook.cluster.cache.resources import PRIORITY_CLASSES
+from webhook.cluster.cache.resources import BATCH_RESOURCES, PRIORITY_CLASSES, Resource
 
 
 class Source(Enum):
@@ -66,3 +66,13 @@ BEFORE: Mapping[Source, tuple[Source, ...]] = {
     Source.TOPOLOGY_REQUESTS: (Source.GROUPS,),
 }
 """The sources that are read before another one, which is found by them."""
+
+KINDS: Mapping[Source, tuple[Resource, ...]] = {
+    Source.QUEUES: tuple(each for each in BATCH_RESOURCES if each.plural in ("queues", "localqueues")),
+    Source.TOPOLOGY_REQUESTS: tuple(each for each in BATCH_RESOURCES if each.plural == "podgroups"),
+    Source.NODE_POOLS: (
+        Resource("NodePool", "karpenter.sh/v1", "nodepools"),
+        Resource("NodeClaim", "karpenter.sh/v1", "nodeclaims"),
+    ),
+}
+"""The kinds of the sources that not every cluster serves."""

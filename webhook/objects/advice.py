@@ -12,12 +12,10 @@ from webhook.admission.mutated_pod import as_created
 from webhook.cluster.planned_objects import with_planned_claims
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput
-from webhook.documents.text import cut
 from webhook.kube.api.admission import JsonObject
 from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import DeadlineNearError, Expired, in_time
 from webhook.kube.workloads.pod_set import PodSet
-from webhook.objects.exclusive_domains import LEADER_HAS_NO_NODE, ExclusiveDomains, chance_of_domains, never_together
 from webhook.objects.gangs import Advice, Placed, Role, WorkloadAdmission, with_gang
 from webhook.objects.own_pods import (
     CANNOT_START,
@@ -27,8 +25,15 @@ from webhook.objects.own_pods import (
     without_own_pods,
     without_own_waiting,
 )
+from webhook.objects.replica_counts import counts, fitting, next_replica, suspended
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.gang.empty_cluster import within_cluster
+from webhook.placement.gang.exclusive_domains import (
+    LEADER_HAS_NO_NODE,
+    ExclusiveDomains,
+    chance_of_domains,
+    never_together,
+)
 from webhook.placement.gang.group_suggestions import Group
 from webhook.placement.reasons.gang_request import group_named
 from webhook.placement.reasons.pod_group_start import as_grouped
@@ -41,9 +46,6 @@ from webhook.placement.waiting.pending_placement import predict_placement
 _Waiting: TypeAlias = AssumedPods[Any]
 
 _PREFIX = "placement check: "
-# More roles are summed up, since a warning has 256 bytes.
-_MOST_ROLES = 4
-_LONGEST_ROLE = 24
 
 
 def advise(roles: Sequence[Role], workload: WorkloadAdmission) -> Advice | None:
@@ -260,7 +262,7 @@ def _advice(
     policy, expired = workload.policy, workload.expired
     failing = [each for each in placed if each.found.stopped is not None]
     if not failing:
-        return _fitting(placed, reports_always=policy.spec.workload_objects.report == "always")
+        return fitting(placed, reports_always=policy.spec.workload_objects.report == "always")
     worst = min(failing, key=lambda each: _SEVERITY.index(each.found.placement.verdict))
     placement = _as_annotation_changes(worst, placed, workload, schedulers)
     signature = worst.role.created.signature
@@ -268,9 +270,9 @@ def _advice(
     if isinstance(signature, PodSignature):
         asked, scheduler, base = worst.found.asked, schedulers.scheduler_of(signature), view.snapshot
         placement = within_cluster(placement, signature, asked, workload.kind, policy, scheduler, base, expired)
-    text = f"{_counts(placed)}; {_next(worst, len(placed))}{placement.message}"
+    text = f"{counts(placed)}; {next_replica(worst, len(placed))}{placement.message}"
     if worst.found.asked == 1 and len(placed) == 1:
-        text = f"{_suspended(placed)}{placement.message}"
+        text = f"{suspended(placed)}{placement.message}"
     summary = replace(placement, node=None, message=text, scores={})
     has_counted = any(each.found.placed for each in placed)
     if placement.verdict == "Unknown" and not has_counted and not placement.deny_exemption:
@@ -289,50 +291,3 @@ def _advice(
 
 
 _SEVERITY = ("Infeasible", "Waiting", "Unknown", "Feasible")
-
-
-def _fitting(placed: Sequence[Placed], *, reports_always: bool) -> Advice:
-    """Return the advice if every evaluated replica fits.
-
-    It has no warning, unless the count stopped at the limit or the policy requests a warning.
-    """
-    first = placed[0].found.placement
-    summary = replace(first, node=None, message=_counts(placed), scores={})
-    if all(each.found.is_complete for each in placed):
-        return Advice(summary, (f"{_PREFIX}{summary.message}",) if reports_always else ())
-    summary = replace(summary, verdict="Unknown")
-    is_at_limit = sum(each.found.placed for each in placed) >= MOST_REPLICAS
-    return Advice(summary, (f"{_PREFIX}{summary.message}; the others were not checked",) if is_at_limit else ())
-
-
-def _counts(placed: Sequence[Placed]) -> str:
-    """Return a text such as `5 of 8 replicas fit now`, with the numbers of each role if there are several."""
-    return f"{_suspended(placed)}{_counts_of_roles(placed)}"
-
-
-def _suspended(placed: Sequence[Placed]) -> str:
-    """Return the text for a suspended object: the counts are for the pods that it will create later."""
-    suspended = placed[0].role.pods.suspended
-    return f"no pods are created while {suspended} is set; " if suspended else ""
-
-
-def _counts_of_roles(placed: Sequence[Placed]) -> str:
-    if len(placed) == 1:
-        return placed[0].found.text
-    is_complete = all(each.found.is_complete for each in placed)
-    least = "" if is_complete else "at least "
-    if len(placed) > _MOST_ROLES:
-        fitting, asked = sum(each.found.placed for each in placed), sum(each.found.asked for each in placed)
-        return f"{least}{fitting} of {asked} replicas of {len(placed)} roles fit now"
-    counts = [f"{_name(each) or 'pods'} {each.found.placed} of {each.found.asked}" for each in placed]
-    return f"{least}{', '.join(counts)} replicas fit now"
-
-
-def _next(stopped: Placed, roles: int) -> str:
-    """Return the text for the first replica that does not fit."""
-    which = "the next" if stopped.found.placed else "the first"
-    return f"{which} {_name(stopped) or 'pod'}: " if roles > 1 else f"{which}: "
-
-
-def _name(placed: Placed) -> str:
-    return cut(placed.role.pods.role, _LONGEST_ROLE)

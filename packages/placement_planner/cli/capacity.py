@@ -27,6 +27,7 @@ from webhook.cli.inputs.session import (
 from webhook.cli.output.screen import Column, Row, marked, print_lines, print_table, text_console
 from webhook.cli.output.terminal import Progress, echo_json
 from webhook.cli.predictions.admission import Admissions
+from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field
 from webhook.documents.listing import plural, some
 from webhook.placement.packing.free_cards import FreeBlock, largest_free_blocks
@@ -105,9 +106,7 @@ def capacity(
       placement-webhook capacity --drain node-1 node-2 --cluster cluster.json
       placement-webhook capacity -f pod.yaml --cluster cluster.json --make-room
     """
-    if by and together:
-        raise click.UsageError("--by counts each pod by itself: leave --together out.")
-    _check_flags(session, drain, nodes, together=together, with_room=make_room)
+    _check_flags(session, drain, nodes, together=together, with_room=make_room, by=by)
     if not session.has_pods and not drain:
         print_nodes(session, by)
         return 0
@@ -119,10 +118,7 @@ def capacity(
     workloads = session.workloads(queue.assumed.base)
     admissions = Admissions(session.with_policy, session.schedulers)
     counts = Counts(queue, admissions, until, progress.of, session.report, by or "")
-    rules = session.rules
-    blocks = largest_free_blocks(
-        counts.snapshot, rules.default.node_usage_key, rules.spec.accelerators, rules.spec.temporary_taints
-    )
+    blocks = _blocks(session, counts.snapshot)
     is_refused = False
     for counted in counts.together(workloads) if together else counts.each(workloads):
         progress.end()
@@ -144,10 +140,23 @@ def capacity(
     return _REFUSED if is_refused else 0 if is_drained else _FITS_NOWHERE
 
 
+def _blocks(session: Session, snapshot: Snapshot) -> Sequence[FreeBlock]:
+    rules, spec = session.rules, session.rules.spec
+    return largest_free_blocks(snapshot, rules.default.node_usage_key, spec.accelerators, spec.temporary_taints)
+
+
 def _check_flags(
-    session: Session, drained: tuple[str, ...], nodes: tuple[str, ...], *, together: bool, with_room: bool
+    session: Session,
+    drained: tuple[str, ...],
+    nodes: tuple[str, ...],
+    *,
+    together: bool,
+    with_room: bool,
+    by: str | None,
 ) -> None:
     """Raise a usage error for flags that cannot be given together."""
+    if by and together:
+        raise click.UsageError("--by counts each pod by itself: leave --together out.")
     if nodes and not drained:
         raise click.UsageError(f"Got unexpected extra argument ({' '.join(nodes)}); nodes follow --drain.")
     if not session.has_pods and (with_room or together):

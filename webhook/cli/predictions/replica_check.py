@@ -1,18 +1,17 @@
 """Evaluate the pods of a file: the replicas of each template one after the other, together with the pending pods."""
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from webhook.admission.api_server.optional_plugins import alternatives, doubtful
 from webhook.admission.api_server.plugins import check_admitted
-from webhook.backends.references import GangRequest
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.cli.inputs.pending import Pending, PendingQueue
 from webhook.cli.inputs.session import Session
 from webhook.cli.inputs.workloads import Workload, with_claims_of
 from webhook.cli.predictions.admission import Admissions, with_completed_pod
+from webhook.cli.predictions.answer_parts import in_gang_of_object, with_evictions, with_missing_kinds
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cluster.pods.pending_pods import PodKey
 from webhook.cluster.snapshot import Snapshot
@@ -22,7 +21,6 @@ from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.workloads.pod_set import PodSet
-from webhook.objects.exclusive_domains import LEADER_HAS_NO_NODE, ExclusiveDomains, chance_of_domains, never_together
 from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod
 from webhook.objects.own_pods import (
     CANNOT_START,
@@ -32,22 +30,24 @@ from webhook.objects.own_pods import (
     without_own_waiting,
     without_pod,
 )
-from webhook.placement.framework.result import GangFit, Placement
+from webhook.placement.framework.result import Placement
 from webhook.placement.gang.empty_cluster import within_cluster
+from webhook.placement.gang.exclusive_domains import (
+    LEADER_HAS_NO_NODE,
+    ExclusiveDomains,
+    chance_of_domains,
+    never_together,
+)
 from webhook.placement.gang.gang import Gang, gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import Group, group_of_gang
-from webhook.placement.gang.object_domains import as_together
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import explain_in_detail
-from webhook.placement.reasons.evictions import eviction_lines
 from webhook.placement.reasons.gang_request import group_named
 from webhook.placement.reasons.missing_kinds import missing_kinds
 from webhook.placement.reasons.pod_group_start import as_grouped
-from webhook.placement.reasons.preemption_note import preemption_note
-from webhook.placement.replicas.emptied_nodes import nodes_without_pods, overdue_lines
 from webhook.placement.replicas.replica_prediction import ReplicaPrediction, predict_replicas
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
-from webhook.placement.scheduler import NOT_MODELLED, Scheduler
+from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.pending_placement import WaitingPod, predict_placement
 
@@ -139,7 +139,7 @@ class Checks:
         if gang is None:
             return answers
         fit = fit_of_object(gang, roles, policy, self.pending.assumed.base, never, verdicts)
-        return [_in_gang_of_object(each, gang, fit) for each in answers]
+        return [in_gang_of_object(each, gang, fit) for each in answers]
 
     def _rolling(self, answer: Answer) -> Answer:
         """Return the answer for an existing object.
@@ -262,10 +262,10 @@ class Checks:
         info = signature.info.normalized_for(then)
         if self.remedy and placement.verdict == "Unknown" and placement.feasible:
             missing = missing_kinds(info, then)
-            placement = _with_missing_kinds(placement, missing, self.remedy)
+            placement = with_missing_kinds(placement, missing, self.remedy)
         reasons = explain_in_detail(scheduler.profile, info, then)
         answer = Answer(workload, placement, found, reasons, reserved=reserved, gang=request, first=first)
-        answer = _with_evictions(answer, scheduler, signature, then, backend.name)
+        answer = with_evictions(answer, scheduler, signature, then, backend.name)
         if placement.waiting_before:
             base = among.assumed.base
             fitting = tuple(base.nodes[row].node.name for row in scheduler.feasible_rows(signature, base))
@@ -286,41 +286,6 @@ class Checks:
             if found is None:
                 return
             yield found
-
-
-def _with_evictions(
-    answer: Answer,
-    scheduler: Scheduler,
-    signature: PodSignature,
-    snapshot: Snapshot,
-    backend: str,
-) -> Answer:
-    """Return the answer with the nodes that would take the pod if no pods were running, and the evictions there."""
-    placement, info = answer.placement, signature.info.normalized_for(snapshot)
-    without_pods = nodes_without_pods(scheduler, signature, snapshot) if placement.verdict == "Waiting" else ()
-    evictions = tuple(eviction_lines(placement.preemption, snapshot, time.time())) if placement.preemption else ()
-    note = preemption_note(backend, scheduler.profile, info, snapshot, placement, without_pods)
-    overdue = overdue_lines(scheduler, signature, snapshot, backend, time.time()) if without_pods else ()
-    return replace(answer, without_pods=without_pods, evictions=evictions, preemption_note=note, overdue=overdue)
-
-
-def _with_missing_kinds(placement: Placement, kinds: Sequence[str], remedy: str) -> Placement:
-    if not kinds:
-        return placement
-    named = f"{NOT_MODELLED}: {remedy.format(kinds=', '.join(kinds))}."
-    return replace(placement, message=placement.message.replace(f"{NOT_MODELLED}.", named))
-
-
-def _in_gang_of_object(answer: Answer, gang: GangRequest, fit: GangFit) -> Answer:
-    """Return the answer for a template of `gang`.
-
-    The verdict is Infeasible if even an empty cluster has no room for all pods.
-    """
-    placement = as_together(answer.placement, gang, fit)
-    if placement.verdict in ("Feasible", "Waiting") and fit.most is not None:
-        placement = replace(placement, verdict="Infeasible", node=None, scores={})
-        answer = replace(answer, without_pods=(), without_pending=())
-    return replace(answer, gang=gang, placement=placement)
 
 
 def _group(

@@ -24,7 +24,7 @@ TAINTS = [
 ]
 
 
-def node(name: str = "k-1") -> Object:
+def pool_member(name: str = "k-1") -> Object:
     made = pool_node(name, "training")
     made["metadata"]["labels"] |= {KEY: "gpu", TYPE: "p5.48xlarge"}
     return made
@@ -41,7 +41,7 @@ def claim(name: str = "gpu-x", cards: str = "8") -> Object:
 
 
 def template(labels: dict[str, str] | None = None, **of: Any) -> Object:
-    """Return the entry that describes `node()`."""
+    """Return the entry that describes `pool_member()`."""
     known = {"labels": {USAGE: "training", PRODUCT: "NVIDIA-H20"} | (labels or {}), "taints": deepcopy(TAINTS)}
     return {"name": "gpu", "capacity": {"nvidia.com/gpu": "8"}, **known, **of}
 
@@ -64,7 +64,7 @@ def entry_of(finding: Finding) -> Object:
 
 
 def test_the_missing_entry_is_printed_and_closes_the_finding() -> None:
-    (missing,) = findings((node(), node("k-2")), (pool(),))
+    (missing,) = findings((pool_member(), pool_member("k-2")), (pool(),))
 
     assert missing.severity is Severity.WARNING
     assert missing.what == (
@@ -81,7 +81,7 @@ def test_the_missing_entry_is_printed_and_closes_the_finding() -> None:
         ],
         "capacity": pool_node("k-1", "training")["status"]["allocatable"],
     }
-    assert findings((node(), node("k-2")), (pool(),), entry) == []
+    assert findings((pool_member(), pool_member("k-2")), (pool(),), entry) == []
 
 
 @pytest.mark.parametrize(
@@ -99,13 +99,13 @@ def test_the_missing_entry_is_printed_and_closes_the_finding() -> None:
 def test_a_template_describes_the_nodes_if_cards_labels_and_taints_are_theirs(own: Object, is_missing: bool) -> None:
     pools = pool(), pool("cpu")
 
-    missing = [each for each in findings((node(),), pools, own) if "no entry" in each.what]
+    missing = [each for each in findings((pool_member(),), pools, own) if "no entry" in each.what]
 
     assert bool(missing) is is_missing
 
 
 def test_taints_that_pass_are_not_compared() -> None:
-    starting = node()
+    starting = pool_member()
     passing = [
         {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"},
         {"key": "example.com/agent", "effect": "NoExecute"},
@@ -125,8 +125,8 @@ def test_a_node_claim_gives_the_size_and_not_the_product() -> None:
 
 
 def test_a_node_claim_of_a_known_node_adds_nothing() -> None:
-    assert len(findings((node(),), (pool(), claim()))) == 1
-    assert len(findings((node(),), (pool(), claim(cards="4")))) == 2
+    assert len(findings((pool_member(),), (pool(), claim()))) == 1
+    assert len(findings((pool_member(),), (pool(), claim(cards="4")))) == 2
 
 
 def test_a_pool_without_nodes_is_a_note_if_it_is_for_accelerators() -> None:
@@ -150,11 +150,11 @@ def test_a_template_of_a_pool_that_does_not_exist_is_a_fault() -> None:
 
 @pytest.mark.parametrize("pools", [(pool("cpu"),), (pool(replicas=2),)], ids=["no such pool", "a static pool"])
 def test_nodes_that_karpenter_does_not_add_need_no_template(pools: tuple[Object, ...]) -> None:
-    assert findings((node(),), pools) == []
+    assert findings((pool_member(),), pools) == []
 
 
 def test_a_node_group_is_a_note_if_cluster_autoscaler_runs() -> None:
-    own = node()
+    own = pool_member()
     own["metadata"]["labels"] = {USAGE: "training", PRODUCT: "NVIDIA-H20", GROUP: "ng_A"}
 
     (note,) = findings((own,), (), LEASES=(AUTOSCALER,))
