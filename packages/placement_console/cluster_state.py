@@ -10,6 +10,7 @@ from placement_planner.card_groups import card_count, group_facts
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import json_bytes
+from webhook.kube.names import HOSTNAME_LABEL
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.placement.framework.node_states import UnhealthyDevices, is_ready, state_of, unhealthy_devices
 from webhook.placement.packing.free_cards import NONE, accelerator_of
@@ -32,6 +33,9 @@ class ClusterState:
         self._facts = facts
         self._accelerators = policy.spec.accelerators
         self._count = card_count(policy)
+        aliases = policy.spec.topology_aliases.items()
+        # Each node is a domain of its own.
+        self._domains = {alias: key for alias, key in aliases if key != HOSTNAME_LABEL}
         self._written: dict[str, tuple[NodeInfo, bytes]] = {}
         self._groups: tuple[Snapshot | None, list[dict[str, Any]]] = (None, [])
 
@@ -72,6 +76,7 @@ class ClusterState:
             "name": node.name,
             "pool": labels.get(self._policy.node_usage_key) or NONE,
             "product": (labels.get(f"{card}.product") or NONE) if card else NONE,
+            "domains": {alias: labels[key] for alias, key in self._domains.items() if key in labels},
             "ready": is_ready(node),
             "cordoned": node.unschedulable,
             "state": state_of(node, self._policy.spec.temporary_taints),

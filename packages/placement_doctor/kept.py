@@ -10,6 +10,7 @@ from placement_doctor.source import Source
 from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
 from webhook.admission.registered_selection import Selection
 from webhook.backends.backend import Backend
+from webhook.backends.kai import GROUP as KAI_GROUP
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.cli.inputs.installed_servers import VARIABLE_PREFIX, containers_of
 from webhook.cluster.objects.disruption_budget import DisruptionBudget
@@ -17,12 +18,15 @@ from webhook.documents import documents
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
 from webhook.documents.parts import listed, texts
-from webhook.kube.names import MIRROR_POD_ANNOTATION
+from webhook.kube.names import KAI_TOPOLOGY, MIRROR_POD_ANNOTATION
 from webhook.kube.pod.gang_key import gangs_of
 from webhook.policy.policy_set import PolicySet
 
 Shape = Mapping[str, Any]
 
+_MOST_COLLECTED = 100
+_KAI_TOPOLOGIES = (KAI_TOPOLOGY, "kai.scheduler/topology-preferred-placement")
+_WITHIN, _NOWHERE = "within", "none"
 _ALL: Shape = {}
 _NAMES: Shape = {"name": _ALL, "namespace": _ALL}
 _CONTAINER: Shape = dict.fromkeys(("name", "command", "args", "ports", "volumeMounts", "env", "resources"), _ALL)
@@ -49,6 +53,19 @@ _SHAPES: Mapping[Source, Shape] = {
     Source.QUOTAS: {"metadata": _NAMES, "spec": _ALL, "status": _ALL},
     Source.LIMIT_RANGES: {"metadata": _NAMES, "spec": _ALL},
     Source.QUEUES: {"metadata": _NAMES},
+    Source.TOPOLOGY_REQUESTS: {
+        "apiVersion": _ALL,
+        "kind": _ALL,
+        "metadata": {**_NAMES, "managedFields": {"fieldsV1": {"f:spec": {"f:schedulingConstraints": _ALL}}}},
+        "spec": dict.fromkeys(("networkTopology", "schedulingConstraints", "topologyConstraint"), _ALL),
+        "data": _ALL,
+    },
+    Source.NODE_POOLS: {
+        "kind": _ALL,
+        "metadata": {**_NAMES, "labels": _ALL},
+        "spec": dict.fromkeys(("limits", "replicas", "taints", "template"), _ALL),
+        "status": {"allocatable": _ALL},
+    },
     Source.ALL_BUDGETS: {"metadata": _NAMES, "spec": {"selector": _ALL}},
     Source.POLICY: {"metadata": {**_NAMES, "generation": _ALL}, "status": _ALL},
 }
@@ -86,6 +103,10 @@ class PodsRead:
     namespaces. `selects_a_pod` is true if the objectSelector selects one of the pods, or None without an objectSelector
     or without pods.
 
+    `named_topologies` has a pod for each topology that pods name in annotations, by the policy's name and the value.
+    `kai_topologies` are the PodGroups of pods with a topology annotation of KAI, by pod. Both have at most
+    `_MOST_COLLECTED` entries.
+
     `budgets` are the PodDisruptionBudgets of each namespace, or None if they are not known. `unprotected` are the bound
     pods of gangs that none of them selects, by namespace and workload type.
     """
@@ -99,6 +120,8 @@ class PodsRead:
     missed_count: int = 0
     budgets: Mapping[str, Sequence[DisruptionBudget]] | None = None
     unprotected: dict[tuple[str, str], Unprotected] = field(default_factory=dict)
+    named_topologies: dict[tuple[str, str], str] = field(default_factory=dict)
+    kai_topologies: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cluster: Cluster) -> "PodsRead":
@@ -113,6 +136,7 @@ class PodsRead:
 
     def add(self, pod: JsonObject) -> None:
         """Add `pod`, which has not ended."""
+        self._add_topologies(pod)
         scheduler = documents.field(pod, "spec", "schedulerName")
         if documents.field(pod, "spec", "nodeName") and isinstance(scheduler, str):
             self.bound_schedulers[scheduler] = max(self.bound_schedulers.get(scheduler, ""), _bound_at(pod))
@@ -125,6 +149,21 @@ class PodsRead:
             self.missed_count += 1
             if len(self.missed) < MOST_NAMED:
                 self.missed.append(missed)
+
+    def _add_topologies(self, pod: JsonObject) -> None:
+        annotations, namespace = (
+            texts(pod, "metadata", "annotations"),
+            str(documents.field(pod, "metadata", "namespace")),
+        )
+        if not annotations:
+            return
+        policy = self.policies.of_namespace(namespace, self.scopes.get(namespace, NO_SCOPE).labels)
+        for key in (policy.keys.spread, f"{policy.spec.key_domain}/{_WITHIN}"):
+            value = annotations.get(key, _NOWHERE)
+            if value != _NOWHERE and len(self.named_topologies) < _MOST_COLLECTED:
+                self.named_topologies.setdefault((policy.name, value), name_of(pod))
+        if any(key in annotations for key in _KAI_TOPOLOGIES) and len(self.kai_topologies) < _MOST_COLLECTED:
+            self.kai_topologies[name_of(pod)] = annotations.get(KAI_GROUP, "")
 
     def _add_unprotected(self, pod: JsonObject, scheduler: str) -> None:
         """Add the pod to `unprotected` if it is a bound pod of a gang that no PodDisruptionBudget selects."""

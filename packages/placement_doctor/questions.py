@@ -1,16 +1,20 @@
-"""Create a sample pod of the policy on dry run, to see how the API server would store it."""
+"""Questions that are asked by creating objects: a sample pod on dry run, and the review of the own user."""
 
 import asyncio
+from datetime import UTC, datetime
 from urllib.parse import quote
 
 from placement_doctor import sample_pods
-from placement_doctor.cluster import Cluster, Trial, name_of
+from placement_doctor.cluster import Cluster, ServerClock, Trial, name_of
 from placement_doctor.matching import labels_selected_by, selects_namespace
 from placement_doctor.nodes import nodes_of, offered_cards
 from placement_doctor.sample_pods import NO_USER, User, types_of
 from placement_doctor.source import Source
+from webhook.documents.documents import JsonObject, field
 from webhook.watch.api_errors import ApiServerError, UnreachableError
 from webhook.watch.api_server import ApiServer
+
+_OWN_REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
 async def create_on_trial(server: ApiServer, cluster: Cluster, given: str | None, user: User = NO_USER) -> Trial | None:
@@ -45,6 +49,22 @@ async def create_on_trial(server: ApiServer, cluster: Cluster, given: str | None
     seconds = clock() - began
     reason = sample_pods.reason_not_enforced(policy, pod, namespace, user)
     return Trial(namespace, workload_type, seconds, created, message, reason)
+
+
+async def read_clock(server: ApiServer) -> tuple[ServerClock | None, User]:
+    """Return the time of the API server, or None if it does not give it, and the user of the client.
+
+    Raises:
+        ApiServerError: the API server does not answer.
+    """
+    review: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    before = datetime.now(UTC)
+    answered = await server.create(_OWN_REVIEW, review, {})
+    after = datetime.now(UTC)
+    user, groups = (field(answered, "status", "userInfo", key) for key in ("username", "groups"))
+    own = User(str(user or ""), tuple(map(str, groups if isinstance(groups, list) else ())))
+    text = field(answered, "metadata", "creationTimestamp")
+    return (ServerClock(datetime.fromisoformat(text), before, after) if isinstance(text, str) else None), own
 
 
 def _place(cluster: Cluster, given: str | None) -> tuple[str, str] | None:

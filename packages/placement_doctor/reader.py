@@ -8,21 +8,23 @@ from urllib.parse import quote
 
 from certs.cluster.probe import call_webhooks
 from certs.registration import Target
-from placement_doctor.cluster import Cluster, Right, ServerClock, name_of
+from placement_doctor.cluster import Cluster, Right, name_of
 from placement_doctor.kept import PodsRead, kept
-from placement_doctor.questions import create_on_trial
+from placement_doctor.questions import create_on_trial, read_clock
 from placement_doctor.rights import access_review, rights_of
-from placement_doctor.sample_pods import NO_USER, User
-from placement_doctor.source import BEFORE, Source
+from placement_doctor.sample_pods import NO_USER
+from placement_doctor.source import BEFORE, KINDS, Source
 from placement_doctor.workloads import controller_namespace, controller_of, pod_selector
+from webhook.backends.volcano import Volcano
 from webhook.cli.inputs.installed_policy import ask_replica, read_policy_objects, read_stored_policy
 from webhook.cli.inputs.installed_servers import WORKLOADS, follows_objects
-from webhook.cluster.cache.resources import BATCH_RESOURCES
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.documents.parts import listed
 from webhook.kube.api.admission_policy import GROUP, PLURALS
+from webhook.kube.names import VOLCANO_CONFIGURATION, VOLCANO_NAMESPACE
+from webhook.kube.workloads.pod_template_path import group_of
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_documents import accepted_policies
 from webhook.policy.policy_set import PolicyOrSet, PolicySet, set_of
@@ -37,7 +39,6 @@ _NODE_LEASES = "kube-node-lease"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 _MOST_ENDPOINTS = 3
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-_OWN_REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _NOT_ENDED = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
 
 
@@ -134,6 +135,8 @@ class _Reader:
             async with self._gate, asyncio.timeout_at(self._ends):
                 if source.path:
                     await self._list(source, source.path.format(quote(self._found.target.namespace, safe="")))
+                elif source in (Source.QUEUES, Source.NODE_POOLS):
+                    await self._list_served(source)
                 else:
                     await getattr(self, source.name.lower())()
         except TimeoutError:
@@ -143,16 +146,14 @@ class _Reader:
                 raise
             self._refusals[source] = str(error)
 
-    async def _list(
-        self, source: Source, path: str, query: Mapping[str, str] | None = None, kind: str | None = None
-    ) -> None:
-        """Read a list. Its items have no kind, so `kind` is set on them."""
+    async def _list(self, source: Source, path: str, query: Mapping[str, str] | None = None, **fields: str) -> None:
+        """Read a list. Its items can lack their kind and apiVersion, so `fields` are set on them."""
         found: list[JsonObject] = []
 
         async def take(items: list[JsonObject], begins: bool) -> None:
             if begins:
                 found.clear()
-            found.extend(kept(source, {"kind": kind, **each} if kind else each) for each in items)
+            found.extend(kept(source, {**fields, **each} if fields else each) for each in items)
 
         await list_pages(self._server, path, query or {}, take, _PAGE)
         self._objects[source] = (*self._found.of(source), *found)
@@ -216,6 +217,8 @@ class _Reader:
             missed=tuple(read.missed),
             missed_count=read.missed_count,
             unprotected=read.unprotected,
+            named_topologies=read.named_topologies,
+            kai_topologies=read.kai_topologies,
             selects_a_pod=read.selects_a_pod,
         )
 
@@ -223,15 +226,23 @@ class _Reader:
         self._groups = await self._server.get("/apis", {})
         self._objects[Source.GROUPS] = ()
 
-    async def queues(self) -> None:
+    async def topology_requests(self) -> None:
+        await self._list_served(Source.TOPOLOGY_REQUESTS)
+        read = self._found.of(Source.TOPOLOGY_REQUESTS)
+        if any(group_of(each.get("apiVersion")) in Volcano.api_groups for each in read):
+            path = f"/api/v1/namespaces/{VOLCANO_NAMESPACE}/configmaps/{VOLCANO_CONFIGURATION}"
+            found = await self._server.find(path)
+            self._objects[Source.TOPOLOGY_REQUESTS] += () if found is None else ({"kind": "ConfigMap", **found},)
+
+    async def _list_served(self, source: Source) -> None:
+        """Read the kinds of `source`, as far as they are served."""
         if not self._found.knows(Source.GROUPS):
             return
-        self._objects[Source.QUEUES] = ()
-        served = self._evidence().groups
-        for each in BATCH_RESOURCES:
-            if each.plural in ("queues", "localqueues") and each.api_version.partition("/")[0] in served:
+        self._objects[source], served = (), self._evidence().groups
+        for each in KINDS[source]:
+            if group_of(each.api_version) in served:
                 try:
-                    await self._list(Source.QUEUES, each.path)
+                    await self._list(source, each.path, apiVersion=each.api_version, kind=each.kind)
                 except ApiServerError as error:
                     if error.code != NOT_FOUND:
                         raise
@@ -274,15 +285,8 @@ class _Reader:
         self._found = replace(self._found, trial=trial)
 
     async def clock(self) -> None:
-        review: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-        before = datetime.now(UTC)
-        answered = await self._server.create(_OWN_REVIEW, review, {})
-        after = datetime.now(UTC)
-        user, groups = (field(answered, "status", "userInfo", key) for key in ("username", "groups"))
-        self._user = User(str(user or ""), tuple(map(str, groups if isinstance(groups, list) else ())))
-        text = field(answered, "metadata", "creationTimestamp")
-        if isinstance(text, str):
-            self._found = replace(self._found, clock=ServerClock(datetime.fromisoformat(text), before, after))
+        clock, self._user = await read_clock(self._server)
+        self._found = replace(self._found, clock=clock)
 
     async def version(self) -> None:
         release = await read_release(self._server)

@@ -8,10 +8,12 @@ from placement_doctor.checks import (
     node_devices,
     node_pools,
     node_spelling,
+    node_templates,
     policies,
     preemption,
     schedulers,
     serving,
+    topology,
 )
 
 CHECKS: tuple[Check, ...] = (
@@ -51,4 +53,7 @@ CHECKS: tuple[Check, ...] = (
     node_pools.node_products,
     node_spelling.node_spelling,
     node_devices.node_devices,
+    node_templates.node_templates,
+    topology.topology_labels,
+    topology.topology_requests,
 )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import Enum
 
-from webhook.cluster.cache.resources import PRIORITY_CLASSES
+from webhook.cluster.cache.resources import BATCH_RESOURCES, PRIORITY_CLASSES, Resource
 
 
 class Source(Enum):
@@ -39,6 +39,11 @@ class Source(Enum):
     GROUPS = ("API groups", "none")
     EXPORTED = ("the exported policy", "list MutatingAdmissionPolicies and their bindings")
     QUEUES = ("queues of Volcano, KAI and Kueue", "list queues and localqueues")
+    TOPOLOGY_REQUESTS = (
+        "PodGroups, and the configuration of Volcano",
+        "list podgroups, get the ConfigMap volcano-system/volcano-scheduler-configmap",
+    )
+    NODE_POOLS = ("NodePools and NodeClaims of Karpenter", "list nodepools and nodeclaims")
     RIGHTS = ("the rights of the service accounts", "create subjectaccessreviews")
     PROBE = ("a TLS handshake with the webhook", "none")
     TRIAL = ("the dry-run creation of a pod", "create pods")
@@ -57,5 +62,17 @@ BEFORE: Mapping[Source, tuple[Source, ...]] = {
     Source.PROBE: (Source.ENDPOINTS,),
     Source.RIGHTS: (Source.SERVICE, Source.DEPLOYMENTS, Source.GROUPS, Source.POLICY),
     Source.QUEUES: (Source.GROUPS,),
+    Source.NODE_POOLS: (Source.GROUPS,),
+    Source.TOPOLOGY_REQUESTS: (Source.GROUPS,),
 }
 """The sources that are read before another one, which is found by them."""
+
+KINDS: Mapping[Source, tuple[Resource, ...]] = {
+    Source.QUEUES: tuple(each for each in BATCH_RESOURCES if each.plural in ("queues", "localqueues")),
+    Source.TOPOLOGY_REQUESTS: tuple(each for each in BATCH_RESOURCES if each.plural == "podgroups"),
+    Source.NODE_POOLS: (
+        Resource("NodePool", "karpenter.sh/v1", "nodepools"),
+        Resource("NodeClaim", "karpenter.sh/v1", "nodeclaims"),
+    ),
+}
+"""The kinds of the sources that not every cluster serves."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from placement_planner.capacity.counting import Count, count_each, count_together
 from placement_planner.capacity.simulation import FurtherPods, OnPlaced
+from placement_planner.domain_cards import DomainRoom, room_by_domain, topology_key
 from webhook.admission.api_server.optional_plugins import alternatives, in_doubt
 from webhook.admission.api_server.plugins import check_admitted
 from webhook.cli.inputs.pending import NOTHING_RESERVED, PendingQueue, Reserved
@@ -26,6 +27,7 @@ Pod = Mapping[str, Any]
 ProgressOf = Callable[[str], OnPlaced]
 # Prints the errors of a pod; raises them if the command stops there.
 Report = Callable[[Sequence[FieldError]], None]
+_EXCLUSIVE = "each group of its pods has a topology domain of its own: use check for the groups that the object has"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,8 @@ class Counted:
 
     `bypass` is the reason why the webhook leaves the pods alone, or empty.
     With several templates in proportion, `share` of the pods are placed in a turn, and `turns` whole turns fit.
-    `reserved` are the pending pods of the cluster that take their places before the pods.
+    `reserved` are the pending pods of the cluster that take their places before the pods. `domains` is the room of each
+    domain for a gang of the pods, or None if it is not requested or not known.
     """
 
     workload: Workload
@@ -44,6 +47,7 @@ class Counted:
     share: int = 1
     turns: int | None = None
     reserved: Reserved = NOTHING_RESERVED
+    domains: Sequence[DomainRoom] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,8 @@ class Counts:
     """Counts further pods as the controllers create them.
 
     The pods are new, so they come after the `pending` pods of the same or a higher priority. `until` is the maximum
-    number of pods of each template, or of turns, to count, or None for no limit.
+    number of pods of each template, or of turns, to count, or None for no limit. `by` is the topology alias or label
+    whose domains are counted, or empty.
     """
 
     pending: PendingQueue
@@ -75,6 +80,7 @@ class Counts:
     until: int | None
     progress_of: ProgressOf
     report: Report
+    by: str = ""
 
     @property
     def snapshot(self) -> Snapshot:
@@ -93,7 +99,10 @@ class Counts:
                 continue
             snapshot, reserved = self._before((template.pods,), self._with_claims((template,)))
             count = count_each(template.pods, snapshot, self.until, self.progress_of(template.workload.name))
-            yield Counted(template.workload, count, bypass=template.bypass, reserved=reserved)
+            policy, domains = template.workload.policy, None
+            if self.by and not (count.ended_early and not count.fits):
+                domains = room_by_domain(template.pods, snapshot, topology_key(policy, self.by), policy)
+            yield Counted(template.workload, count, bypass=template.bypass, reserved=reserved, domains=domains)
 
     def together(self, workloads: Sequence[Workload]) -> Iterator[Counted]:
         """Yield the counts of all templates in proportion. A turn has the pods that the objects have.
@@ -157,7 +166,7 @@ class Counts:
         workload, of_server = with_completed_pod(workload, self.snapshot)
         refusal, bypass = self.admissions.answer(workload, self.snapshot)
         self.admissions.note(workload, self.snapshot)
-        if reason := refusal or workload.note or of_server.unknown:
+        if reason := refusal or workload.note or (_EXCLUSIVE if pods.exclusive else "") or of_server.unknown:
             return _Template(workload, message=reason, is_refused=bool(refusal))
         template = replace(self._further(workload, pods), bypass=bypass)
         return _Template(workload, message=doubt) if (doubt := self._doubt(template, of_server.doubts)) else template

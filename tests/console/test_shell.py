@@ -7,6 +7,8 @@ import pytest
 from tests.console.browser import DESK, PHONE, TestBrowser
 from tests.console.example_cluster import write_cluster
 from tests.console.served import console_of
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.programs.cluster_files import as_list
 
 _KEYS = """async () => {
   const { pages } = await import("/pages.js");
@@ -169,3 +171,27 @@ def test_a_section_has_the_numbers_of_each_resource(browser: TestBrowser, tmp_pa
     ]
     starts = [each.partition(" ")[0] for each in found["inferenceNVIDIA-H100"]]
     assert starts == ["1", "2", "nvidia.com/mig-1g.10gb3", "nvidia.com/mig-3g.40gb2"]
+
+
+def test_the_map_is_grouped_by_a_domain_that_nodes_have(browser: TestBrowser, tmp_path: Path) -> None:
+    label, capacity = "topology.kubernetes.io/rack", {"nvidia.com/gpu": 8}
+    nodes = [
+        make_node_object(f"n{n}", labels={label: rack}, capacity=capacity) for n, rack in enumerate(("r2", "r1", "r1"))
+    ]
+    file = tmp_path / "racks.json"
+    file.write_text(as_list(*nodes, make_node_object("bare", capacity=capacity), make_pod("p").node_name("n1").gpu(3)))
+
+    async def use() -> tuple[list[str], list[str], list[str]]:
+        async with console_of(cluster=file) as address, browser.page() as page:
+            await page.goto(address)
+            choice = page.get_by_label("Group by")
+            offered = await choice.locator("option").all_text_contents()
+            await choice.select_option("rack")
+            titles = await page.locator(".group h2").all_text_contents()
+            return offered, titles, await page.locator(".group .numbers").all_text_contents()
+
+    offered, titles, numbers = browser.run(use)
+
+    assert offered == ["pool", "rack"]
+    assert [title.removesuffix("no cards") for title in titles] == ["r1", "r2", "no label"]
+    assert "13 of 16 cards free" in numbers[0]

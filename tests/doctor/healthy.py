@@ -135,6 +135,8 @@ def objects() -> dict[Source, tuple[Object, ...]]:
         Source.LEASES: (),
         Source.EXPORTED: (),
         Source.QUEUES: (named("default"),),
+        Source.NODE_POOLS: (),
+        Source.TOPOLOGY_REQUESTS: (),
     }
 
 

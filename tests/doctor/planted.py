@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -11,10 +11,14 @@ from certs.pki import issue_ca
 from certs.registration import Target, manifest
 from certs.secret import OWNER
 from certs.webhook_rules import PODS
+from tests.controlplane.client import ApiError
+from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION, webhook_configuration
 from tests.doctor.healthy import PRODUCT, USAGE, WHITELIST
 from tests.doctor.installed import CERTS_NAMESPACE, CONFIGURATION, EXPORTED, NAMESPACE, Installed, replaced
+from tests.support.objects.batch_objects import definition
 from tests.support.objects.manifests import DEPLOY, Object, read_one
+from tests.support.on_cluster.kinds import serving_kinds
 from tests.support.on_cluster.service_account import RBAC
 from webhook.admission.exported_policy import exported_policy
 from webhook.mutation.exported.export import IDENTITY
@@ -65,6 +69,52 @@ def stopped_scheduler(made: Installed) -> Planted:
     metadata = {"name": "kube-scheduler"}
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
     return made.made(lease, "kube-system")
+
+
+@contextmanager
+def node_of_a_pool(made: Installed) -> Iterator[None]:
+    """Serve Karpenter's kinds, and label a node as one of its NodePool."""
+    pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "gpu"}, "spec": {}}
+    with ExitStack() as planted:
+        planted.enter_context(serving_kinds(made.client, "karpenter.sh", ("NodePool", "NodeClaim")))
+        planted.enter_context(made.made(pool, "default"))
+        planted.enter_context(training_node(labels(**{"karpenter.sh/nodepool": "gpu"}))(made))
+        yield
+
+
+@contextmanager
+def volcano_without_plugin(made: Installed) -> Iterator[None]:
+    """Serve PodGroups of Volcano, one of them with a network topology, beside a configuration without the plugin."""
+    namespace = "volcano-system"
+    group = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "g"}}
+    data = {"volcano-scheduler.conf": "tiers: [{plugins: [{name: gang}]}]"}
+    name = {"name": "volcano-scheduler-configmap"}
+    configuration = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": name, "data": data}
+    made.cluster.make_namespace(namespace)
+    with ExitStack() as planted:
+        planted.enter_context(made.made(configuration, namespace))
+        planted.enter_context(made.made(definition("PodGroup.scheduling.volcano.sh")))
+        path = "/apis/scheduling.volcano.sh/v1beta1/podgroups"
+        wait_for(lambda: _is_served(made, path), "the PodGroups of Volcano")
+        planted.enter_context(made.made({**group, "spec": {"networkTopology": {"mode": "hard"}}}, "default"))
+        yield
+
+
+def _is_served(made: Installed, path: str) -> bool:
+    with suppress(ApiError):
+        return bool(made.client.request("GET", path).object)
+    return False
+
+
+@contextmanager
+def part_of_a_rack(made: Installed) -> Iterator[None]:
+    """Put two nodes into a rack, one of them with an NVLink label."""
+    rack = {"topology.kubernetes.io/rack": "r1"}
+    with (
+        made.node("training-1", labels(**rack, **{"nvidia.com/gpu.clique": "x.0"})),
+        made.node("hybrid-1", labels(**rack)),
+    ):
+        yield
 
 
 def full_quota(made: Installed) -> Planted:
@@ -499,6 +549,11 @@ PLANTED: Mapping[str, Fault] = {
         unhealthy_node,
         (f"`kubectl describe node {SPARE}`, and the log of the device plugin on the node",),
         mends=False,
+    ),
+    "node-templates": Fault({"node-templates"}, node_of_a_pool, ("add - {name: gpu, labels: {",), mends=False),
+    "topology-labels": Fault({"topology-labels"}, part_of_a_rack, ("the fabric is not completed",), mends=False),
+    "topology-requests": Fault(
+        {"topology-requests"}, volcano_without_plugin, ("add `- name: network-topology-aware`",), mends=False
     ),
     "node-spelling": Fault(
         {"node-spelling"},

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, TypeAlias
 
 from webhook.admission.annotation_suggestions import as_annotation_changes
@@ -11,7 +12,6 @@ from webhook.admission.mutated_pod import as_created
 from webhook.cluster.planned_objects import with_planned_claims
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput
-from webhook.documents.text import cut
 from webhook.kube.api.admission import JsonObject
 from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import DeadlineNearError, Expired, in_time
@@ -25,13 +25,20 @@ from webhook.objects.own_pods import (
     without_own_pods,
     without_own_waiting,
 )
+from webhook.objects.replica_counts import counts, fitting, next_replica, suspended
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.gang.empty_cluster import within_cluster
+from webhook.placement.gang.exclusive_domains import (
+    LEADER_HAS_NO_NODE,
+    ExclusiveDomains,
+    chance_of_domains,
+    never_together,
+)
 from webhook.placement.gang.group_suggestions import Group
 from webhook.placement.reasons.gang_request import group_named
 from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.replicas.replica_prediction import predict_replicas, with_replicas
-from webhook.placement.replicas.replicas import MOST_REPLICAS
+from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.pending_placement import predict_placement
@@ -39,9 +46,6 @@ from webhook.placement.waiting.pending_placement import predict_placement
 _Waiting: TypeAlias = AssumedPods[Any]
 
 _PREFIX = "placement check: "
-# More roles are summed up, since a warning has 256 bytes.
-_MOST_ROLES = 4
-_LONGEST_ROLE = 24
 
 
 def advise(roles: Sequence[Role], workload: WorkloadAdmission) -> Advice | None:
@@ -71,7 +75,8 @@ def advise(roles: Sequence[Role], workload: WorkloadAdmission) -> Advice | None:
         # The scheduler of the cluster view keeps answers for the pods of the real snapshot.
         schedulers = scheduler_for(policy, cache_bytes=0, profiles=cluster.profiles)
         namespace = workload.request.namespace
-        placed = _placed(checked, namespace, schedulers, others.on(view.snapshot), expired)
+        before, can_grow = others.on(view.snapshot), bool(policy.spec.node_templates)
+        placed = _placed(checked, namespace, schedulers, before, expired, can_grow=can_grow)
         has_own = view.replaced > 0 or len(others) < len(waiting)
         is_surging = has_own and keeps_all_pods(workload.content, workload.kind)
         beside = _beside_running(checked[0], namespace, schedulers, waiting, expired) if is_surging else None
@@ -135,7 +140,13 @@ def _unknown_reason(roles: Sequence[Role]) -> str:
 
 
 def _placed(
-    roles: Sequence[Role], namespace: str, scheduler: BackendSchedulers, waiting: _Waiting, expired: Expired
+    roles: Sequence[Role],
+    namespace: str,
+    scheduler: BackendSchedulers,
+    waiting: _Waiting,
+    expired: Expired,
+    *,
+    can_grow: bool,
 ) -> list[Placed]:
     left = MOST_REPLICAS
     placed: list[Placed] = []
@@ -143,10 +154,41 @@ def _placed(
         pods = _created_pods(role, namespace, waiting.base, expired)
         waiting = waiting.on(_with_claims(waiting.base, role.pods, left, expired))
         asked = role.pods.replicas or 0
-        among = predict_replicas(scheduler, waiting, pods, asked, limit=left, expired=expired)
-        placed.append(Placed(role, among.found, among.before))
+        first = next(pods, None)
+        if first is None:
+            unknown = Placement.unknown(LEADER_HAS_NO_NODE)
+            found = Replicas(asked, 0, {}, unknown, unknown, is_complete=True, snapshot=waiting.base)
+            placed.append(Placed(role, found, waiting.base))
+            continue
+        among = predict_replicas(scheduler, waiting, chain((first,), pods), asked, limit=left, expired=expired)
+        found = among.found
+        if role.pods.follows and placed:
+            found = _by_chance(placed[-1], role, found, namespace, scheduler, expired)
+            leader, follower = placed[-1].role.created.signature, role.created.signature
+            if found.stopped and not can_grow and not (isinstance(leader, str) or isinstance(follower, str)):
+                own, of_group = scheduler.scheduler_of(follower), (leader, follower)
+                stopped = never_together(found.stopped, role.pods, of_group, own, among.before, expired)
+                found = replace(found, stopped=stopped)
+        placed.append(Placed(role, found, among.before))
         waiting, left = among.assumed, max(1, left - among.found.placed)
     return placed
+
+
+def _by_chance(
+    leaders: Placed, role: Role, found: Replicas, namespace: str, schedulers: BackendSchedulers, expired: Expired
+) -> Replicas:
+    """Return the count of followers. It is Unknown if it depends on which domain a leader gets by chance."""
+    roles, followers = {id(leaders.role.pods): leaders.role, id(role.pods): role}, role.pods
+    signature = role.created.signature
+    if isinstance(signature, str):
+        return found
+
+    def created(pods: PodSet, index: int, snapshot: Snapshot) -> JsonObject | None:
+        return next(_created_pods(roles[id(pods)], namespace, snapshot, expired, index), None)
+
+    scheduler = schedulers.scheduler_of(signature)
+    reason = chance_of_domains(scheduler, leaders.role.pods, followers, created, leaders.before, expired)
+    return replace(found, stopped=Placement.unknown(reason), is_complete=False) if reason else found
 
 
 def _with_claims(snapshot: Snapshot, pods: PodSet, most: int, expired: Expired) -> Snapshot:
@@ -163,15 +205,25 @@ def _with_claims(snapshot: Snapshot, pods: PodSet, most: int, expired: Expired) 
     return with_planned_claims(snapshot, in_time(claims, expired))
 
 
-def _created_pods(role: Role, namespace: str, snapshot: Snapshot, expired: Expired) -> Iterator[JsonObject]:
-    """Yield the pods of a role as the API server of `snapshot` will store them."""
+def _created_pods(
+    role: Role, namespace: str, snapshot: Snapshot, expired: Expired, begin: int = 0
+) -> Iterator[JsonObject]:
+    """Yield the pods of a role as the API server of `snapshot` will store them, from number `begin`.
+
+    Followers end with the first one whose leader has no node.
+    """
     before: JsonObject | None = None
     created: JsonObject = {}
-    for pod in role.pods.pods():
+    domains = ExclusiveDomains(role.pods, snapshot)
+    for index in range(begin, role.pods.replicas or 1):
+        pod = role.pods.pod_at(index)
         if pod != before:
             before, completed_pod = pod, completed(as_created(pod, namespace), snapshot, expired).pod
             created = patched(completed_pod, role.created.injection.operations)
-        yield created
+        found = domains.created(created, index)
+        if found is None:
+            return
+        yield found
 
 
 def _as_annotation_changes(
@@ -181,10 +233,14 @@ def _as_annotation_changes(
 
     The suggestions name annotations.
     """
-    placement, waiting = worst.found.placement, worst.role.created.waiting
+    placement, waiting, is_exclusive = (
+        worst.found.placement,
+        worst.role.created.waiting,
+        bool(worst.role.pods.exclusive),
+    )
     if not placement.suggestions:
         return placement
-    if waiting is None or any(each is not worst and each.found.stopped is not None for each in placed):
+    if is_exclusive or waiting is None or any(each is not worst and each.found.stopped is not None for each in placed):
         return replace(placement, suggestions=(), remedies=())
     snapshot = worst.before
     for later in placed[[each is worst for each in placed].index(True) + 1 :]:
@@ -206,7 +262,7 @@ def _advice(
     policy, expired = workload.policy, workload.expired
     failing = [each for each in placed if each.found.stopped is not None]
     if not failing:
-        return _fitting(placed, reports_always=policy.spec.workload_objects.report == "always")
+        return fitting(placed, reports_always=policy.spec.workload_objects.report == "always")
     worst = min(failing, key=lambda each: _SEVERITY.index(each.found.placement.verdict))
     placement = _as_annotation_changes(worst, placed, workload, schedulers)
     signature = worst.role.created.signature
@@ -214,9 +270,9 @@ def _advice(
     if isinstance(signature, PodSignature):
         asked, scheduler, base = worst.found.asked, schedulers.scheduler_of(signature), view.snapshot
         placement = within_cluster(placement, signature, asked, workload.kind, policy, scheduler, base, expired)
-    text = f"{_counts(placed)}; {_next(worst, len(placed))}{placement.message}"
+    text = f"{counts(placed)}; {next_replica(worst, len(placed))}{placement.message}"
     if worst.found.asked == 1 and len(placed) == 1:
-        text = f"{_suspended(placed)}{placement.message}"
+        text = f"{suspended(placed)}{placement.message}"
     summary = replace(placement, node=None, message=text, scores={})
     has_counted = any(each.found.placed for each in placed)
     if placement.verdict == "Unknown" and not has_counted and not placement.deny_exemption:
@@ -235,50 +291,3 @@ def _advice(
 
 
 _SEVERITY = ("Infeasible", "Waiting", "Unknown", "Feasible")
-
-
-def _fitting(placed: Sequence[Placed], *, reports_always: bool) -> Advice:
-    """Return the advice if every evaluated replica fits.
-
-    It has no warning, unless the count stopped at the limit or the policy requests a warning.
-    """
-    first = placed[0].found.placement
-    summary = replace(first, node=None, message=_counts(placed), scores={})
-    if all(each.found.is_complete for each in placed):
-        return Advice(summary, (f"{_PREFIX}{summary.message}",) if reports_always else ())
-    summary = replace(summary, verdict="Unknown")
-    is_at_limit = sum(each.found.placed for each in placed) >= MOST_REPLICAS
-    return Advice(summary, (f"{_PREFIX}{summary.message}; the others were not checked",) if is_at_limit else ())
-
-
-def _counts(placed: Sequence[Placed]) -> str:
-    """Return a text such as `5 of 8 replicas fit now`, with the numbers of each role if there are several."""
-    return f"{_suspended(placed)}{_counts_of_roles(placed)}"
-
-
-def _suspended(placed: Sequence[Placed]) -> str:
-    """Return the text for a suspended object: the counts are for the pods that it will create later."""
-    suspended = placed[0].role.pods.suspended
-    return f"no pods are created while {suspended} is set; " if suspended else ""
-
-
-def _counts_of_roles(placed: Sequence[Placed]) -> str:
-    if len(placed) == 1:
-        return placed[0].found.text
-    is_complete = all(each.found.is_complete for each in placed)
-    least = "" if is_complete else "at least "
-    if len(placed) > _MOST_ROLES:
-        fitting, asked = sum(each.found.placed for each in placed), sum(each.found.asked for each in placed)
-        return f"{least}{fitting} of {asked} replicas of {len(placed)} roles fit now"
-    counts = [f"{_name(each) or 'pods'} {each.found.placed} of {each.found.asked}" for each in placed]
-    return f"{least}{', '.join(counts)} replicas fit now"
-
-
-def _next(stopped: Placed, roles: int) -> str:
-    """Return the text for the first replica that does not fit."""
-    which = "the next" if stopped.found.placed else "the first"
-    return f"{which} {_name(stopped) or 'pod'}: " if roles > 1 else f"{which}: "
-
-
-def _name(placed: Placed) -> str:
-    return cut(placed.role.pods.role, _LONGEST_ROLE)

@@ -10,7 +10,8 @@ from rich.console import Console
 from placement_planner.capacity.counting import Count
 from placement_planner.capacity_counts import Counted, Counts
 from placement_planner.capacity_moves import drained, print_room, room_for, room_to_json
-from placement_planner.cli.nodes import print_nodes
+from placement_planner.cli.nodes import by_option, print_nodes
+from placement_planner.domain_cards import topology_key
 from webhook.cli.inputs.clusters import cluster_option, complete_node, live_options, release_option
 from webhook.cli.inputs.files import output_option
 from webhook.cli.inputs.manifests import pods_options
@@ -26,6 +27,7 @@ from webhook.cli.inputs.session import (
 from webhook.cli.output.screen import Column, Row, marked, print_lines, print_table, text_console
 from webhook.cli.output.terminal import Progress, echo_json
 from webhook.cli.predictions.admission import Admissions
+from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field
 from webhook.documents.listing import plural, some
 from webhook.placement.packing.free_cards import FreeBlock, largest_free_blocks
@@ -68,6 +70,7 @@ _FITS_NOWHERE, _REFUSED = 3, 5
         is_flag=True,
         help="For each pod that does not fit: the fewest running pods to move so that it fits, with the commands.",
     ),
+    by_option,
     pending_option,
     max_nodes_option("Maximum lines about nodes for a pod in the text."),
     output_option,
@@ -76,7 +79,13 @@ _FITS_NOWHERE, _REFUSED = 3, 5
     unbinds=True,
 )
 def capacity(
-    session: Session, nodes: tuple[str, ...], together: bool, until: int | None, drain: tuple[str, ...], make_room: bool
+    session: Session,
+    nodes: tuple[str, ...],
+    together: bool,
+    until: int | None,
+    drain: tuple[str, ...],
+    make_room: bool,
+    by: str | None,
 ) -> int:
     """Report how many more of each pod fit, placed one after the other as kube-scheduler would.
 
@@ -85,6 +94,7 @@ def capacity(
     the pods take their places in proportion, such as 2 launchers and 8 workers in each turn. Running pods
     stay where they are, and nothing is changed in a live cluster.
     Without -f and --drain, the nodes and cards are printed, as `nodes` does.
+    With --by, each domain, such as a rack, has the largest gang of the pod that it could start now.
     Exit code 0 also if nothing fits; 3: a pod of a drained node fits nowhere; 5: a pod would be denied.
 
     \b
@@ -92,12 +102,13 @@ def capacity(
       placement-webhook capacity -f pod.yaml --cluster cluster.json
       placement-webhook capacity -f pod.yaml --cluster cluster.json --until 100 -o json
       placement-webhook capacity -f pod.yaml --context staging
+      placement-webhook capacity -f pod.yaml --by rack
       placement-webhook capacity --drain node-1 node-2 --cluster cluster.json
       placement-webhook capacity -f pod.yaml --cluster cluster.json --make-room
     """
-    _check_flags(session, drain, nodes, together=together, with_room=make_room)
+    _check_flags(session, drain, nodes, together=together, with_room=make_room, by=by)
     if not session.has_pods and not drain:
-        print_nodes(session)
+        print_nodes(session, by)
         return 0
     console, progress = text_console(), Progress()
     snapshot = session.view[0] if drain or make_room else session.snapshot
@@ -106,11 +117,8 @@ def capacity(
         queue, is_drained = drained(session, (*drain, *nodes), console, progress)
     workloads = session.workloads(queue.assumed.base)
     admissions = Admissions(session.with_policy, session.schedulers)
-    counts = Counts(queue, admissions, until, progress.of, session.report)
-    rules = session.rules
-    blocks = largest_free_blocks(
-        counts.snapshot, rules.default.node_usage_key, rules.spec.accelerators, rules.spec.temporary_taints
-    )
+    counts = Counts(queue, admissions, until, progress.of, session.report, by or "")
+    blocks = _blocks(session, counts.snapshot)
     is_refused = False
     for counted in counts.together(workloads) if together else counts.each(workloads):
         progress.end()
@@ -120,9 +128,11 @@ def capacity(
         room = room_for(counts, counted, session.view[1], progress) if make_room else None
         if session.is_json:
             room_json = {"makeRoom": room and room_to_json(room, session.view[1].budgets)} if make_room else {}
-            echo_json(_to_json(counted, stopped_pod, blocks) | room_json)
+            echo_json(_to_json(counted, stopped_pod, blocks) | (_domains_json(counted, by) if by else {}) | room_json)
         elif not counted.is_refused:
             _print_counted(console, counted, stopped_pod, session.max_nodes)
+            if by:
+                _print_domains(console, counted, by)
             if room:
                 print_room(console, room, session.view[1].budgets)
     if session.has_pods and blocks and not session.is_json:
@@ -130,10 +140,23 @@ def capacity(
     return _REFUSED if is_refused else 0 if is_drained else _FITS_NOWHERE
 
 
+def _blocks(session: Session, snapshot: Snapshot) -> Sequence[FreeBlock]:
+    rules, spec = session.rules, session.rules.spec
+    return largest_free_blocks(snapshot, rules.default.node_usage_key, spec.accelerators, spec.temporary_taints)
+
+
 def _check_flags(
-    session: Session, drained: tuple[str, ...], nodes: tuple[str, ...], *, together: bool, with_room: bool
+    session: Session,
+    drained: tuple[str, ...],
+    nodes: tuple[str, ...],
+    *,
+    together: bool,
+    with_room: bool,
+    by: str | None,
 ) -> None:
     """Raise a usage error for flags that cannot be given together."""
+    if by and together:
+        raise click.UsageError("--by counts each pod by itself: leave --together out.")
     if nodes and not drained:
         raise click.UsageError(f"Got unexpected extra argument ({' '.join(nodes)}); nodes follow --drain.")
     if not session.has_pods and (with_room or together):
@@ -192,6 +215,26 @@ def _print_counted(console: Console, counted: Counted, stopped_pod: str | None, 
         lines.append(f"the webhook leaves it alone: {counted.bypass}")
     console.print(f"[bold]{marked(workload.name)}[/bold]: {_fits(count)}")
     print_lines(console, lines)
+
+
+def _domains_json(counted: Counted, by: str) -> dict[str, Any]:
+    known = None if counted.domains is None else [each._asdict() for each in counted.domains]
+    domains = known and [{"fitsEmpty" if key == "fits_empty" else key: each[key] for key in each} for each in known]
+    return {"by": topology_key(counted.workload.policy, by), "domains": domains}
+
+
+def _print_domains(console: Console, counted: Counted, by: str) -> None:
+    """Print the room of each domain for a gang of the pods, the largest first."""
+    if not counted.domains:
+        print_lines(console, [f"by {by}: {'not known' if counted.domains is None else 'no node has the label'}"])
+        return
+    columns = [Column(by, least=8), *(Column(each, is_number=True) for each in ("gang", "if empty", "free", "largest"))]
+    rows = [
+        Row([each.value or '""', *("-" if fact is None else str(fact) for fact in each[1:])])
+        for each in sorted(counted.domains, key=lambda each: (-each.fits, each.value))
+    ]
+    console.print(f"  the largest gang that each {marked(by)} could start now, and its free cards:")
+    print_table(console, columns, rows, indent=4)
 
 
 def _fits(count: Count) -> str:

@@ -9,6 +9,7 @@ from rich.console import Console
 from placement_doctor.check import Finding
 from placement_doctor.checks.node_spelling import misspelt
 from placement_planner.card_groups import card_count, group_facts
+from placement_planner.domain_cards import DomainCards, cards_by_domain, topology_key
 from webhook.cli.inputs.clusters import cluster_option, live_options
 from webhook.cli.inputs.files import output_option
 from webhook.cli.inputs.policies import policies_option
@@ -33,27 +34,36 @@ _COLUMNS = (
 )
 
 
+by_option = click.option(
+    "--by",
+    metavar="TOPOLOGY",
+    help="Count by the values of this topology alias of the policy, such as rack, or this node label.",
+)
+
+
 @click.command()
-@with_session(cluster_option, live_options, policies_option, output_option, needs_pods=False)
-def nodes(session: Session) -> int:
+@with_session(cluster_option, live_options, policies_option, by_option, output_option, needs_pods=False)
+def nodes(session: Session, by: str | None) -> int:
     """Print the nodes and cards of each pool and product: how many, how many are free, and how far they are scattered.
 
     LARGEST is the largest number of free cards on one node. FRAGMENTED is the share of the free cards that typical pods
     cannot use. A node that is cordoned, not ready or tainted for a time (`temporaryTaints` of the policy), or that runs
     as many pods as it may, has no free card. The pools are the values of the node label `node.usage` of the policy.
-    Below are the nodes that take no pods, cards that are not healthy, and mistyped labels and taints.
+    Below are the nodes that take no pods, cards that are not healthy, and mistyped labels and taints. With --by, the
+    lines are domains, such as racks, instead of pools.
 
     \b
     Examples:
       placement-webhook nodes
+      placement-webhook nodes --by rack
       placement-webhook nodes --cluster cluster.json -o json
     """
-    print_nodes(session)
+    print_nodes(session, by)
     return 0
 
 
-def print_nodes(session: Session) -> None:
-    """Print the nodes and cards of the cluster, as text or JSON."""
+def print_nodes(session: Session, by: str | None) -> None:
+    """Print the nodes and cards of the cluster, by pool or by the topology `by`, as text or JSON."""
     snapshot, policy = session.snapshot, session.rules.default
     groups = [*_groups(snapshot, policy)]
     found = tuple(info.node for info in snapshot.nodes)
@@ -61,13 +71,21 @@ def print_nodes(session: Session) -> None:
     states = ((each.name, state_of(each, policy.spec.temporary_taints)) for each in found)
     closed = {name: state for name, state in states if state}
     unhealthy = [*unhealthy_devices(found, policy.spec.accelerators)]
+    key = topology_key(policy, by) if by else ""
+    domains = cards_by_domain(snapshot, key, policy) if key else []
     if session.is_json:
-        echo_json(_to_json(snapshot, groups, mistyped, closed, unhealthy))
+        by_domain = {"by": key, "domains": [each._asdict() for each in domains]} if key else {}
+        echo_json(_to_json(snapshot, groups, mistyped, closed, unhealthy) | by_domain)
         return
     console = text_console()
     cards = [each for each in unhealthy if accelerator_of(each.resource, policy.spec.accelerators)]
     console.print(_headline(snapshot, groups, closed, cards))
-    print_table(console, _COLUMNS, map(_row, groups))
+    if key:
+        print_table(
+            console, (Column(key.rpartition("/")[2].upper(), least=8), *_COLUMNS[1:-1]), map(_domain_row, domains)
+        )
+    else:
+        print_table(console, _COLUMNS, map(_row, groups))
     _print_some(console, "nodes that take no pods:", [f"{name}: {state}" for name, state in closed.items()])
     _print_some(console, "devices that are not healthy:", [*map(str, unhealthy)])
     if mistyped:
@@ -120,6 +138,11 @@ def _row(group: FreeCards) -> Row:
     if not group.offered:
         return Row([pool, "no cards", nodes, "-", "-", "-", "-"], "dim")
     return Row([pool, product, nodes, *numbers[:3], f"{group.unusable_share:.0%}"])
+
+
+def _domain_row(domain: DomainCards) -> Row:
+    value, *facts = map(str, domain)
+    return Row(["no label", *facts], "dim") if domain.value is None else Row([value or '""', *facts])
 
 
 def _to_json(

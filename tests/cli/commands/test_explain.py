@@ -69,6 +69,28 @@ def test_json_has_one_object(run: Run, tmp_path: Path) -> None:
     assert with_record["audit"]["decision"] == "d0002"
 
 
+def test_the_last_report_of_an_autoscaler_follows_the_events(run: Run, tmp_path: Path) -> None:
+    message = "Failed to schedule pod, all available instance types exceed limits for nodepool (NodePool=gpu-h100)"
+    event = EVENT | {"message": message, "source": {"component": "karpenter"}}
+    pool = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "gpu-h100"},
+        "spec": {"limits": {"nvidia.com/gpu": 64}},
+        "status": {"resources": {"nvidia.com/gpu": "64"}},
+    }
+    arguments = ("explain", "pod/worker-0", "-n", "team-a", "--cluster", write(tmp_path, WAITS, event, pool))
+
+    shown, (found,) = run(*arguments).output.splitlines(), lines(run(*arguments, "-o", "json").output)
+
+    text = "NodePool gpu-h100 is at its limit of 64 nvidia.com/gpu"
+    assert shown[-2:] == [
+        "  autoscalers, their last reports:",
+        f"    2026-05-01T08:01:00Z karpenter: {text}",
+    ]
+    assert found["autoscalers"] == [{"source": "karpenter", "time": "2026-05-01T08:01:00Z", "message": text}]
+
+
 def test_a_running_pod_has_its_node_and_no_check(run: Run, tmp_path: Path) -> None:
     running = stored(trainer("runs", 2), phase="Running", conditions=[])
     running["spec"]["nodeName"] = "train"

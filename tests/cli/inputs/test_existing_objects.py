@@ -82,3 +82,21 @@ def test_a_live_pod_is_read_from_the_api_server(run: Run, api: FakeConfiguration
     assert (outcome.code, found["check"]["verdict"], found["events"][0]["count"]) == (0, "Waiting", 3)
     assert any(line.startswith("not known: the audit record: ") for line in outcome.errors.splitlines())
     assert "the audit record" not in run(*arguments, "--no-audit").errors
+
+
+def test_the_node_pools_of_a_live_pod_are_read_if_karpenter_is_installed(
+    run: Run, api: FakeConfigurationApi, tmp_path: Path
+) -> None:
+    message = "Failed to schedule pod, all available instance types exceed limits for nodepool (NodePool=gpu)"
+    event = EVENT | {"message": message, "source": {"component": "karpenter"}}
+    api.objects["/api/v1/namespaces/team-a/events"] = {"metadata": {}, "items": [event]}
+    arguments = ("explain", "worker-0", "-n", "team-a", "--kubeconfig", api.kubeconfig(tmp_path), "-o", "json")
+
+    without = run(*arguments, "--no-audit")
+    amounts = {"nvidia.com/gpu": "64"}
+    pool = {"metadata": {"name": "gpu"}, "spec": {"limits": amounts}, "status": {"resources": amounts}}
+    api.objects["/apis/karpenter.sh/v1/nodepools"] = {"metadata": {}, "items": [pool]}
+    (found,) = lines(run(*arguments, "--no-audit").output)
+
+    assert "nodepools" not in without.errors
+    assert found["autoscalers"][0]["message"] == "NodePool gpu is at its limit of 64 nvidia.com/gpu"

@@ -1,15 +1,10 @@
 """The pods of objects of batch schedulers and operators."""
 
-from typing import Any
-
-import pytest
-
 from tests.kube.workloads.reading import sets_of
 from tests.support.objects.workload_objects import (
     SPEC,
     TEMPLATE,
     jobset,
-    leader_worker_set,
     volcano,
     workload,
 )
@@ -32,30 +27,6 @@ def test_the_priority_class_of_a_volcano_job_is_that_of_its_pods() -> None:
     content = volcano({"template": TEMPLATE}, {"template": own}, priorityClassName="high")
 
     assert [each.pod["spec"]["priorityClassName"] for each in sets_of(content)] == ["high", "low"]
-
-
-@pytest.mark.parametrize(
-    ("content", "annotation"),
-    [
-        (jobset(), "alpha.jobset.sigs.k8s.io/exclusive-topology"),
-        (leader_worker_set(), "leaderworkerset.sigs.k8s.io/exclusive-topology"),
-        (leader_worker_set(), "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"),
-    ],
-    ids=["a JobSet", "a LeaderWorkerSet", "subgroups of a LeaderWorkerSet"],
-)
-def test_an_exclusive_topology_leaves_the_placement_unknown(content: dict[str, Any], annotation: str) -> None:
-    content["metadata"]["annotations"] = {annotation: "rack"}
-
-    assert all("adds affinities" in each.caveat for each in sets_of(content))
-
-
-def test_an_exclusive_topology_of_one_job_leaves_only_its_placement_unknown() -> None:
-    content = jobset()
-    first = content["spec"]["replicatedJobs"][0]
-    metadata = {"annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}}
-    content["spec"]["replicatedJobs"].append({"name": "b", "template": {**first["template"], "metadata": metadata}})
-
-    assert ["adds affinities" in each.caveat for each in sets_of(content)] == [False, True]
 
 
 def test_a_network_topology_of_volcano_leaves_the_placement_unknown() -> None:

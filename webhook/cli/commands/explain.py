@@ -37,6 +37,7 @@ from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cli.predictions.injected import Injected, admissions_of, injected
 from webhook.cli.predictions.replica_check import Checks
 from webhook.cli.records.audit_source import Source, webhook_namespace_option
+from webhook.cli.records.autoscaler_reports import Report, autoscaler_reports
 from webhook.cli.records.replica_logs import NAMESPACE, ReplicaSelection
 from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import InvalidInput
@@ -61,6 +62,7 @@ class _Explained:
     injected: Injected
     answer: Answer | None
     events: Sequence[JsonObject]
+    autoscalers: Sequence[Report] = ()
     record: Mapping[str, Any] | None = None
     held: str = ""
     """The class for which a bound pod does not use its cards, or empty."""
@@ -111,9 +113,9 @@ def explain(
     """Print what was injected into a pod, by which rule and policy, and where the pod is or why it waits.
 
     For a pod that waits: the reason of each node, the pods that come before it, and suggestions, as `check` prints
-    them. Then its last Events and its audit record, that of the running replicas or of --audit. TYPE is `pod` or a kind
-    that creates pods, such as `deploy` or `job`; NAME without a kind is a pod. Of an object with several pods, those
-    that wait come first.
+    them. Then its last Events, what Karpenter and Cluster Autoscaler reported last, and its audit record, that of the
+    running replicas or of --audit. TYPE is `pod` or a kind that creates pods, such as `deploy` or `job`; NAME without a
+    kind is a pod. Of an object with several pods, those that wait come first.
 
     \b
     Examples:
@@ -163,12 +165,14 @@ def _explained(
     policy = workloads[0].policy
     found = injected(content, policy, is_known=session.is_known(policy))
     answer = None
-    if not field(content, "spec", "nodeName"):
+    is_bound = bool(field(content, "spec", "nodeName"))
+    if not is_bound:
         admissions = admissions_of(found, session.schedulers) if exists else Admissions(True, session.schedulers)
         answer = Checks(queue, admissions).answers(workloads)[0]
     events = events_of(objects, content) if exists else []
+    reports = [] if is_bound else autoscaler_reports(objects, content, events)
     stray = _stray(content, policy) if exists else ()
-    return _Explained(content, exists, found, answer, events, held=_held_class(session, content), stray=stray)
+    return _Explained(content, exists, found, answer, events, reports, held=_held_class(session, content), stray=stray)
 
 
 def _held_class(session: Session, content: JsonObject) -> str:
@@ -236,6 +240,7 @@ def _to_json(found: _Explained, target_object: str | None) -> dict[str, Any]:
             {"time": event_time(each)} | {key: each.get(key) for key in ("type", "reason", "message", "count")}
             for each in found.events
         ],
+        "autoscalers": [each._asdict() for each in found.autoscalers],
         "audit": found.record,
     }
 
@@ -250,7 +255,7 @@ def _print(console: Console, found: _Explained, max_nodes: int) -> None:
         print_lines(console, [found.scheduled and f"its scheduler reports: {found.scheduled}"])
     if found.answer is not None:
         print_answer(console, found.answer, max_nodes)
-    print_lines(console, _event_lines(found.events))
+    print_lines(console, [*_event_lines(found.events), *_report_lines(found.autoscalers)])
     if found.record is not None:
         record = found.record
         print_lines(console, [f"audit record {record['decision']}: {record['outcome']} at {record['time']}"])
@@ -262,3 +267,9 @@ def _event_lines(events: Sequence[JsonObject]) -> Iterator[str]:
     for each in events[-_MOST_EVENTS:]:
         times = f" ({each['count']} times)" if (each.get("count") or 1) > 1 else ""
         yield f"  {event_time(each)} {each.get('type')} {each.get('reason')}: {each.get('message')}{times}"
+
+
+def _report_lines(reports: Sequence[Report]) -> Iterator[str]:
+    if reports:
+        yield "autoscalers, their last reports:"
+    yield from (f"  {each.time} {each.source}: {each.message}" for each in reports)

@@ -20,7 +20,7 @@ from webhook.watch.api_server import NOT_FOUND, ApiServer, ClientConfig
 _FLAG = "TYPE/NAME"
 _MOST_CLOSE = 3
 POD = Resource("Pod", "v1", "pods")
-_EVENT = Resource("Event", "v1", "events")
+EVENT = Resource("Event", "v1", "events")
 # Their short names in kubectl. Source: k8s.io/kubernetes/pkg/registry, ShortNames
 _SHORT = {"po": "pods", "deploy": "deployments", "rs": "replicasets", "sts": "statefulsets", "ds": "daemonsets"}
 _SHORT |= {"cj": "cronjobs", "rc": "replicationcontrollers"}
@@ -70,7 +70,7 @@ def _owner_uids(content: JsonObject) -> set[str]:
 def events_of(objects: "Objects", pod: JsonObject) -> list[JsonObject]:
     """Return the Events of a pod in the order of their time."""
     namespace, name, uid = (field(pod, "metadata", key) for key in ("namespace", "name", "uid"))
-    found = objects.list(_EVENT, namespace or DEFAULT_NAMESPACE, **{"involvedObject.name": str(name)})
+    found = objects.list(EVENT, namespace or DEFAULT_NAMESPACE, **{"involvedObject.name": str(name)})
     own = [each for each in found if not uid or field(each, "involvedObject", "uid") in (None, "", uid)]
     return sorted(own, key=event_time)
 
@@ -99,13 +99,13 @@ class FileObjects:
         return found[name]
 
     def list(self, kind: Resource, namespace: str, **selected: str) -> Sequence[JsonObject]:
-        """Return the objects of a namespace, those with this value of a field."""
+        """Return the objects of a namespace ("" for a kind without namespaces), those with this value of a field."""
         return [each for each in self._objects if self._is(each, kind, namespace, selected)]
 
     def _is(self, content: JsonObject, kind: Resource, namespace: str, selected: Mapping[str, str]) -> bool:
         return (
             (group_of(content.get("apiVersion")), content.get("kind")) == (group_of(kind.api_version), kind.kind)
-            and (field(content, "metadata", "namespace") or DEFAULT_NAMESPACE) == namespace
+            and namespace in ("", field(content, "metadata", "namespace") or DEFAULT_NAMESPACE)
             and all(field(content, *path.split(".")) == value for path, value in selected.items())
         )
 
@@ -132,12 +132,16 @@ class LiveObjects:
         return {"apiVersion": kind.api_version, "kind": kind.kind, **found}
 
     def list(self, kind: Resource, namespace: str, **selected: str) -> Sequence[JsonObject]:
-        """Return the objects of a namespace, those with this value of a field, or none if they cannot be read."""
+        """Return the objects of a namespace ("" for a kind without namespaces), those with this value of a field.
+
+        The result is empty if they cannot be read, which is reported, or the cluster does not serve the kind.
+        """
         query = {"fieldSelector": ",".join(f"{path}={value}" for path, value in selected.items())} if selected else {}
         try:
             items = self._read(kind, namespace, "", query).get("items")
         except ApiServerError as error:
-            echo(f"not known: {kind.plural}: {error}", err=True)
+            if not (kind.is_extension and error.code == NOT_FOUND):
+                echo(f"not known: {kind.plural}: {error}", err=True)
             return []
         return [{"apiVersion": kind.api_version, "kind": kind.kind, **each} for each in items or ()]
 
@@ -149,7 +153,8 @@ class LiveObjects:
                 group = await server.get(f"/apis/{api.removesuffix('/')}", {})
                 api = str(field(group, "preferredVersion", "groupVersion"))
             root = f"/apis/{api}" if "/" in api else f"/api/{api}"
-            return await server.get(f"{root}/namespaces/{quote(namespace, safe='')}/{kind.plural}{name}", query)
+            scope = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+            return await server.get(f"{root}{scope}/{kind.plural}{name}", query)
 
         return ask(self._source, read)
 

@@ -1,18 +1,17 @@
 """Evaluate the pods of a file: the replicas of each template one after the other, together with the pending pods."""
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from webhook.admission.api_server.optional_plugins import alternatives, doubtful
 from webhook.admission.api_server.plugins import check_admitted
-from webhook.backends.references import GangRequest
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.cli.inputs.pending import Pending, PendingQueue
 from webhook.cli.inputs.session import Session
 from webhook.cli.inputs.workloads import Workload, with_claims_of
 from webhook.cli.predictions.admission import Admissions, with_completed_pod
+from webhook.cli.predictions.answer_parts import in_gang_of_object, with_evictions, with_missing_kinds
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cluster.pods.pending_pods import PodKey
 from webhook.cluster.snapshot import Snapshot
@@ -32,22 +31,24 @@ from webhook.objects.own_pods import (
     without_own_waiting,
     without_pod,
 )
-from webhook.placement.framework.result import GangFit, Placement
+from webhook.placement.framework.result import Placement
 from webhook.placement.gang.empty_cluster import within_cluster
+from webhook.placement.gang.exclusive_domains import (
+    LEADER_HAS_NO_NODE,
+    ExclusiveDomains,
+    chance_of_domains,
+    never_together,
+)
 from webhook.placement.gang.gang import Gang, gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import Group, group_of_gang
-from webhook.placement.gang.object_domains import as_together
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import explain_in_detail
-from webhook.placement.reasons.evictions import eviction_lines
 from webhook.placement.reasons.gang_request import group_named
 from webhook.placement.reasons.missing_kinds import missing_kinds
 from webhook.placement.reasons.pod_group_start import as_grouped
-from webhook.placement.reasons.preemption_note import preemption_note
-from webhook.placement.replicas.emptied_nodes import nodes_without_pods, overdue_lines
 from webhook.placement.replicas.replica_prediction import ReplicaPrediction, predict_replicas
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
-from webhook.placement.scheduler import NOT_MODELLED, Scheduler
+from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.pending_placement import WaitingPod, predict_placement
 
@@ -76,14 +77,47 @@ class Checks:
             before, replaced = self._without_own(of_object[0])
             assumed = before
             answers = []
+            leaders = of_object[0], before
             for workload in of_object:
-                answer, assumed = self._answer(workload, assumed)
+                with_leaders, (answer, assumed) = assumed, self._answer(workload, assumed)
+                if workload.pods and workload.pods.exclusive:
+                    answer = self._exclusive(answer, workload.pods, *leaders)
+                leaders = workload, with_leaders
                 answers.append(replace(answer, replaced=replaced))
             if replaced or len(before) < len(self.pending.assumed):
                 answers[0] = self._rolling(answers[0])
             found += self._in_gangs(answers)
         self.admissions.print_hint()
         return found
+
+    def _exclusive(self, answer: Answer, pods: PodSet, leaders: Workload, assumed: Pending) -> Answer:
+        """Return the answer for pods whose groups have a topology domain of their own.
+
+        That for followers is Unknown if it depends on which domain a leader gets by chance. `assumed` is the cluster
+        before the first of `leaders`.
+        """
+        # Suggestions are verified without the terms of the controller.
+        answer = replace(answer, placement=replace(answer.placement, suggestions=(), remedies=()))
+        if not (pods.follows and leaders.pods and answer.replicas):
+            return answer
+        workloads = {id(leaders.pods): leaders, id(pods): answer.workload}
+
+        def created(those: PodSet, index: int, snapshot: Snapshot) -> JsonObject | None:
+            return next(self._pods(workloads[id(those)], those, snapshot, index), None)
+
+        first = created(leaders.pods, 0, assumed.base)
+        scheduler = self.admissions.schedulers(leaders.policy).scheduler_of(first) if first else None
+        if first is None or scheduler is None:
+            return answer
+        before = self.pending.before(first, assumed)[0].before_pod(PodSignature.of(first).info.preemption)
+        reason = chance_of_domains(scheduler, leaders.pods, pods, created, before, never)
+        if reason:
+            return replace(answer, placement=Placement.unknown(reason))
+        if answer.first is None or answer.workload.policy.spec.node_templates:
+            return answer
+        of_group = PodSignature.of(first), PodSignature.of(answer.first)
+        found = never_together(answer.placement, pods, of_group, scheduler, assumed.base, never)
+        return replace(answer, placement=found)
 
     def _in_gangs(self, answers: list[Answer]) -> list[Answer]:
         """Return the answers for the templates of one object, with the count of its pods that must run together."""
@@ -107,7 +141,7 @@ class Checks:
         if gang is None:
             return answers
         fit = fit_of_object(gang, roles, policy, self.pending.assumed.base, never, verdicts)
-        return [_in_gang_of_object(each, gang, fit) for each in answers]
+        return [in_gang_of_object(each, gang, fit) for each in answers]
 
     def _rolling(self, answer: Answer) -> Answer:
         """Return the answer for an existing object.
@@ -186,7 +220,9 @@ class Checks:
         policy, asked = workload.policy, 1 if pods.replicas is None else pods.replicas
         schedulers = self.admissions.schedulers(policy)
         with prefixed_errors(workload.document.place):
-            first = next(self._pods(workload, pods, assumed.base))
+            first = next(self._pods(workload, pods, assumed.base), None)
+            if first is None:
+                return Answer(workload, Placement.unknown(LEADER_HAS_NO_NODE)), assumed
             check_storable(first)
             assumed, reserved = self.pending.before(first, assumed)
             scheduler, signature = schedulers.scheduler_of(first), PodSignature.of(first)
@@ -228,59 +264,30 @@ class Checks:
         info = signature.info.normalized_for(then)
         if self.remedy and placement.verdict == "Unknown" and placement.feasible:
             missing = missing_kinds(info, then)
-            placement = _with_missing_kinds(placement, missing, self.remedy)
+            placement = with_missing_kinds(placement, missing, self.remedy)
         reasons = explain_in_detail(scheduler.profile, info, then)
         answer = Answer(workload, placement, found, reasons, reserved=reserved, gang=request, first=first)
-        answer = _with_evictions(answer, scheduler, signature, then, backend.name)
+        answer = with_evictions(answer, scheduler, signature, then, backend.name)
         if placement.waiting_before:
             base = among.assumed.base
             fitting = tuple(base.nodes[row].node.name for row in scheduler.feasible_rows(signature, base))
             answer = replace(answer, without_pods=(), without_pending=fitting)
         return answer, among.assumed
 
-    def _pods(self, workload: Workload, pods: PodSet, snapshot: Snapshot) -> Iterator[JsonObject]:
-        """Yield the pods of a template as they are created, at least one."""
-        read, created = None, workload.document.content
-        for index in range(max(1, pods.replicas or 1)):
+    def _pods(self, workload: Workload, pods: PodSet, snapshot: Snapshot, begin: int = 0) -> Iterator[JsonObject]:
+        """Yield the pods of a template as they are created, at least one, from number `begin`.
+
+        Followers end with the first one whose leader has no node.
+        """
+        read, created, domains = None, workload.document.content, ExclusiveDomains(pods, snapshot)
+        for index in range(begin, max(1, pods.replicas or 1)):
             pod = pods.pod_at(index)
             if pod != read:
                 read, created = pod, self.admissions.created(workload, pod, snapshot)
-            yield created
-
-
-def _with_evictions(
-    answer: Answer,
-    scheduler: Scheduler,
-    signature: PodSignature,
-    snapshot: Snapshot,
-    backend: str,
-) -> Answer:
-    """Return the answer with the nodes that would take the pod if no pods were running, and the evictions there."""
-    placement, info = answer.placement, signature.info.normalized_for(snapshot)
-    without_pods = nodes_without_pods(scheduler, signature, snapshot) if placement.verdict == "Waiting" else ()
-    evictions = tuple(eviction_lines(placement.preemption, snapshot, time.time())) if placement.preemption else ()
-    note = preemption_note(backend, scheduler.profile, info, snapshot, placement, without_pods)
-    overdue = overdue_lines(scheduler, signature, snapshot, backend, time.time()) if without_pods else ()
-    return replace(answer, without_pods=without_pods, evictions=evictions, preemption_note=note, overdue=overdue)
-
-
-def _with_missing_kinds(placement: Placement, kinds: Sequence[str], remedy: str) -> Placement:
-    if not kinds:
-        return placement
-    named = f"{NOT_MODELLED}: {remedy.format(kinds=', '.join(kinds))}."
-    return replace(placement, message=placement.message.replace(f"{NOT_MODELLED}.", named))
-
-
-def _in_gang_of_object(answer: Answer, gang: GangRequest, fit: GangFit) -> Answer:
-    """Return the answer for a template of `gang`.
-
-    The verdict is Infeasible if even an empty cluster has no room for all pods.
-    """
-    placement = as_together(answer.placement, gang, fit)
-    if placement.verdict in ("Feasible", "Waiting") and fit.most is not None:
-        placement = replace(placement, verdict="Infeasible", node=None, scores={})
-        answer = replace(answer, without_pods=(), without_pending=())
-    return replace(answer, gang=gang, placement=placement)
+            found = domains.created(created, index)
+            if found is None:
+                return
+            yield found
 
 
 def _group(

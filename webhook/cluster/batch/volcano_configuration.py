@@ -1,10 +1,11 @@
-"""The configuration of Volcano's scheduler: the actions of its cycle."""
+"""The configuration of Volcano's scheduler: the actions of its cycle, and its plugins."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.documents.documents import field, parse
+from webhook.documents.documents import JsonObject, field, parse
 from webhook.documents.field import InvalidInput
+from webhook.documents.parts import listed
 from webhook.kube.names import VOLCANO_CONFIGURATION, VOLCANO_NAMESPACE
 
 _FILE = "volcano-scheduler.conf"
@@ -17,14 +18,29 @@ def volcano_actions(content: Mapping[str, Any]) -> frozenset[str] | None:
 
     Source: volcano.sh/volcano/pkg/scheduler/util.go, UnmarshalSchedulerConf
     """
+    found = _configuration(content)
+    actions = field(found, "actions")
+    names = actions.split(",") if isinstance(actions, str) else ()
+    return frozenset(each.strip() for each in names if each.strip()) or None
+
+
+def volcano_plugins(content: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return the names of the plugins in `content`, a raw ConfigMap of v1, or None if it does not contain them.
+
+    Source: volcano.sh/volcano/pkg/scheduler/conf/scheduler_conf.go
+    """
+    tiers = listed(_configuration(content), "tiers")
+    return frozenset(str(each.get("name")) for tier in tiers for each in listed(tier, "plugins")) or None
+
+
+def _configuration(content: Mapping[str, Any]) -> JsonObject:
+    """Return the configuration in `content`, or nothing if this is another object or has no valid one."""
     place = field(content, "metadata", "namespace"), field(content, "metadata", "name")
     if content.get("kind") != "ConfigMap" or place != (VOLCANO_NAMESPACE, VOLCANO_CONFIGURATION):
-        return None
+        return {}
     text = field(content, "data", _FILE)
     try:
         found = parse(text, _FILE, _MOST_ALIASED) if isinstance(text, str) else []
     except InvalidInput:
-        return None
-    actions = field(found[0].content, "actions") if len(found) == 1 else None
-    names = actions.split(",") if isinstance(actions, str) else ()
-    return frozenset(each.strip() for each in names if each.strip()) or None
+        return {}
+    return found[0].content if len(found) == 1 else {}

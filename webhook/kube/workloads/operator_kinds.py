@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 from webhook.kube.names import VOLCANO_DEFAULT_QUEUE
+from webhook.kube.workloads.exclusive_topology import JOBS_AND_SET, JOBSET_EXCLUSIVE, LWS_EXCLUSIVE
 from webhook.kube.workloads.pod_template_path import STATEFUL_SET_LABELS, Count, PodTemplatePath, WorkloadKind
 from webhook.kube.workloads.ray_kinds import RAY_KINDS
 
@@ -120,7 +121,7 @@ _JOBSET_LABELS = (
     ("jobset.sigs.k8s.io/replicatedjob-name", "{role}"),
     ("jobset.sigs.k8s.io/job-index", "{0}"),
 )
-_EXCLUSIVE = "the controller adds affinities, so that each group of pods has a topology domain of its own"
+_BY_SCRIPT = "the controller adds a selector for nodes that a script labels for each job"
 _TRAIN_JOB = (
     "the pods of a TrainJob come from the runtime that spec.runtimeRef names; check the TrainingRuntime or "
     "ClusterTrainingRuntime, and annotate its pod templates"
@@ -187,9 +188,9 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
         (_jobset_template("spec", "{name}-{role}-{0}-{1}-", _JOBSET_LABELS),),
         suspended="spec.suspend",
         caveats=tuple(
-            (f"{each}metadata.annotations[alpha.jobset.sigs.k8s.io/exclusive-topology]", _EXCLUSIVE)
-            for each in ("", "spec.replicatedJobs.*.template.")
+            (f"{each}metadata.annotations[alpha.jobset.sigs.k8s.io/node-selector]", _BY_SCRIPT) for each in JOBS_AND_SET
         ),
+        exclusive=JOBSET_EXCLUSIVE,
     ),
     WorkloadKind(
         # Source: sigs.k8s.io/lws, api/leaderworkerset/v1/leaderworkerset_types.go
@@ -218,10 +219,7 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
                 claims=f"{_LWS}.volumeClaimTemplates",
             ),
         ),
-        caveats=tuple(
-            (f"metadata.annotations[leaderworkerset.sigs.k8s.io/{each}]", _EXCLUSIVE)
-            for each in ("exclusive-topology", "subgroup-exclusive-topology")
-        ),
+        exclusive=LWS_EXCLUSIVE,
         group_size=f"{_LWS}.size",
     ),
     WorkloadKind(

@@ -7,6 +7,7 @@ from typing import Any
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.object_path import object_at
 from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.workloads.exclusive_topology import Exclusive
 from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKind
 
 
@@ -48,7 +49,8 @@ class PodSet:
     They are empty for a Pod, which is its own template. `role` distinguishes the sets of an object. `replicas` is None
     for one pod on each node. `claims` are the volumeClaimTemplates. `caveat` is a property of the pods that the object
     does not define; if it is set, no verdict on the pods is certain. `suspended` is the field that currently keeps the
-    object from creating the pods, or empty if there is none.
+    object from creating the pods, or empty if there is none. `exclusive` are the rules by which the controller gives
+    groups of the pods a topology domain of their own; they are not part of the pods that this class returns.
     """
 
     kind: WorkloadKind | None
@@ -64,6 +66,7 @@ class PodSet:
     names: PodNames
     dimensions: tuple[Dimension, ...]
     suspended: str = ""
+    exclusive: tuple[Exclusive, ...] = ()
 
     @property
     def pod(self) -> JsonObject:
@@ -108,6 +111,18 @@ class PodSet:
             }
             for claim in self.claims
         )
+
+    @property
+    def follows(self) -> bool:
+        """True if the controller creates the pods when their leaders have a node."""
+        return any(each.follows for each in self.exclusive)
+
+    def group_of(self, rule: Exclusive, index: int) -> str:
+        """Return the value of the label by which `rule` tells the group of pod number `index` from others."""
+        indices = self._indices(index)
+        namespace = self.names.namespace or DEFAULT_NAMESPACE
+        text = rule.groups.text.format(*indices, name=self.names.base, role=self.names.role, namespace=namespace)
+        return rule.value(text, indices[-1])
 
     def locate(self, path: str) -> str:
         """Return the path in the object of the field `path` of a pod: `spec.template.spec.tolerations[0]`."""

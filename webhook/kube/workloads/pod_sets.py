@@ -1,6 +1,7 @@
 """The sets of equal pods that an object creates: one for each pod template in it."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -9,6 +10,7 @@ from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, inval
 from webhook.documents.object_path import Key, Match, count_at, matches, object_at, value_at
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.names import KAI_TOPOLOGY
+from webhook.kube.workloads.exclusive_topology import Exclusive
 from webhook.kube.workloads.pod_set import Dimension, PodNames, PodSet
 from webhook.kube.workloads.pod_set_shapes import SHAPES, Shaped
 from webhook.kube.workloads.pod_template_path import Count, PodTemplatePath, WorkloadKind, group_of
@@ -58,7 +60,7 @@ def _of_kind(content: JsonObject, kind: WorkloadKind, expired: Expired) -> Itera
             else:
                 if made:
                     has_sets = True
-                    yield made
+                    yield from _with_exclusive_domains(content, made, match.keys)
             if len(errors) >= MOST_ERRORS:
                 raise InvalidInput(errors[:MOST_ERRORS])
     if kind.templates and not (errors or has_sets or kind.note):
@@ -152,6 +154,49 @@ def _pod_set(
         dimensions,
         kind.suspended if _is_set(content, kind.suspended, ()) else "",
     )
+
+
+def _with_exclusive_domains(content: JsonObject, made: PodSet, keys: tuple[Key, ...]) -> Iterator[PodSet]:
+    """Yield the set with the rules for the domains of its groups. The leaders of jobs are a set of their own.
+
+    Raises:
+        InvalidInput: a number is malformed.
+    """
+    rules: list[Exclusive] = []
+    for each in made.kind.exclusive if made.kind else ():
+        values = (value_at(content, path, keys[: path.count("*")]).value for path in each.annotations)
+        key = next((str(value) for value in values if value), "")
+        if not key:
+            continue
+        if each.subgroup_size:
+            size = count_at(content, each.subgroup_size, ())
+            excluded = (
+                made.role == each.leader and value_at(content, each.excludes_leader, ()).value == "LeaderExcluded"
+            )
+            whole = count_at(content, each.size, ()) or 1
+            if size and not excluded:
+                rules.append(Exclusive(each.groups, key, subgroup_size=size, size=whole))
+        elif each.leader:
+            rules.append(Exclusive(each.groups, key, follows=made.role != each.leader))
+        else:
+            yield from _leaders_and_followers(made, Exclusive(each.groups, key))
+            return
+    yield replace(made, exclusive=tuple(rules)) if rules else made
+
+
+def _leaders_and_followers(made: PodSet, rule: Exclusive) -> Iterator[PodSet]:
+    """Yield the first pods of the jobs of a set, which lead, and the other pods."""
+    *jobs, last = made.dimensions
+    number = last.number
+    for begin, share, follows in ((last.first, min(1, number), False), (last.first + 1, number - 1, True)):
+        if share > 0 or not follows:
+            yield replace(
+                made,
+                role=f"{made.role} ({'followers' if follows else 'leaders'})",
+                replicas=(made.replicas or 0) // max(1, number) * share,
+                dimensions=(*jobs, Dimension(begin, share)),
+                exclusive=(replace(rule, follows=follows),),
+            )
 
 
 def _is_set(content: JsonObject, path: str, keys: tuple[Key, ...]) -> bool:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from webhook.documents.documents import JsonObject
 from webhook.documents.object_path import Key, count_at, matches
+from webhook.kube.workloads.exclusive_topology import ExclusiveTopology
 
 Shape = Literal["PodTemplate", "Component", "RaySubmitter", "WorkflowTemplate"]
 
@@ -76,7 +77,8 @@ class WorkloadKind:
     creates groups of pods that run together. `worker_groups` is the path of the worker groups: a scheduler that makes
     gangs of the kind by itself starts one head together with the minimum number of pods of each group. `queue` is the
     path of the queue of the pods, and `default_queue` the queue of an object that names none. `passed_on` are the paths
-    of patches, with annotations, that the object applies to the pod templates of another object.
+    of patches, with annotations, that the object applies to the pod templates of another object. `exclusive` are the
+    annotations that request topology domains for groups of its pods.
     """
 
     group: str
@@ -96,6 +98,7 @@ class WorkloadKind:
     queue: str = ""
     default_queue: str = ""
     passed_on: tuple[str, ...] = ()
+    exclusive: tuple[ExclusiveTopology, ...] = ()
 
 
 STATEFUL_SET_LABELS = (("statefulset.kubernetes.io/pod-name", "{pod}"), ("apps.kubernetes.io/pod-index", "{0}"))

@@ -5,7 +5,8 @@ import { number, t } from "../lib/i18n.js";
 import { bytes, cores } from "../lib/format.js";
 import { bar, errorBox, loading, table } from "../lib/widgets.js";
 import { swatch } from "./legend.js";
-import { freeCards, signsOf } from "./map.js";
+import { freeCards } from "./groups.js";
+import { signsOf } from "./map.js";
 
 export class NodeDetails {
   constructor(store, palette, close) {

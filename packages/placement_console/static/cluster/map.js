@@ -5,6 +5,7 @@ import { number, t } from "../lib/i18n.js";
 import { bytes, cores, percent } from "../lib/format.js";
 import { cellsOf, drawNode, inksOf } from "./drawing.js";
 import { letterOf, groupOf } from "./colours.js";
+import { freeCards } from "./groups.js";
 import { gridOf, indexAt, placeOf, visibleRange } from "./layout.js";
 
 // What a drawing may reach over the edges of the boxes: the ring of the chosen node, and marks.
@@ -260,11 +261,6 @@ function sized(canvas, width, height, top) {
   return context;
 }
 
-export function freeCards(node) {
-  if (node.state || node.pods[0] >= node.pods[1]) return 0;
-  return node.cards.reduce((sum, card) => sum + Math.max(0, card.count - card.used.reduce((all, used) => all + used[2], 0)), 0);
-}
-
 export function signsOf(node) {
   const taint = node.state.startsWith("taint ") && node.state;
   const unhealthy = node.unhealthy.map(([resource, healthy, n]) => t("node.unhealthy", { resource, healthy, n }));
@@ -302,7 +298,8 @@ function tipOf(node, palette, mark) {
 
 export function groupTitle(group) {
   const none = group.product === "none";
-  return [h("h2", null, group.pool === "none" ? t("pool.none") : group.pool, h("span", { class: "product" }, none ? t("product.none") : group.product))];
+  const place = group.domain === null ? t("domain.none") : group.pool === "none" ? t("pool.none") : group.pool || '""';
+  return [h("h2", null, place, h("span", { class: "product" }, none ? t("product.none") : group.product))];
 }
 
 export function groupNumbers(group) {
@@ -315,6 +312,6 @@ function numbersOf(row) {
   return [
     h("span", null, t("group.free", { free: row.free, cards: row.cards, share: percent(row.cards ? row.free / row.cards : 0) })),
     h("span", null, t("group.largest", { n: row.largest })),
-    h("span", { title: t("group.fragmented.help") }, t("group.fragmented", { share: percent(row.fragmented) })),
+    row.fragmented !== undefined && h("span", { title: t("group.fragmented.help") }, t("group.fragmented", { share: percent(row.fragmented) })),
   ];
 }

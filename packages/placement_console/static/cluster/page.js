@@ -5,11 +5,11 @@ import { bytes, cores } from "../lib/format.js";
 import { choice, input, loading, message, switcher, table } from "../lib/widgets.js";
 import { Palette } from "./colours.js";
 import { NodeDetails } from "./details.js";
-import { grouped } from "./groups.js";
+import { freeCards, grouped, groupedByDomain } from "./groups.js";
 import { heldCards, heldOn } from "./held.js";
 import { DENSITIES, cardCount, densityFor } from "./layout.js";
 import { legend } from "./legend.js";
-import { NodeMap, freeCards, groupNumbers, groupTitle, signsOf } from "./map.js";
+import { NodeMap, groupNumbers, groupTitle, signsOf } from "./map.js";
 import { texts } from "./texts.js";
 
 const BLOCKS = [1, 2, 4, 8];
@@ -31,7 +31,7 @@ class ClusterPage {
     this.app = app;
     this.store = app.store;
     this.kept = app.keptFor("cluster");
-    this.choices = (this.kept.choices ??= { pool: "", product: "", namespace: "", block: "", held: "", search: "", by: "", density: "auto", show: "map" });
+    this.choices = (this.kept.choices ??= { pool: "", product: "", namespace: "", block: "", held: "", search: "", by: "", domain: "", density: "auto", show: "map" });
     this.palette = (this.kept.palette ??= new Palette());
     this.map = new NodeMap({
       palette: this.palette,
@@ -122,7 +122,8 @@ class ClusterPage {
       fill(this.content, isConnecting && !total ? loading() : total ? message(t("cluster.empty"), t("cluster.empty.text")) : message(t("cluster.none"), t("cluster.none.text")));
     } else if (this.choices.show === "map") {
       if (this.map.element.parentNode !== this.content) fill(this.content, this.map.element);
-      this.map.setGroups(grouped(this.shown, this.store.groups));
+      const { domain } = this.choices;
+      this.map.setGroups(domain ? groupedByDomain(this.shown, domain) : grouped(this.shown, this.store.groups));
     } else {
       fill(this.content, this.table());
     }
@@ -152,6 +153,7 @@ class ClusterPage {
     const blocks = [["", t("filter.block.any")], ...BLOCKS.map((n) => [String(n), t("filter.block.least", { n })])];
     const held = [["", t("filter.all")], ["any", t("filter.held.any")], ...HELD.map((name) => [name, t(`held.${name}`)])];
     const by = ["type", "namespace", "owner"].map((name) => [name, t(`colour.${name}`)]);
+    const domains = [["", t("group.pool")], ...values((node) => Object.keys(node.domains)).map((name) => [name, name])];
     const sizes = ["auto", ...DENSITIES].map((name) => [name, t(`density.${name}`)]);
     const ways = ["map", "table"].map((name) => [name, t(`show.${name}`)]);
     fill(this.controls,
@@ -162,6 +164,7 @@ class ClusterPage {
       choice(t("filter.held"), held, choices.held, (value) => this.set("held", value)),
       input(t("filter.search"), choices.search, (value) => this.set("search", value), { placeholder: t("filter.search.hint"), type: "search", spellcheck: "false" }),
       choice(t("colour.by"), by, choices.by, (value) => this.set("by", value)),
+      choice(t("group.by"), domains, choices.domain, (value) => this.set("domain", value)),
       h("div", { class: "field" }, h("span", null, t("density")), switcher(t("density"), sizes, choices.density, (value) => this.set("density", value))),
       h("div", { class: "field" }, h("span", null, t("show")), switcher(t("show"), ways, choices.show, (value) => this.set("show", value))));
   }

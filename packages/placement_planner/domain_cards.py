@@ -1,0 +1,99 @@
+"""The cards of each topology domain, such as a rack, and the largest gang that each could start."""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from placement_planner.capacity.simulation import FurtherPods
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import never
+from webhook.kube.pod.gang_key import GangKey
+from webhook.placement.framework.node_states import open_nodes
+from webhook.placement.gang.domains import count_domains
+from webhook.placement.packing.free_cards import accelerator_of, free_amounts
+from webhook.placement.waiting.pending_placement import WaitingPod
+from webhook.policy.policy import Policy
+
+_MOST_PODS = 1000
+
+
+class DomainCards(NamedTuple):
+    """The cards of one product in one domain. `value` is that of the label, or None for nodes without it.
+
+    `largest` is the largest number of free cards on one node.
+    """
+
+    value: str | None
+    product: str
+    nodes: int
+    cards: int
+    free: int
+    largest: int
+
+
+class DomainRoom(NamedTuple):
+    """The room of a domain for a gang of pods that are all alike.
+
+    `fits` is the size of the largest gang that could start now, and `fits_empty` an upper bound of that on empty nodes,
+    or None if it is not known. `free` and `largest` are the free cards, and the most of them on one node, of the first
+    kind of cards that a pod requests, or None if it requests none.
+    """
+
+    value: str
+    fits: int
+    fits_empty: int | None
+    free: int | None = None
+    largest: int | None = None
+
+
+def topology_key(policy: Policy, name: str) -> str:
+    """Return the label of a topology alias of the policy; another name is the label itself."""
+    return policy.spec.topology_aliases.get(name, name)
+
+
+def cards_by_domain(snapshot: Snapshot, key: str, policy: Policy) -> list[DomainCards]:
+    """Return the cards of each domain of the label `key` and product, in order; the nodes without the label are last.
+
+    For cards without a product label, the product is their resource.
+    """
+    spec, found = policy.spec, defaultdict[tuple[str | None, str], list[tuple[int, int]]](list)
+    is_open = open_nodes(snapshot, spec.temporary_taints)
+    for resource in snapshot.allocatable_columns:
+        accelerator = accelerator_of(resource, spec.accelerators)
+        if accelerator is None:
+            continue
+        offered, free = snapshot.allocatable(resource), free_amounts(snapshot, resource, is_open)
+        for row in offered.nonzero()[0].tolist():
+            labels = snapshot.nodes[row].node.labels
+            kind = (labels.get(key), labels.get(f"{accelerator.card}.product") or resource)
+            found[kind].append((int(offered[row]), int(free[row])))
+    made = []
+    for (value, product), cards in found.items():
+        total, unused = (sum(each) for each in zip(*cards, strict=True))
+        made.append(DomainCards(value, product, len(cards), total, unused, max(free for _, free in cards)))
+    return sorted(made, key=lambda each: (each.value is None, each.value or "", each.product))
+
+
+def room_by_domain(pods: FurtherPods, snapshot: Snapshot, key: str, policy: Policy) -> list[DomainRoom] | None:
+    """Return the room of each domain of the label `key` for a gang of `pods`, or None if it is not known.
+
+    It is not known for pods with claims of their own. If pods on one node decide about other nodes, at most
+    `_MOST_PODS` are counted.
+
+    Raises:
+        InvalidInput: a field of a pod that is read is malformed; holds every error.
+    """
+    signature, running = pods.read(0)
+    if signature.info.volumes.claims:
+        return None
+    spec, gang = policy.spec, GangKey(running.namespace, "", "")
+    requested = (name for name, amount in signature.info.requests if amount and accelerator_of(name, spec.accelerators))
+    resource = next(requested, None)
+    codes, paths = snapshot.labels.paths((key,))
+    cards: dict[str, tuple[int, int]] = {}
+    if resource is not None:
+        free = free_amounts(snapshot, resource, open_nodes(snapshot, spec.temporary_taints))
+        for code, (value,) in enumerate(paths):
+            own = free[codes == code]
+            cards[value] = int(own.sum()), int(own.max(initial=0))
+    domains = count_domains(pods.scheduler, WaitingPod(signature, running), gang, (key,), snapshot, _MOST_PODS, never)
+    return [DomainRoom(each.value, each.fits, each.fits_empty, *cards.get(each.value, ())) for each in domains]

@@ -1,0 +1,176 @@
+"""The pods of objects whose controller gives each group of pods a topology domain of its own, as they are created."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import JsonObject
+from webhook.kube.deadline import Expired
+from webhook.kube.workloads.exclusive_topology import Exclusive
+from webhook.kube.workloads.pod_set import PodSet
+from webhook.placement.framework.result import Placement
+from webhook.placement.gang.empty_cluster import most_in_each_domain
+from webhook.placement.replicas.independent_nodes import are_nodes_independent, fill
+from webhook.placement.replicas.replicas import FillingCluster
+from webhook.placement.scheduler import PodSignature, Scheduler
+
+LEADER_HAS_NO_NODE = "it is not created before the leader of its group has a node"
+# More groups are not compared, because each needs an answer of the scheduler.
+_MOST_GROUPS = 64
+_EQUAL = 1e-9
+
+
+@dataclass(slots=True)
+class ExclusiveDomains:
+    """Adds the terms of the controller to pods of `pods`. The leaders of followers are on nodes of `snapshot`."""
+
+    pods: PodSet
+    snapshot: Snapshot
+    _domains: dict[str, str] | None = None
+    _priority: int | None = None
+
+    def created(self, pod: JsonObject, index: int) -> JsonObject | None:
+        """Return `pod`, which is number `index`, with the terms, or None if its leader has no node."""
+        for rule in self.pods.exclusive:
+            group = self.pods.group_of(rule, index)
+            priority = self._priority_of(pod)
+            if rule.follows:
+                domain = self._domain(rule, group)
+                if domain is None:
+                    return None
+                pod = rule.following(rule.labelled(pod, group, priority), domain)
+            else:
+                pod = rule.leading(rule.labelled(pod, group, priority), group, priority)
+        return pod
+
+    def _priority_of(self, pod: JsonObject) -> int:
+        """Return the priority of the pods, which is that of any of them."""
+        if self._priority is None:
+            info = PodSignature.of(pod).info
+            self._priority = info.preemption.normalized_for(self.snapshot).priority or 0
+        return self._priority
+
+    def _domain(self, rule: Exclusive, group: str) -> str | None:
+        if self._domains is None:
+            # The hash in the label includes the namespace.
+            self._domains = {
+                value: domain
+                for info in self.snapshot.nodes
+                if (domain := info.node.labels.get(rule.topology_key)) is not None
+                for each in info.pods
+                if (value := each.labels.get(rule.groups.label)) is not None
+            }
+        return self._domains.get(group)
+
+
+def chance_of_domains(
+    scheduler: Scheduler,
+    leaders: PodSet,
+    followers: PodSet,
+    created: Callable[[PodSet, int, Snapshot], JsonObject | None],
+    snapshot: Snapshot,
+    expired: Expired,
+) -> str:
+    """Return why the number of followers that fit depends on chance, or "" if it does not.
+
+    kube-scheduler chooses at random among the nodes of a leader with equal scores, which can be in domains with
+    different room for its followers. `created` returns a pod of a set on a snapshot, and `snapshot` is the cluster
+    before the first leader.
+
+    Raises:
+        DeadlineNearError: `expired()` returned true.
+        InvalidInput: a pod is malformed.
+    """
+    cluster, groups = FillingCluster(snapshot), leaders.replicas or 0
+    key, size = leaders.exclusive[0].topology_key, (followers.replicas or 0) // max(1, groups)
+    for index in range(min(groups, _MOST_GROUPS)):
+        pod = created(leaders, index, cluster.snapshot)
+        if pod is None:
+            return ""
+        signature, running = PodSignature.of(pod), RunningPod.of(pod)
+        placement = scheduler.answer(signature, cluster.snapshot, expired)
+        if placement.node is None:
+            return ""
+        best = placement.scores[placement.node]["total"] if placement.scores else 0
+        tied = [node for node, scores in placement.scores.items() if scores["total"] >= best - _EQUAL]
+        by_domain = dict(sorted((_label(cluster.snapshot, node, key), node) for node in tied))
+        if len(by_domain) > 1:
+            of_group, leader = (followers, index * size, size), (signature, running)
+            room = _room(scheduler, by_domain, of_group, leader, created, cluster.snapshot, expired)
+            most, least = max(room, key=room.__getitem__, default=""), min(room, key=room.__getitem__, default="")
+            if room and room[most] != room[least]:
+                return (
+                    f"the leader gets one of {len(by_domain)} domains of {key} with equal scores by chance: "
+                    f"{most} has room for {room[most]} of its {size} followers, {least} for {room[least]}"
+                )
+        cluster.add(signature, running, placement.node)
+    return ""
+
+
+def never_together(
+    placement: Placement,
+    followers: PodSet,
+    of_group: tuple[PodSignature, PodSignature],
+    scheduler: Scheduler,
+    snapshot: Snapshot,
+    expired: Expired,
+) -> Placement:
+    """Return the placement of a follower. It is Infeasible if no domain could hold a group.
+
+    `of_group` are a leader and a follower. A leader with other requests than its followers is not counted.
+
+    Raises:
+        DeadlineNearError: `expired()` returned true.
+    """
+    leader, key, info = of_group[0].info, followers.exclusive[0].topology_key, of_group[1].info
+    if placement.verdict != "Waiting":
+        return placement
+    free = info._replace(node_selector=tuple(each for each in info.node_selector if each[0] != key))
+    domains = most_in_each_domain(scheduler, PodSignature(free), snapshot, (key,), expired, restores=True)
+    most = None if domains is None else max(domains.values(), default=0)
+    with_leader = leader.requests == info.requests
+    size = followers.dimensions[-1].number + with_leader
+    if most is None or most >= size:
+        return placement
+    what = "pods" if with_leader else "followers"
+    never = f"No domain of {key} could hold the {size} {what} of a group: the largest would hold {most} if empty."
+    return replace(placement, verdict="Infeasible", message=f"{placement.message.removesuffix('.')}. {never}")
+
+
+def _room(
+    scheduler: Scheduler,
+    leader_by_domain: dict[str, str],
+    of_group: tuple[PodSet, int, int],
+    leader: tuple[PodSignature, RunningPod],
+    created: Callable[[PodSet, int, Snapshot], JsonObject | None],
+    snapshot: Snapshot,
+    expired: Expired,
+) -> dict[str, int]:
+    """Return the number of followers that fit in each domain while the leader is there, or nothing if it is not known.
+
+    `of_group` are the followers, the index of the first one and their number.
+    """
+    (followers, first, size), room = of_group, dict[str, int]()
+    key = followers.exclusive[0].topology_key
+    for domain, node in leader_by_domain.items():
+        cluster = FillingCluster(snapshot)
+        cluster.add(*leader, node)
+        pod = created(followers, first, cluster.snapshot)
+        if pod is None:
+            return {}
+        signature = PodSignature.of(pod)
+        if not are_nodes_independent(scheduler, signature, cluster.snapshot):
+            return {}
+        codes = cluster.snapshot.labels.domains(key).codes
+        among = codes == codes[cluster.snapshot.rows[node]]
+        copy, before = RunningPod.of(pod), cluster.snapshot
+        filled = fill(scheduler, signature, copy, before, most=size, among=among, expired=expired)
+        room[domain] = min(size, int(np.sum(filled.copies)))
+    return room
+
+
+def _label(snapshot: Snapshot, node: str, key: str) -> str:
+    return snapshot.nodes[snapshot.rows[node]].node.labels.get(key, "")
