@@ -1,4 +1,4 @@
-"""Settings of workloads: types, accelerators, tolerations, QoS, kinds of objects."""
+"""Settings of workloads: types, tolerations, QoS, kinds of objects."""
 
 import re
 from typing import Annotated, Any, Literal, Self, get_args
@@ -18,12 +18,10 @@ from webhook.kube.names import DAEMON_SET, is_dns_subdomain
 from webhook.kube.workloads.pod_template_path import Count, PodTemplatePath
 from webhook.kube.workloads.pod_template_path import WorkloadKind as Kind
 from webhook.policy.spec.field_types import (
-    Card,
     LabelKey,
     LabelText,
     LabelValue,
     NamespacePattern,
-    ResourcePattern,
     SomeValues,
     StrictModel,
     Subdomain,
@@ -121,41 +119,6 @@ class _WordInSchema:
 
 # One word sets both fields.
 WithoutAcceleratorField = Annotated[WithoutAccelerator, BeforeValidator(_both), _WordInSchema]
-
-
-class Accelerator(StrictModel):
-    """The cards of one vendor: the resources that pods request and the labels of its nodes."""
-
-    name: LabelValue
-    """The name in messages."""
-
-    resources: SomeValues[ResourcePattern]
-    """Extended resources with which a pod requests such a card; a trailing `*` matches any suffix."""
-
-    card: Card
-    """`VENDOR-DOMAIN/CARD`: nodes have the labels `CARD.product`, `CARD.count` and `CARD.memory` (MiB of one card),
-    and the taint `CARD.product`."""
-
-    driver_label: LabelKey | None = None
-    """The label with the major version of the driver, an integer. If absent: `CARD.driver-version`."""
-
-    extra_tolerations: Values[ExtraToleration] = ()
-    """Tolerations of pods that request this accelerator and have a workload type, for taints such as a cloud
-    provider's `nvidia.com/gpu=present:NoSchedule`: see docs/annotations.md."""
-
-
-BUILT_IN_ACCELERATORS = (
-    Accelerator(
-        name="nvidia",
-        resources=("nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-*"),
-        card="nvidia.com/gpu",
-        driver_label="nvidia.com/cuda.driver-version.major",
-    ),
-    Accelerator(name="amd", resources=("amd.com/gpu",), card="amd.com/gpu"),
-    Accelerator(name="huawei", resources=("huawei.com/npu", "huawei.com/Ascend*"), card="huawei.com/npu"),
-    Accelerator(name="cambricon", resources=("cambricon.com/mlu*",), card="cambricon.com/mlu"),
-    Accelerator(name="hygon", resources=("hygon.com/dcu*",), card="hygon.com/dcu"),
-)
 
 
 class NodeUsage(StrictModel):
