@@ -11,7 +11,9 @@ from typing import Literal
 from webhook.documents.documents import JsonObject
 from webhook.documents.object_path import Key, count_at, matches
 
-Shape = Literal["PodTemplate", "Component", "RaySubmitter", "WorkflowTemplate"]
+Shape = Literal[
+    "PodTemplate", "Component", "RaySubmitter", "WorkflowTemplate", "PodSpec", "InlineContainer", "SparkPod"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +40,11 @@ class PodTemplatePath:
     role is the key or the name of the item that the last `*` matched (or `unnamed` and its index). `or_else` is the
     path of a template that is used if this one is absent. `is_optional` is true if an object without the template is
     valid. `claims` is the path of the volumeClaimTemplates. `annotations` is the path of the annotations of templates
-    without metadata. `suspended` is the path of a field: while it is set, the template creates no pods. `unless` is
-    also the path of a field: if it is set, the template is not read. `shape` is the type at the path: a
-    PodTemplateSpec, a component of an InferenceService, the submitter of a RayJob or a template of an Argo Workflow.
+    without metadata; those of a PodSpec are read there. `suspended` is the path of a field: while it is set, the
+    template creates no pods. `unless` is also the path of a field: if it is set, the template is not read. `shape` is
+    the type at the path: a PodTemplateSpec, a component of an InferenceService, the submitter of a RayJob, a template
+    of an Argo Workflow, a PodSpec, fields of a pod with the resources of its container, or a driver or executor of
+    Spark.
     """
 
     template: str
@@ -76,7 +80,8 @@ class WorkloadKind:
     creates groups of pods that run together. `worker_groups` is the path of the worker groups: a scheduler that makes
     gangs of the kind by itself starts one head together with the minimum number of pods of each group. `queue` is the
     path of the queue of the pods, and `default_queue` the queue of an object that names none. `passed_on` are the paths
-    of patches, with annotations, that the object applies to the pod templates of another object.
+    of patches, with annotations, that the object applies to the pod templates of another object. `wrapped` is the path
+    of objects that the object contains and creates.
     """
 
     group: str
@@ -96,6 +101,7 @@ class WorkloadKind:
     queue: str = ""
     default_queue: str = ""
     passed_on: tuple[str, ...] = ()
+    wrapped: str = ""
 
 
 STATEFUL_SET_LABELS = (("statefulset.kubernetes.io/pod-name", "{pod}"), ("apps.kubernetes.io/pod-index", "{0}"))

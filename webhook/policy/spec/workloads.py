@@ -191,16 +191,32 @@ class PodTemplateOfKind(StrictModel):
     replicas: FieldPath | None = None
     """The path of the number of pods, with the same `*`. One pod if it, or the value there, is absent."""
 
+    times: FieldPath | None = None
+    """The path of a second number by which `replicas` is multiplied, such as the number of groups of such pods."""
+
+    pod_spec: bool = False
+    """The path is that of a PodSpec, not of a PodTemplateSpec."""
+
+    annotations: FieldPath | None = None
+    """The path of the annotations of the pods of a PodSpec, with the same `*`. If absent, they have none of their
+    own."""
+
     role: LabelValue | None = None
     """The name of these pods in messages. Default: the key or the `name` of the item that the last `*` stands for."""
 
-    @field_validator("replicas")
+    @field_validator("replicas", "times", "annotations")
     @classmethod
-    def _counts_its_own_template(cls, replicas: str | None, info: ValidationInfo) -> str | None:
-        stem = replicas[: replicas.rindex("*") + 1] if replicas and "*" in replicas else ""
+    def _belongs_to_its_own_template(cls, path: str | None, info: ValidationInfo) -> str | None:
+        stem = path[: path.rindex("*") + 1] if path and "*" in path else ""
         if not str(info.data.get("path", stem)).startswith(stem):
             raise wrong("must have its * where path has them")
-        return replicas
+        return path
+
+    @model_validator(mode="after")
+    def _has_one_place_for_annotations(self) -> Self:
+        if self.annotations is not None and not self.pod_spec:
+            raise wrong("must have annotations only with podSpec: true; a PodTemplateSpec has its own")
+        return self
 
 
 class WorkloadKind(StrictModel):
@@ -234,4 +250,12 @@ class WorkloadKind(StrictModel):
 
 def _facts(template: PodTemplateOfKind) -> PodTemplatePath:
     name = "{name}-{role}-" if template.role or "*" in template.path else "{name}-"
-    return PodTemplatePath(template.path, (Count(template.replicas or ""),), template.role or "", name)
+    paths = [path for path in (template.times, template.replicas) if path] or [""]
+    return PodTemplatePath(
+        template.path,
+        tuple(map(Count, paths)),
+        template.role or "",
+        name,
+        annotations=template.annotations or "",
+        shape="PodSpec" if template.pod_spec else "PodTemplate",
+    )
