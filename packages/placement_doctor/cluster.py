@@ -104,8 +104,8 @@ class Cluster:
     `bound_schedulers` are the schedulers of running pods, each with the time of the newest binding, or empty if this is
     not known. `selects_a_pod` is true if the objectSelector of the webhook for pods selects a pod of the cluster, or
     None without an objectSelector or without pods. `missed` are the first of `missed_count` missed pods. `unprotected`
-    are pods of gangs by namespace and workload type. `probes` has, for each address, the TLS handshake for each
-    webhook.
+    are pods of gangs by namespace and workload type. `networks` has a pod of the pod network, or of its operator, by
+    namespace. `probes` has, for each address, the TLS handshake for each webhook.
     """
 
     now: datetime
@@ -123,6 +123,7 @@ class Cluster:
     missed: tuple[MissedPod, ...] = ()
     missed_count: int = 0
     unprotected: Mapping[tuple[str, str], Unprotected] = field(default_factory=dict)
+    networks: Mapping[str, str] = field(default_factory=dict)
     probes: tuple[tuple[Called | None, ...], ...] = ()
     trial: Trial | None = None
     rights: tuple[Right, ...] = ()

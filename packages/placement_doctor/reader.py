@@ -216,6 +216,7 @@ class _Reader:
             missed=tuple(read.missed),
             missed_count=read.missed_count,
             unprotected=read.unprotected,
+            networks=read.networks,
             selects_a_pod=read.selects_a_pod,
         )
 

@@ -181,7 +181,7 @@ def _accelerators(dice: Choices) -> list[JsonObject]:
 
     return [
         accelerator("nvidia", ["nvidia.com/gpu", "nvidia.com/mig-*"], "nvidia.com/gpu"),
-        accelerator("amd", ["amd.com/*"], dice.one(("amd.com/gpu", "nvidia.com/gpu"))),
+        accelerator("amd", ["amd.com/gpu*"], dice.one(("amd.com/gpu", "nvidia.com/gpu"))),
     ]
 
 
@@ -202,6 +202,7 @@ def _exemption(dice: Choices) -> JsonObject:
         {"namespaces": dice.some(NAMESPACE_PATTERNS[:4], 1, 2)},
         {"podLabels": {"matchLabels": {"app": "x"}}},
         {"namespaces": ["team-*"], "podLabels": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}},
+        {"podLabels": {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["y"]}]}, "users": ["a*"]},
     )
     return {**dice.one(kinds), "reason": "a test"}
 
