@@ -50,8 +50,10 @@ def _line(cells: Row) -> str:
 def _workload_kinds() -> Iterable[Row]:
     for kind in BUILT_IN_KINDS:
         name = f"`{kind.kind}` of `{kind.group}`" if kind.group else f"`{kind.kind}`"
-        if not kind.templates:
-            yield name, "none", "in its runtime", "not in the object"
+        if kind.wrapped:
+            yield name, f"those of the objects at `{kind.wrapped}`", "theirs", "theirs"
+        elif not kind.templates:
+            yield name, "none", "in the objects that it names", "not in the object"
         for template in kind.templates:
             number = "a pod on each node" if kind.is_per_node else _number(template)
             yield name, f"`{template.template}`", f"`{_annotations(template)}`", number
@@ -63,9 +65,8 @@ def _annotations(template: PodTemplatePath) -> str:
         "PodTemplate": "metadata.annotations",
         "RaySubmitter": "metadata.annotations",
         "WorkflowTemplate": "metadata.annotations",
-        "Component": "annotations",
     }
-    return template.annotations or f"{template.template}.{inner[template.shape]}"
+    return template.annotations or f"{template.template}.{inner.get(template.shape, 'annotations')}"
 
 
 def _number(template: PodTemplatePath) -> str:

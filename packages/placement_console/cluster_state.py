@@ -71,11 +71,11 @@ class ClusterState:
     def _facts_of(self, info: NodeInfo) -> dict[str, Any]:
         node, labels = info.node, info.node.labels
         cards = [*self._cards(info)]
-        card = cards[0]["card"] if cards else ""
+        of_card = next((each for each in self._accelerators if cards and each.card == cards[0]["card"]), None)
         return {
             "name": node.name,
             "pool": labels.get(self._policy.node_usage_key) or NONE,
-            "product": (labels.get(f"{card}.product") or NONE) if card else NONE,
+            "product": (of_card.product_of(labels) if of_card else None) or NONE,
             "domains": {alias: labels[key] for alias, key in self._domains.items() if key in labels},
             "ready": is_ready(node),
             "cordoned": node.unschedulable,

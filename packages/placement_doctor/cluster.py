@@ -105,8 +105,8 @@ class Cluster:
     not known. `selects_a_pod` is true if the objectSelector of the webhook for pods selects a pod of the cluster, or
     None without an objectSelector or without pods. `missed` are the first of `missed_count` missed pods. `unprotected`
     are pods of gangs by namespace and workload type. `named_topologies` and `kai_topologies` are those of `PodsRead`.
-    `probes` has, for each address, the TLS handshake for each
-    webhook.
+    `networks` has a pod of the pod network, or of its operator, by namespace. `probes` has, for each address, the TLS
+    handshake for each webhook.
     """
 
     now: datetime
@@ -126,6 +126,7 @@ class Cluster:
     unprotected: Mapping[tuple[str, str], Unprotected] = field(default_factory=dict)
     named_topologies: Mapping[tuple[str, str], str] = field(default_factory=dict)
     kai_topologies: Mapping[str, str] = field(default_factory=dict)
+    networks: Mapping[str, str] = field(default_factory=dict)
     probes: tuple[tuple[Called | None, ...], ...] = ()
     trial: Trial | None = None
     rights: tuple[Right, ...] = ()

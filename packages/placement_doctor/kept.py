@@ -108,7 +108,8 @@ class PodsRead:
     `_MOST_COLLECTED` entries.
 
     `budgets` are the PodDisruptionBudgets of each namespace, or None if they are not known. `unprotected` are the bound
-    pods of gangs that none of them selects, by namespace and workload type.
+    pods of gangs that none of them selects, by namespace and workload type. `networks` has the first pod of a pod
+    network in each namespace that has one.
     """
 
     policies: PolicySet
@@ -122,6 +123,7 @@ class PodsRead:
     unprotected: dict[tuple[str, str], Unprotected] = field(default_factory=dict)
     named_topologies: dict[tuple[str, str], str] = field(default_factory=dict)
     kai_topologies: dict[str, str] = field(default_factory=dict)
+    networks: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cluster: Cluster) -> "PodsRead":
@@ -137,6 +139,9 @@ class PodsRead:
     def add(self, pod: JsonObject) -> None:
         """Add `pod`, which has not ended."""
         self._add_topologies(pod)
+        if is_of_network(pod):
+            namespace, _, name = name_of(pod).partition("/")
+            self.networks.setdefault(namespace, name)
         scheduler = documents.field(pod, "spec", "schedulerName")
         if documents.field(pod, "spec", "nodeName") and isinstance(scheduler, str):
             self.bound_schedulers[scheduler] = max(self.bound_schedulers.get(scheduler, ""), _bound_at(pod))
@@ -179,6 +184,19 @@ class PodsRead:
             key, name = (namespace, workload_type), name_of(pod).rpartition("/")[2]
             first, count = self.unprotected.get(key, Unprotected(name, 0))
             self.unprotected[key] = Unprotected(first, count + 1)
+
+
+# Source: the manifests and charts of the projects. Their pods and operators use the network of the node.
+_NETWORKS = (
+    *("antrea", "aws-node", "calico", "canal", "cilium", "flannel", "kube-ovn", "kube-router", "multus", "ovnkube"),
+    *("spiderpool", "terway", "tigera", "weave"),
+)
+
+
+def is_of_network(pod: JsonObject) -> bool:
+    """Return whether `pod` is of a CNI plugin or its operator, without which no other pod gets a network."""
+    name = name_of(pod)
+    return documents.field(pod, "spec", "hostNetwork") is True and any(each in name for each in _NETWORKS)
 
 
 def _is_of_gang(pod: JsonObject, namespace: str, backend: type[Backend]) -> bool:

@@ -62,8 +62,14 @@ def shown(nodes: Iterable[Node]) -> str:
 
 
 def product_labels(policies: Iterable[Policy]) -> list[str]:
-    """Return the product labels of all accelerators, which are also the keys of their taints."""
-    return list(dict.fromkeys(f"{each.card}.product" for policy in policies for each in policy.spec.accelerators))
+    """Return the product labels of all accelerators, and the keys of their taints."""
+    return list(dict.fromkeys(key for taint, labels in product_keys(policies) for key in (*labels, taint)))
+
+
+def product_keys(policies: Iterable[Policy]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the key of the product taint of each accelerator, with its product labels."""
+    accelerators = (each for policy in policies for each in policy.spec.accelerators)
+    return list(dict.fromkeys((each.product_taint, each.product_labels) for each in accelerators))
 
 
 def named_products(policies: Iterable[Policy]) -> set[str]:

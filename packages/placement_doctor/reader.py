@@ -219,6 +219,7 @@ class _Reader:
             unprotected=read.unprotected,
             named_topologies=read.named_topologies,
             kai_topologies=read.kai_topologies,
+            networks=read.networks,
             selects_a_pod=read.selects_a_pod,
         )
 

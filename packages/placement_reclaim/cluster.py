@@ -14,7 +14,7 @@ from webhook.documents.documents import field as field_of
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.taints import NOT_READY_TAINTS
 from webhook.placement.packing.free_cards import accelerator_of
-from webhook.policy.spec.workloads import Accelerator
+from webhook.policy.spec.accelerators import Accelerator
 
 Raw = Mapping[str, Any]
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"

@@ -365,6 +365,17 @@ def test_a_selector_that_catches_kube_system_is_found() -> None:
     )
 
 
+@pytest.mark.parametrize(("failure_policy", "count"), [("Ignore", 0), ("Fail", 1)])
+def test_a_network_operator_that_is_refused_without_the_webhook_is_named(failure_policy: str, count: int) -> None:
+    changed = configuration()
+    changed["webhooks"][0]["failurePolicy"] = failure_policy
+    read = {**objects(), Source.CONFIGURATIONS: (changed,)}
+    findings = found(make_installation(objects=read, networks={"tigera-operator": "tigera-operator-5d"}), "selectors")
+    what = "selects tigera-operator: while no server answers, pods of the pod network (tigera-operator-5d) are refused"
+    assert [each.what for each in findings] == [what] * count
+    assert all('"tigera-operator"' in each.remedy for each in findings)
+
+
 def test_a_webhook_for_workload_objects_that_catches_them_is_found() -> None:
     """The Deployment of the webhook could not be corrected."""
     changed = configuration()

@@ -93,3 +93,11 @@ def test_schedulers_are_those_of_bound_pods_with_their_newest_binding() -> None:
         {"spec": 1},
     ]
     assert read(*pods).bound_schedulers == {"volcano": "2026-05-01T09:00:00Z", "mine": ""}
+
+
+def test_pods_of_a_network_are_kept_by_namespace() -> None:
+    operator = make_pod("tigera-operator-5d").namespace("tigera-operator").spec(hostNetwork=True)
+    second = make_pod("tigera-operator-6f").namespace("tigera-operator").spec(hostNetwork=True)
+    exporter = make_pod("node-exporter-x").namespace("monitoring").spec(hostNetwork=True)
+    ui = make_pod("calico-ui").namespace("web")
+    assert read(operator, second, exporter, ui).networks == {"tigera-operator": "tigera-operator-5d"}

@@ -16,18 +16,57 @@ from webhook.policy.keys import ANNOTATIONS
 from webhook.policy.loader import built_in_policy, parse_policy
 
 HEAD = "apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\n"
-NVIDIA = {
-    "name": "nvidia",
-    "resources": ["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-*"],
-    "card": "nvidia.com/gpu",
-    "driverLabel": "nvidia.com/cuda.driver-version.major",
-    "extraTolerations": [],
+DRIVERS = ["nvidia.com/cuda.driver-version.major", "nvidia.com/cuda.driver.major"]
+AMD_SIZES = (4, 8, 12, 16, 20, 24, 32, 36, 48, 64, 72, 96, 128, 144, 192, 256, 288, 432)
+VENDORS: dict[str, tuple[str, list[str], dict[str, Any]]] = {
+    "nvidia": ("nvidia.com/gpu", ["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-*"], {"driver": DRIVERS}),
+    "amd": (
+        "amd.com/gpu",
+        ["amd.com/gpu"],
+        {
+            "product": ["amd.com/gpu.product-name", "amd.com/gpu.product"],
+            "memory": ["amd.com/gpu.vram"],
+            "memoryUnit": "GiB",
+            "memoryValues": [f"{size}G" for size in AMD_SIZES],
+            "count": ["beta.amd.com/gpu.family.AI", "amd.com/gpu.count"],
+            "driver": [],
+        },
+    ),
+    "huawei": (
+        "huawei.com/npu",
+        ["huawei.com/npu", "huawei.com/Ascend*"],
+        {"product": ["node.kubernetes.io/npu.chip.name", "accelerator-type", "huawei.com/npu.product"]},
+    ),
+    "cambricon": ("cambricon.com/mlu", ["cambricon.com/mlu*"], {}),
+    "hygon": ("hygon.com/dcu", ["hygon.com/dcu*"], {}),
+    "intel": (
+        "gpu.intel.com/gpu",
+        ["gpu.intel.com/i915", "gpu.intel.com/xe"],
+        {"product": ["gpu.intel.com/product"], "memory": [], "count": ["gpu.intel.com/device.count"], "driver": []},
+    ),
+    "gaudi": (
+        "habana.ai/gaudi",
+        ["habana.ai/gaudi"],
+        {"product": ["habana.ai/device.name"], "memory": [], "count": ["habana.ai/device.count"], "driver": []},
+    ),
+    "tpu": (
+        "google.com/tpu",
+        ["google.com/tpu"],
+        {
+            "product": ["cloud.google.com/gke-tpu-accelerator"],
+            "memory": [],
+            "count": ["cloud.google.com/gke-accelerator-count"],
+            "driver": [],
+        },
+    ),
 }
-OTHER_VENDORS = {
-    "amd": ("amd.com/gpu", ["amd.com/gpu"]),
-    "huawei": ("huawei.com/npu", ["huawei.com/npu", "huawei.com/Ascend*"]),
-    "cambricon": ("cambricon.com/mlu", ["cambricon.com/mlu*"]),
-    "hygon": ("hygon.com/dcu", ["hygon.com/dcu*"]),
+LABELS: dict[str, Any] = {
+    "product": None,
+    "memory": None,
+    "memoryUnit": "MiB",
+    "memoryValues": [],
+    "count": None,
+    "driver": None,
 }
 
 
@@ -65,11 +104,15 @@ def test_built_in_policy_matches_the_contract() -> None:
                 "inference": workload_type("inference", None, bin_packing=False, topology="kubernetes.io/hostname"),
             },
             "accelerators": [
-                NVIDIA,
-                *(
-                    {"name": name, "resources": resources, "card": card, "driverLabel": None, "extraTolerations": []}
-                    for name, (card, resources) in OTHER_VENDORS.items()
-                ),
+                {
+                    "name": name,
+                    "resources": resources,
+                    "card": card,
+                    "labels": LABELS | labels,
+                    "driverLabel": None,
+                    "extraTolerations": [],
+                }
+                for name, (card, resources, labels) in VENDORS.items()
             ],
             "productAffinity": True,
             "tolerateAnyProduct": True,

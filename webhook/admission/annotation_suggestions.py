@@ -16,7 +16,7 @@ from webhook.placement.framework.result import Placement, Remedy
 from webhook.placement.reasons.cluster_warnings import meant_product
 from webhook.placement.waiting.pending_placement import WaitingPod
 from webhook.policy.policy import Policy
-from webhook.policy.spec.workloads import Accelerator
+from webhook.policy.spec.accelerators import Accelerator
 
 Place = Callable[[WaitingPod], Placement]
 _MIB_IN_GIB = 1024
@@ -42,7 +42,7 @@ def as_annotation_changes(
         return placement
     suggestions = [*_without_type(content, policy, place, expired)] if has_type and not has_card else []
     remedies = {remedy.text: remedy for remedy in placement.remedies}
-    products = {f"{each.card}.product" for each in policy.spec.accelerators}
+    products = {key for each in policy.spec.accelerators for key in (each.product_taint, *each.product_labels)}
     # A pod that does better without its type need not be placed among cards.
     names_product = bool(suggestions)
     for text in placement.suggestions:
@@ -97,9 +97,8 @@ def _wanted(
     types = [] if has_type else [{keys.workload_type: each} for each in policy.spec.workload_types]
     if keys.gpu_product not in wanted:
         return [*types, wanted]
-    label = f"{_accelerator(content, policy).card}.product"
     named = _current(content).get(keys.gpu_product, "")
-    meant = meant_product(label, named.strip(), snapshot, policy.spec.node_templates)
+    meant = meant_product(_accelerator(content, policy), named.strip(), snapshot, policy.spec.node_templates)
     return [*types, *([{**wanted, keys.gpu_product: meant}] if meant else []), wanted]
 
 
@@ -147,24 +146,21 @@ def _annotations(remedy: Remedy, node: Node, content: PodContent, policy: Policy
 
 
 def _values(node: Node, accelerator: Accelerator, policy: Policy) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield each label of the node that an annotation selects, with the annotation and its value for the node."""
-    card, keys, labels = accelerator.card, policy.keys, node.labels
-    product = f"{card}.product"
-    if product in labels:
-        yield product, (keys.gpu_product, labels[product])
-    amounts = {
-        f"{card}.count": keys.gpu_count,
-        accelerator.driver_label or f"{card}.driver-version": keys.gpu_driver,
-        f"{card}.memory": keys.gpu_memory,
-    }
-    for label, annotation in amounts.items():
-        amount = labels.get(label, "")
-        if not (amount.isascii() and amount.isdecimal()):
-            continue
-        if annotation == keys.gpu_memory:
-            gibibytes = int(amount) // _MIB_IN_GIB
-            amount = f"{gibibytes}Gi" if gibibytes else f"{amount}Mi"
-        yield label, (annotation, amount)
+    """Yield each label and taint that an annotation selects, with the annotation and its value for the node."""
+    keys, labels = policy.keys, node.labels
+    if product := accelerator.product_of(labels):
+        for key in (accelerator.product_taint, *accelerator.product_labels):
+            yield key, (keys.gpu_product, product)
+    amounts = {keys.gpu_count: accelerator.count_labels, keys.gpu_driver: accelerator.driver_labels}
+    for annotation, names in amounts.items():
+        amount = next((labels[name] for name in names if name in labels), "")
+        if amount.isascii() and amount.isdecimal():
+            yield from ((name, (annotation, amount)) for name in names)
+    memory = next((labels[name] for name in accelerator.memory_labels if name in labels), "")
+    if (size_mib := accelerator.memory_mib(memory)) is not None:
+        gibibytes = size_mib // _MIB_IN_GIB
+        size = f"{gibibytes}Gi" if gibibytes else f"{size_mib}Mi"
+        yield from ((name, (keys.gpu_memory, size)) for name in accelerator.memory_labels)
 
 
 def _accelerator(content: PodContent, policy: Policy) -> Accelerator:

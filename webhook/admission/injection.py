@@ -132,12 +132,13 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
         mutation.rules,
         (*warnings, *mutation.warnings),
         PodReferences(
-            f"{reading.workload.accelerator.card}.product",
+            reading.workload.accelerator,
             reading.workload.products,
             scheduler,
             reading.workload.any_product.listed if reading.workload.any_product is not None else None,
             mutation.pod["spec"].get("priorityClassName") or "",
             names,
+            reading.workload.amounts.facts,
         ),
         _gang(reading.workload.batch, is_whole, domain[0], policy),
         is_whole,
@@ -154,7 +155,7 @@ def _without_workload(
     """
     if mutation is None:
         return Bypassed(reading.bypass_reason, warnings, reading.type_name)
-    references = PodReferences("", (), mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER)
+    references = PodReferences(None, (), mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER)
     operations = mutation.operations
     return Injection(
         reading.type_name or "", "off", operations, orjson.dumps(operations), mutation.rules, warnings, references

@@ -31,6 +31,7 @@ from webhook.placement.reasons.cluster_warnings import (
     missing_priority_class,
     missing_product,
     unknown_products,
+    unlabelled_amounts,
 )
 from webhook.placement.reasons.evictions import eviction_warning
 from webhook.placement.reasons.gang_request import GangDemand, grouped, partial_start, pod_group_of
@@ -226,6 +227,8 @@ def cluster_warnings(
         return ()
     spec, snapshot, references = policy.spec, cluster.snapshot, result.injection.references
     warnings = [*unknown_products(references, snapshot, spec.node_templates), *missing_product(references, snapshot)]
+    if references.amounts:
+        warnings += unlabelled_amounts(references, snapshot, spec.node_templates)
     if references.scheduler in spec.allowed_schedulers:
         warnings += absent_scheduler(references.scheduler, snapshot, spec.schedulers)
     warnings += missing_priority_class(references.priority_class, snapshot)

@@ -6,13 +6,15 @@ from typing import NamedTuple
 
 from webhook.backends.backend import BatchNames
 from webhook.cluster.batch.queues import PodGroup
+from webhook.policy.spec.accelerators import Accelerator, Fact
 
 
 @dataclass(frozen=True, slots=True)
 class PodReferences:
-    """The names in an admitted pod: products (values of `product_label`), scheduler and PriorityClass."""
+    """The names in an admitted pod: products of `accelerator`, scheduler and PriorityClass."""
 
-    product_label: str
+    accelerator: Accelerator | None
+    """The accelerator that the annotations mean, or None for a pod without a workload."""
     products: tuple[str, ...]
     scheduler: str
     tolerated_products: tuple[str, ...] | None = None
@@ -20,6 +22,8 @@ class PodReferences:
     priority_class: str = ""
     batch: tuple[BatchNames, ...] = ()
     """The queues and groups of batch schedulers."""
+    amounts: tuple[Fact, ...] = ()
+    """The facts of cards of which the pod requests an amount: memory, count, driver."""
 
 
 class Within(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from webhook.documents.text import cut
 from webhook.mutation.edits.edits import AddLabel, AddToleration, Edit, SetScheduler, packing_hint
 from webhook.mutation.edits.node_edits import PreferNode, RequireNode
-from webhook.mutation.edits.node_terms import LONGEST_SHOWN, NodeLabelRequirement
+from webhook.mutation.edits.node_terms import LONGEST_SHOWN, NodeLabelRequirement, Operator
 from webhook.mutation.edits.scheduling_edits import (
     SetAmount,
     SetField,
@@ -41,12 +41,13 @@ def gpu_product(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
 
     A pod that requests a card and names no product tolerates the taint of every product that it may use.
     """
-    product_label = f"{workload.accelerator.card}.product"
+    accelerator = workload.accelerator
     edits: list[Edit] = []
     if workload.products and policy.spec.product_affinity:
-        edits.append(RequireNode(NodeLabelRequirement(product_label, "In", workload.products)))
+        label, *others = accelerator.product_labels
+        edits.append(RequireNode(NodeLabelRequirement(label, "In", workload.products), tuple(others)))
     edits += _amounts(workload)
-    edits += [AddToleration(product_label, product) for product in workload.products]
+    edits += [AddToleration(accelerator.product_taint, product) for product in workload.products]
     edits += _any_product(workload)
     if not edits and not workload.requested_accelerators:
         return "the pod has no valid gpu- annotation and requests no accelerator"
@@ -54,20 +55,27 @@ def gpu_product(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
 
 
 def _amounts(workload: Workload) -> Iterator[Edit]:
-    card = workload.accelerator.card
-    memory = workload.gpu_memory
-    if memory is not None:
-        yield RequireNode(_at_least(f"{card}.memory", memory.least_mib, memory.origin))
-    if workload.gpu_count is not None:
-        yield RequireNode(_at_least(f"{card}.count", workload.gpu_count))
-    if workload.gpu_driver is not None:
-        driver_label = workload.accelerator.driver_label or f"{card}.driver-version"
-        yield RequireNode(_at_least(driver_label, workload.gpu_driver))
+    accelerator, amounts = workload.accelerator, workload.amounts
+    memory = amounts.memory
+    if memory is not None and accelerator.labels.memory_values:
+        values = accelerator.memory_values(memory.least_mib)
+        yield _require(accelerator.memory_labels, "In", values, memory.origin)
+    elif memory is not None:
+        yield _at_least(accelerator.memory_labels, accelerator.least_memory(memory.least_mib), memory.origin)
+    if amounts.count is not None:
+        yield _at_least(accelerator.count_labels, amounts.count)
+    if amounts.driver is not None:
+        yield _at_least(accelerator.driver_labels, amounts.driver)
 
 
-def _at_least(label: str, least: int, origin: str = "") -> NodeLabelRequirement:
+def _require(labels: Sequence[str], operator: Operator, values: tuple[str, ...], origin: str = "") -> RequireNode:
+    """Return the edit that requires one of `labels`, at least one."""
+    return RequireNode(NodeLabelRequirement(labels[0], operator, values, origin), tuple(labels[1:]))
+
+
+def _at_least(labels: Sequence[str], least: int, origin: str = "") -> RequireNode:
     # Node selectors have no operator for "at least", only Gt.
-    return NodeLabelRequirement(label, "Gt", (str(least - 1),), origin)
+    return _require(labels, "Gt", (str(least - 1),), origin)
 
 
 def _any_product(workload: Workload) -> Iterator[Edit]:
@@ -76,17 +84,17 @@ def _any_product(workload: Workload) -> Iterator[Edit]:
     if choice is None:
         return
     for accelerator in workload.requested_accelerators:
-        label = f"{accelerator.card}.product"
+        labels, taint = accelerator.product_labels, accelerator.product_taint
         if choice.listed is not None:
             if choice.is_required and choice.listed:
-                yield RequireNode(NodeLabelRequirement(label, "In", choice.listed))
-            yield from (AddToleration(label, product) for product in choice.listed)
+                yield _require(labels, "In", choice.listed)
+            yield from (AddToleration(taint, product) for product in choice.listed)
             continue
         if choice.excluded:
             # NotIn also matches nodes without the label, whose taint could be that of an excluded product.
-            yield RequireNode(NodeLabelRequirement(label, "Exists"))
-            yield RequireNode(NodeLabelRequirement(label, "NotIn", choice.excluded))
-        yield AddToleration(label, operator="Exists")
+            yield _require(labels, "Exists", ())
+            yield from (RequireNode(NodeLabelRequirement(label, "NotIn", choice.excluded)) for label in labels)
+        yield AddToleration(taint, operator="Exists")
 
 
 def extra_tolerations(workload: Workload, policy: Policy) -> Sequence[Edit] | str:

@@ -26,7 +26,7 @@ def withdrawal(pod: JsonObject, policy: Policy) -> Mutation | None:
     is_own = annotations.get(policy.policy_annotation) == policy.identity
     if not rules or is_own or rules.startswith(WITHDRAWAL):
         return None
-    keys = {policy.node_usage_key, *(f"{each.card}.product" for each in policy.spec.accelerators)}
+    keys = {policy.node_usage_key, *(each.product_taint for each in policy.spec.accelerators)}
     tolerations = pod["spec"].get("tolerations") or []
     kept = [each for each in tolerations if each.get("key") not in keys or each.get("effect") != NO_SCHEDULE]
     editor = PodEditor(pod)

@@ -18,7 +18,7 @@ from webhook.kube.names import MIRROR_POD_ANNOTATION
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.mutation.edits.editor import PodEditor
 from webhook.mutation.edits.edits import PodTooLargeError
-from webhook.mutation.edits.node_edits import REQUIRED_NODE, REQUIRES, RequireNode
+from webhook.mutation.edits.node_edits import OR, REQUIRED_NODE, REQUIRES, RequireNode
 from webhook.mutation.edits.node_terms import NodeLabelRequirement
 from webhook.policy.policy import Policy
 
@@ -65,7 +65,8 @@ def _evaluated(pod: JsonObject, request: AdmissionRequest, defaults: Mapping[str
     """
     strict = policy.with_invalid_annotations("deny")
     result = evaluate(PodContent(request.with_object(pod), defaults), strict)
-    keys = {text.partition(" ")[0] for text in _missing(result)}.intersection(field(pod, "spec", "nodeSelector") or ())
+    missing = {each.partition(" ")[0] for text in _missing(result) for each in text.split(OR)}
+    keys = missing.intersection(field(pod, "spec", "nodeSelector") or ())
     if not keys:
         return result
     editor = PodEditor(pod)

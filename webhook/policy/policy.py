@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Collection
 from copy import copy
-from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple
 
 import orjson
@@ -11,10 +10,11 @@ import orjson
 from webhook.kube.pod.card_names import CARD_BY_OTHER_NAME
 from webhook.kube.workloads.workload_kinds import Kinds, kinds_by_name
 from webhook.policy.keys import Keys
+from webhook.policy.spec.accelerators import Accelerator
 from webhook.policy.spec.admission import NamespaceSelector
 from webhook.policy.spec.document import PolicyDocument, PolicySpec
 from webhook.policy.spec.field_types import matches_any
-from webhook.policy.spec.workloads import Accelerator, WorkloadType
+from webhook.policy.spec.workloads import WorkloadType
 
 REVISION_LENGTH = 12
 WITHDRAWAL = "Withdrawal"
@@ -53,6 +53,7 @@ class Policy:
         self.annotation_names = frozenset(key.partition("/")[2] for key in self.keys)
         self.spread_group_label = f"{document.spec.key_domain}/spread-group"
         self.gang_group_label = f"{document.spec.key_domain}/gang-group"
+        self._cards = tuple(map(_names_of, document.spec.accelerators))
         self.reads_amounts = any(each.max_cards_per_pod is not None for each in document.spec.namespace_limits) or any(
             each.qos.class_ is not None for each in document.spec.workload_types.values()
         )
@@ -92,12 +93,24 @@ class Policy:
 
     def accelerators_of(self, resources: Collection[str]) -> list[Accelerator]:
         """Return the accelerators that have one of `resources`, under any of its names, in the order of the policy."""
-        names = dict.fromkeys((*resources, *map(CARD_BY_OTHER_NAME.get, resources, resources)))
-        return [
-            accelerator
-            for accelerator in self.spec.accelerators
-            if any(fnmatchcase(name, pattern) for pattern in accelerator.resources for name in names)
-        ]
+        names = {*resources, *map(CARD_BY_OTHER_NAME.get, resources, resources)}
+        # The loops call no function of Python: this is asked for every pod.
+        found = []
+        for accelerator, exact, prefixes in self._cards:
+            if not exact.isdisjoint(names):
+                found.append(accelerator)
+                continue
+            for name in names if prefixes else ():
+                if name.startswith(prefixes):
+                    found.append(accelerator)
+                    break
+        return found
+
+
+def _names_of(accelerator: Accelerator) -> tuple[Accelerator, frozenset[str], tuple[str, ...]]:
+    """Return an accelerator with its resources, and with the prefixes of those that end with `*`."""
+    prefixes = tuple(each.removesuffix("*") for each in accelerator.resources if each.endswith("*"))
+    return accelerator, frozenset(each for each in accelerator.resources if not each.endswith("*")), prefixes
 
 
 def allows_namespace(workload_type: WorkloadType, namespace: str) -> bool:

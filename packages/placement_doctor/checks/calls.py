@@ -53,9 +53,9 @@ PEERS = (
     needs={Source.CONFIGURATIONS, Source.NAMESPACES, Source.PODS},
 )
 def selectors(cluster: Cluster) -> Iterator[Finding]:
-    """A webhook selects kube-system or its own namespace, which must work without it, or selects no namespace or pod.
+    """A webhook selects kube-system, its own namespace or that of a CNI operator, or selects no namespace or pod.
 
-    It is an error if objects there are rejected while no server answers.
+    These must work without it. It is an error if objects there are rejected while no server answers.
     """
     yield from _selecting_none(cluster)
     needed = _needed(cluster)
@@ -63,19 +63,24 @@ def selectors(cluster: Cluster) -> Iterator[Finding]:
     for index, webhook in enumerate(cluster.webhooks):
         # A webhook for objects without a namespace is called for no object in them.
         if any(rule.get("resources") not in _CLUSTER_SCOPED for rule in listed(webhook, "rules")):
-            selected = (name for name in needed if selects_namespace(webhook, cluster.namespace_labels(name)))
+            # With Ignore, the pods of a network only wait for the timeout.
+            due = [each for each in needed if _fails(webhook) or each not in cluster.networks or each == _SYSTEM]
+            selected = (name for name in due if selects_namespace(webhook, cluster.namespace_labels(name)))
             if names := [name for name in selected if matching.may_send_pod(webhook, name)]:
                 caught[index] = names
     excluding = {f"/webhooks/{each}/namespaceSelector": _excluding(cluster, each) for each in caught}
     command = commands.patched(cluster, excluding)
     for index, names in caught.items():
         webhook = cluster.webhooks[index]
-        fails = webhook.get("failurePolicy", "Fail") == "Fail"
-        found, effect = (error, "are refused") if fails else (warning, "wait for the timeout")
+        found, effect = (error, "are refused") if _fails(webhook) else (warning, "wait for the timeout")
         whose = " and ".join(needed[name] for name in names)
         objects = "pods" if is_called_for_pods(webhook) else "workload objects"
         what = f"selects {' and '.join(names)}: while no server answers, {objects} of {whose} {effect}"
         yield found(f"{cluster.place}: webhooks[{index}].namespaceSelector", what, command)
+
+
+def _fails(webhook: JsonObject) -> bool:
+    return bool(webhook.get("failurePolicy", "Fail") == "Fail")
 
 
 def _needed(cluster: Cluster) -> Mapping[str, str]:
@@ -83,6 +88,8 @@ def _needed(cluster: Cluster) -> Mapping[str, str]:
     needed = {_SYSTEM: "network and storage", cluster.target.namespace: "the webhook itself"}
     if controller_of(cluster) is not None:
         needed.setdefault(controller_namespace(cluster), "the certs controller")
+    for namespace, pod in cluster.networks.items():
+        needed.setdefault(namespace, f"the pod network ({pod})")
     return needed
 
 

@@ -13,6 +13,7 @@ from placement_doctor.nodes import (
     offered_cards,
     pools_by_key,
     pools_of,
+    product_keys,
     product_labels,
     shown,
     tainted,
@@ -116,7 +117,7 @@ def node_usage(cluster: Cluster) -> Iterator[Finding]:
     nodes = nodes_of(cluster)
     for key, known in pools_by_key(cluster.policies).items():
         yield from _of_usage(key, known, nodes)
-        yield from _of_effects(cluster, key, nodes)
+        yield from _of_effects(cluster, key, key, nodes)
 
 
 def _of_usage(key: str, known: set[str], nodes: tuple[Node, ...]) -> Iterator[Finding]:
@@ -157,14 +158,14 @@ def _completed(nodes: list[Node], verb: str, key: str, value: str, spelling: Spe
     return added if right == value else f"{respelt(nodes, key, value, right)} and {added}"
 
 
-def _of_effects(cluster: Cluster, key: str, nodes: tuple[Node, ...]) -> Iterator[Finding]:
+def _of_effects(cluster: Cluster, key: str, label_key: str, nodes: tuple[Node, ...]) -> Iterator[Finding]:
     """Yield a finding for the taints of `key` whose effect differs from that of the injected tolerations."""
 
     def others(node: Node) -> Iterator[tuple[str, str]]:
         plain = {each.value for each in node.taints if (each.key, each.effect) == (key, NO_SCHEDULE)}
         for each in node.taints:
             # Another value than that of the label is a finding of its own.
-            is_other = each.key != key or each.value != node.labels.get(key, each.value)
+            is_other = each.key != key or each.value != node.labels.get(label_key, each.value)
             has_effect = each.effect == NO_EXECUTE or (each.effect == PREFER_NO_SCHEDULE and not plain)
             if not is_other and has_effect and not _is_tolerated(cluster, each):
                 yield each.value, each.effect
@@ -200,27 +201,29 @@ def node_products(cluster: Cluster) -> Iterator[Finding]:
     mistyped form of the label of more nodes.
     """
     nodes = nodes_of(cluster)
-    for key in product_labels(cluster.policies):
-        yield from _of_product_taints(key, nodes, Spelling(key, nodes, named_products(cluster.policies)))
-        yield from _of_effects(cluster, key, nodes)
-        yield from _out_of_reach(cluster, key, nodes)
+    for taint, labels in product_keys(cluster.policies):
+        # The last label is the one that people write by hand.
+        label = next((each for each in labels if any(each in node.labels for node in nodes)), labels[-1])
+        yield from _of_product_taints(taint, label, nodes, Spelling(label, nodes, named_products(cluster.policies)))
+        yield from _of_effects(cluster, taint, label, nodes)
+        yield from _out_of_reach(cluster, label, nodes)
 
 
-def _of_product_taints(key: str, nodes: tuple[Node, ...], spelling: Spelling) -> Iterator[Finding]:
+def _of_product_taints(key: str, label_key: str, nodes: tuple[Node, ...], spelling: Spelling) -> Iterator[Finding]:
     def differing(node: Node) -> Iterator[tuple[str, str | None, tuple[str, ...]]]:
-        label = node.labels.get(key)
+        label = node.labels.get(label_key)
         return ((value, label, effects) for value, effects in tainted(node, key).items() if value != label)
 
     for (value, label, effects), those in grouped(nodes, differing).items():
         if label is None:
             what = f"taint {key}={value} without the label: no pod that names the product selects the node"
-            remedy = _completed(those, "label", key, value, spelling)
+            remedy = _completed(those, "label", label_key, value, spelling)
             yield warning(f"{shown(those)}: metadata.labels", what, remedy)
         elif (right_label := spelling.right(label)) is not None:
-            what = f"label {key}={label}, but taint {key}={value}, and more nodes have {right_label}"
-            yield warning(f"{shown(those)}: metadata.labels", what, respelt(those, key, label, right_label))
+            what = f"label {label_key}={label}, but taint {key}={value}, and more nodes have {right_label}"
+            yield warning(f"{shown(those)}: metadata.labels", what, respelt(those, label_key, label, right_label))
         else:
-            what = f"label {key}={label}, but taint {key}={value}: a pod must name both products to run there"
+            what = f"label {label_key}={label}, but taint {key}={value}: a pod must name both products to run there"
             removed = [f"{key}:{effect}-" for effect in effects if effect != NO_SCHEDULE]
             command = on_nodes(those, "taint", *removed, f"{key}={label}:{NO_SCHEDULE}", "--overwrite")
             yield warning(f"{shown(those)}: spec.taints", what, f"{command}: vendor discovery writes the label")

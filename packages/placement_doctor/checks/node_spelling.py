@@ -20,6 +20,7 @@ from placement_doctor.source import Source
 from webhook.cluster.node_info import Node
 from webhook.kube.pod.taints import Taint
 from webhook.policy.policy import Policy
+from webhook.policy.spec.accelerators import FACTS, Accelerator, Fact, similar_labels
 
 # More distinct keys or values than a cluster of people has; a comparison takes some microseconds.
 _MOST_COMPARED = 2000
@@ -34,14 +35,23 @@ def node_spelling(cluster: Cluster) -> Iterator[Finding]:
 def misspelt(nodes: tuple[Node, ...], policies: tuple[Policy, ...]) -> Iterator[Finding]:
     """Yield a finding for each label or taint of `nodes` that is spelt a little differently from `policies`."""
     pools, products = pools_by_key(policies), product_labels(policies)
-    cards = {each.card for policy in policies for each in policy.spec.accelerators}
+    accelerators = [each for policy in policies for each in policy.spec.accelerators]
     # They are not mistyped, even though they resemble a key of a policy.
-    others = {f"{card}.{name}" for card in cards for name in ("count", "memory", "driver-version", "present")}
+    others = {
+        f"{each.card}.{name}" for each in accelerators for name in ("count", "memory", "driver-version", "present")
+    }
+    others |= {label for each in accelerators for fact in FACTS for label in _of_labellers(each, fact)}
     yield from _keys(nodes, [*pools, *products], others)
     for usage, known in pools.items():
         yield from _values(nodes, usage, known)
     for product in products:
         yield from _values(nodes, product, named_products(policies))
+
+
+def _of_labellers(accelerator: Accelerator, fact: Fact) -> Iterator[str]:
+    """Yield the labels that labellers and clouds write for `fact`, also those of AMD's former domain."""
+    for label in (*accelerator.labels_of(fact), *similar_labels(accelerator, fact)):
+        yield from (label, f"beta.{label}")
 
 
 def _keys(nodes: tuple[Node, ...], known: list[str], others: set[str]) -> Iterator[Finding]:

@@ -183,3 +183,15 @@ def test_annotations_as_labels_and_on_the_object_itself_are_reported(run: Run, t
 
     assert f"  labels that only have an effect as annotations: {TYPE}" in pod.output.splitlines()
     assert "on the Job itself" in owner.errors
+
+
+def test_keys_of_another_domain_are_reported(run: Run, tmp_path: Path) -> None:
+    other = TYPE.replace(".io/", ".com/")
+    pod = make_pod("other").namespace("team-a").annotate(other, "training").annotate("kai.scheduler/queue", "q")
+    content = pod.gpu(1).node_name("train").obj()
+    cluster = write(tmp_path, {"apiVersion": "v1", "kind": "Pod", **content})
+
+    explained = run("explain", "pod/other", "-n", "team-a", "--cluster", cluster)
+
+    foreign = f"  keys of another domain have no effect: {other}; those of maip.mxsf.io do"
+    assert foreign in explained.output.splitlines()

@@ -178,13 +178,17 @@ def _packing(dice: Choices) -> JsonObject:
 
 def _accelerators(dice: Choices) -> list[JsonObject]:
     def accelerator(name: str, resources: list[str], card: str) -> JsonObject:
-        more = dice.fields(50, extraTolerations=lambda: _extra(dice))
+        more = dice.fields(50, extraTolerations=lambda: _extra(dice), labels=lambda: {"product": _labels_of(dice)})
         return {"name": name, "resources": resources, "card": card, **more}
 
     return [
         accelerator("nvidia", ["nvidia.com/gpu", "nvidia.com/mig-*"], "nvidia.com/gpu"),
-        accelerator("amd", ["amd.com/*"], dice.one(("amd.com/gpu", "nvidia.com/gpu"))),
+        accelerator("amd", ["amd.com/gpu*"], dice.one(("amd.com/gpu", "nvidia.com/gpu"))),
     ]
+
+
+def _labels_of(dice: Choices) -> list[str]:
+    return dice.some(("nvidia.com/gpu.product", "amd.com/gpu.product-name", "example.com/card"), 1, 2)
 
 
 def _scheduler(dice: Choices) -> JsonObject:
@@ -200,6 +204,7 @@ def _exemption(dice: Choices) -> JsonObject:
         {"namespaces": dice.some(NAMESPACE_PATTERNS[:4], 1, 2)},
         {"podLabels": {"matchLabels": {"app": "x"}}},
         {"namespaces": ["team-*"], "podLabels": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}},
+        {"podLabels": {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["y"]}]}, "users": ["a*"]},
     )
     return {**dice.one(kinds), "reason": "a test"}
 

@@ -45,6 +45,9 @@ def by_exported_rules(pod: Object, policy: Policy, namespace: Mapping[str, Any])
     left |= {policy.keys.gpu_product} if policy.spec.allowed_products else set()
     is_left = not left.isdisjoint((*own, *applied)) or limits_of(policy.spec, name) is not None
     workload = read_workload(pod, name, defaults, tolerant).workload
+    names_product = policy.keys.gpu_product in own or policy.keys.gpu_product in applied
+    if workload is not None and names_product and policy.spec.product_affinity:
+        is_left |= len(workload.accelerator.product_labels) > 1 and not policy.spec.allowed_products
     if isinstance(verdict, Bypassed | Denied) or workload is None or is_left:
         return pod
     packs = {**dict(applied), **own}.get(policy.keys.bin_packing, "").strip() == "true"

@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from placement_doctor.registry import CHECKS
+from tests.doctor.healthy import configuration
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import fake_api
 from tests.support.servers.kubeconfigs import write_kubeconfig
@@ -51,6 +52,18 @@ def test_json_has_the_findings_of_the_text_in_their_order(run: Run, tmp_path: Pa
             f"  mend: {each['remedy']}",
         )
     ]
+
+
+def test_the_pod_on_trial_is_created_in_the_given_namespace(run: Run, tmp_path: Path) -> None:
+    with fake_api() as api:
+        namespaces = {"metadata": {"resourceVersion": "1"}, "items": [{"metadata": {"name": "team-z"}}]}
+        registered = {"metadata": {"resourceVersion": "1"}, "items": [configuration()]}
+        api.objects = {CONFIGURATIONS: registered, "/api/v1/namespaces": namespaces}
+        kubeconfig = api.kubeconfig(tmp_path)
+        run("doctor", "--kubeconfig", kubeconfig, "--check", "answer", "--trial-namespace", "team-z")
+
+    (pods,) = [(path, query["dryRun"]) for path, query in api.writes if path.endswith("/pods")]
+    assert pods == ("/api/v1/namespaces/team-z/pods", "All")
 
 
 def test_no_fault_is_one_line(run: Run, tmp_path: Path) -> None:

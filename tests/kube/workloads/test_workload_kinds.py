@@ -19,6 +19,9 @@ def test_the_kinds_that_people_use_are_built_in() -> None:
         *("PyTorchJob.kubeflow.org", "TFJob.kubeflow.org", "MPIJob.kubeflow.org", "TrainJob.trainer.kubeflow.org"),
         *("RayCluster.ray.io", "RayJob.ray.io", "RayService.ray.io", "JobSet.jobset.x-k8s.io"),
         *("LeaderWorkerSet.leaderworkerset.x-k8s.io", "InferenceService.serving.kserve.io"),
+        *("SparkApplication.sparkoperator.k8s.io", "LLMInferenceService.serving.kserve.io", "PodCliqueSet.grove.io"),
+        *("DynamoGraphDeployment.nvidia.com", "NIMService.apps.nvidia.com", "AppWrapper.workload.codeflare.dev"),
+        *("RayCronJob.ray.io", "CronJob.batch.volcano.sh", "JobFlow.flow.volcano.sh", "JobTemplate.flow.volcano.sh"),
         *("Service.serving.knative.dev", "Rollout.argoproj.io", "Workflow.argoproj.io"),
     }
 
@@ -29,7 +32,7 @@ def test_a_kind_of_a_group_is_in_the_table_once() -> None:
 
 
 def test_a_kind_without_templates_says_why() -> None:
-    assert all(kind.templates or kind.note for kind in BUILT_IN_KINDS)
+    assert all(kind.templates or kind.note or kind.wrapped for kind in BUILT_IN_KINDS)
 
 
 @pytest.mark.parametrize(("kind", "template"), PATHS)

@@ -6,7 +6,10 @@ import pytest
 
 from tests.support.admission import DOMAIN, TYPE, policy_with
 from tests.support.objects.builders import make_pod
-from webhook.mutation.edits.node_edits import RequireNode
+from webhook.mutation.edits.editor import PodEditor
+from webhook.mutation.edits.edits import PodTooLargeError
+from webhook.mutation.edits.node_edits import REQUIRED_NODE, RequireNode
+from webhook.mutation.edits.node_terms import NodeLabelRequirement
 from webhook.mutation.rules import gpu_product
 from webhook.mutation.workload.workload import read_workload
 from webhook.policy.policy import Policy
@@ -27,8 +30,7 @@ def required_labels(policy: Policy, resource: str, **annotations: str) -> dict[s
     ("resource", "label"),
     [
         pytest.param("nvidia.com/gpu", "nvidia.com/cuda.driver-version.major", id="the vendor's own label"),
-        pytest.param("amd.com/gpu", "amd.com/gpu.driver-version", id="a vendor without one"),
-        pytest.param("huawei.com/npu", "huawei.com/npu.driver-version", id="another vendor without one"),
+        pytest.param("huawei.com/npu", "huawei.com/npu.driver-version", id="a vendor without one"),
     ],
 )
 def test_the_driver_label_is_the_vendors_or_made_of_the_card(resource: str, label: str) -> None:
@@ -36,6 +38,119 @@ def test_the_driver_label_is_the_vendors_or_made_of_the_card(resource: str, labe
 
 
 def test_memory_and_count_labels_are_made_of_the_card() -> None:
-    labels = required_labels(policy_with(), "amd.com/gpu", gpu_memory="40Gi", gpu_count="4")
+    labels = required_labels(policy_with(), "hygon.com/dcu", gpu_memory="40Gi", gpu_count="4")
     least_mib = 40 * 1024 * 95 // 100
-    assert labels == {"amd.com/gpu.memory": (str(least_mib - 1),), "amd.com/gpu.count": ("3",)}
+    assert labels == {"hygon.com/dcu.memory": (str(least_mib - 1),), "hygon.com/dcu.count": ("3",)}
+
+
+def test_memory_in_values_with_a_unit_is_one_of_those_that_are_large_enough() -> None:
+    labels = required_labels(policy_with(), "amd.com/gpu", gpu_memory="190Gi")
+    assert labels == {"amd.com/gpu.vram": ("192G", "256G", "288G", "432G")}
+
+
+@pytest.mark.parametrize(
+    ("unit", "more_than"),
+    # 80Gi less 5 %, rounded up to the unit, less 1 for Gt.
+    [("B", "81604378623"), ("MB", "81604"), ("MiB", "77823"), ("GB", "81"), ("GiB", "75")],
+)
+def test_memory_is_compared_in_the_unit_of_the_label(unit: str, more_than: str) -> None:
+    policy = accelerator_policy(memory=["example.com/memory"], memoryUnit=unit)
+    assert required_labels(policy, "nvidia.com/gpu", gpu_memory="80Gi") == {"example.com/memory": (more_than,)}
+
+
+@pytest.mark.parametrize(
+    ("fact", "annotation", "detail"),
+    [
+        pytest.param("memory", "gpu-memory: 80Gi", "no label for it", id="memory"),
+        pytest.param("count", "gpu-count: 8", "no label for it", id="count"),
+        pytest.param("driver", "gpu-driver: 550", "no label for it", id="driver"),
+    ],
+)
+def test_an_amount_that_no_label_tells_is_invalid(fact: str, annotation: str, detail: str) -> None:
+    key, _, value = annotation.partition(": ")
+    pod = make_pod().annotate(TYPE, "training").annotate(f"{DOMAIN}/{key}", value).gpu(1)
+    reading = read_workload(pod.obj(), "default", {}, accelerator_policy(**{fact: []}))
+    assert [each.path for each in reading.errors] == [f"metadata.annotations[{DOMAIN}/{key}]"]
+    assert detail in reading.errors[0].detail
+
+
+def test_more_memory_than_any_card_has_is_invalid() -> None:
+    pod = make_pod().annotate(TYPE, "training").annotate(f"{DOMAIN}/gpu-memory", "512Gi")
+    pod = pod.requests(**{"amd.com/gpu": 1}).limits(**{"amd.com/gpu": 1})
+    (error,) = read_workload(pod.obj(), "default", {}, policy_with()).errors
+    assert error.detail == "a card of amd has at most 432G (accelerators.labels.memoryValues)"
+
+
+def accelerator_policy(**labels: Any) -> Policy:
+    return policy_with(
+        accelerators=[
+            {"name": "nvidia", "resources": ["nvidia.com/gpu"], "card": "nvidia.com/gpu", "labels": labels},
+        ]
+    )
+
+
+OTHERS = RequireNode(NodeLabelRequirement("a", "In", ("x", "y")), ("b",))
+
+
+def terms_with(edit: RequireNode, *terms: Any) -> list[Any]:
+    """The terms of a pod after the edit, which changes nothing the second time."""
+    affinity = {"nodeAffinity": {REQUIRED_NODE[-1]: {"nodeSelectorTerms": list(terms)}}} if terms else {}
+    editor = PodEditor({"spec": {"affinity": affinity}})
+    edit.apply(editor)
+    made: list[Any] = editor.get(*REQUIRED_NODE, "nodeSelectorTerms")
+    again = PodEditor(editor.pod)
+    assert not edit.apply(again).changed
+    return made
+
+
+def on(key: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": "In", "values": list(values)}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param([], [[on("a", "x", "y")], [on("b", "x", "y")]], id="no terms"),
+        pytest.param(
+            [[on("z", "1")]],
+            [[on("z", "1"), on("a", "x", "y")], [on("z", "1"), on("b", "x", "y")]],
+            id="a term is copied",
+        ),
+        pytest.param([[on("b", "x")]], [[on("b", "x")]], id="a term that meets it by another label stays"),
+        pytest.param(
+            [[on("a", "w")]], [[on("a", "w"), on("b", "x", "y")]], id="a label that the user excludes is left out"
+        ),
+        pytest.param(
+            [[on("a", "w"), on("b", "w")]],
+            [[on("a", "w"), on("b", "w"), on("a", "x", "y")]],
+            id="the user excludes all labels",
+        ),
+    ],
+)
+def test_a_node_needs_one_of_several_labels(before: list[Any], after: list[Any]) -> None:
+    terms = terms_with(OTHERS, *({"matchExpressions": each} for each in before))
+    assert [each["matchExpressions"] for each in terms] == after
+
+
+def test_copied_terms_keep_their_fields() -> None:
+    fields = [{"key": "metadata.name", "operator": "In", "values": ["n"]}]
+    terms = terms_with(OTHERS, {"matchFields": fields})
+    assert terms == [
+        {"matchFields": fields, "matchExpressions": [on("a", "x", "y")]},
+        {"matchFields": fields, "matchExpressions": [on("b", "x", "y")]},
+    ]
+
+
+def test_too_many_copies_are_refused() -> None:
+    term = {"matchExpressions": [on("z", *(f"value-{number}" for number in range(100)))]}
+    with pytest.raises(PodTooLargeError):
+        terms_with(OTHERS, *[term] * 2000)
+
+
+@pytest.mark.parametrize(
+    ("selector", "warnings"),
+    [pytest.param({"a": "w"}, 0, id="another label can match"), pytest.param({"a": "w", "b": "w"}, 1, id="none can")],
+)
+def test_a_node_selector_contradicts_if_it_excludes_every_label(selector: dict[str, str], warnings: int) -> None:
+    effect = OTHERS.apply(PodEditor({"spec": {"nodeSelector": selector}}))
+    assert len(effect.warnings) == warnings

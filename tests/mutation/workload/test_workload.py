@@ -92,7 +92,7 @@ def test_the_pods_value_wins_over_its_namespaces() -> None:
     reading = read_of_card({f"{DOMAIN}/gpu-count": "4", f"{DOMAIN}/gpu-driver": "550"}, gpu_count="8")
 
     assert reading.workload is not None
-    assert (reading.workload.gpu_count, reading.workload.gpu_driver) == (8, 550)
+    assert (reading.workload.amounts.count, reading.workload.amounts.driver) == (8, 550)
 
 
 def test_invalid_value_of_the_namespace_is_a_warning_that_names_it() -> None:

@@ -8,7 +8,7 @@ from tests.support.plugins import node
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.packing.free_cards import FreeBlock, largest_free_blocks
-from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS
+from webhook.policy.spec.accelerators import BUILT_IN_ACCELERATORS
 
 GPU, PRODUCT = "nvidia.com/gpu", "nvidia.com/gpu.product"
 H20, L40S = {PRODUCT: "NVIDIA-H20"}, {PRODUCT: "NVIDIA-L40S"}

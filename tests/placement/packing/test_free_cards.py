@@ -13,7 +13,7 @@ from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.packing.free_cards import FreeCards, FreeCardsByProduct
 from webhook.placement.packing.typical_pods import CardMixes, ExpectedMixes, TypicalPod
-from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS
+from webhook.policy.spec.accelerators import BUILT_IN_ACCELERATORS
 
 GPU, MIG, PRODUCT = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "nvidia.com/gpu.product"
 RESOURCES = tuple(name for each in BUILT_IN_ACCELERATORS for name in each.resources)

@@ -7,7 +7,7 @@ from tests.support.objects.held import CARD, HOUR, NOW_SECONDS, ago, card_pod, g
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.packing.held_cards import HeldCards
-from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS
+from webhook.policy.spec.accelerators import BUILT_IN_ACCELERATORS
 
 NODES = [gpu_node("n1"), gpu_node("down", down_for=HOUR)]
 CRASH = waiting(card_pod("crash", "n1", 2), "CrashLoopBackOff", HOUR)

@@ -19,6 +19,7 @@ from webhook.kube.api.review_answer import fit_warnings
 from webhook.placement.reasons.cluster_warnings import unknown_products
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
+from webhook.policy.spec.accelerators import BUILT_IN_ACCELERATORS
 
 Object = dict[str, Any]
 
@@ -68,7 +69,7 @@ def test_pods_of_one_template_share_the_search_for_the_products_of_the_nodes() -
     snapshot = made_anew([pool_node(f"n-{number}", "training", f"NVIDIA-X{number}") for number in range(40)])
 
     def work(product: str) -> int:
-        references = PodReferences(CARD, (product,), "default-scheduler")
+        references = PodReferences(BUILT_IN_ACCELERATORS[0], (product,), "default-scheduler")
         return calls_of(lambda: list(unknown_products(references, snapshot, ())))
 
     work("NVIDIA-Y40")
@@ -79,6 +80,43 @@ def test_pods_of_one_template_share_the_search_for_the_products_of_the_nodes() -
 def test_cluster_without_product_labels_is_named_as_the_reason() -> None:
     plain = make_node_object("plain", capacity={"nvidia.com/gpu": 8})
     assert about_products(H20, plain) == [f"gpu-product: no node has {H20} (no node has the label {CARD})"]
+
+
+def labelled(**labels: str) -> Object:
+    keys = {"gke": "cloud.google.com/gke-accelerator", "memory": "karpenter.k8s.aws/instance-gpu-memory"}
+    return make_node_object("node", labels={keys[name]: value for name, value in labels.items()})
+
+
+def test_similar_label_of_the_product_is_named() -> None:
+    (warning,) = about_products(H20, labelled(gke="nvidia-l4"))
+    similar = "but some have cloud.google.com/gke-accelerator=nvidia-l4: name it in accelerators.labels.product"
+    assert warning == f"gpu-product: no node has {H20} (no node has the label {CARD}, {similar} of the policy)"
+
+
+@pytest.mark.parametrize(
+    ("node", "similar"),
+    [
+        pytest.param(
+            labelled(memory="22888"),
+            ", but some have karpenter.k8s.aws/instance-gpu-memory=22888: name it in accelerators.labels.memory of the "
+            "policy",
+            id="similar",
+        ),
+        pytest.param(labelled(gke="nvidia-l4"), "", id="not similar"),
+    ],
+)
+def test_amount_whose_label_no_node_has_is_reported(node: Object, similar: str) -> None:
+    pod = training_pod("pod").annotate(f"{DOMAIN}/gpu-memory", "24Gi")
+    assert about("gpu-memory", pod, node) == [f"gpu-memory: no node has the label nvidia.com/gpu.memory{similar}"]
+    assert about("gpu-memory", pod, make_node_object("labelled", labels={"nvidia.com/gpu.memory": "24564"})) == []
+
+
+def test_amount_whose_label_a_node_template_has_is_not_reported() -> None:
+    pod = training_pod("pod").annotate(f"{DOMAIN}/gpu-count", "8")
+    template = {"name": "big", "labels": {"nvidia.com/gpu.count": "8"}, "capacity": {"cpu": "8"}}
+    node = make_node_object("node")
+    assert about("gpu-count", pod, node, policy=policy_with(nodeTemplates=[template])) == []
+    assert about("gpu-count", pod, node) == ["gpu-count: no node has the label nvidia.com/gpu.count"]
 
 
 def test_product_that_is_only_a_taint_is_known() -> None:

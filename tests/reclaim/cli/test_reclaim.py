@@ -70,6 +70,12 @@ def test_reclaim_has_the_same_as_json(run: Run, cluster: Path) -> None:
     assert (lost["nodeDown"], lost["returns"]) == (True, True)
 
 
+def test_node_leaves_the_cards_of_others_out(run: Run, cluster: Path) -> None:
+    held = orjson.loads(run("reclaim", "--cluster", cluster, "--node", "n7", "-o", "json").output)["held"]
+
+    assert [each["pods"] for each in held] == [["train-7"]]
+
+
 def test_reclaim_exits_with_0_if_nothing_is_held(run: Run, cluster: Path) -> None:
     outcome = run("reclaim", "--cluster", cluster, "--class", "crash-loop,config-error")
 

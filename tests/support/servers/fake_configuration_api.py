@@ -89,6 +89,9 @@ def fake_api() -> Iterator[FakeConfigurationApi]:
         def do_PATCH(self) -> None:
             self.do_GET()
 
+        def do_POST(self) -> None:
+            self.do_GET()
+
         def log_message(self, *_: object) -> None:
             """Log nothing."""
 

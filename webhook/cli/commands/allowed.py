@@ -80,8 +80,8 @@ def _found(spec: PolicySpec, snapshot: Snapshot, namespace: str) -> dict[str, An
 
 def _products(spec: PolicySpec, snapshot: Snapshot) -> list[str]:
     """Return the products of the nodes, and those that the policy names, in order."""
-    labels = [f"{each.card}.product" for each in spec.accelerators]
-    held = {info.node.labels[label] for info in snapshot.nodes for label in labels if label in info.node.labels}
+    labels = {label for each in spec.accelerators for label in each.product_labels}
+    held = {info.node.labels[label] for info in snapshot.nodes for label in labels.intersection(info.node.labels)}
     limited = (product for each in spec.namespace_limits for product in each.products or ())
     return sorted(held.union(each for each in (*spec.allowed_products, *limited) if "*" not in each))
 

@@ -41,16 +41,25 @@ from webhook.cli.records.autoscaler_reports import Report, autoscaler_reports
 from webhook.cli.records.replica_logs import NAMESPACE, ReplicaSelection
 from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import InvalidInput
+from webhook.documents.listing import some
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.kube.workloads.pod_set import pod_name
 from webhook.mutation.workload.annotations import stray_keys
+from webhook.mutation.workload.card_request import ABOUT_CARDS
 from webhook.placement.packing.free_cards import accelerator_of
 from webhook.placement.packing.held_cards import WAITING_CLASSES, held_class
+from webhook.policy.keys import Keys
 from webhook.policy.policy import Policy
 
 _MOST_EVENTS, _MOST_PODS = 5, 3
 # The record is written before the API server stores the pod.
 _BEFORE = timedelta(minutes=1)
+_MOST_FOREIGN = 3
+# Names that no other project gives its keys.
+_OWN_NAMES = frozenset(
+    each.attribute.replace("_", "-")
+    for each in (Keys.workload_type, *ABOUT_CARDS, Keys.bin_packing, Keys.gang_size, Keys.placement_check)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +211,14 @@ def _runs(pod: JsonObject) -> bool:
 def _stray(pod: JsonObject, policy: Policy) -> Sequence[str]:
     """Return the warnings about labels and annotations that look like annotations of the webhook."""
     annotations, labels = (field(pod, "metadata", each) or {} for each in ("annotations", "labels"))
-    return stray_keys(annotations, labels, policy)
+    found = stray_keys(annotations, labels, policy)
+    domain = policy.spec.key_domain
+    # Admission is silent about these: other projects can have keys of the same name.
+    others = [key for key in (*annotations, *labels) if key.partition("/")[2] in _OWN_NAMES]
+    foreign = [key for key in others if not key.startswith(f"{domain}/") and key not in " ".join(found)]
+    if foreign:
+        found.append(f"keys of another domain have no effect: {some(foreign, _MOST_FOREIGN)}; those of {domain} do")
+    return found
 
 
 def _record(source: Source, pod: JsonObject) -> Mapping[str, Any] | None:

@@ -37,14 +37,17 @@ def _plural(kind: str) -> str:
 
 
 def _template_paths(content: JsonObject) -> Iterator[Path]:
-    """Yield the paths of the first values in `content` that look like a pod template; of a list, in its first item."""
+    """Yield the paths of the first values in `content` that look like a pod template or a PodSpec.
+
+    Of a list, the first item is read.
+    """
     waiting: list[tuple[Path, Any]] = [((), content)]
     found = 0
     for path, value in waiting:
         if len(waiting) > _MOST_STEPS or found == _MOST_TEMPLATES:
             return
         if isinstance(value, Mapping):
-            if path and isinstance(field(value, "spec", "containers"), list):
+            if path and isinstance(field(value, "spec", "containers") or value.get("containers"), list):
                 found += 1
                 yield path
                 continue
@@ -72,7 +75,9 @@ def _entry(content: JsonObject, path: Path) -> str:
     """Return the entry of a path in the policy, with the number of pods if there is one beside the template."""
     replicas = (*path[:-1], "replicas")
     counted = f", replicas: {_text(replicas)}" if isinstance(_first_at(content, replicas), int) else ""
-    return f"{{path: {_text(path)}{counted}}}"
+    found = _first_at(content, path)
+    shape = ", podSpec: true" if isinstance(found, Mapping) and "containers" in found else ""
+    return f"{{path: {_text(path)}{counted}{shape}}}"
 
 
 def _first_at(content: Any, path: Path) -> Any:

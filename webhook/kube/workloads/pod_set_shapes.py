@@ -1,13 +1,15 @@
 """Read the pod of a template, with one function for each shape of template."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput, invalid
-from webhook.documents.object_path import Match, object_at
+from webhook.documents.object_path import Match, object_at, value_at
+from webhook.kube.workloads.inline_pods import inline_container, pod_spec, spark_pod
+from webhook.kube.workloads.shaped import Shaped
 
 # Where a component of an InferenceService names its model; the container comes from the serving runtime.
 _MODELS = (
@@ -31,25 +33,6 @@ _PATCHED = "podSpecPatch can change every field of the pod"
 _PARAMETER = "the pod depends on parameters of the workflow, such as {}"
 
 
-@dataclass(frozen=True, slots=True)
-class Shaped:
-    """The labels, annotations and spec of the pods of a template, as written in the object.
-
-    The paths are the paths of the annotations and of the pod's spec in the object. `caveat` is a property of the pod
-    that the object does not define. `name` is the pattern of pod names if it differs from that of other templates.
-    `path` is the path of the template if it is in another field.
-    """
-
-    labels: Any
-    annotations: Any
-    spec: Any
-    annotations_path: str
-    spec_path: str
-    caveat: str = ""
-    name: str = ""
-    path: str = ""
-
-
 def pod_template(found: Match, _: JsonObject) -> Shaped:
     """Return the pod of a PodTemplateSpec."""
     path, template = found.path, found.value
@@ -70,10 +53,12 @@ def ray_submitter(found: Match, content: JsonObject) -> Shaped | None:
     Source: github.com/ray-project/kuberay, ray-operator/controllers/ray/common/job.go, GetSubmitterTemplate;
     rayjob_controller.go, Reconcile
     """
-    template = field(content, "spec", "submitterPodTemplate")
-    if field(content, "spec", "submissionMode") not in (None, "", "K8sJobMode") or not (template or found.value):
+    stem = found.path.rpartition(".")[0]
+    job = value_at(content, stem, ()).value
+    template = job.get("submitterPodTemplate")
+    if job.get("submissionMode") not in (None, "", "K8sJobMode") or not (template or found.value):
         return None
-    path = "spec.submitterPodTemplate"
+    path = f"{stem}.submitterPodTemplate"
     made = pod_template(Match(path, (), {"spec": _SUBMITTER} if template is None else template), content)
     return replace(made, path=path)
 
@@ -213,4 +198,7 @@ SHAPES = {
     "Component": component,
     "RaySubmitter": ray_submitter,
     "WorkflowTemplate": workflow_template,
+    "PodSpec": pod_spec,
+    "InlineContainer": inline_container,
+    "SparkPod": spark_pod,
 }

@@ -6,15 +6,16 @@ from itertools import islice
 from typing import Any
 
 from webhook.documents.documents import JsonObject, field
-from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid, required
+from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid, prefixed_errors, required
 from webhook.documents.object_path import Key, Match, count_at, matches, object_at, value_at
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.names import KAI_TOPOLOGY
 from webhook.kube.workloads.exclusive_topology import Exclusive
 from webhook.kube.workloads.pod_set import Dimension, PodNames, PodSet
-from webhook.kube.workloads.pod_set_shapes import SHAPES, Shaped
+from webhook.kube.workloads.pod_set_shapes import SHAPES
 from webhook.kube.workloads.pod_template_path import Count, PodTemplatePath, WorkloadKind, group_of
-from webhook.kube.workloads.workload_kinds import Kinds
+from webhook.kube.workloads.shaped import Shaped
+from webhook.kube.workloads.workload_kinds import Kinds, creates_no_pods
 
 # KAI reads it from the owner of the pods. Other schedulers ignore it.
 _OF_KAI = (f"metadata.annotations[{KAI_TOPOLOGY}]", f"KAI keeps its pods within a domain: {KAI_TOPOLOGY}")
@@ -39,12 +40,40 @@ def each_pod_set(content: JsonObject, kinds: Kinds, expired: Expired = never) ->
             be read was yielded before.
     """
     if content.get("kind") == "Pod" and content.get("apiVersion", "v1") == "v1":
-        names = PodNames("", "", "", "", "")
-        yield PodSet(None, "", "metadata.annotations", "spec", "", 1, (), "", PodTemplatePath(""), content, names, ())
+        yield from _of_pod(content)
         return
     kind = kind_of(content, kinds)
-    if kind is not None:
+    if kind is not None and kind.wrapped:
+        yield from _of_wrapped(content, kind, kinds, expired)
+    elif kind is not None:
         yield from _of_kind(content, kind, expired)
+
+
+def _of_wrapped(content: JsonObject, wrapper: WorkloadKind, kinds: Kinds, expired: Expired) -> Iterator[PodSet]:
+    """Yield the sets of the objects in `content`, which are in its namespace. Wrappers in it are not read."""
+    namespace = field(content, "metadata", "namespace")
+    for path, _, inner in in_time(matches(content, wrapper.wrapped), expired):
+        if not isinstance(inner, Mapping):
+            raise InvalidInput([invalid(path, inner, "must be an object")])
+        placed = {**inner, "metadata": {**object_at(inner, "metadata"), "namespace": namespace}}
+        with prefixed_errors(path):
+            kind = kind_of(placed, kinds)
+            if kind is None and placed["kind"] != "Pod":
+                if creates_no_pods(group_of(placed["apiVersion"]), placed["kind"]):
+                    continue
+                detail = "is not a known kind; describe it in the policy, in spec.workloadKinds"
+                raise InvalidInput([invalid("kind", placed["kind"], detail)])
+            for each in _of_kind(placed, kind, expired) if kind else _of_pod(placed):
+                paths = (each.path, each.annotations_path, each.spec_path)
+                whole, annotations, spec = (f"{path}.{part}" if part else path for part in paths)
+                suspended = wrapper.suspended if _is_set(content, wrapper.suspended, ()) else each.suspended
+                made = replace(each, path=whole, annotations_path=annotations, spec_path=spec, suspended=suspended)
+                yield made
+
+
+def _of_pod(content: JsonObject) -> Iterator[PodSet]:
+    names = PodNames("", "", "", "", "")
+    yield PodSet(None, "", "metadata.annotations", "spec", "", 1, (), "", PodTemplatePath(""), content, names, ())
 
 
 def _of_kind(content: JsonObject, kind: WorkloadKind, expired: Expired) -> Iterator[PodSet]:
@@ -128,6 +157,9 @@ def _pod_set(
     shaped = SHAPES[template.shape](match, content)
     if shaped is None:
         return None
+    if template.shape == "PodSpec" and template.annotations:
+        beside = value_at(content, template.annotations, match.keys[: template.annotations.count("*")])
+        shaped = replace(shaped, annotations=beside.value, annotations_path=beside.path)
     dimensions = tuple(_dimension(content, count, match.keys) for count in template.counts)
     replicas = 0 if _is_set(content, template.suspended, match.keys) else 1
     for dimension in dimensions:
@@ -140,7 +172,7 @@ def _pod_set(
     return PodSet(
         kind,
         shaped.path or match.path,
-        template.annotations or shaped.annotations_path,
+        shaped.annotations_path if template.shape == "PodSpec" else template.annotations or shaped.annotations_path,
         shaped.spec_path,
         role,
         None if kind.is_per_node else replicas,

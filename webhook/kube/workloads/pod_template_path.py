@@ -12,7 +12,9 @@ from webhook.documents.documents import JsonObject
 from webhook.documents.object_path import Key, count_at, matches
 from webhook.kube.workloads.exclusive_topology import ExclusiveTopology
 
-Shape = Literal["PodTemplate", "Component", "RaySubmitter", "WorkflowTemplate"]
+Shape = Literal[
+    "PodTemplate", "Component", "RaySubmitter", "WorkflowTemplate", "PodSpec", "InlineContainer", "SparkPod"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +41,11 @@ class PodTemplatePath:
     role is the key or the name of the item that the last `*` matched (or `unnamed` and its index). `or_else` is the
     path of a template that is used if this one is absent. `is_optional` is true if an object without the template is
     valid. `claims` is the path of the volumeClaimTemplates. `annotations` is the path of the annotations of templates
-    without metadata. `suspended` is the path of a field: while it is set, the template creates no pods. `unless` is
-    also the path of a field: if it is set, the template is not read. `shape` is the type at the path: a
-    PodTemplateSpec, a component of an InferenceService, the submitter of a RayJob or a template of an Argo Workflow.
+    without metadata; those of a PodSpec are read there. `suspended` is the path of a field: while it is set, the
+    template creates no pods. `unless` is also the path of a field: if it is set, the template is not read. `shape` is
+    the type at the path: a PodTemplateSpec, a component of an InferenceService, the submitter of a RayJob, a template
+    of an Argo Workflow, a PodSpec, fields of a pod with the resources of its container, or a driver or executor of
+    Spark.
     """
 
     template: str
@@ -78,7 +82,8 @@ class WorkloadKind:
     gangs of the kind by itself starts one head together with the minimum number of pods of each group. `queue` is the
     path of the queue of the pods, and `default_queue` the queue of an object that names none. `passed_on` are the paths
     of patches, with annotations, that the object applies to the pod templates of another object. `exclusive` are the
-    annotations that request topology domains for groups of its pods.
+    annotations that request topology domains for groups of its pods. `wrapped` is the path of objects that the object
+    contains and creates.
     """
 
     group: str
@@ -99,6 +104,7 @@ class WorkloadKind:
     default_queue: str = ""
     passed_on: tuple[str, ...] = ()
     exclusive: tuple[ExclusiveTopology, ...] = ()
+    wrapped: str = ""
 
 
 STATEFUL_SET_LABELS = (("statefulset.kubernetes.io/pod-name", "{pod}"), ("apps.kubernetes.io/pod-index", "{0}"))

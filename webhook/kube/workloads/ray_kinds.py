@@ -41,25 +41,27 @@ def _ray(
     return WorkloadKind("ray.io", kind, resource, templates, note, suspended="spec.suspend", worker_groups=group)
 
 
-_SELECTOR = "spec.clusterSelector"
+def _ray_job(kind: str, resource: str, spec: str) -> WorkloadKind:
+    """Return a kind with the spec of a RayJob at `spec`.
+
+    Source: github.com/ray-project/kuberay, ray-operator/apis/ray/v1/rayjob_types.go, raycronjob_types.go
+    """
+    selector = f"{spec}.clusterSelector"
+    submitter = PodTemplatePath(
+        f"{spec}.submitterPodTemplate",
+        role="submitter",
+        owner_kind="Job",
+        or_else=selector,
+        is_optional=True,
+        shape="RaySubmitter",
+    )
+    note = f"this {kind} runs on the RayCluster that {selector} names; check that object"
+    return _ray(kind, resource, f"{spec}.rayClusterSpec", "{name}-", submitter, selector=selector, note=note)
+
 
 RAY_KINDS: tuple[WorkloadKind, ...] = (
     _ray("RayCluster", "rayclusters", "spec", "{name}-"),
-    _ray(
-        "RayJob",
-        "rayjobs",
-        "spec.rayClusterSpec",
-        "{name}-",
-        PodTemplatePath(
-            "spec.submitterPodTemplate",
-            role="submitter",
-            owner_kind="Job",
-            or_else=_SELECTOR,
-            is_optional=True,
-            shape="RaySubmitter",
-        ),
-        selector=_SELECTOR,
-        note="this RayJob runs on the RayCluster that spec.clusterSelector names; check that object",
-    ),
+    _ray_job("RayJob", "rayjobs", "spec"),
+    _ray_job("RayCronJob", "raycronjobs", "spec.jobTemplate"),
     _ray("RayService", "rayservices", "spec.rayClusterConfig", "{name}-"),
 )

@@ -108,7 +108,10 @@ _GROUPS = frozenset(
         *("networking.istio.io", "networking.k8s.io", "node.k8s.io", "placement.maip.mxsf.io", "policy"),
         *("rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "scheduling.volcano.sh"),
         *("scheduling.x-k8s.io", "security.istio.io", "snapshot.storage.k8s.io", "storage.k8s.io"),
-        *("topology.volcano.sh", "storagemigration.k8s.io"),
+        *("topology.volcano.sh", "storagemigration.k8s.io", "scheduling.run.ai", "kai.scheduler"),
+        *("resource.nvidia.com", "nfd.k8s-sigs.io", "karpenter.sh", "karpenter.k8s.aws", "kyverno.io", "cilium.io"),
+        *("constraints.gatekeeper.sh", "templates.gatekeeper.sh", "policies.kyverno.io", "helm.toolkit.fluxcd.io"),
+        *("inference.networking.k8s.io", "inference.networking.x-k8s.io", "source.toolkit.fluxcd.io"),
     )
 )
 _KINDS: Mapping[str, tuple[str, ...]] = {
@@ -116,9 +119,17 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     "apps": ("ControllerRevision",),
     "cert-manager.io": ("Certificate", "CertificateRequest", "ClusterIssuer", "Issuer"),
     "external-secrets.io": ("ClusterExternalSecret", "ClusterSecretStore", "ExternalSecret", "SecretStore"),
+    "argoproj.io": ("AppProject", "Application", "ApplicationSet"),
+    "grove.io": ("ClusterTopology", "ClusterTopologyBinding"),
     "keda.sh": ("ClusterTriggerAuthentication", "ScaledObject", "TriggerAuthentication"),
     "monitoring.coreos.com": ("AlertmanagerConfig", "PodMonitor", "Probe", "PrometheusRule", "ServiceMonitor"),
-    "serving.kserve.io": ("ClusterServingRuntime", "ClusterStorageContainer", "ServingRuntime", "TrainedModel"),
+    "serving.kserve.io": (
+        "LLMInferenceServiceConfig",
+        "ClusterServingRuntime",
+        "ClusterStorageContainer",
+        "ServingRuntime",
+        "TrainedModel",
+    ),
     "serving.knative.dev": ("DomainMapping", "Route"),
 }
 

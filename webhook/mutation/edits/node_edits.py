@@ -1,8 +1,10 @@
 """Edits of the node affinity. The invariants of edits are in `webhook.mutation.edits.edits`."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
+
+import orjson
 
 from webhook.documents.field import forbidden
 from webhook.documents.text import cut
@@ -16,6 +18,8 @@ PREFERRED_NODES: Path = ("spec", "affinity", "nodeAffinity", PREFERRED)
 
 # The beginning of the text of an edit that requires a label of nodes.
 REQUIRES = "require node "
+# Between the alternatives in that text.
+OR = " or "
 
 # A pod can have thousands of terms, and kubectl shows 4 KiB of warnings.
 _MOST_CONFLICTS_REPORTED = 10
@@ -26,13 +30,19 @@ class RequireNode:
     """Require nodes that meet `requirement`, which is ANDed into every non-empty term of the required node affinity.
 
     Terms are ORed, so a single term without the requirement would bypass it. An empty term matches no node; it stays
-    empty, because it would match nodes if the requirement were added.
+    empty, because it would match nodes if the requirement were added. A node may meet it by one of `other_labels`
+    instead: a term is then copied for each of them.
     """
 
     requirement: NodeLabelRequirement
+    other_labels: tuple[str, ...] = ()
+
+    @property
+    def _alternatives(self) -> tuple[NodeLabelRequirement, ...]:
+        return (self.requirement, *(replace(self.requirement, key=label) for label in self.other_labels))
 
     def __str__(self) -> str:
-        return f"{REQUIRES}{self.requirement}"
+        return f"{REQUIRES}{OR.join(map(str, self._alternatives))}"
 
     def apply(self, pod: PodEditor) -> Effect:
         """AND the requirement into each non-empty term that does not imply it; add a term if there is none.
@@ -43,24 +53,31 @@ class RequireNode:
         warnings = [*self._node_selector_warnings(pod)]
         path: Path = (*REQUIRED_NODE, "nodeSelectorTerms")
         if pod.get(*REQUIRED_NODE) is None:
-            pod.append({"matchExpressions": [self.requirement.to_json()]}, *path)
+            for each in self._alternatives:
+                pod.append({"matchExpressions": [each.to_json()]}, *path)
             return Effect(changed=True, warnings=tuple(warnings))
-        terms: Sequence[Mapping[str, Any]] = pod.get(*path) or ()
+        # The copies of terms are appended to the list itself.
+        terms: Sequence[Mapping[str, Any]] = tuple(pod.get(*path) or ())
         added = 0
-        most = LARGEST_GROWTH_BYTES // self.requirement.size_bytes
+        left, size = LARGEST_GROWTH_BYTES, self.requirement.size_bytes
         conflicts = {}
         for index, term in enumerate(terms):
             if node_terms.is_empty(term):
                 continue
             expressions = term.get("matchExpressions") or ()
-            if conflict := self.requirement.contradiction(expressions):
+            requirement, *copied = self._possible(expressions) if self.other_labels else (self.requirement,)
+            if conflict := requirement.contradiction(expressions):
                 conflicts[index] = conflict
-            if not self.requirement.is_implied_by(expressions):
-                if added == most:
-                    detail = f"too many terms ({len(terms)}) to add to each that the policy does: {self.requirement}"
-                    raise PodTooLargeError(forbidden(".".join(map(str, path)), detail))
-                pod.append(self.requirement.to_json(), *path, index, "matchExpressions")
-                added += 1
+            if requirement.is_implied_by(expressions) or (copied and _implies_any(expressions, copied)):
+                continue
+            left -= size + (_size_of(term, copied) if copied else 0)
+            if left < 0:
+                detail = f"too many terms ({len(terms)}) to add to each that the policy does: {self.requirement}"
+                raise PodTooLargeError(forbidden(".".join(map(str, path)), detail))
+            for each in copied:
+                pod.append({**term, "matchExpressions": [*expressions, each.to_json()]}, *path)
+            pod.append(requirement.to_json(), *path, index, "matchExpressions")
+            added += 1
         matching = [
             index for index, term in enumerate(terms) if index not in conflicts and not node_terms.is_empty(term)
         ]
@@ -74,13 +91,31 @@ class RequireNode:
             warnings.append("no nodeSelectorTerm has a requirement: none matches a node, and the pod will stay Pending")
         return Effect(added > 0, tuple(warnings))
 
+    def _possible(self, expressions: Sequence[Mapping[str, Any]]) -> Sequence[NodeLabelRequirement]:
+        """Return the alternatives that nodes can meet together with the ANDed `expressions`, or else the first one."""
+        every = self._alternatives
+        return [each for each in every if not each.contradiction(expressions)] or every[:1]
+
     def _node_selector_warnings(self, pod: PodEditor) -> Sequence[str]:
         value = pod.get("spec", "nodeSelector", self.requirement.key)
         if value is None or self.requirement.admits(value):
             return ()
+        for each in self._alternatives[1:]:
+            other = pod.get("spec", "nodeSelector", each.key)
+            if other is None or each.admits(other):
+                return ()
         user_selector = f"nodeSelector {self.requirement.key}={cut(value, LONGEST_SHOWN)}"
         conflict = f"{user_selector} contradicts the policy's {self.requirement.summary}"
         return (f"{conflict}; a node must meet both, so no node matches and the pod will stay Pending",)
+
+
+def _implies_any(expressions: Sequence[Mapping[str, Any]], requirements: Iterable[NodeLabelRequirement]) -> bool:
+    return any(each.is_implied_by(expressions) for each in requirements)
+
+
+def _size_of(term: Mapping[str, Any], copied: Iterable[NodeLabelRequirement]) -> int:
+    """Return the bytes of the copies of `term`, one for each requirement."""
+    return sum(len(orjson.dumps(term)) + each.size_bytes for each in copied)
 
 
 @dataclass(frozen=True, slots=True)

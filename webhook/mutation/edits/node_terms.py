@@ -11,6 +11,7 @@ from webhook.documents.text import cut
 from webhook.kube.selectors import parse_integer, requirement_matches, term_is_empty
 
 Expression = Mapping[str, Any]
+Operator = Literal["In", "NotIn", "Exists", "Gt"]
 
 is_empty = term_is_empty
 
@@ -29,7 +30,7 @@ class NodeLabelRequirement:
     """`key In values`, `NotIn values`, `Exists`, or `Gt value` with one integer: the operators that rules use."""
 
     key: str
-    operator: Literal["In", "NotIn", "Exists", "Gt"]
+    operator: Operator
     values: tuple[str, ...] = ()
     origin: str = field(default="", compare=False)
     """The derivation of the requirement from the annotation, for messages."""

@@ -40,6 +40,7 @@ _LEFT = ", ".join(each.attribute.replace("_", "-") for each in NOT_EXPORTED)
 LEFT_TO_WEBHOOK = (
     "the placement check, denials, warnings, audit records and Events",
     "Namespaces and objects that create pods, with the tolerations that are taken back from pod templates",
+    "pods with gpu-product whose accelerator has several labels for it (accelerators.labels.product)",
     "the annotation spread: the pod gets the rest, but no bin-packing",
     "the preferred node pools of a pod that prefers some itself",
     f"pods with {_LEFT}, also by default of their namespace, or with annotations of KAI for shares",

@@ -10,7 +10,7 @@ from webhook.mutation.exported.variables import Variable
 from webhook.mutation.rules import RULES
 from webhook.policy.policy import WITHDRAWAL, Policy
 
-_PRODUCT_LABEL: Cel = 'variables.card + ".product"'
+_PRODUCT_TAINT: Cel = 'variables.card + ".product"'
 
 
 def injection(policy: Policy, before: tuple[Policy, ...]) -> Iterator[Variable]:
@@ -27,7 +27,7 @@ def injection(policy: Policy, before: tuple[Policy, ...]) -> Iterator[Variable]:
     yield from scheduling.scheduler(policy)
     yield from scheduling.packing(policy)
     yield from variables.products(policy)
-    of_products = affinity_operations.requirement(_PRODUCT_LABEL, "variables.accepted")
+    of_products = affinity_operations.requirement("variables.productLabel", "variables.accepted")
     product = when("variables.accepted.size() > 0", f"[{of_products}]") if policy.spec.product_affinity else "[]"
     yield "requirements", concatenated((f"[{affinity_operations.usage_requirement(policy)}]", product))
     yield from affinity_operations.required_variables()
@@ -46,13 +46,13 @@ def _tolerations(policy: Policy) -> Iterator[Cel]:
         for name, each in variables.types_of(policy)
     )
     yield variables.by_type(pools, "[]")
-    yield f"variables.accepted.map(p, {tolerations.equal(_PRODUCT_LABEL, 'p')})"
+    yield f"variables.accepted.map(p, {tolerations.equal(_PRODUCT_TAINT, 'p')})"
     indexes: dict[str, list[int]] = {}
     for index, each in enumerate(policy.spec.accelerators):
-        indexes.setdefault(each.card, []).append(index)
-    for card, of_card in indexes.items():
-        asks = f"variables.anyWillDo && variables.requested.exists(i, i in {of_card})"
-        yield when(asks, f"[{tolerations.exists(text(f'{card}.product'))}]")
+        indexes.setdefault(each.product_taint, []).append(index)
+    for taint, of_taint in indexes.items():
+        asks = f"variables.anyWillDo && variables.requested.exists(i, i in {of_taint})"
+        yield when(asks, f"[{tolerations.exists(text(taint))}]")
 
 
 def mutations(policy: Policy) -> list[dict[str, Any]]:

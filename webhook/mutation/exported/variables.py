@@ -26,7 +26,8 @@ from webhook.mutation.exported.cel import (
 )
 from webhook.policy.keys import MOST_PRODUCTS, Annotation, Keys
 from webhook.policy.policy import Policy
-from webhook.policy.spec.workloads import Accelerator, WorkloadType
+from webhook.policy.spec.accelerators import Accelerator
+from webhook.policy.spec.workloads import WorkloadType
 
 Variable = tuple[str, Cel]
 NAMESPACE: Cel = "request.namespace"
@@ -142,16 +143,28 @@ def is_usable(policy: Policy) -> Cel:
         conditions.append(negated(f"({names_type} && !(variables.mayIncludeCard))"))
     left = [policy.keys.of(each) for each in NOT_EXPORTED]
     left += [policy.keys.gpu_product] if policy.spec.allowed_products else []
+    # The webhook copies the terms of a pod for each label.
+    copied = [i for i, each in enumerate(policy.spec.accelerators) if len(each.product_labels) > 1]
+    if copied and policy.spec.product_affinity and not policy.spec.allowed_products:
+        asked = "(variables.requested.size() == 0 ? 0 : variables.requested[0])"
+        conditions.append(negated(all_of((has_any([policy.keys.gpu_product]), f"{asked} in {copied}"))))
     return all_of((*conditions, negated(has_any((*left, *KAI_SHARES)))))
 
 
+def _of_accelerator(values: list[str]) -> Cel:
+    """Return the one of `values`, one for each accelerator, that is for the cards of the pod."""
+    found = [(f"variables.requested[0] == {index}", text(each)) for index, each in enumerate(values)]
+    return choose([("variables.requested.size() == 0", found[0][1]), *found[1:]], found[0][1])
+
+
 def products(policy: Policy) -> Iterator[Variable]:
-    """Yield the label prefix of the pod's cards, the requested products, and whether other products are accepted.
+    """Yield the taint prefix and the label of the pod's cards, the requested products, and whether others will do.
 
     If the policy has `allowedProducts`, only the webhook decides on products.
     """
-    cards = [(f"variables.requested[0] == {i}", text(each.card)) for i, each in enumerate(policy.spec.accelerators)]
-    yield "card", choose([("variables.requested.size() == 0", cards[0][1]), *cards[1:]], cards[0][1])
+    accelerators = policy.spec.accelerators
+    yield "card", _of_accelerator([each.card for each in accelerators])
+    yield "productLabel", _of_accelerator([each.product_labels[0] for each in accelerators])
     yield "productText", value_of(policy, Keys.gpu_product)
     yield "productList", f'variables.productText == "" ? [] : variables.productText.split(",").map(p, {stripped("p")})'
     yield "productsOnce", "variables.productList.transformList(i, p, variables.productList.indexOf(p) == i, p)"

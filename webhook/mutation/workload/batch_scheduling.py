@@ -25,8 +25,9 @@ from webhook.mutation.workload.annotations import Annotations
 from webhook.mutation.workload.spreading import Spreading
 from webhook.policy.keys import NO_TOPOLOGY, Keys
 from webhook.policy.policy import Policy
+from webhook.policy.spec.accelerators import Accelerator
 from webhook.policy.spec.schedulers import settings_of
-from webhook.policy.spec.workloads import Accelerator, WorkloadType
+from webhook.policy.spec.workloads import WorkloadType
 
 
 @dataclass(frozen=True, slots=True)

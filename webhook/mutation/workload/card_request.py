@@ -13,7 +13,7 @@ from webhook.mutation.edits.node_terms import LONGEST_SHOWN
 from webhook.mutation.workload.annotations import Annotations, is_one_edit
 from webhook.policy.keys import ANNOTATIONS
 from webhook.policy.policy import Policy
-from webhook.policy.spec.workloads import Accelerator
+from webhook.policy.spec.accelerators import Accelerator
 
 # A pod can request thousands of resources.
 _MOST_SHOWN = 3

@@ -8,16 +8,18 @@ from webhook.documents.field import FieldError, required
 from webhook.kube.pod.resources import requested_extended_resources
 from webhook.mutation.workload.annotations import Annotations, keys_without_type, stray_keys
 from webhook.mutation.workload.batch_scheduling import BatchScheduling, ignored_constraints, read_batch_scheduling
+from webhook.mutation.workload.card_amounts import CardAmounts
 from webhook.mutation.workload.card_request import CardRequest, is_of_kai, without_card_warnings
 from webhook.mutation.workload.gathering import Gathering, read_gathering
 from webhook.mutation.workload.guaranteed_qos import GuaranteedQos, read_guaranteed_qos
 from webhook.mutation.workload.permissions import allowed_defaults, limit_denials, read_products, read_type
 from webhook.mutation.workload.spreading import Spreading, read_spreading
-from webhook.policy.keys import CardMemory, Keys
+from webhook.policy.keys import Keys
 from webhook.policy.policy import Policy, opt_out_namespaces
 from webhook.policy.products import AnyProduct, accepted_products, any_product
+from webhook.policy.spec.accelerators import Accelerator
 from webhook.policy.spec.admission import CheckMode
-from webhook.policy.spec.workloads import Accelerator, NodeUsage, WorkloadType
+from webhook.policy.spec.workloads import NodeUsage, WorkloadType
 
 STRICTNESS: Sequence[CheckMode] = ("off", "warn", "deny")
 
@@ -35,9 +37,7 @@ class Workload:
     """The products that will do, with their variants."""
     any_product: AnyProduct | None
     """The products that will do for a pod that requests an accelerator and names no product."""
-    gpu_memory: CardMemory | None
-    gpu_count: int | None
-    gpu_driver: int | None
+    amounts: CardAmounts
     bin_packing: bool
     scheduler: str | None
     scheduler_is_requested: bool
@@ -187,6 +187,7 @@ def _requested_workload(
     batch = read_batch_scheduling(annotations, workload_type, pod, scheduler_name, accelerators, policy, warnings)
     if request.has_share or (request.has_kai_share and is_of_kai(batch.scheduler, policy)):
         accelerators = policy.spec.accelerators[:1]
+    accelerator = (accelerators or policy.spec.accelerators)[0]
     any_will_do = policy.spec.tolerate_any_product and accelerators and not names_product
     spreading = read_spreading(annotations, workload_type, pod, policy, warnings)
     gathering: Gathering | str = ""
@@ -196,13 +197,11 @@ def _requested_workload(
     workload = Workload(
         type_name=type_name,
         type=workload_type,
-        accelerator=(accelerators or policy.spec.accelerators)[0],
+        accelerator=accelerator,
         requested_accelerators=accelerators,
         products=accepted_products(policy.spec, products, namespace),
         any_product=any_product(policy.spec, namespace) if any_will_do else None,
-        gpu_memory=annotations.read(Keys.gpu_memory),
-        gpu_count=annotations.read(Keys.gpu_count),
-        gpu_driver=annotations.read(Keys.gpu_driver),
+        amounts=CardAmounts.of(annotations, accelerator),
         bin_packing=workload_type.bin_packing if bin_packing is None else bin_packing == "true",
         scheduler=scheduler_name,
         scheduler_is_requested=scheduler is not None,

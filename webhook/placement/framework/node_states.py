@@ -22,7 +22,7 @@ from webhook.kube.pod.taints import (
     is_temporary,
 )
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS, Accelerator
+from webhook.policy.spec.accelerators import BUILT_IN_ACCELERATORS, Accelerator
 
 _MOST_DIGITS = 6
 # A pod can request thousands of resources; each takes a pass over the nodes.
@@ -102,24 +102,26 @@ def healthy_amounts(nodes: Snapshot, resource: str) -> Column:
     """Return the amount of `resource` that each node offers when all its devices are healthy and registered.
 
     If the device plugin has not registered yet, the node has no amount. The amount is then derived from labels of the
-    node about its cards (`CARD.count`, `CARD.present`, `CARD.product`, labels of NFD and clouds), or from other nodes
+    node about its cards (number, product, `CARD.present`, labels of NFD and clouds), or from other nodes
     of the same product or instance type. `LARGEST_AMOUNT` means an unknown number of cards.
     """
     lost = np.array([info.node.unhealthy.get(resource, 0) for info in nodes.nodes], dtype=np.int64)
     healthy: Column = nodes.allocatable(resource) + lost
-    cards = _card_labels(resource)
-    alike = _most_on_alike(nodes, healthy, (*(f"{card}.product" for card in cards), INSTANCE_TYPE_LABEL))
+    of = [each for each in BUILT_IN_ACCELERATORS if any(fnmatchcase(resource, name) for name in each.resources)]
+    products = dict.fromkeys((f"{resource}.product", *(label for each in of for label in each.product_labels)))
+    alike = _most_on_alike(nodes, healthy, (*products, INSTANCE_TYPE_LABEL))
     domain = f"{resource.partition('/')[0]}/"
-    of_cards = [f"{card}.{each}" for card in cards for each in ("present", "product")]
-    present = (*of_cards, *_DEVICE_LABELS.get(domain, ()))
+    of_cards = dict.fromkeys((f"{resource}.present", *(f"{each.card}.present" for each in of)))
+    present = (*of_cards, *products, *_DEVICE_LABELS.get(domain, ()))
+    counts = dict.fromkeys((f"{resource}.count", *(label for each in of for label in each.count_labels)))
     is_labelled = alike > 0
-    for key in (*(f"{card}.count" for card in cards), *present):
+    for key in (*counts, *present):
         is_labelled |= nodes.labels.domains(key).codes >= 0
     for row in np.flatnonzero(is_labelled & (healthy == 0)).tolist():
         node = nodes.nodes[row].node
         if not _has_registered(node, domain):
             is_present = any(node.labels.get(key, "false") != "false" for key in present)
-            healthy[row] = _labelled(node, cards) or int(alike[row]) or (LARGEST_AMOUNT if is_present else 0)
+            healthy[row] = _labelled(node, counts) or int(alike[row]) or (LARGEST_AMOUNT if is_present else 0)
     return healthy
 
 
@@ -140,28 +142,27 @@ def unhealthy_devices(nodes: Iterable[Node], accelerators: Iterable[Accelerator]
 
     Cards that only labels show are included.
     """
-    cards = {each.card: each.resources[0] for each in accelerators}
+    cards = {each.card: each for each in accelerators}
     for node in nodes:
         for resource, lost in sorted(node.unhealthy.items()):
             healthy = node.allocatable.get(resource, 0)
             yield UnhealthyDevices(node.name, resource, healthy, healthy + lost)
-        for card, resource in cards.items():
-            count = _labelled(node, (card,))
+        for card, accelerator in cards.items():
+            # A label of a cloud can count the cards of other accelerators.
+            is_own = accelerator.product_of(node.labels) is not None
+            count = _labelled(node, accelerator.count_labels if is_own else (f"{card}.count",))
             if count and not _has_registered(node, f"{card.partition('/')[0]}/"):
-                yield UnhealthyDevices(node.name, resource, 0, count)
+                yield UnhealthyDevices(node.name, accelerator.resources[0], 0, count)
 
 
-def _card_labels(resource: str) -> tuple[str, ...]:
-    """Return the prefixes of the labels that can show the cards of `resource`."""
-    cards = (each.card for each in BUILT_IN_ACCELERATORS if any(fnmatchcase(resource, name) for name in each.resources))
-    return tuple(dict.fromkeys((resource, *cards)))
+def _labelled(node: Node, labels: Iterable[str]) -> int:
+    """Return the number of devices in the first of `labels` that the node has, or 0.
 
-
-def _labelled(node: Node, cards: Iterable[str]) -> int:
-    """Return the number of devices in the label of GPU Feature Discovery for the first of `cards`, or 0."""
-    for card in cards:
-        if count := _number(node.labels.get(f"{card}.count", "")):
-            return count * max(1, _number(node.labels.get(f"{card}.replicas", "")))
+    GPU Feature Discovery counts cards, and has the devices of each in `CARD.replicas`.
+    """
+    for label in labels:
+        if count := _number(node.labels.get(label, "")):
+            return count * max(1, _number(node.labels.get(f"{label.removesuffix('.count')}.replicas", "")))
     return 0
 
 

@@ -14,7 +14,7 @@ from webhook.kube.pod.taints import TEMPORARY_TAINTS
 from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.packing.fragmentation import Free, fitting_shares
 from webhook.placement.packing.typical_pods import ExpectedMixes
-from webhook.policy.spec.workloads import Accelerator
+from webhook.policy.spec.accelerators import Accelerator
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def largest_free_blocks(
         offered, free = snapshot.allocatable(resource), free_amounts(snapshot, resource, is_open)
         for row in offered.nonzero()[0].tolist():
             labels = snapshot.nodes[row].node.labels
-            kind = (labels.get(pool_label), resource, labels.get(f"{accelerator.card}.product"))
+            kind = (labels.get(pool_label), resource, accelerator.product_of(labels))
             found.setdefault(kind, Counter())[int(free[row])] += 1
     blocks = [FreeBlock(*kind, max(sizes), sizes[max(sizes)]) for kind, sizes in found.items()]
     return tuple(sorted(blocks, key=lambda each: (each.pool or "", each.resource, each.product or "")))
@@ -160,11 +160,10 @@ class FreeCardsByProduct:
     def _rows(self, snapshot: Snapshot, resource: str, accelerator: Accelerator) -> Mapping[tuple[str, str], list[int]]:
         """Return the rows of the nodes that offer `resource`, by pool and product."""
         suffix = "" if fnmatchcase(resource, accelerator.resources[0]) else f" {resource}"
-        product_label = f"{accelerator.card}.product"
         rows: dict[tuple[str, str], list[int]] = {}
         for row in np.flatnonzero(snapshot.allocatable(resource)).tolist():
             labels = snapshot.nodes[row].node.labels
-            kind = (labels.get(self._pool_label) or NONE, (labels.get(product_label) or NONE) + suffix)
+            kind = (labels.get(self._pool_label) or NONE, (accelerator.product_of(labels) or NONE) + suffix)
             rows.setdefault(kind, []).append(row)
         return rows
 

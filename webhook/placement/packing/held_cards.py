@@ -8,7 +8,7 @@ from webhook.cluster.node_info import Node, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.node_states import is_ready
 from webhook.placement.packing.free_cards import accelerator_of
-from webhook.policy.spec.workloads import Accelerator
+from webhook.policy.spec.accelerators import Accelerator
 
 TERMINATING, NODE_DOWN = "terminating", "node-down"
 CRASH_LOOP, IMAGE_PULL, CONFIG_ERROR = "crash-loop", "image-pull", "config-error"

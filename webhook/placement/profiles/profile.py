@@ -27,7 +27,7 @@ from webhook.placement.plugins.taint_toleration import TaintToleration
 from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.plugin_registry import DEFAULT_PREEMPTION, PLUGINS, PluginArgs, modelled_plugins
-from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS
+from webhook.policy.spec.accelerators import BUILT_IN_ACCELERATORS
 
 T = TypeVar("T")
 

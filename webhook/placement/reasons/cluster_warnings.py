@@ -16,6 +16,7 @@ from webhook.documents.listing import some
 from webhook.documents.text import cut
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.placement.pod.inter_pod_info import InterPodInfo
+from webhook.policy.spec.accelerators import Accelerator, Fact, similar_labels
 from webhook.policy.spec.document import PolicySpec
 from webhook.policy.spec.schedulers import BUILT_IN_SCHEDULERS, BinPacking, NodeTemplate, SchedulerSettings
 
@@ -39,11 +40,12 @@ def unknown_products(references: PodReferences, snapshot: Snapshot, templates: S
     may have a product as the label or only as the taint of the same key. If the pod also names a known product, an
     unknown product is only reported if it looks like a typing error.
     """
-    if not references.products or not snapshot.nodes:
+    accelerator = references.accelerator
+    if not references.products or accelerator is None or not snapshot.nodes:
         return
-    if snapshot.labels.values(references.product_label).issuperset(references.products):
+    if snapshot.labels.values(accelerator.product_labels[0]).issuperset(references.products):
         return
-    known = _known_products(references.product_label, snapshot, templates)
+    known = _known_products(accelerator, snapshot, templates)
     if known.issuperset(references.products):
         return
     named = frozenset(references.products)
@@ -66,16 +68,39 @@ def unknown_products(references: PodReferences, snapshot: Snapshot, templates: S
     yield from similar
     # A manifest for several clusters names alternatives, and one that the cluster has is enough.
     if plain and not known & named:
-        hint = "" if known else f" (no node has the label {references.product_label})"
+        hint = "" if known else f" ({_without_label(accelerator, 'product', snapshot)})"
         yield f"gpu-product: no node has {some(plain, _MOST_SHOWN)}{hint}"
 
 
-def meant_product(label: str, product: str, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> str | None:
-    """Return the known product that the unknown `product` probably means, or None if it is known or similar to none.
+def unlabelled_amounts(
+    references: PodReferences, snapshot: Snapshot, templates: Sequence[NodeTemplate]
+) -> Iterator[str]:
+    """Yield a warning for each requested amount of cards whose labels neither a node nor a node template has."""
+    accelerator = references.accelerator
+    if accelerator is None or not snapshot.nodes:
+        return
+    for fact in references.amounts:
+        labels = accelerator.labels_of(fact)
+        is_known = any(snapshot.labels.values(label) for label in labels)
+        if not is_known and not any(label in each.labels for each in templates for label in labels):
+            yield f"gpu-{fact}: {_without_label(accelerator, fact, snapshot)}"
 
-    `label` is the label of products.
-    """
-    known = _known_products(label, snapshot, templates)
+
+def _without_label(accelerator: Accelerator, fact: Fact, snapshot: Snapshot) -> str:
+    """Return that no node has a label of `accelerator` for `fact`, with a similar label that nodes have instead."""
+    missing = f"no node has the label {' or '.join(accelerator.labels_of(fact))}"
+    for label in similar_labels(accelerator, fact):
+        if values := snapshot.labels.values(label):
+            example = f"{label}={cut(min(values), _LONGEST_SHOWN)}"
+            return f"{missing}, but some have {example}: name it in accelerators.labels.{fact} of the policy"
+    return missing
+
+
+def meant_product(
+    accelerator: Accelerator, product: str, snapshot: Snapshot, templates: Sequence[NodeTemplate]
+) -> str | None:
+    """Return the known product that the unknown `product` probably means, or None if it is known or similar to none."""
+    known = _known_products(accelerator, snapshot, templates)
     return None if product in known or not product else _closest(product, tuple(sorted(known)[:_MOST_CANDIDATES]))
 
 
@@ -93,9 +118,10 @@ def about_one_product(warnings: Sequence[str], suggestion: str) -> tuple[str, ..
 
 def missing_product(references: PodReferences, snapshot: Snapshot) -> Iterator[str]:
     """Yield a warning if the pod names no product and `allowedProducts` allows it none of the tainted products."""
-    if references.tolerated_products is None:
+    accelerator = references.accelerator
+    if references.tolerated_products is None or accelerator is None:
         return
-    tainted = {taint.value for taint in snapshot.taints.distinct if taint.key == references.product_label}
+    tainted = {taint.value for taint in snapshot.taints.distinct if taint.key == accelerator.product_taint}
     if tainted and tainted.isdisjoint(references.tolerated_products):
         yield (
             "gpu-product is missing: the policy restricts products in this namespace (allowedProducts), so the pod "
@@ -103,12 +129,13 @@ def missing_product(references: PodReferences, snapshot: Snapshot) -> Iterator[s
         )
 
 
-def _known_products(label: str, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> set[str]:
-    known = set(snapshot.labels.values(label))
-    known |= {taint.value for taint in snapshot.taints.distinct if taint.key == label}
+def _known_products(accelerator: Accelerator, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> set[str]:
+    labels, key = accelerator.product_labels, accelerator.product_taint
+    known = {value for label in labels for value in snapshot.labels.values(label)}
+    known |= {taint.value for taint in snapshot.taints.distinct if taint.key == key}
     for template in templates:
-        known |= {template.labels[label]} if label in template.labels else set()
-        known |= {taint.value for taint in template.taints if taint.key == label}
+        known |= {template.labels[label] for label in labels if label in template.labels}
+        known |= {taint.value for taint in template.taints if taint.key == key}
     return known
 
 

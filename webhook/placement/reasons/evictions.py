@@ -9,7 +9,7 @@ from webhook.documents.listing import some
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.framework.result import Placement
-from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS
+from webhook.policy.spec.accelerators import BUILT_IN_ACCELERATORS
 
 CARDS = tuple(name for each in BUILT_IN_ACCELERATORS for name in each.resources)
 OF_NAMESPACE = "; of this namespace, "

@@ -1,13 +1,13 @@
 """Group nodes by their obstacles: the reasons why they reject the pod, and the changes that remove these reasons."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.index.node_selector import Term, any_matches, matches
+from webhook.cluster.index.node_selector import Requirement, Term, any_matches, matches
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.pod.taints import (
@@ -47,6 +47,8 @@ from webhook.placement.suggest.pod_changes import (
 
 # The most obstacles that are distinguished, besides taints: a set of them must fit in the bits of an integer.
 _MOST_OBSTACLES = 40
+# Labels of one fact; a pod can have thousands of terms.
+_MOST_ALTERNATIVES = 4
 # Control plane taints and temporary taints must not be tolerated, so no suggestion does.
 _CONTROL_PLANES = ("control-plane", "master")
 
@@ -201,7 +203,16 @@ def _affinity_masks(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator
         for term in in_time(satisfiable_terms(pod), expired)
     ]
     if all(term.expressions or term.fields for term in rest):
-        yield WithoutTerms(), ~any_matches(rest, nodes.labels, nodes.rows, expired)
+        yield WithoutTerms(_alternatives(rest)), ~any_matches(rest, nodes.labels, nodes.rows, expired)
+
+
+def _alternatives(terms: Sequence[Term]) -> tuple[Requirement, ...]:
+    """Return the requirements if each of `terms` has the same one on another label, or else none."""
+    found = [
+        each.expressions[0] for each in terms[:_MOST_ALTERNATIVES] if len(each.expressions) == 1 and not each.fields
+    ]
+    is_one = len(found) == len(terms) and len({(each.operator, each.values) for each in found}) == 1
+    return tuple(found) if is_one else ()
 
 
 def _needs(pod: PodInfo, nodes: Snapshot, temporary: Collection[str]) -> tuple[list[Need], NDArray[np.int64]]:

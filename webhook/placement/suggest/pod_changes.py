@@ -65,11 +65,7 @@ class WithoutRequirement(Without):
     is_of_field: bool = False
 
     def __str__(self) -> str:
-        key, operator, values = self.requirement
-        words = f"{key} {_OPERATORS.get(operator, operator)}"
-        if operator in ("Exists", "DoesNotExist"):
-            return f"the requirement {words}"
-        return f"the requirement {words} " + (f"[{', '.join(values)}]" if operator.endswith("In") else " ".join(values))
+        return f"the requirement {_requirement_text(self.requirement)}"
 
     def _changed(self, pod: PodInfo) -> PodInfo:
         terms = [self._less(term) for term in satisfiable_terms(pod)]
@@ -81,12 +77,27 @@ class WithoutRequirement(Without):
         return Term(term.expressions, kept) if self.is_of_field else Term(kept, term.fields)
 
 
+def _requirement_text(requirement: Requirement) -> str:
+    key, operator, values = requirement
+    words = f"{key} {_OPERATORS.get(operator, operator)}"
+    if operator in ("Exists", "DoesNotExist"):
+        return words
+    return f"{words} " + (f"[{', '.join(values)}]" if operator.endswith("In") else " ".join(values))
+
+
 @dataclass(frozen=True, slots=True)
 class WithoutTerms(Without):
-    """Keep only the requirements that all terms of the required node affinity share."""
+    """Keep only the requirements that all terms of the required node affinity share.
+
+    `alternatives` are the other requirements if each term has one of them, such as one under several labels.
+    """
+
+    alternatives: tuple[Requirement, ...] = ()
 
     def __str__(self) -> str:
-        return "the nodeSelectorTerms of its required node affinity"
+        if not self.alternatives:
+            return "the nodeSelectorTerms of its required node affinity"
+        return f"the requirement {' or '.join(map(_requirement_text, self.alternatives))}"
 
     def _changed(self, pod: PodInfo) -> PodInfo:
         common = common_term(pod)

@@ -24,7 +24,14 @@ from webhook.placement.profiles.profile import Profile
 from webhook.placement.suggest.changes import Change, Evict, NodeChange, Scenario
 from webhook.placement.suggest.free_capacity import capacity_changes
 from webhook.placement.suggest.node_groups import NodeGroup, node_groups
-from webhook.placement.suggest.pod_changes import ReduceRequest, TolerateTaint, Ungate, Without, WithoutRequirement
+from webhook.placement.suggest.pod_changes import (
+    ReduceRequest,
+    TolerateTaint,
+    Ungate,
+    Without,
+    WithoutRequirement,
+    WithoutTerms,
+)
 from webhook.placement.suggest.suggestion_text import CAN_TAKE, nominated_text, suggestion_text
 
 # Smaller changes come first, so these bounds exclude only large ones.
@@ -55,8 +62,8 @@ class Suggestion:
     @property
     def remedy(self) -> Remedy:
         """Return the suggestion in a form that can be tried on other pods."""
-        found = frozenset(map(_key, self.changes))
-        keys = None if None in found else frozenset(filter(None, found))
+        found = [_keys(each) for each in self.changes]
+        keys = frozenset(key for each in found for key in each) if all(found) else None
         changed = [change.node for change in self.changes if isinstance(change, NodeChange)]
         return Remedy(self.text, changed[0] if changed else self.node, keys, partial(_changed, self.changes))
 
@@ -168,13 +175,13 @@ def _changed(changes: Sequence[Change], pod: PodInfo, nodes: Snapshot) -> Scenar
     return scenario
 
 
-def _key(change: Change) -> str | None:
-    """Return the key of the taint to tolerate or of the label to stop requiring, or None for other changes."""
+def _keys(change: Change) -> tuple[str, ...]:
+    """Return the key of the taint to tolerate or the keys of labels to stop requiring, or none for other changes."""
     if isinstance(change, TolerateTaint):
-        return change.key
+        return (change.key,)
     if isinstance(change, WithoutRequirement) and not change.is_of_field:
-        return change.requirement.key
-    return None
+        return (change.requirement.key,)
+    return tuple(each.key for each in change.alternatives) if isinstance(change, WithoutTerms) else ()
 
 
 def _rank(candidate: _Candidate, order: Sequence[str]) -> list[int]:

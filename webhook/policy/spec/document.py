@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from webhook.kube import names as wellknown
 from webhook.kube.pod.taints import TEMPORARY_TAINTS
+from webhook.policy.spec.accelerators import BUILT_IN_ACCELERATORS, Accelerator
 from webhook.policy.spec.admission import (
     Exemption,
     NamespaceLimits,
@@ -38,8 +39,6 @@ from webhook.policy.spec.field_types import (
 )
 from webhook.policy.spec.schedulers import BinPacking, NodeTemplate, PackGpus, SchedulerSettings, Spread
 from webhook.policy.spec.workloads import (
-    BUILT_IN_ACCELERATORS,
-    Accelerator,
     NodeUsage,
     WithoutAccelerator,
     WithoutAcceleratorField,

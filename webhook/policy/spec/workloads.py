@@ -1,4 +1,4 @@
-"""Settings of workloads: types, accelerators, tolerations, QoS, kinds of objects."""
+"""Settings of workloads: types, tolerations, QoS, kinds of objects."""
 
 import re
 from typing import Annotated, Any, Literal, Self, get_args
@@ -18,12 +18,10 @@ from webhook.kube.names import DAEMON_SET, is_dns_subdomain
 from webhook.kube.workloads.pod_template_path import Count, PodTemplatePath
 from webhook.kube.workloads.pod_template_path import WorkloadKind as Kind
 from webhook.policy.spec.field_types import (
-    Card,
     LabelKey,
     LabelText,
     LabelValue,
     NamespacePattern,
-    ResourcePattern,
     SomeValues,
     StrictModel,
     Subdomain,
@@ -123,41 +121,6 @@ class _WordInSchema:
 WithoutAcceleratorField = Annotated[WithoutAccelerator, BeforeValidator(_both), _WordInSchema]
 
 
-class Accelerator(StrictModel):
-    """The cards of one vendor: the resources that pods request and the labels of its nodes."""
-
-    name: LabelValue
-    """The name in messages."""
-
-    resources: SomeValues[ResourcePattern]
-    """Extended resources with which a pod requests such a card; a trailing `*` matches any suffix."""
-
-    card: Card
-    """`VENDOR-DOMAIN/CARD`: nodes have the labels `CARD.product`, `CARD.count` and `CARD.memory` (MiB of one card),
-    and the taint `CARD.product`."""
-
-    driver_label: LabelKey | None = None
-    """The label with the major version of the driver, an integer. If absent: `CARD.driver-version`."""
-
-    extra_tolerations: Values[ExtraToleration] = ()
-    """Tolerations of pods that request this accelerator and have a workload type, for taints such as a cloud
-    provider's `nvidia.com/gpu=present:NoSchedule`: see docs/annotations.md."""
-
-
-BUILT_IN_ACCELERATORS = (
-    Accelerator(
-        name="nvidia",
-        resources=("nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-*"),
-        card="nvidia.com/gpu",
-        driver_label="nvidia.com/cuda.driver-version.major",
-    ),
-    Accelerator(name="amd", resources=("amd.com/gpu",), card="amd.com/gpu"),
-    Accelerator(name="huawei", resources=("huawei.com/npu", "huawei.com/Ascend*"), card="huawei.com/npu"),
-    Accelerator(name="cambricon", resources=("cambricon.com/mlu*",), card="cambricon.com/mlu"),
-    Accelerator(name="hygon", resources=("hygon.com/dcu*",), card="hygon.com/dcu"),
-)
-
-
 class NodeUsage(StrictModel):
     """The node pools that pods of a type may use, by their `KEY-DOMAIN/node.usage` label and taint."""
 
@@ -231,16 +194,32 @@ class PodTemplateOfKind(StrictModel):
     replicas: FieldPath | None = None
     """The path of the number of pods, with the same `*`. One pod if it, or the value there, is absent."""
 
+    times: FieldPath | None = None
+    """The path of a second number by which `replicas` is multiplied, such as the number of groups of such pods."""
+
+    pod_spec: bool = False
+    """The path is that of a PodSpec, not of a PodTemplateSpec."""
+
+    annotations: FieldPath | None = None
+    """The path of the annotations of the pods of a PodSpec, with the same `*`. If absent, they have none of their
+    own."""
+
     role: LabelValue | None = None
     """The name of these pods in messages. Default: the key or the `name` of the item that the last `*` stands for."""
 
-    @field_validator("replicas")
+    @field_validator("replicas", "times", "annotations")
     @classmethod
-    def _counts_its_own_template(cls, replicas: str | None, info: ValidationInfo) -> str | None:
-        stem = replicas[: replicas.rindex("*") + 1] if replicas and "*" in replicas else ""
+    def _belongs_to_its_own_template(cls, path: str | None, info: ValidationInfo) -> str | None:
+        stem = path[: path.rindex("*") + 1] if path and "*" in path else ""
         if not str(info.data.get("path", stem)).startswith(stem):
             raise wrong("must have its * where path has them")
-        return replicas
+        return path
+
+    @model_validator(mode="after")
+    def _has_one_place_for_annotations(self) -> Self:
+        if self.annotations is not None and not self.pod_spec:
+            raise wrong("must have annotations only with podSpec: true; a PodTemplateSpec has its own")
+        return self
 
 
 class WorkloadKind(StrictModel):
@@ -274,4 +253,12 @@ class WorkloadKind(StrictModel):
 
 def _facts(template: PodTemplateOfKind) -> PodTemplatePath:
     name = "{name}-{role}-" if template.role or "*" in template.path else "{name}-"
-    return PodTemplatePath(template.path, (Count(template.replicas or ""),), template.role or "", name)
+    paths = [path for path in (template.times, template.replicas) if path] or [""]
+    return PodTemplatePath(
+        template.path,
+        tuple(map(Count, paths)),
+        template.role or "",
+        name,
+        annotations=template.annotations or "",
+        shape="PodSpec" if template.pod_spec else "PodTemplate",
+    )

@@ -18,6 +18,7 @@ from tests.support.servers.loopback import closed_port
     ("flags", "message"),
     [
         (("--server-days", "1", "--propagation-seconds", "30000"), "--server-days is too short: a third of it"),
+        (("--server-days", "1", "--trust-seconds", "28800"), "--server-days is too short: a third of it"),
         (("--ca-days", "1"), "--ca-days 1 is less than --server-days 365"),
         (("--ca-days", "0"), "0.0 is not in the range 0<x<=36500"),
         (("--dns", "a_b"), '--dns: Invalid value: "a_b"'),

@@ -46,6 +46,13 @@ def test_bad_names_are_bad_usage(certs: Run, tmp_path: Path, flags: str, message
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("flags", [("--wait-seconds", "-1"), ("--wait-seconds", "soon")])
+def test_register_waits_for_a_time(certs: Run, flags: tuple[str, ...]) -> None:
+    refused = certs("register", *flags)
+    assert refused.code == 2
+    assert f"Invalid value for '--wait-seconds': {flags[1]!r}" in refused.errors.replace("-1.0", "'-1'")
+
+
 @pytest.mark.parametrize("flags", [("--kubeconfig", "absent"), ("--in-cluster",)])
 def test_missing_cluster_is_bad_input(certs: Run, flags: tuple[str, ...]) -> None:
     refused = certs("register", *flags)

@@ -1,0 +1,60 @@
+"""Every flag of a command stands on a page and in a test, beside the name of a command that has it."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import click
+import pytest
+
+from tests.docs.markdown import ROOT
+from webhook.cli.root import root
+
+
+def _commands(command: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        yield name, command
+        return
+    context = click.Context(command)
+    for each in command.list_commands(context):
+        found = command.get_command(context, each)
+        assert found is not None
+        yield from _commands(found, each)
+
+
+def _flags() -> dict[tuple[str, ...], set[str]]:
+    """Return the spellings of each flag, with the commands that have it: many share theirs."""
+    found: dict[tuple[str, ...], set[str]] = {}
+    for name, command in _commands(root):
+        for each in command.params:
+            if isinstance(each, click.Option):
+                found.setdefault((*each.opts, *each.secondary_opts), set()).add(name)
+    return found
+
+
+FLAGS = _flags()
+
+
+@cache
+def _texts(*patterns: str) -> tuple[str, ...]:
+    own = ROOT / "tests" / "docs" / "test_flags.py"
+    return tuple(path.read_text() for each in patterns for path in ROOT.glob(each) if path != own)
+
+
+def _is_named(flag: tuple[str, ...], texts: tuple[str, ...]) -> bool:
+    # Tests also pass flags by name: {"server-name": …}, only_ca_bundle=True.
+    names = [each.lstrip("-") for each in flag if each.startswith("--")]
+    quoted = [rf'"{name}"' for name in names] + [rf"\b{name.replace('-', '_')}=" for name in names if "-" in name]
+    spelling = re.compile("|".join([*(rf"(?<![\w-]){re.escape(each)}(?![\w-])" for each in flag), *quoted]))
+    command = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in FLAGS[flag]))
+    return any(spelling.search(text) and command.search(text) for text in texts)
+
+
+@pytest.mark.parametrize("flag", FLAGS, ids="/".join)
+def test_a_flag_stands_on_a_page(flag: tuple[str, ...]) -> None:
+    assert _is_named(flag, _texts("README.md", "docs/**/*.md")), f"docs/ does not name {flag[0]} of {FLAGS[flag]}"
+
+
+@pytest.mark.parametrize("flag", FLAGS, ids="/".join)
+def test_a_flag_stands_in_a_test(flag: tuple[str, ...]) -> None:
+    assert _is_named(flag, _texts("tests/**/*.py")), f"no test passes {flag[0]} of {FLAGS[flag]}"

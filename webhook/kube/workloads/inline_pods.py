@@ -1,0 +1,77 @@
+"""Read the pods of objects that write fields of pods beside their own, instead of a pod template."""
+
+import re
+from typing import Any
+
+from webhook.documents.documents import JsonObject, field
+from webhook.documents.object_path import Match, object_at
+from webhook.kube.workloads.shaped import Shaped
+
+_FIELDS = (
+    *("affinity", "hostNetwork", "nodeSelector", "priorityClassName", "runtimeClassName", "schedulerName"),
+    *("terminationGracePeriodSeconds", "tolerations"),
+)
+
+
+def pod_spec(found: Match, _: JsonObject) -> Shaped:
+    """Return the pod of a PodSpec, which has no metadata."""
+    return Shaped(None, None, found.value, f"{found.path}.annotations", found.path)
+
+
+def inline_container(found: Match, _: JsonObject) -> Shaped:
+    """Return the pod of an object that describes its only container by itself, with resources and fields of pods."""
+    inline = found.value
+    spec = {name: inline[name] for name in _FIELDS if inline.get(name) is not None}
+    spec["containers"] = [{"name": "main", "resources": inline.get("resources") or {}}]
+    return Shaped(inline.get("labels"), inline.get("annotations"), spec, f"{found.path}.annotations", found.path)
+
+
+def spark_pod(found: Match, content: JsonObject) -> Shaped:
+    """Return the pod of a driver or executor. Its container has the CPU, memory and GPUs of Spark's fields.
+
+    Source: github.com/apache/spark/resource-managers/kubernetes/core/src/main/scala/org/apache/spark/deploy/k8s/
+    features/BasicDriverFeatureStep.scala, BasicExecutorFeatureStep.scala
+    """
+    inline, path = found.value, found.path
+    template = object_at(inline, "template")
+    spec = {**object_at(template, "spec")}
+    spec |= {name: inline[name] for name in _FIELDS if inline.get(name) is not None}
+    first, *others = [*(spec.get("containers") or []), *(inline.get("sidecars") or [])] or [{}]
+    application = object_at(content, "spec")
+    is_jvm = field(application, "type") not in ("Python", "R")
+    memory = _with_overhead(inline.get("memory") or "1g", inline.get("memoryOverhead"), is_jvm=is_jvm)
+    requests = {"cpu": str(inline.get("coreRequest") or inline.get("cores") or 1), "memory": memory}
+    limits = {"memory": memory}
+    if inline.get("coreLimit"):
+        limits["cpu"] = inline["coreLimit"]
+    gpu = object_at(inline, "gpu")
+    if gpu.get("name"):
+        limits[gpu["name"]] = str(gpu.get("quantity") or 0)
+    spec["containers"] = [{"name": "spark", **first, "resources": {"requests": requests, "limits": limits}}, *others]
+    labels, annotations = (
+        {**(field(template, "metadata", name) or {}), **(inline.get(name) or {})} or None
+        for name in ("labels", "annotations")
+    )
+    return Shaped(labels, annotations, spec, f"{path}.annotations", path)
+
+
+_MEMORY = re.compile(r"([0-9]+)([kmgt]?)b?", re.IGNORECASE)
+_KIB = {"k": 1, "m": 1024, "": 1024, "g": 1024**2, "t": 1024**3}
+_LEAST_OVERHEAD_KIB = 384 * 1024
+
+
+def _with_overhead(memory: Any, overhead: Any, *, is_jvm: bool) -> str:
+    """Return the memory of a Spark pod as a quantity: that of the JVM, and 10 % (else 40 %), at least 384 MiB, more.
+
+    A text that Spark rejects is returned as it is, so the reader of the pod reports it.
+    """
+    size = _kib(memory)
+    if size is None:
+        return str(memory)
+    more = _kib(overhead) if overhead is not None else max(size // 10 if is_jvm else size * 2 // 5, _LEAST_OVERHEAD_KIB)
+    return f"{size + (more or 0)}Ki"
+
+
+def _kib(text: Any) -> int | None:
+    found = _MEMORY.fullmatch(text.strip()) if isinstance(text, str) else None
+    return int(found[1]) * _KIB[found[2].lower()] if found else None
