@@ -119,7 +119,7 @@ def test_each_overlay_follows_the_policy_of_base(control_plane: ControlPlane, ov
 
     text = control_plane.kubectl("kustomize", str(tmp_path / "deploy" / overlay)).stdout
 
-    (found,) = [each["data"] for each in yaml.safe_load_all(text) if each["kind"] == "ConfigMap"]
+    (found,) = [each["data"] for each in yaml.load_all(text, yaml.CSafeLoader) if each["kind"] == "ConfigMap"]
     assert yaml.safe_load(found["policy.yaml"]) == policy
     assert policy["spec"]["workloadTypes"]["training"]["schedulerName"] == "default-scheduler"
 
@@ -133,7 +133,7 @@ def test_overlay_of_templates_over_a_policy_without_its_line_is_rejected_by_name
 
     text = control_plane.kubectl("kustomize", str(tmp_path / "deploy" / "overlays" / "templates")).stdout
 
-    (found,) = [each["data"] for each in yaml.safe_load_all(text) if each["kind"] == "ConfigMap"]
+    (found,) = [each["data"] for each in yaml.load_all(text, yaml.CSafeLoader) if each["kind"] == "ConfigMap"]
     outcome = run_here("policy", "check", "-", stdin=found["policy.yaml"])
     assert outcome.code == 2
     assert "mutateTemplates: Forbidden: unknown field" in outcome.errors
