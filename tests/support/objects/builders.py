@@ -25,7 +25,8 @@ class PodBuilder:
 
     def obj(self) -> dict[str, Any]:
         """Return the pod, as a copy of its own."""
-        return _copied(self._pod)
+        pod: dict[str, Any] = _copied(self._pod)
+        return pod
 
     def template(self) -> dict[str, Any]:
         """Return the pod as a pod template: labels, annotations and spec, without name and namespace."""
