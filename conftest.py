@@ -24,6 +24,9 @@ from tests.upstream.extraction import ExtractionFailed, extracted
 
 register_profiles()
 
+# What is collected stays until the end: `pytest_collection_finish` freezes it.
+gc.disable()
+
 # A shell ignores SIGINT in what it runs in the background, and the programs that tests interrupt would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -67,6 +70,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     # The tests themselves are garbage at no time: a collection need not visit them again.
     gc.collect()
     gc.freeze()
+    gc.enable()
     needed = {prepared: None for item in session.items for prepared in _needed(item)}
     prepare_in_background(prepared for prepared in _PREPARED.values() if prepared in needed)
 

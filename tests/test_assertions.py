@@ -50,10 +50,11 @@ def test_expected_exceptions_are_named_and_no_machine_is_timed() -> None:
 
 def _forbidden(path: Path) -> Iterator[int]:
     text = path.read_text()
-    tree = ast.parse(text)
-    yield from _catch_alls(tree)
+    # A file without these words is not parsed.
+    if "Exception" in text:
+        yield from _catch_alls(ast.parse(text))
     if path not in _WAITING and any(clock in text for clock in _CLOCKS):
-        yield from _timed(tree)
+        yield from _timed(ast.parse(text))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import tomllib
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("webhook", "certs", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "packages").glob("*/"))))
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
@@ -26,6 +28,7 @@ def test_a_module_fits_in_one_sitting() -> None:
     assert {name: count for name, count in lines.items() if count > LONGEST_MODULE_LINES} == {}
 
 
+@pytest.mark.slow
 def test_a_function_fits_on_a_screen() -> None:
     """Not counting the decorators, in which a command has its flags."""
     lines = {

@@ -13,7 +13,8 @@ from tests.controlplane.toolchain import NoToolchain, find_or_install
 
 GO_MODULE = Path(__file__).parent / "golang"
 RELEASE = "CONTROL_PLANE_RELEASE"
-PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
+_SERVERS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager")
+PROGRAMS = (*_SERVERS, "kubectl")
 
 _KUBERNETES = r"^\s*k8s\.io/kubernetes (v\S+)$"
 
@@ -45,9 +46,9 @@ def _minor(module: Path) -> int:
 def built(cache: Path, environ: Mapping[str, str], progress: Progress) -> Path:
     """Return the folder of the five programs, built if this version of them never was.
 
-    They are one binary under five names. The key of the folder is a hash of the Go module, so another release, which
-    has module files of its own beside the same main.go, is another folder. The sums pin every module by its hash, hence
-    no checksum database is asked.
+    The servers are one binary under four names. The key of the folder is a hash of the Go module, so another release,
+    which has module files of its own beside the same code, is another folder. The sums pin every module by its hash,
+    hence no checksum database is asked.
 
     Raises:
         BuildFailed: there is no Go toolchain, a module was refused, or it does not compile.
@@ -68,7 +69,7 @@ def is_built(cache: Path, environ: Mapping[str, str]) -> bool:
 
 def _key(module: Path) -> str:
     content = hashlib.sha256()
-    for path in (module, module.with_suffix(".sum"), GO_MODULE / "main.go"):
+    for path in (module, module.with_suffix(".sum"), *sorted(GO_MODULE.rglob("main.go"))):
         content.update(path.read_bytes())
     return f"{content.hexdigest()[:16]}-{platform.system()}-{platform.machine()}".lower()
 
@@ -85,12 +86,12 @@ def _build(target: Path, module: Path, environ: Mapping[str, str], progress: Pro
     progress(f"building Kubernetes {version} into {target}: about five minutes on two cores, once")
     # The largest one alone first: without a network that is one timeout instead of two hundred.
     run("mod", "download", "k8s.io/kubernetes", doing="fetching k8s.io/kubernetes")
-    packages = len(run("list", "-deps", ".", doing="fetching modules"))
+    packages = len(run("list", "-deps", "./...", doing="fetching modules"))
     with made_whole(target) as unfinished:
-        output = str(unfinished / "controlplane")
-        arguments = ("-v", "-trimpath", "-buildvcs=false", "-ldflags", stamps, "-o", output, ".")
-        run("build", *arguments, doing=f"compiling, {packages} packages at most")
-        for program in PROGRAMS:
+        for package, name in ((".", "controlplane"), ("./kubectl", "kubectl")):
+            arguments = ("-v", "-trimpath", "-buildvcs=false", "-ldflags", stamps, "-o", str(unfinished / name))
+            run("build", *arguments, package, doing=f"compiling {name}, {packages} packages at most")
+        for program in _SERVERS:
             (unfinished / program).symlink_to("controlplane")
     progress("built")
 

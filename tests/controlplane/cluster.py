@@ -4,7 +4,7 @@ import base64
 import json
 import subprocess
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from copy import deepcopy
 from typing import Any, TypeVar
@@ -218,6 +218,12 @@ class Cluster:
         removed = cleanup.remove_namespaces()
         self._wait_for_scheduler("Delete event for scheduled pod", "pod", _bound(removed), since)
         self.control_plane.restore_scheduler()
+
+    def remove_added(self, before: Collection[str]) -> None:
+        """Remove the objects whose keys in etcd are not among those of `before`, except those of custom kinds."""
+        since = self.control_plane.scheduler_log.end()
+        added = Cleanup(self.client, lambda: {*self.control_plane.stored_keys()}.difference(before))
+        self._wait_for_scheduler("Delete event for scheduled pod", "pod", _bound(added.remove_namespaces()), since)
 
     def remove_registrations(self) -> Cleanup:
         """Remove webhook configurations and admission policies; return what removes the rest."""

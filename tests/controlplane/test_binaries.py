@@ -71,7 +71,7 @@ def test_an_older_release_is_built_beside_the_pinned_one_and_of_its_own_module(t
 
     assert older["kube-scheduler"].parent != pinned["kube-scheduler"].parent
     modules = [line.partition("-modfile=")[2] for line in (tmp_path / "flags").read_text().splitlines()]
-    assert modules == ["go.mod", f"{release}.mod"]
+    assert [*dict.fromkeys(modules)] == ["go.mod", f"{release}.mod"]
 
 
 def test_each_module_file_is_of_the_release_in_its_name() -> None:

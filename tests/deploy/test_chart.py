@@ -30,7 +30,7 @@ POLICY = ("ConfigMap", "placement-policy")
 
 
 def by_name(text: str) -> Objects:
-    return {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(text) if each}
+    return {(each["kind"], each["metadata"]["name"]): each for each in yaml.load_all(text, yaml.CSafeLoader) if each}
 
 
 @pytest.fixture(scope="module")

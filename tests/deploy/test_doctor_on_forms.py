@@ -91,7 +91,7 @@ def test_no_fault_is_found_in_a_shipped_form(cluster: Cluster, helm: Helm, form:
         cluster.control_plane.kubectl("apply", "-k", str(DEPLOY / "crd"))
     if form in FOLLOWING_OBJECTS:
         wait_for(lambda: cluster.kubectl("get", "placementpolicies", check=False).returncode == 0, "the new kind")
-    for content in yaml.safe_load_all(text):
+    for content in yaml.load_all(text, yaml.CSafeLoader):
         if content and content["kind"] in ("Deployment", "StatefulSet"):
             say_ready(cluster, content)
     say_served(cluster)

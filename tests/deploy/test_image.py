@@ -199,6 +199,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.Path:
     return zipfile.Path(built)
 
 
+@pytest.mark.slow
 def test_wheel_has_all_packages_and_their_data(wheel: zipfile.Path) -> None:
     names = set(wheel.root.namelist())
     folders = [ROOT / "webhook", ROOT / "certs", *(ROOT / "packages").iterdir()]

@@ -16,7 +16,7 @@ NAMESPACE = "placement-webhook"
 def test_manifests_are_accepted(cluster: Cluster) -> None:
     kubectl = cluster.control_plane.kubectl
     text = kubectl("kustomize", str(DEPLOY / "monitoring")).stdout
-    objects = list(yaml.safe_load_all(text))
+    objects = list(yaml.load_all(text, yaml.CSafeLoader))
     cluster.make_namespace(NAMESPACE)
 
     done = kubectl("apply", "--server-side", "--validate=strict", "-f", "-", stdin=text)

@@ -42,8 +42,8 @@ def text_of(control_plane: ControlPlane, overlay: str) -> str:
     return control_plane.kubectl("kustomize", str(DEPLOY / overlay)).stdout
 
 
-def rendered(cluster: Cluster, overlay: str) -> list[Object]:
-    return list(yaml.load_all(text_of(cluster.control_plane, overlay), yaml.CSafeLoader))
+def rendered(control_plane: ControlPlane, overlay: str) -> list[Object]:
+    return list(yaml.load_all(text_of(control_plane, overlay), yaml.CSafeLoader))
 
 
 def applied(cluster: Cluster, overlay: str) -> None:
@@ -53,7 +53,7 @@ def applied(cluster: Cluster, overlay: str) -> None:
     done = cluster.control_plane.kubectl(*APPLY, stdin=text_of(cluster.control_plane, overlay))
     assert done.stderr == ""
     accepted = re.findall(r"serverside-applied$", done.stdout, re.MULTILINE)
-    assert len(accepted) == len(rendered(cluster, overlay))
+    assert len(accepted) == len(rendered(cluster.control_plane, overlay))
 
 
 @pytest.mark.usefixtures("cert_manager_kinds", "rights_removed")
@@ -68,9 +68,11 @@ def test_manifests_are_accepted_and_applying_them_again_changes_nothing(cluster:
 
 
 @pytest.mark.parametrize("overlay", [each for each in OVERLAYS if each not in ADDED])
-def test_policy_reaches_the_deployment_by_a_name_with_its_hash(cluster: Cluster, overlay: str) -> None:
+def test_policy_reaches_the_deployment_by_a_name_with_its_hash(control_plane: ControlPlane, overlay: str) -> None:
     by_kind = {
-        obj["kind"]: obj for obj in rendered(cluster, overlay) if obj["metadata"]["name"] != "placement-webhook-certs"
+        obj["kind"]: obj
+        for obj in rendered(control_plane, overlay)
+        if obj["metadata"]["name"] != "placement-webhook-certs"
     }
     name = by_kind["ConfigMap"]["metadata"]["name"]
     volumes = {volume["name"]: volume for volume in by_kind["Deployment"]["spec"]["template"]["spec"]["volumes"]}
@@ -80,8 +82,8 @@ def test_policy_reaches_the_deployment_by_a_name_with_its_hash(cluster: Cluster,
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_everything_is_in_the_namespace_and_labelled(cluster: Cluster, overlay: str) -> None:
-    for obj in rendered(cluster, overlay):
+def test_everything_is_in_the_namespace_and_labelled(control_plane: ControlPlane, overlay: str) -> None:
+    for obj in rendered(control_plane, overlay):
         metadata = obj["metadata"]
         if obj["apiVersion"] != "cert-manager.io/v1":
             assert metadata["labels"]["app.kubernetes.io/name"] == "placement-webhook", metadata["name"]
@@ -89,8 +91,8 @@ def test_everything_is_in_the_namespace_and_labelled(cluster: Cluster, overlay: 
         assert metadata.get("namespace", NAMESPACE) in namespaces
 
 
-def test_cert_manager_keeps_the_ca_bundle_of_its_overlay(cluster: Cluster) -> None:
-    objects = {(obj["kind"], obj["metadata"]["name"]): obj for obj in rendered(cluster, "overlays/cert-manager")}
+def test_cert_manager_keeps_the_ca_bundle_of_its_overlay(control_plane: ControlPlane) -> None:
+    objects = {(obj["kind"], obj["metadata"]["name"]): obj for obj in rendered(control_plane, "overlays/cert-manager")}
     namespace, _, certificate = objects[CONFIGURATION]["metadata"]["annotations"][
         "cert-manager.io/inject-ca-from"
     ].partition("/")
@@ -98,14 +100,14 @@ def test_cert_manager_keeps_the_ca_bundle_of_its_overlay(cluster: Cluster) -> No
     assert ("Certificate", certificate) in objects
 
 
-def test_self_managed_overlay_leaves_the_configuration_to_its_controller(cluster: Cluster) -> None:
-    objects = {(obj["kind"], obj["metadata"]["name"]) for obj in rendered(cluster, "overlays/self-managed")}
+def test_self_managed_overlay_leaves_the_configuration_to_its_controller(control_plane: ControlPlane) -> None:
+    objects = {(obj["kind"], obj["metadata"]["name"]) for obj in rendered(control_plane, "overlays/self-managed")}
     assert CONFIGURATION not in objects
     assert ("Deployment", "placement-webhook-certs") in objects
 
 
 @pytest.mark.parametrize("overlay", [each for each in OVERLAYS if each not in (*ADDED, "base", "quickstart")])
-def test_each_overlay_follows_the_policy_of_base(cluster: Cluster, overlay: str, tmp_path: Path) -> None:
+def test_each_overlay_follows_the_policy_of_base(control_plane: ControlPlane, overlay: str, tmp_path: Path) -> None:
     """The overlay of templates changes one field of it."""
     shutil.copytree(DEPLOY, tmp_path / "deploy")
     file = tmp_path / "deploy" / "base" / "policy.yaml"
@@ -115,23 +117,23 @@ def test_each_overlay_follows_the_policy_of_base(cluster: Cluster, overlay: str,
     policy = yaml.safe_load(file.read_text())
     policy["spec"]["workloadObjects"]["mutateTemplates"] = overlay == "overlays/templates"
 
-    text = cluster.control_plane.kubectl("kustomize", str(tmp_path / "deploy" / overlay)).stdout
+    text = control_plane.kubectl("kustomize", str(tmp_path / "deploy" / overlay)).stdout
 
-    (found,) = [each["data"] for each in yaml.safe_load_all(text) if each["kind"] == "ConfigMap"]
+    (found,) = [each["data"] for each in yaml.load_all(text, yaml.CSafeLoader) if each["kind"] == "ConfigMap"]
     assert yaml.safe_load(found["policy.yaml"]) == policy
     assert policy["spec"]["workloadTypes"]["training"]["schedulerName"] == "default-scheduler"
 
 
 def test_overlay_of_templates_over_a_policy_without_its_line_is_rejected_by_name(
-    cluster: Cluster, tmp_path: Path
+    control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     shutil.copytree(DEPLOY, tmp_path / "deploy")
     file = tmp_path / "deploy" / "base" / "policy.yaml"
     file.write_text(file.read_text().partition("spec:\n")[0] + "spec: {}\n")
 
-    text = cluster.control_plane.kubectl("kustomize", str(tmp_path / "deploy" / "overlays" / "templates")).stdout
+    text = control_plane.kubectl("kustomize", str(tmp_path / "deploy" / "overlays" / "templates")).stdout
 
-    (found,) = [each["data"] for each in yaml.safe_load_all(text) if each["kind"] == "ConfigMap"]
+    (found,) = [each["data"] for each in yaml.load_all(text, yaml.CSafeLoader) if each["kind"] == "ConfigMap"]
     outcome = run_here("policy", "check", "-", stdin=found["policy.yaml"])
     assert outcome.code == 2
     assert "mutateTemplates: Forbidden: unknown field" in outcome.errors

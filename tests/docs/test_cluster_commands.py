@@ -14,7 +14,7 @@ import pytest
 
 from certs.registration import Target, manifest, with_ca_bundle
 from tests.controlplane.cluster import Cluster
-from tests.docs.markdown import DOCUMENTS, ROOT, blocks, name_of, printed_as_shown, steps, write_named_files
+from tests.docs.markdown import DOCUMENTS_TO_RUN, ROOT, blocks, name_of, printed_as_shown, steps, write_named_files
 from tests.support.servers.server import World, running_in_thread
 from webhook.admission.cluster_view import ClusterView
 from webhook.cluster.cluster_file import snapshot_from_documents
@@ -22,7 +22,7 @@ from webhook.documents.documents import parse
 from webhook.placement.scheduler import Scheduler
 
 SAMPLE = ROOT / "webhook" / "cli" / "sample" / "cluster.yaml"
-WITH_SHELL = [document for document in DOCUMENTS if blocks(document, "shell")]
+WITH_SHELL = [document for document in DOCUMENTS_TO_RUN if blocks(document, "shell")]
 TEAM = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
 
 

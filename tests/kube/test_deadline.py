@@ -125,6 +125,7 @@ def test_deadline_is_asked_about_for_each(pod: PodBuilder) -> None:
     assert Scheduler().answer(question, snapshot, _ticking(_COUNT // 2)) == _UNKNOWN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pod", [pytest.param(pod, id=name) for name, pod in _LONG.items()])
 def test_answer_goes_out_without_suggestions_that_take_too_long(pod: PodBuilder) -> None:
     """A deadline at any moment gives Unknown or the same answer, apart from suggestions."""

@@ -102,6 +102,7 @@ def test_a_trusted_certificate_of_openssl_is_bad_input(tmp_path: Path) -> None:
         logs_and_metrics_of_the_start(tmp_path)
 
 
+@pytest.mark.slow
 def test_no_admission_waits_for_a_module_of_numpy() -> None:
     script = "import sys, webhook.serving.server, numpy; known = {*sys.modules}; numpy.unique([1]); "
     script += "print(*({*sys.modules} - known))"

@@ -1,5 +1,6 @@
 """Compare the results of `check` for upstream's cases with those of kube-scheduler's plugins."""
 
+import functools
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -197,7 +198,13 @@ def _profile(case: Case) -> Profile:
         "kind": "KubeSchedulerConfiguration",
         "profiles": [profile],
     }
-    return parse_profiles(json.dumps(text), "profile")[DEFAULT_SCHEDULER]
+    return _parsed(json.dumps(text))
+
+
+@functools.cache
+def _parsed(text: str) -> Profile:
+    """Return the profile of a configuration; most cases of a plugin share one."""
+    return parse_profiles(text, "profile")[DEFAULT_SCHEDULER]
 
 
 def _external(value: Any) -> Any:

@@ -29,29 +29,41 @@ from webhook.policy.spec.schedulers import BUILT_IN_SCHEDULERS
 VIEW = "pvc,pv,storageclasses,csinodes,csidrivers,volumeattachments"
 
 
-@pytest.fixture
-def webhook_of_examples(cluster: Cluster, custom_kinds: None, tmp_path: Path) -> Iterator[Webhook]:
-    """The webhook as deploy/ registers it, with a view of the cluster of the examples."""
+@pytest.fixture(scope="module")
+def cluster(shared_cluster: Cluster) -> Cluster:
+    """The cluster of the examples."""
     objects = objects_of(CLUSTER)
     for content in objects:
         if content["kind"] == "Namespace":
-            cluster.client.create(content)
-    cluster.make_nodes(*(content for content in objects if content["kind"] == "Node"))
+            shared_cluster.client.create(content)
+    shared_cluster.make_nodes(*(content for content in objects if content["kind"] == "Node"))
     for content in objects:
         if content["kind"] == "Pod":
             content["spec"]["containers"][0]["image"] = "plain"
         if content["kind"] not in ("Namespace", "Node"):
-            cluster.create(content)
-    with registered_as_shipped(cluster, tmp_path) as webhook:
+            shared_cluster.create(content)
+    return shared_cluster
+
+
+@pytest.fixture(scope="module")
+def webhook_of_examples(
+    cluster: Cluster, custom_kinds: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Webhook]:
+    """The webhook as deploy/ registers it, with a view of the cluster of the examples."""
+    with registered_as_shipped(cluster, tmp_path_factory.mktemp("webhook")) as webhook:
         webhook.look_at(cluster, VIEW)
         yield webhook
 
 
 @pytest.fixture(params=MANIFESTS, ids=lambda path: path.stem)
-def manifest(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Path]:
-    """A manifest of examples/, whose objects are deleted at the end."""
+def manifest(request: pytest.FixtureRequest, webhook_of_examples: Webhook, cluster: Cluster) -> Iterator[Path]:
+    """A manifest of examples/. At the end, the cluster is again as it was."""
+    control_plane = cluster.control_plane
+    before = {*control_plane.stored_keys()}
     yield request.param
-    cluster.control_plane.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", str(request.param))
+    control_plane.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", str(request.param))
+    cluster.remove_added(before)
+    assert {*control_plane.stored_keys()} == before
 
 
 def test_an_example_does_on_a_cluster_what_the_file_beside_it_says(

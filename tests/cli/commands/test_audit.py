@@ -314,6 +314,7 @@ class TestExport:
         assert "Is a directory" in ran.errors
 
 
+@pytest.mark.slow
 def test_work_grows_as_the_number_of_records_does(audit: Run, tmp_path: Path) -> None:
     def read(count: int) -> None:
         assert len(audit("list").output.splitlines()) == count + 1

@@ -133,6 +133,7 @@ def test_the_demo_runs_where_no_file_can_be_written(tmp_path: Path) -> None:
     assert "file      not kept" in done.stdout
 
 
+@pytest.mark.slow
 def test_what_needs_a_file_has_one_in_memory_or_a_clear_error(tmp_path: Path) -> None:
     without = read_only(tmp_path, "", "demo", "--keep")
     assert (without.returncode, without.stdout) == (1, "")

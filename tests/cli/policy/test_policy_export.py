@@ -28,7 +28,7 @@ def test_the_built_in_policy_is_printed_as_yaml_with_its_limits_in_front(run: Ru
         *(f"# - {each}" for each in left),
         "---",
     ]
-    kinds = [each["kind"] for each in yaml.safe_load_all(result.output)]
+    kinds = [each["kind"] for each in yaml.load_all(result.output, yaml.CSafeLoader)]
     assert kinds == ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"]
     assert policy_with().identity in result.output
 

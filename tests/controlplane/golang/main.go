@@ -1,8 +1,8 @@
-// Command controlplane is etcd, kube-apiserver, kube-scheduler, kube-controller-manager and kubectl in one binary.
+// Command controlplane is etcd, kube-apiserver, kube-scheduler and kube-controller-manager in one binary.
 //
-// It runs the program whose name it is called by, as busybox does: the tests link it under the five
-// names. One binary shares the packages the five have in common, so it is built once and is a
-// third of the size of five. The commands are upstream's own, unchanged.
+// It runs the program whose name it is called by, as busybox does: the tests link it under the four
+// names. One binary shares the packages the four have in common, so it is built once and is a
+// third of the size of four. The commands are upstream's own, unchanged.
 package main
 
 import (
@@ -14,8 +14,6 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"
-	kubectl "k8s.io/kubectl/pkg/cmd"
-	kubectlerrors "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
@@ -33,12 +31,8 @@ func main() {
 		os.Exit(cli.Run(component()))
 	case name == "etcd":
 		etcdmain.Main(os.Args)
-	case name == "kubectl":
-		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
-			kubectlerrors.CheckErr(err)
-		}
 	default:
-		fmt.Fprintf(os.Stderr, "%s: called by an unknown name; link it as etcd, kube-apiserver, kube-controller-manager, kube-scheduler or kubectl\n", name)
+		fmt.Fprintf(os.Stderr, "%s: called by an unknown name; link it as etcd, kube-apiserver, kube-controller-manager or kube-scheduler\n", name)
 		os.Exit(2)
 	}
 }

@@ -41,38 +41,33 @@ def names(cluster: Cluster) -> list[str]:
     return sorted(each["metadata"]["name"] for each in cluster.pods())
 
 
-def test_the_printed_taint_ends_the_pods_of_a_node_that_is_off(collecting: Cluster, run: Run) -> None:
-    collecting.make_nodes(make_node_object("off", capacity={"nvidia.com/gpu": 8}))
-    for name in ("ending", "stays"):
-        collecting.create(make_pod(name).gpu(1).node_name("off").spec(terminationGracePeriodSeconds=30))
-    delete(collecting, "ending")
-    make_down(collecting, "off")
+def test_the_printed_taint_ends_the_deleted_pods_of_its_node_only(collecting: Cluster, run: Run) -> None:
+    """The collector looks at all pods every 20 seconds."""
+    for node in ("off", "silent"):
+        collecting.make_nodes(make_node_object(node, capacity={"nvidia.com/gpu": 8}))
+    for name, node in (("ending", "off"), ("stays", "off"), ("untouched", "silent")):
+        collecting.create(make_pod(name).gpu(1).node_name(node).spec(terminationGracePeriodSeconds=30))
+    for name in ("ending", "untouched"):
+        delete(collecting, name)
+    for node in ("off", "silent"):
+        make_down(collecting, node)
 
     found = rows(collecting, run)
     commands = {command["command"] for each in found for command in each["commands"]}
-    (command,) = commands
+    (command,) = (each for each in commands if each.startswith("kubectl taint nodes off "))
     before = names(collecting)
     environment = {**os.environ, **collecting.control_plane.kubectl_environment}
     subprocess.run(["/bin/sh", "-c", command], env=environment, check=True, capture_output=True)
-    wait_for(lambda: names(collecting) == ["stays"], "the pod garbage collector", deadline_seconds=120)
+    wait_for(lambda: "ending" not in names(collecting), "the pod garbage collector", deadline_seconds=120)
+    left = [(each["class"], each["name"]) for each in rows(collecting, run)]
 
     assert [(each["class"], each["name"], each["nodeDown"]) for each in found] == [
         ("node-down", "ending", True),
         ("node-down", "stays", True),
+        ("node-down", "untouched", True),
     ]
-    assert command.startswith("kubectl taint nodes off node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")
-    assert before == ["ending", "stays"]
-
-
-def test_without_the_taint_the_pod_stays(collecting: Cluster, run: Run) -> None:
-    """The collector looks every 20 seconds; a pod of a node that does not exist shows that it has looked."""
-    collecting.make_nodes(make_node_object("off", capacity={"nvidia.com/gpu": 8}))
-    collecting.create(make_pod("ending").gpu(1).node_name("off"))
-    delete(collecting, "ending")
-    make_down(collecting, "off")
-    collecting.create(make_pod("witness").gpu(1).node_name("no-such-node"))
-
-    wait_for(lambda: "witness" not in names(collecting), "a look of the pod garbage collector", deadline_seconds=120)
-
-    assert names(collecting) == ["ending"]
-    assert [(each["class"], each["name"]) for each in rows(collecting, run)] == [("node-down", "ending")]
+    assert len(commands) == 2
+    assert command == "kubectl taint nodes off node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+    assert before == ["ending", "stays", "untouched"]
+    assert names(collecting) == ["stays", "untouched"]
+    assert ("node-down", "untouched") in left

@@ -154,6 +154,7 @@ def test_a_pod_that_cannot_be_written_back_is_judged_all_the_same() -> None:
     assert rendered.outcome == "Patched"
 
 
+@pytest.mark.slow
 def test_large_pods_are_forgotten_before_they_fill_the_process() -> None:
     """An API server takes pods up to 3 MiB, from everybody who may create pods; the container has 512 MiB."""
     decisions = DecisionCache()

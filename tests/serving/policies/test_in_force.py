@@ -169,6 +169,7 @@ def test_without_a_view_of_the_cluster_policies_select_by_the_name_of_the_namesp
         read()
 
 
+@pytest.mark.slow
 def test_serve_ends_with_code_2_where_it_could_never_select(tmp_path: Path) -> None:
     write_certificate(tmp_path)
     path = tmp_path / "policies.yaml"

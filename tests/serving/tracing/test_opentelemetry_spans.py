@@ -76,6 +76,7 @@ def admission_of(traced: Traced, uid: str) -> Span:
     return span
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("uid", ["small", "large"])
 def test_an_admission_has_a_span_for_each_step(traced: Traced, uid: str) -> None:
     receiver, _ = traced
@@ -154,6 +155,7 @@ def test_an_endpoint_is_an_http_url(url: str) -> None:
     assert f'"{url}" must be an HTTP URL, such as http://collector:4318' in outcome.errors
 
 
+@pytest.mark.slow
 def test_a_machine_without_opentelemetry_is_told_what_to_install() -> None:
     script = "import sys; sys.modules['opentelemetry'] = None; from webhook.cli import main; main()"
     command = [sys.executable, "-c", script, "serve", "--tls-dir=tls", "--otlp-endpoint=http://collector:4318"]

@@ -3,9 +3,12 @@
 import subprocess
 import sys
 
+import pytest
+
 from webhook.serving.tracing import spans
 
 
+@pytest.mark.slow
 def test_without_the_flag_nothing_of_opentelemetry_is_loaded() -> None:
     loaded = "{m.partition('.')[0] for m in sys.modules}"
     script = f"import sys, webhook.cli.commands.serve; sys.exit('opentelemetry' in {loaded})"

@@ -555,6 +555,7 @@ def test_pending_pods_are_bounded() -> None:
     assert cluster.waiting.total == MOST_WAITING
 
 
+@pytest.mark.slow
 def test_admitted_pods_that_are_seen_are_bounded() -> None:
     cluster = Cluster(nodes=1)
     cluster.gpus()
@@ -612,6 +613,7 @@ def test_a_pod_that_a_pod_before_it_made_room_for_keeps_some_when_it_is_placed_a
     assert sorted(cluster.gpus()) == [0, 0, 1, 2]
 
 
+@pytest.mark.slow
 def test_pods_that_were_left_out_are_placed_when_there_are_fewer() -> None:
     cluster = Cluster(nodes=1, pod_seconds=1.0)
     for number in range(MOST_WAITING + 10):

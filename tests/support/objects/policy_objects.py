@@ -27,7 +27,7 @@ def policy(name: str, team: str = "", **spec: Any) -> Object:
 @contextmanager
 def served_policies(control_plane: ControlPlane) -> Iterator[None]:
     """Serve the kind of deploy/crd until the block ends; then its objects are gone, too."""
-    crd = yaml.safe_load(CRD.read_text())
+    crd = yaml.load(CRD.read_text(), yaml.CSafeLoader)
     control_plane.client.apply(crd)
     wait_for(
         lambda: control_plane.kubectl("get", "placementpolicies", check=False).returncode == 0, "the kind being served"

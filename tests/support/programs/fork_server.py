@@ -9,7 +9,7 @@ import contextlib
 import functools
 import gc
 import importlib
-import json
+import marshal
 import os
 import pkgutil
 import select
@@ -24,25 +24,28 @@ from typing import NoReturn
 ROOT = Path(__file__).parents[3]
 _MOST_BYTES = 2**20
 
+# It imports only built-in modules: `json`, `signal` and `socket` would double its processor time.
 CLIENT = """\
 #!{python} -IS
-import json, os, signal, socket, sys
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
-signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until they can be forwarded
-with socket.socket(socket.AF_UNIX) as server:
-    server.connect({path!r})
-    given = [{entry!r}, sys.argv, os.getcwd(), dict(os.environ)]
-    socket.send_fds(server, [json.dumps(given).encode()], [0, 1, 2])
-    server.shutdown(socket.SHUT_WR)
-    fork = int(server.recv(16) or sys.exit("the fork server has ended"))
-    for number in SIGNALS:
-        signal.signal(number, lambda number, _: os.kill(fork, number))
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    code = int(server.recv(16))
-    if code < 0:  # ended by a signal
-        signal.signal(-code, signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-    sys.exit(code)
+import _signal, _socket, marshal, os, sys
+SIGNALS = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGUSR1)
+_signal.pthread_sigmask(_signal.SIG_BLOCK, SIGNALS)  # until they can be forwarded
+server = _socket.socket(_socket.AF_UNIX)
+server.connect({path!r})
+given = marshal.dumps([{entry!r}, sys.argv, os.getcwd(), dict(os.environ)])
+streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
+sent = server.sendmsg([given], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+server.sendall(given[sent:])
+server.shutdown(_socket.SHUT_WR)
+fork = int(server.recv(16) or sys.exit("the fork server has ended"))
+for number in SIGNALS:
+    _signal.signal(number, lambda number, _: os.kill(fork, number))
+_signal.pthread_sigmask(_signal.SIG_UNBLOCK, SIGNALS)
+code = int(server.recv(16))
+if code < 0:  # ended by a signal
+    _signal.signal(-code, _signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+sys.exit(code)
 """
 
 
@@ -66,6 +69,8 @@ def server_path() -> str:
 
 def _serve(path: str) -> NoReturn:
     """Answer clients until the process that started this one ends."""
+    code: list[int] = []
+    atexit.register(_leave, code)  # the first to be registered is the last to run
     commands = importlib.import_module("webhook.cli.commands")
     for module in pkgutil.walk_packages(commands.__path__, f"{commands.__name__}."):
         importlib.import_module(module.name)
@@ -80,18 +85,18 @@ def _serve(path: str) -> NoReturn:
             connection, _ = server.accept()
             if os.fork() == 0:
                 server.close()
-                _answer(connection)
+                _answer(connection, code)
             connection.close()
     sys.exit(0)
 
 
-def _answer(connection: socket.socket) -> NoReturn:
+def _answer(connection: socket.socket, code_at_exit: list[int]) -> NoReturn:
     """Run the program in a fork of this one, and send its exit code. It is killed if the client ends before."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     given, descriptors, _, _ = socket.recv_fds(connection, _MOST_BYTES, 3)
     while data := connection.recv(_MOST_BYTES):
         given += data
-    entry, arguments, folder, environment = json.loads(given)
+    entry, arguments, folder, environment = marshal.loads(given)
     child = os.fork()
     if child == 0:
         connection.close()
@@ -107,7 +112,12 @@ def _answer(connection: socket.socket) -> NoReturn:
         streams = (os.fdopen(number, mode, closefd=False) for number, mode in enumerate("rww"))
         sys.stdin, sys.stdout, sys.stderr = streams
         module, function = entry.split(":")
-        sys.exit(getattr(importlib.import_module(module), function)())
+        try:
+            sys.exit(getattr(importlib.import_module(module), function)())
+        except SystemExit as left:
+            if left.code is None or isinstance(left.code, int):
+                code_at_exit.append(left.code or 0)
+            raise
     connection.send(f"{child:16}".encode())
     ended = os.pidfd_open(child)
     hangup = select.poll()
@@ -119,6 +129,19 @@ def _answer(connection: socket.socket) -> NoReturn:
     with contextlib.suppress(BrokenPipeError):
         connection.send(str(code).encode())
     os._exit(0)
+
+
+def _leave(code: list[int]) -> None:
+    """Exit with the code of a fork, if it has one, as its last exit handler.
+
+    The interpreter would destroy all modules, which copies nearly every page of the fork. An error of a stream is left
+    to the interpreter, which reports it.
+    """
+    if code:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code[0] & 0xFF)
 
 
 if __name__ == "__main__":

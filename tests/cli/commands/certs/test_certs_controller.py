@@ -33,6 +33,7 @@ def test_bad_flags_are_bad_usage(certs: Run, flags: tuple[str, ...], message: st
     assert message in refused.errors
 
 
+@pytest.mark.slow
 def test_an_admin_port_in_use_is_bad_input(tmp_path: Path) -> None:
     kubeconfig = write_kubeconfig(tmp_path, f"http://127.0.0.1:{closed_port()}")
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -7,6 +7,8 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from tests.cli.commands.serve.served import post, serving
 from tests.support.admission import TYPE
 from tests.support.objects.builders import make_pod
@@ -35,6 +37,7 @@ def test_audit_files_that_are_dropped_are_logged_and_counted(tls_dir: Path, tmp_
         assert f'placement_webhook_audit_dropped_{name}_total{{reason="age"}} 0.0' in metrics
 
 
+@pytest.mark.slow
 def test_admission_goes_on_while_the_disk_is_full(tls_dir: Path, tmp_path: Path) -> None:
     log, written, failed = tmp_path / "audit.jsonl", 2, 3
     with serving(tls_dir, "--audit", log, program=[sys.executable, "-m", "webhook"]) as served:
