@@ -26,7 +26,7 @@ Shape = Mapping[str, Any]
 
 _MOST_COLLECTED = 100
 _KAI_TOPOLOGIES = (KAI_TOPOLOGY, "kai.scheduler/topology-preferred-placement")
-_WITHIN, _NOWHERE = "within", "none"
+_NOWHERE = "none"
 _ALL: Shape = {}
 _NAMES: Shape = {"name": _ALL, "namespace": _ALL}
 _CONTAINER: Shape = dict.fromkeys(("name", "command", "args", "ports", "volumeMounts", "env", "resources"), _ALL)
@@ -163,7 +163,7 @@ class PodsRead:
         if not annotations:
             return
         policy = self.policies.of_namespace(namespace, self.scopes.get(namespace, NO_SCOPE).labels)
-        for key in (policy.keys.spread, f"{policy.spec.key_domain}/{_WITHIN}"):
+        for key in (policy.keys.spread, policy.keys.within):
             value = annotations.get(key, _NOWHERE)
             if value != _NOWHERE and len(self.named_topologies) < _MOST_COLLECTED:
                 self.named_topologies.setdefault((policy.name, value), name_of(pod))

@@ -162,7 +162,7 @@ def _placed(
             continue
         among = predict_replicas(scheduler, waiting, chain((first,), pods), asked, limit=left, expired=expired)
         found = among.found
-        if role.pods.follows and placed:
+        if role.pods.exclusive and role.pods.follows and placed:
             found = _by_chance(placed[-1], role, found, namespace, scheduler, expired)
             leader, follower = placed[-1].role.created.signature, role.created.signature
             if found.stopped and not can_grow and not (isinstance(leader, str) or isinstance(follower, str)):
@@ -214,13 +214,13 @@ def _created_pods(
     """
     before: JsonObject | None = None
     created: JsonObject = {}
-    domains = ExclusiveDomains(role.pods, snapshot)
+    domains = ExclusiveDomains(role.pods, snapshot) if role.pods.exclusive else None
     for index in range(begin, role.pods.replicas or 1):
         pod = role.pods.pod_at(index)
         if pod != before:
             before, completed_pod = pod, completed(as_created(pod, namespace), snapshot, expired).pod
             created = patched(completed_pod, role.created.injection.operations)
-        found = domains.created(created, index)
+        found = domains.created(created, index) if domains else created
         if found is None:
             return
         yield found
@@ -262,7 +262,7 @@ def _advice(
     policy, expired = workload.policy, workload.expired
     failing = [each for each in placed if each.found.stopped is not None]
     if not failing:
-        return fitting(placed, reports_always=policy.spec.workload_objects.report == "always")
+        return fitting(placed, MOST_REPLICAS, reports_always=policy.spec.workload_objects.report == "always")
     worst = min(failing, key=lambda each: _SEVERITY.index(each.found.placement.verdict))
     placement = _as_annotation_changes(worst, placed, workload, schedulers)
     signature = worst.role.created.signature

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from webhook.documents.text import cut
 from webhook.objects.gangs import Advice, Placed
-from webhook.placement.replicas.replicas import MOST_REPLICAS
 
 _PREFIX = "placement check: "
 # More roles are summed up, since a warning has 256 bytes.
@@ -13,8 +12,8 @@ _MOST_ROLES = 4
 _LONGEST_ROLE = 24
 
 
-def fitting(placed: Sequence[Placed], *, reports_always: bool) -> Advice:
-    """Return the advice if every evaluated replica fits.
+def fitting(placed: Sequence[Placed], most: int, *, reports_always: bool) -> Advice:
+    """Return the advice if every evaluated replica fits, of which there are at most `most`.
 
     It has no warning, unless the count stopped at the limit or the policy requests a warning.
     """
@@ -23,7 +22,7 @@ def fitting(placed: Sequence[Placed], *, reports_always: bool) -> Advice:
     if all(each.found.is_complete for each in placed):
         return Advice(summary, (f"{_PREFIX}{summary.message}",) if reports_always else ())
     summary = replace(summary, verdict="Unknown")
-    is_at_limit = sum(each.found.placed for each in placed) >= MOST_REPLICAS
+    is_at_limit = sum(each.found.placed for each in placed) >= most
     return Advice(summary, (f"{_PREFIX}{summary.message}; the others were not checked",) if is_at_limit else ())
 
 

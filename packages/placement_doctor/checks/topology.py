@@ -68,9 +68,10 @@ def _named_keys(cluster: Cluster) -> dict[str, list[str]]:
     for policy in cluster.policies:
         aliases = policy.spec.topology_aliases
         for name, each in policy.spec.workload_types.items():
-            if each.spread.topology is not None:
-                place = f"{cluster.place_of(policy)}: spec.workloadTypes.{name}.spread.topology"
-                found[aliases.get(each.spread.topology, each.spread.topology)].append(place)
+            for field_name, topology in (("spread", each.spread.topology), ("within", each.within.topology)):
+                if topology is not None:
+                    place = f"{cluster.place_of(policy)}: spec.workloadTypes.{name}.{field_name}.topology"
+                    found[aliases.get(topology, topology)].append(place)
     for (policy_name, value), pod in cluster.named_topologies.items():
         aliases = next(each for each in cluster.policies if each.name == policy_name).spec.topology_aliases
         found[aliases.get(value, value)].append(f"Pod {pod}")

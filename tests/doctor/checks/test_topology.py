@@ -42,10 +42,14 @@ def test_an_alias_that_nothing_uses_needs_no_label() -> None:
     assert labels({}, {}, {}) == []
 
 
-def test_a_label_that_a_policy_names_and_no_node_has() -> None:
-    (missing,) = labels({}, {}, {}, policy=BY_RACK)
+@pytest.mark.parametrize("name", ["spread", "within"])
+def test_a_label_that_a_policy_names_and_no_node_has(name: str) -> None:
+    together = {"nodeUsage": {"allow": ["training"]}, "within": {"mode": "required", "topology": "rack"}}
+    policy = BY_RACK if name == "spread" else policy_with(workloadTypes={"training": together})
 
-    assert missing.where == "policy: spec.workloadTypes.training.spread.topology"
+    (missing,) = labels({}, {}, {}, policy=policy)
+
+    assert missing.where == f"policy: spec.workloadTypes.training.{name}.topology"
     assert missing.what.startswith(f"no node has the label {RACK}, which policy: spec.workloadTypes.training")
     assert f"`kubectl label node hybrid-1 {RACK}=VALUE`" in missing.remedy
 

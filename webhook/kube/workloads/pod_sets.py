@@ -89,7 +89,10 @@ def _of_kind(content: JsonObject, kind: WorkloadKind, expired: Expired) -> Itera
             else:
                 if made:
                     has_sets = True
-                    yield from _with_exclusive_domains(content, made, match.keys)
+                    if kind.exclusive:
+                        yield from _with_exclusive_domains(content, made, kind, match.keys)
+                    else:
+                        yield made
             if len(errors) >= MOST_ERRORS:
                 raise InvalidInput(errors[:MOST_ERRORS])
     if kind.templates and not (errors or has_sets or kind.note):
@@ -188,14 +191,16 @@ def _pod_set(
     )
 
 
-def _with_exclusive_domains(content: JsonObject, made: PodSet, keys: tuple[Key, ...]) -> Iterator[PodSet]:
+def _with_exclusive_domains(
+    content: JsonObject, made: PodSet, kind: WorkloadKind, keys: tuple[Key, ...]
+) -> Iterator[PodSet]:
     """Yield the set with the rules for the domains of its groups. The leaders of jobs are a set of their own.
 
     Raises:
         InvalidInput: a number is malformed.
     """
     rules: list[Exclusive] = []
-    for each in made.kind.exclusive if made.kind else ():
+    for each in kind.exclusive:
         values = (value_at(content, path, keys[: path.count("*")]).value for path in each.annotations)
         key = next((str(value) for value in values if value), "")
         if not key:
