@@ -91,6 +91,8 @@ def test_group_of_kube_scheduler_runs_in_one_domain() -> None:
     topology = {"topology": [{"key": "rack"}]}
     without_label = placed(OF_TWO, priority=0, schedulingConstraints=topology)
     without_room = placed(OF_TWO.gpu(8), priority=0, schedulingConstraints=topology)
+    by_host = {"topology": [{"key": "kubernetes.io/hostname"}]}
+    too_small = placed(OF_TWO.gpu(3), priority=0, schedulingConstraints=by_host)
 
     assert (without_label.verdict, without_label.unmodelled) == ("Infeasible", ())
     assert without_label.message == (
@@ -98,6 +100,8 @@ def test_group_of_kube_scheduler_runs_in_one_domain() -> None:
         "largest free block: 4 nvidia.com/gpu on 1 node."
     )
     assert without_label.deny_exemption == "nodes can get the label rack later"
+    assert too_small.verdict == "Infeasible"
+    assert too_small.deny_exemption == "its PodGroup can change"
     assert without_room.verdict == "Infeasible"
 
 

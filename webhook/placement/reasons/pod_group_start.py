@@ -13,6 +13,7 @@ from webhook.placement.framework.result import Placement
 from webhook.placement.pod.pod_info import PodInfo
 
 _LONGEST_SHOWN = 63
+_CAN_CHANGE = "its PodGroup can change"
 
 
 def never_starts(group: PodGroup, pod: PodInfo, size: int, snapshot: Snapshot) -> str:
@@ -52,6 +53,8 @@ def as_grouped(placement: Placement, group: PodGroup, pod: PodInfo, size: int, s
         return _never(placement, never)
     shown = cut(group.name, _LONGEST_SHOWN)
     is_counted = placement.gang is not None and placement.gang.together is not None
+    if group.topology_key and placement.verdict == "Infeasible" and is_counted:
+        return replace(placement, deny_exemption=placement.deny_exemption or _CAN_CHANGE)
     if group.topology_key and placement.verdict == "Feasible" and not is_counted:
         reason = f"PodGroup {shown} runs in one domain of {cut(group.topology_key, _LONGEST_SHOWN)}"
         message = f"{placement.message.removesuffix('.')}. {reason}, which is not modelled."
@@ -77,6 +80,6 @@ def _never(placement: Placement, reason: str) -> Placement:
         scores={},
         suggestions=(),
         remedies=(),
-        deny_exemption="its PodGroup can change",
+        deny_exemption=_CAN_CHANGE,
         gang=gang,
     )
