@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.kube.workloads.reading import sets_of
-from tests.support.objects.workload_objects import SPEC, TEMPLATE, job, volcano, workload
+from tests.support.objects.workload_objects import SPEC, TEMPLATE, job, workload
 from webhook.documents.field import InvalidInput
 from webhook.kube.workloads.pod_set import pod_name
 
@@ -99,45 +99,6 @@ def test_a_nim_service_describes_its_container_itself() -> None:
     assert found.annotations_path == "spec.annotations"
 
 
-def spark(**spec: Any) -> dict[str, Any]:
-    return workload("sparkoperator.k8s.io/v1beta2", "SparkApplication", {"driver": {}, "executor": {}, **spec})
-
-
-@pytest.mark.parametrize(
-    ("language", "executor", "memory", "cpu"),
-    [
-        pytest.param("Scala", {"memory": "8g", "cores": 4}, f"{8 * 1024**2 * 11 // 10}Ki", "4", id="10 % more"),
-        pytest.param("Python", {"memory": "8g"}, f"{8 * 1024**2 * 14 // 10}Ki", "1", id="40 % more"),
-        pytest.param("Scala", {}, f"{(1024 + 384) * 1024}Ki", "1", id="at least 384 MiB more"),
-        pytest.param("Scala", {"memory": "1g", "memoryOverhead": "512m"}, f"{1536 * 1024}Ki", "1", id="stated"),
-        pytest.param("Scala", {"memory": "much", "coreRequest": "500m"}, "much", "500m", id="no memory of Spark"),
-    ],
-)
-def test_a_spark_pod_has_the_amounts_of_its_fields(
-    language: str, executor: dict[str, Any], memory: str, cpu: str
-) -> None:
-    _, found = sets_of(spark(type=language, executor=executor))
-
-    resources = found.pod["spec"]["containers"][0]["resources"]
-    assert resources == {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}}
-
-
-def test_spark_executors_have_gpus_template_scheduler_and_number() -> None:
-    executor = {
-        "instances": 3,
-        "gpu": {"name": "nvidia.com/gpu", "quantity": 2},
-        "annotations": ANNOTATIONS,
-        "template": {"metadata": {"annotations": {"example.com/b": "2"}}, "spec": SPEC},
-    }
-    driver, found = sets_of(spark(executor=executor, batchScheduler="volcano"))
-
-    assert (driver.replicas, found.replicas) == (1, 3)
-    assert (pod_name(driver.pod), pod_name(found.pod)) == ("team-a/web-driver", "team-a/web-exec-")
-    assert found.pod["spec"]["schedulerName"] == "volcano"
-    assert found.pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "2"
-    assert found.pod["metadata"]["annotations"] == {**ANNOTATIONS, "example.com/b": "2"}
-
-
 def wrapper(*templates: Any, **spec: Any) -> dict[str, Any]:
     components = [{"template": each} for each in templates]
     return workload("workload.codeflare.dev/v1beta2", "AppWrapper", {"components": components, **spec})
@@ -172,21 +133,6 @@ def test_the_error_of_a_wrapped_object_names_its_place(inner: Any, path: str) ->
     with pytest.raises(InvalidInput) as caught:
         sets_of(wrapper(inner))
     assert str(caught.value.errors[0]).startswith(path)
-
-
-def test_the_cron_job_of_volcano_has_the_pods_of_its_job() -> None:
-    spec = volcano({"name": "w", "replicas": 2, "template": TEMPLATE}, schedulerName="kai-scheduler")["spec"]
-    content = workload("batch.volcano.sh/v1alpha1", "CronJob", {"jobTemplate": {"spec": spec}})
-
-    assert described(content) == [("spec.jobTemplate.spec.tasks[0].template", "w", 2, "team-a/web-w-0")]
-    assert sets_of(content)[0].pod["spec"]["schedulerName"] == "kai-scheduler"
-
-
-def test_a_job_template_has_pods_and_a_job_flow_names_it() -> None:
-    spec = volcano({"name": "w", "replicas": 2, "template": TEMPLATE})["spec"]
-
-    assert [each.replicas for each in sets_of(workload("flow.volcano.sh/v1alpha1", "JobTemplate", spec))] == [2]
-    assert sets_of(workload("flow.volcano.sh/v1alpha1", "JobFlow", {"flows": [{"name": "a"}]})) == ()
 
 
 def test_a_ray_cron_job_has_the_pods_of_its_job() -> None:

@@ -1,0 +1,50 @@
+"""The pods of Spark, which are written without templates."""
+
+from typing import Any
+
+import pytest
+
+from tests.kube.workloads.reading import sets_of
+from tests.support.objects.workload_objects import SPEC, workload
+from webhook.kube.workloads.pod_set import pod_name
+
+ANNOTATIONS = {"example.com/a": "1"}
+
+
+def spark(**spec: Any) -> dict[str, Any]:
+    return workload("sparkoperator.k8s.io/v1beta2", "SparkApplication", {"driver": {}, "executor": {}, **spec})
+
+
+@pytest.mark.parametrize(
+    ("language", "executor", "memory", "cpu"),
+    [
+        pytest.param("Scala", {"memory": "8g", "cores": 4}, f"{8 * 1024**2 * 11 // 10}Ki", "4", id="10 % more"),
+        pytest.param("Python", {"memory": "8g"}, f"{8 * 1024**2 * 14 // 10}Ki", "1", id="40 % more"),
+        pytest.param("Scala", {}, f"{(1024 + 384) * 1024}Ki", "1", id="at least 384 MiB more"),
+        pytest.param("Scala", {"memory": "1g", "memoryOverhead": "512m"}, f"{1536 * 1024}Ki", "1", id="stated"),
+        pytest.param("Scala", {"memory": "much", "coreRequest": "500m"}, "much", "500m", id="no memory of Spark"),
+    ],
+)
+def test_a_spark_pod_has_the_amounts_of_its_fields(
+    language: str, executor: dict[str, Any], memory: str, cpu: str
+) -> None:
+    _, found = sets_of(spark(type=language, executor=executor))
+
+    resources = found.pod["spec"]["containers"][0]["resources"]
+    assert resources == {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}}
+
+
+def test_spark_executors_have_gpus_template_scheduler_and_number() -> None:
+    executor = {
+        "instances": 3,
+        "gpu": {"name": "nvidia.com/gpu", "quantity": 2},
+        "annotations": ANNOTATIONS,
+        "template": {"metadata": {"annotations": {"example.com/b": "2"}}, "spec": SPEC},
+    }
+    driver, found = sets_of(spark(executor=executor, batchScheduler="volcano"))
+
+    assert (driver.replicas, found.replicas) == (1, 3)
+    assert (pod_name(driver.pod), pod_name(found.pod)) == ("team-a/web-driver", "team-a/web-exec-")
+    assert found.pod["spec"]["schedulerName"] == "volcano"
+    assert found.pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "2"
+    assert found.pod["metadata"]["annotations"] == {**ANNOTATIONS, "example.com/b": "2"}
