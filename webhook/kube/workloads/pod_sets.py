@@ -89,10 +89,8 @@ def _of_kind(content: JsonObject, kind: WorkloadKind, expired: Expired) -> Itera
             else:
                 if made:
                     has_sets = True
-                    if kind.exclusive:
-                        yield from _with_exclusive_domains(content, made, kind, match.keys)
-                    else:
-                        yield made
+                    # The call is left out for most kinds, because objects can have many templates.
+                    yield from _in_domains(content, made, kind, match.keys) if kind.exclusive else (made,)
             if len(errors) >= MOST_ERRORS:
                 raise InvalidInput(errors[:MOST_ERRORS])
     if kind.templates and not (errors or has_sets or kind.note):
@@ -191,9 +189,7 @@ def _pod_set(
     )
 
 
-def _with_exclusive_domains(
-    content: JsonObject, made: PodSet, kind: WorkloadKind, keys: tuple[Key, ...]
-) -> Iterator[PodSet]:
+def _in_domains(content: JsonObject, made: PodSet, kind: WorkloadKind, keys: tuple[Key, ...]) -> Iterator[PodSet]:
     """Yield the set with the rules for the domains of its groups. The leaders of jobs are a set of their own.
 
     Raises:
@@ -207,11 +203,8 @@ def _with_exclusive_domains(
             continue
         if each.subgroup_size:
             size = count_at(content, each.subgroup_size, ())
-            excluded = (
-                made.role == each.leader and value_at(content, each.excludes_leader, ()).value == "LeaderExcluded"
-            )
-            whole = count_at(content, each.size, ()) or 1
-            if size and not excluded:
+            whole, leads = count_at(content, each.size, ()) or 1, made.role == each.leader
+            if size and not (leads and value_at(content, each.excludes_leader, ()).value == "LeaderExcluded"):
                 rules.append(Exclusive(each.groups, key, subgroup_size=size, size=whole))
         elif each.leader:
             rules.append(Exclusive(each.groups, key, follows=made.role != each.leader))
