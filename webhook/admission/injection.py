@@ -92,9 +92,8 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
     Raises:
         InvalidInput: the pod cannot be read as a Pod.
     """
-    pod, defaults = content.pod, content.defaults
+    pod, defaults, namespace = content.pod, content.defaults, content.namespace or DEFAULT_NAMESPACE
     check_pod(pod)
-    namespace = content.namespace or DEFAULT_NAMESPACE
     if reason := _bypass_reason(pod, namespace, defaults, policy):
         return Bypassed(reason)
     if policy.withheld is not None:
@@ -107,40 +106,40 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
         return _without_workload(taken_back, reading, warnings)
     if errors := (*reading.errors, *reading.denials):
         if policy.spec.invalid_annotations == "deny":
-            code, reason = (422, "Invalid") if reading.errors else (403, "Forbidden")
-            denial = Denial(code, reason, lines_of(errors))
+            denial = Denial(*((422, "Invalid") if reading.errors else (403, "Forbidden")), lines_of(errors))
             return Denied(denial, reading.type_name, warnings=warnings, errors=errors)
         warnings = (*map(str, errors), *warnings)
-    if reading.workload is None:
+    workload = reading.workload
+    if workload is None:
         return _without_workload(taken_back, reading, warnings)
     try:
-        mutation = mutate(pod, reading.workload, policy, RULES)
+        mutation = mutate(pod, workload, policy, RULES)
         if taken_back is not None:
-            again = mutate(taken_back.pod, reading.workload, policy, RULES)
+            again = mutate(taken_back.pod, workload, policy, RULES)
             if tolerated(again.pod) != tolerated(mutation.pod):
                 mutation = taken_back.followed_by(again)
     except PodTooLargeError as error:
         return Denied(Denial(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
     scheduler = mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
     names = batch_names_of(mutation.pod, backend_of(policy.spec, scheduler))
-    is_whole, domain = starts_whole(mutation.pod, names), _domain(reading.workload.gathering, mutation.pod)
+    is_whole, domain = starts_whole(mutation.pod, names), _domain(workload.gathering, mutation.pod)
     return Injection(
-        reading.workload.type_name,
-        reading.workload.check_mode,
+        workload.type_name,
+        workload.check_mode,
         mutation.operations,
         orjson.dumps(mutation.operations),
         mutation.rules,
         (*warnings, *mutation.warnings),
         PodReferences(
-            reading.workload.accelerator,
-            reading.workload.products,
+            workload.accelerator,
+            workload.products,
             scheduler,
-            reading.workload.any_product.listed if reading.workload.any_product is not None else None,
+            workload.any_product.listed if workload.any_product is not None else None,
             mutation.pod["spec"].get("priorityClassName") or "",
             names,
-            reading.workload.amounts.facts,
+            workload.amounts.facts,
         ),
-        _gang(reading.workload.batch, is_whole, domain[0], policy),
+        _gang(workload.batch, is_whole, domain[0], policy),
         is_whole,
         *domain,
     )

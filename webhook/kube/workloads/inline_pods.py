@@ -5,7 +5,7 @@ from typing import Any
 
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.object_path import Match, object_at
-from webhook.kube.workloads.shaped import Shaped
+from webhook.kube.workloads.pod_template_path import Shaped
 
 _FIELDS = (
     *("affinity", "hostNetwork", "nodeSelector", "priorityClassName", "runtimeClassName", "schedulerName"),

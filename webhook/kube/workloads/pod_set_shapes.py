@@ -9,7 +9,7 @@ from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput, invalid
 from webhook.documents.object_path import Match, object_at, value_at
 from webhook.kube.workloads.inline_pods import inline_container, pod_spec, spark_pod
-from webhook.kube.workloads.shaped import Shaped
+from webhook.kube.workloads.pod_template_path import Shaped
 
 # Where a component of an InferenceService names its model; the container comes from the serving runtime.
 _MODELS = (

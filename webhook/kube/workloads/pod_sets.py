@@ -13,8 +13,7 @@ from webhook.kube.names import KAI_TOPOLOGY
 from webhook.kube.workloads.exclusive_topology import Exclusive
 from webhook.kube.workloads.pod_set import Dimension, PodNames, PodSet
 from webhook.kube.workloads.pod_set_shapes import SHAPES
-from webhook.kube.workloads.pod_template_path import Count, PodTemplatePath, WorkloadKind, group_of
-from webhook.kube.workloads.shaped import Shaped
+from webhook.kube.workloads.pod_template_path import Count, PodTemplatePath, Shaped, WorkloadKind, group_of
 from webhook.kube.workloads.workload_kinds import Kinds, creates_no_pods
 
 # KAI reads it from the owner of the pods. Other schedulers ignore it.

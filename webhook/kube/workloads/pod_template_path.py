@@ -6,7 +6,7 @@ first and second count, and `{pod}` the name of the pod.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from webhook.documents.documents import JsonObject
 from webhook.documents.object_path import Key, count_at, matches
@@ -146,3 +146,22 @@ def _least_of_group(content: JsonObject, path: str, keys: tuple[Key, ...]) -> in
         count_at(content, f"{path}.{name}", keys) for name in ("minReplicas", "replicas", "numOfHosts")
     )
     return (least or all_of_it or 0) * (1 if hosts is None else hosts)
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """The labels, annotations and spec of the pods of a template, as written in the object.
+
+    The paths are the paths of the annotations and of the pod's spec in the object. `caveat` is a property of the pod
+    that the object does not define. `name` is the pattern of pod names if it differs from that of other templates.
+    `path` is the path of the template if it is in another field.
+    """
+
+    labels: Any
+    annotations: Any
+    spec: Any
+    annotations_path: str
+    spec_path: str
+    caveat: str = ""
+    name: str = ""
+    path: str = ""
