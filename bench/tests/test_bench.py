@@ -67,9 +67,9 @@ def test_lists_of_the_openb_trace_become_what_simulate_reads(tmp_path: Path) -> 
         (tmp_path / name).write_text(CliRunner().invoke(openb.main, [str(source)]).stdout)
 
     assert (tmp_path / "trace.csv").read_text() == (
-        "arrival,duration,requests,annotations\n"
-        '10,60.0,cpu=4000m;memory=1024Mi;nvidia.com/gpu=1,"workload-type=training;gpu-product=P100,T4"\n'
-        "5,20.0,cpu=1000m;memory=1024Mi;nvidia.com/gpu=2,workload-type=training\n"
+        "arrival,duration,replicas,requests,annotations\n"
+        '10,60.0,1,cpu=4000m;memory=1024Mi;nvidia.com/gpu=1,"workload-type=training;gpu-product=P100,T4"\n'
+        "5,20.0,1,cpu=1000m;memory=1024Mi;nvidia.com/gpu=2,workload-type=training\n"
     )
     found = run_here(
         "simulate", "--trace", tmp_path / "trace.csv", "--cluster", tmp_path / "cluster.json", "-o", "json"
@@ -82,7 +82,22 @@ def test_a_list_of_the_openb_trace_without_times_fills_the_cards(tmp_path: Path)
     pods = tmp_path / "pods.csv"
     pods.write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,4000,1024,1,460\n")
 
-    assert CliRunner().invoke(openb.main, [str(pods)]).stdout.splitlines()[1].startswith("0,,cpu=4000m;")
+    assert CliRunner().invoke(openb.main, [str(pods)]).stdout.splitlines()[1].startswith("0,,1,cpu=4000m;")
+
+
+def test_lists_of_the_openb_trace_can_have_racks_and_gangs_within_them(tmp_path: Path) -> None:
+    nodes, pods = tmp_path / "nodes.csv", tmp_path / "pods.csv"
+    nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\n" + "".join(f"n{each},8000,8000,8,T4\n" for each in range(3)))
+    pods.write_text("cpu_milli,memory_mib,num_gpu\n" + "4000,1024,1\n" * 11)
+
+    cluster = orjson.loads(CliRunner().invoke(openb.main, [str(nodes), "--racks", "2"]).stdout)["items"]
+    lines = CliRunner().invoke(openb.main, [str(pods), "--racks", "2"]).stdout.splitlines()[1:]
+
+    racks = [each["metadata"]["labels"]["topology.kubernetes.io/rack"] for each in cluster if each["kind"] == "Node"]
+    assert racks == ["rack-0", "rack-0", "rack-1"]
+    assert cluster[-1]["spec"]["levels"] == [{"nodeLabel": "topology.kubernetes.io/rack"}]
+    assert [line.split(",")[2] for line in lines] == ["16", *["1"] * 9, "4"]
+    assert lines[-1].endswith(";gang=g10;gang-size=4;queue=q;within=rack;within-mode=required")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.backend_schedulers import BATCH_PROFILES
-from webhook.placement.gang.domains import follows_itself
+from webhook.placement.gang.domains import follows_itself, without_counted_topologies
 from webhook.placement.gang.gang import Gang, gang_of
 from webhook.placement.profiles.policy_profiles import profiles_for
 from webhook.placement.profiles.profile import DEFAULT, Profile
@@ -144,6 +144,8 @@ class Templates:
         if within and (not within.is_required or follows_itself(signature.info, within.key, self.snapshot)):
             # Its pods are placed one by one, by their affinity.
             within = None
+        if within is not None:
+            signature = without_counted_topologies(waiting).signature
         return Template(
             signature,
             waiting.running,
