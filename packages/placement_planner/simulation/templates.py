@@ -23,7 +23,8 @@ from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.backend_schedulers import BATCH_PROFILES
 from webhook.placement.gang.domains import follows_itself, without_counted_topologies
-from webhook.placement.gang.gang import Gang, gang_of
+from webhook.placement.gang.gang import gang_of
+from webhook.placement.gang.gang_count import Gang
 from webhook.placement.profiles.policy_profiles import profiles_for
 from webhook.placement.profiles.profile import DEFAULT, Profile
 from webhook.placement.ranking.ranking_cache import RankingCache

@@ -11,7 +11,7 @@ RACKS = (
     Domain(("rack-3",), 12, 16),
     Domain(("rack-4",), 40, 40),
 )
-BERT = Together(RACK, "rack", True, 16, 16, RACKS, 0)
+BERT = Together((RACK,), "rack", True, 16, 16, RACKS, 0)
 
 
 def test_room_of_all_is_stated_with_the_domains_that_have_it() -> None:
@@ -31,8 +31,8 @@ def test_shortage_names_the_largest_domain_and_the_nodes_outside() -> None:
 def test_smaller_gang_that_fits_is_suggested() -> None:
     small = replace(BERT, domains=(RACKS[0], RACKS[2]))
 
-    assert small.smaller_gang(12) == "a gang of 12 pods would fit in rack-3 now"
-    assert small.smaller_gang(0) == replace(small, is_required=False).smaller_gang(12) == ""
+    assert small.smaller_gang() == "a gang of 12 pods would fit in rack-3 now"
+    assert replace(small, is_required=False).smaller_gang() == BERT.smaller_gang() == ""
 
 
 def test_members_lock_their_domain() -> None:
@@ -64,7 +64,7 @@ def test_member_outside_of_all_domains_leaves_none() -> None:
 
 
 def test_first_pod_that_chooses_a_domain_without_room_is_named() -> None:
-    assert replace(BERT, first="rack-3", domains=RACKS[1:3]).shortage_text("gang bert") == (
+    assert replace(BERT, first=(("rack-3",),), domains=RACKS[1:3]).shortage_text("gang bert") == (
         "the first pod of gang bert chooses rack-3, which has room for 12 of the 16 pods; rack-2 has room for all"
     )
 
@@ -90,7 +90,7 @@ def test_preference_says_over_how_many_domains_the_pods_spread() -> None:
 
 
 def test_domains_of_other_labels_are_named_by_alias_or_key() -> None:
-    clique = replace(BERT, alias="nvlink", key="nvidia.com/gpu.clique")
+    clique = replace(BERT, alias="nvlink", path=("nvidia.com/gpu.clique",))
 
     assert clique.room_text().startswith("2 of 4 nvlink domains have room")
     assert replace(clique, alias="").never_text().startswith("no domain of nvidia.com/gpu.clique could hold 16 pods")

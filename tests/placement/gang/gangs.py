@@ -10,7 +10,8 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.result import Placement
-from webhook.placement.gang.gang import Gang, gang_placement
+from webhook.placement.gang.gang import gang_placement
+from webhook.placement.gang.gang_count import Gang
 from webhook.placement.scheduler import Scheduler, never
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.pending_placement import WaitingPod, predict_placement

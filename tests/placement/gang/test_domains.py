@@ -22,6 +22,7 @@ from tests.placement.gang.gangs import (
     on,
     running,
     snapshot_of,
+    spread,
 )
 from tests.support.effort import examples
 from tests.support.objects.builders import PodBuilder, make_pod
@@ -77,14 +78,19 @@ def test_gang_that_no_domain_could_hold_is_infeasible() -> None:
 
     assert counted(placement) == ("Infeasible", 5, 0)
     assert "No domain of rack could hold 9 pods: 1 would hold 8 if it were empty" in placement.message
-    assert not placement.deny_exemption
+    # The node without the label could be in the rack.
+    assert placement.deny_exemption == "nodes can get the label rack later"
+    assert not asked(WORKER, 18, TWO_RACKS, within=RACK).deny_exemption
 
 
 def test_gang_without_a_labelled_node_is_infeasible_and_never_denied() -> None:
-    placement = asked(WORKER, 2, on(gpus("a", 4)), within=RACK)
+    for pod in (WORKER, IN_A_RACK):
+        for size in (1, 2):
+            placement = asked(pod, size, on(gpus("a", 4)), within=RACK)
 
-    assert placement.verdict == "Infeasible"
-    assert placement.deny_exemption == "nodes can get the label rack later"
+            assert placement.verdict == ("Infeasible" if pod is IN_A_RACK or size > 1 else "Feasible")
+            is_exempt = placement.deny_exemption == "nodes can get the label rack later"
+            assert is_exempt == (placement.verdict == "Infeasible")
 
 
 def test_cordoned_nodes_of_a_domain_can_hold_the_gang_again() -> None:
@@ -172,6 +178,53 @@ def test_first_pod_of_a_gang_with_pod_affinity_can_choose_a_domain_that_is_too_s
     assert placement.verdict == "Waiting"
     assert "The first pod of gang train chooses 2, which has room for 4 of the 6 pods; 1 has room for all" in (
         placement.message
+    )
+
+
+def test_first_pod_that_chooses_by_chance_leaves_the_verdict_open() -> None:
+    cluster = on(gpus("a", 6, rack="1"), gpus("b", 4, rack="2"))
+
+    placement = asked(IN_A_RACK, 6, cluster, within=RACK)
+
+    assert (placement.verdict, placement.node) == ("Unknown", None)
+    assert placement.message == "the first pod of gang train chooses one of 1, 2 by chance; 1 has room for all"
+    assert counted(asked(IN_A_RACK, 4, cluster, within=RACK)) == ("Feasible", 4, 0)
+
+
+def test_large_gang_with_pod_affinity_is_counted_by_domains() -> None:
+    cluster = on(*(gpus(f"{rack}-{number}", 16, rack=rack) for rack in "ab" for number in range(9)))
+
+    assert counted(asked(IN_A_RACK, 128, cluster, within=RACK)) == ("Feasible", 128, 0)
+    assert asked(IN_A_RACK, 300, cluster, within=RACK).verdict == "Infeasible"
+
+
+def test_room_is_not_counted_beside_a_constraint_that_spreads_the_pods() -> None:
+    apart = WORKER.spec(topologySpreadConstraints=[spread(HOST)])
+
+    assert asked(apart, 3, TWO_RACKS, within=RACK).verdict == "Unknown"
+    placement = asked(apart, 3, TWO_RACKS, within=PREFERRED)
+    assert placement.gang is not None
+    assert (placement.verdict, placement.gang.together) == ("Feasible", None)
+
+
+def test_pod_of_a_gang_that_has_its_size_asks_for_itself_alone() -> None:
+    cluster = on(gpus("a", 4, *running(3), rack="1"), gpus("b", 4, rack="2"))
+
+    placement = asked(WORKER, 3, cluster, within=RACK)
+
+    assert (*counted(placement), placement.suggestions) == ("Feasible", 3, 3, ())
+
+
+def test_members_that_pod_affinity_does_not_see_lock_nothing() -> None:
+    outside = on(gpus("a", 4, *running(1)), gpus("b", 2, rack="1"))
+    apart = on(gpus("a", 4, *running(1), rack="1"), gpus("b", 4, *running(1), rack="2"))
+
+    assert "Gang train has a pod on a node without" not in asked(IN_A_RACK, 4, outside, within=RACK).message
+    placement = asked(IN_A_RACK, 4, apart, within=RACK)
+    assert placement.gang is not None
+    assert (placement.verdict, placement.gang.text) == (
+        "Feasible",
+        "4 of 4 pods of gang train fit now; they run in 1, 2",
     )
 
 

@@ -39,7 +39,8 @@ from webhook.placement.gang.exclusive_domains import (
     chance_of_domains,
     never_together,
 )
-from webhook.placement.gang.gang import Gang, gang_of, gang_placement
+from webhook.placement.gang.gang import gang_of, gang_placement
+from webhook.placement.gang.gang_count import Gang
 from webhook.placement.gang.group_suggestions import Group, group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import explain_in_detail

@@ -136,6 +136,13 @@ class GangFit:
         return "; ".join([*parts, self.block] if self.block else parts)
 
     @property
+    def unknown_text(self) -> str:
+        """Return the reason why it is not known whether all pods fit."""
+        if self.together is not None and self.together.first:
+            return self.together.shortage_text(self._gang)
+        return f"{self.text}; whether the others fit is not known"
+
+    @property
     def _lacks_domain(self) -> bool:
         """Return whether the pods must run in one domain, and do not all fit now."""
         return self.together is not None and self.together.is_required and self.is_complete and self.fit < self.size
@@ -149,8 +156,9 @@ class GangFit:
         if self.together is None:
             return []
         if self._lacks_domain:
-            is_never = self.most is not None and self.together.domains
-            return [self.together.never_text() if is_never else self.together.shortage_text(self._gang)]
+            if self.most is not None and self.together.domains:
+                return [self.together.never_text()]
+            return [self.together.shortage_text(self._gang)]
         room = self.together.room_text()
         return [self._count_text(), room] if room else []
 

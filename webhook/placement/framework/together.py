@@ -38,14 +38,15 @@ class Domain(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """The `domains` of the label `key`, whose short name is `alias` or "", for the `missing` pods of a gang of `size`.
+    """The `domains` of the labels `path`, with the short name `alias`, for the `missing` pods of a gang of `size`.
 
-    `domains` are in the order of their values. `unlabelled` is the number of nodes without the label, and `outside`
-    that of the pods of the gang on them. If `is_required` is false, the domain is a preference. `first` is the domain
-    that the first pod chooses by itself, if the other pods have to follow it there and it has no room for all, or "".
+    `domains` are in the order of their values. `unlabelled` is the number of nodes without one of the labels, and
+    `outside` that of the pods of the gang on them. If `is_required` is false, the domain is a preference. `first` are
+    the values of the domains of which the first pod chooses one by itself, where the other pods have to follow it. It
+    is only set if not all of these domains have room for all.
     """
 
-    key: str
+    path: tuple[str, ...]
     alias: str
     is_required: bool
     size: int
@@ -53,7 +54,7 @@ class Together:
     domains: tuple[Domain, ...]
     unlabelled: int
     outside: int = 0
-    first: str = ""
+    first: tuple[tuple[str, ...], ...] = ()
 
     @property
     def allowed(self) -> tuple[Domain, ...]:
@@ -84,6 +85,9 @@ class Together:
 
     def room_text(self) -> str:
         """Return a text such as `2 of 4 racks have room for all 16 pods: rack-2, rack-4`, or one about a spread."""
+        occupied = [each for each in self.domains if each.members]
+        if len(occupied) > 1:
+            return f"they run in {_names(occupied)}"
         if self.with_room:
             count, total = len(self.with_room), len(self.domains)
             names = _names(self.with_room)
@@ -105,14 +109,18 @@ class Together:
         have no label topology.kubernetes.io/rack`.
         """
         if not self.domains:
-            return f"{gang} runs in one {self._noun}, and no node has the label {self._shown_key}"
+            return f"{gang} runs in one {self._noun}, and no node has the {self._labels}"
         occupied = [each for each in self.domains if each.members]
         if self.outside:
-            return f"{gang} has a pod on a node without the label {self._shown_key}"
+            return f"{gang} has a pod on a node without the {self._labels}"
         if len(occupied) > 1:
             return f"{gang} runs in {_names(occupied)}: all of its pods must run in one {self._noun}"
-        if occupied or self.first:
-            return self._occupied_text(gang, occupied[0] if occupied else None)
+        if occupied:
+            return self._occupied_text(gang, occupied[0])
+        if self.first:
+            return self._first_text(gang)
+        if self.with_room:
+            return f"the other constraints of {gang} leave no room for its {self.missing} pods in one {self._noun}"
         parts = [f"no {self._noun} has room for the {self.missing} pods of {gang} now"]
         if (largest := self.largest) and largest.fits:
             parts[0] += f": {_name(largest)} has the most, for {largest.fits}"
@@ -128,9 +136,13 @@ class Together:
             f"no {self._noun} could hold {self.size} pods: {_name(most)} would hold {most.fits_empty} if it were empty"
         )
 
-    def smaller_gang(self, number: int) -> str:
-        """Return the suggestion to start only `number` pods, which fit together in one domain, or "" if none fits."""
-        if not self.is_required or not number or self.largest is None:
+    def smaller_gang(self) -> str:
+        """Return the suggestion to start the most pods that fit together in one domain, or "" if that is no help."""
+        if not self.is_required or self.largest is None:
+            return ""
+        members = self.largest.members
+        number = members + min(self.largest.fits, self.missing)
+        if not members < number < self.size:
             return ""
         return f"a gang of {plural(number, 'pod')} would fit in {_name(self.largest)} now"
 
@@ -149,20 +161,32 @@ class Together:
             for each in most
         ]
 
-    def _occupied_text(self, gang: str, own: Domain | None) -> str:
-        others = [each for each in self.domains if each is not own and each.fits >= self.missing]
-        if own is not None:
-            of_all = f"of the {self.missing} missing pods" if self.missing > 1 else "of the missing pod"
-            text = f"{gang} runs in {_name(own)}, which has room for {own.fits} {of_all}"
-        else:
-            fits = next((each.fits for each in self.domains if each.value == self.first), 0)
-            first = cut(self.first, _LONGEST_SHOWN)
-            text = f"the first pod of {gang} chooses {first}, which has room for {fits} of the {self.missing} pods"
-        return f"{text}; {_names(others)} {_have(len(others))} room for all" if others else text
+    def _occupied_text(self, gang: str, own: Domain) -> str:
+        of_all = f"of the {self.missing} missing pods" if self.missing > 1 else "of the missing pod"
+        text = f"{gang} runs in {_name(own)}, which has room for {own.fits} {of_all}"
+        return self._with_others(text, [each for each in self.domains if each is not own])
+
+    def _first_text(self, gang: str) -> str:
+        possible = [each for each in self.domains if each.path in self.first]
+        chooses = f"the first pod of {gang} chooses"
+        if len(possible) == 1:
+            text = f"{chooses} {_name(possible[0])}, which has room for {possible[0].fits} of the {self.missing} pods"
+            return self._with_others(text, [each for each in self.domains if each not in possible])
+        text = f"{chooses} one of {_names(possible)} by chance"
+        return self._with_others(text, self.domains) if self.with_room else f"{text}, and none has room for all"
+
+    def _with_others(self, text: str, others: Iterable[Domain]) -> str:
+        found = [each for each in others if each.fits >= self.missing]
+        return f"{text}; {_names(found)} {_have(len(found))} room for all" if found else text
+
+    @property
+    def _labels(self) -> str:
+        shown = ", ".join(cut(key, _LONGEST_SHOWN) for key in self.path[-_MOST_NAMED:])
+        return f"label {shown}" if len(self.path) == 1 else f"labels {shown}"
 
     @property
     def _shown_key(self) -> str:
-        return cut(self.key, _LONGEST_SHOWN)
+        return cut(self.path[-1], _LONGEST_SHOWN)
 
     @property
     def _noun(self) -> str:
@@ -184,7 +208,8 @@ class Together:
     def _unlabelled_text(self) -> str:
         if not self.unlabelled:
             return ""
-        return f"{plural(self.unlabelled, 'node')} {_have(self.unlabelled)} no label {self._shown_key}"
+        lacks = "have no" if self.unlabelled > 1 else "has no"
+        return f"{plural(self.unlabelled, 'node')} {lacks} {self._labels}"
 
 
 def _name(domain: Domain) -> str:

@@ -18,6 +18,7 @@ from webhook.placement.framework.together import Domain, Together
 from webhook.placement.gang.empty_cluster import most_in_each_domain
 from webhook.placement.gang.further_pods import further_pods
 from webhook.placement.gang.gang_bound import by_domain, selecting_itself
+from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -46,7 +47,16 @@ def domains_together(
     codes, _ = snapshot.labels.paths(within.path)
     unlabelled = codes < 0
     outside = int(_members(snapshot, gang)[unlabelled].sum())
-    return Together(within.key, alias, within.is_required, size, left, domains, int(unlabelled.sum()), outside)
+    return Together(within.path, alias, within.is_required, size, left, domains, int(unlabelled.sum()), outside)
+
+
+def is_countable(scheduler: Scheduler, info: PodInfo) -> bool:
+    """Return whether the room of one domain can be counted for pods with `info`.
+
+    It cannot beside a DoNotSchedule constraint: the nodes of one domain alone would be those that it spreads over.
+    """
+    constraints = info.inter_pod.spread or scheduler.profile.args.default_constraints
+    return all(each.when_unsatisfiable != DO_NOT_SCHEDULE for each in constraints)
 
 
 def count_domains(

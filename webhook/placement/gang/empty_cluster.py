@@ -57,6 +57,8 @@ def most_in_each_domain(
 ) -> Mapping[tuple[str, ...], int] | None:
     """Return the bound of `most_possible` for each domain, by its values of the labels `path`, or None if not known.
 
+    `()` stands for the nodes without one of the labels, if there are any.
+
     Raises:
         DeadlineNearError: `expired()` returned true.
     """

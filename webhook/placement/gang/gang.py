@@ -6,7 +6,7 @@ and wait, so two such gangs can deadlock.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,41 +19,16 @@ from webhook.kube.pod.gang_key import GANG, GangKey
 from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.framework.result import GangFit, Placement, with_templates
 from webhook.placement.framework.together import Together
-from webhook.placement.gang.domains import (
-    domains_together,
-    follows_itself,
-    in_domain,
-    members_on,
-    nodes_of,
-    without_counted_topologies,
-)
+from webhook.placement.gang.domains import members_on, without_counted_topologies
 from webhook.placement.gang.empty_cluster import most_in_each_domain, most_possible, restored_for
-from webhook.placement.gang.further_pods import Further, further_pods
+from webhook.placement.gang.gang_count import Count, Gang, count_pods
 from webhook.placement.packing.free_cards import free_amounts
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.node_templates import TemplateNode
-from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPods, isolated
 from webhook.placement.waiting.pending_placement import WaitingPod
 from webhook.policy.spec.document import PolicySpec
-
-
-@dataclass(frozen=True, slots=True)
-class Gang:
-    """The gang of a pod: `size` pods with `key`. Its scheduler binds at least `least` of them, or none.
-
-    `ends_after` is the time after which Kueue evicts a gang that has started only in part, or empty if it does not.
-    `within` is the request that its pods run in one topology domain, or None; `alias` is the name of the policy for the
-    label, or empty.
-    """
-
-    key: GangKey
-    size: int
-    least: int = 1
-    ends_after: str = ""
-    within: Within | None = None
-    alias: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +45,9 @@ class _Question:
     def info(self) -> PodInfo:
         return self.pod.signature.info
 
-
-class _Count(NamedTuple):
-    """The further pods of a gang that fit, and the placement `own` of the first of them.
-
-    `together` are the domains, if the gang runs in one.
-    """
-
-    own: Placement
-    further: Further
-    together: Together | None = None
+    def count(self, own: Placement, snapshot: Snapshot, left: int) -> Count:
+        """Return the count of `left` further pods on `snapshot`, of which the first has the placement `own`."""
+        return count_pods(self.scheduler, self.gang, self.pod, own, snapshot, left, self.expired)
 
 
 def gang_of(request: GangRequest, pod: WaitingPod, spec: PolicySpec) -> Gang:
@@ -110,11 +78,12 @@ def gang_placement(
     The verdict is Feasible if all fit together now, Waiting if an empty cluster, or one with new nodes of `templates`,
     could hold them, and else Infeasible. `scheduler` drops its cached answers for other snapshots.
     """
+    within = gang.within if gang.within is not None and gang.within.is_required else None
     if gang.size <= 1:
-        return own
+        return own if within is None else _with_label_in_future(own, within, assumed.base)
     # The pods may never run: users decide how many labels they have.
     before = isolated(assumed.before_pod(pod.preemption))
-    if gang.within is not None and gang.within.is_required and pod.signature.info.topologies:
+    if within is not None and pod.signature.info.topologies:
         # The domains are counted here.
         pod = without_counted_topologies(pod)
         own = replace(scheduler.answer_alone(pod.signature, before, expired), suggestions=own.suggestions)
@@ -125,25 +94,40 @@ def gang_placement(
     end = gang.ends_after
     fit = GangFit(gang.key.name, gang.size, placed, placed, known, least=gang.least, ends_after=end, own=alone)
     if own.verdict in ("Unknown", "Infeasible") or pod.signature.info.gates:
+        return _with_label_in_future(replace(own, gang=fit), within, assumed.base) if within else replace(own, gang=fit)
+    if placed >= gang.size:
         return replace(own, gang=fit)
-    left = max(1, gang.size - placed)
+    left = gang.size - placed
     try:
-        own, further, together = _count(question, own, before, left)
+        own, further, together = question.count(own, before, left)
         number = min(placed + further.number, gang.size)
         starting = own if number >= gang.least else alone
         fit = replace(fit, fit=number, is_complete=further.is_complete, own=starting, together=together)
         if further.stopped is None and further.is_complete:
             placement = replace(own, gang=fit)
-            return _doubted(placement, gang.within.doubt) if gang.within and gang.within.is_required else placement
-        if further.stopped is None or not further.is_complete:
-            reason = f"{fit.text}; whether the others fit is not known"
-            return replace(Placement.unknown(reason), gang=fit)
-        found = _not_now(question, further.stopped, fit, before, assumed)
-        smaller = together.smaller_gang(number) if together else ""
+            return _doubted(placement, within.doubt) if within else placement
+        is_never = within is not None and together is not None and (together.most or gang.size) < gang.size
+        if (further.stopped is None or not further.is_complete) and not is_never:
+            return replace(Placement.unknown(fit.unknown_text), gang=fit)
+        stopped = further.stopped or replace(own, verdict="Waiting", node=None)
+        found = _not_now(question, stopped, replace(fit, is_complete=True), before, assumed)
+        smaller = together.smaller_gang() if together else ""
         return replace(found, suggestions=(*found.suggestions, smaller)) if smaller else found
     except DeadlineNearError as error:
         unknown = Placement.unknown(str(error), is_final=isinstance(error, BudgetSpentError))
         return replace(unknown, gang=replace(fit, is_complete=False))
+
+
+def _with_label_in_future(own: Placement, within: Within, base: Snapshot) -> Placement:
+    """Return `own`, which is not denied if no node has the labels of the domain: nodes can get them later."""
+    codes, _ = base.labels.paths(within.path)
+    if own.verdict != "Infeasible" or (codes >= 0).any():
+        return own
+    return replace(own, deny_exemption=own.deny_exemption or _label_later(within))
+
+
+def _label_later(within: Within) -> str:
+    return f"nodes can get the label {cut(within.key, 63)} later"
 
 
 def _doubted(placement: Placement, doubt: str) -> Placement:
@@ -151,41 +135,6 @@ def _doubted(placement: Placement, doubt: str) -> Placement:
         return placement
     message = f"{placement.message.removesuffix('.')}. {doubt[:1].upper()}{doubt[1:]}."
     return replace(placement, verdict="Unknown", node=None, scores={}, message=message)
-
-
-def _count(question: _Question, own: Placement, snapshot: Snapshot, left: int) -> _Count:
-    """Return the count of `left` further pods of the gang on `snapshot`. `own` is the placement there of the first one.
-
-    Raises:
-        DeadlineNearError: the deadline is near.
-    """
-    scheduler, gang, pod, expired = question.scheduler, question.gang, question.pod, question.expired
-    within = gang.within
-    if within is None:
-        return _Count(own, further_pods(scheduler, pod, own, snapshot, left, expired))
-    together = domains_together(scheduler, pod, gang.key, within, gang.alias, snapshot, gang.size, left, expired)
-    if not within.is_required or follows_itself(question.info, within.key, snapshot):
-        further = further_pods(scheduler, pod, own, snapshot, left, expired)
-        if within.is_required and further.stopped and own.node and not any(each.members for each in together.domains):
-            chosen_first = snapshot.nodes[snapshot.rows[own.node]].node.labels.get(within.key, "")
-            together = replace(together, first=chosen_first)
-        return _Count(own, further, together)
-    # Of those with room, the one with the least leaves the most for others.
-    chosen = min(together.with_room, key=lambda each: each.fits, default=together.largest)
-    if chosen is None:
-        return _Count(own, Further(0, replace(own, verdict="Waiting", node=None)), together)
-    inside = in_domain(pod, within.path, chosen.path)
-    first = scheduler.answer_alone(inside.signature, snapshot, expired)
-    further = further_pods(scheduler, inside, first, snapshot, left, expired)
-    if further.stopped and are_nodes_independent(scheduler, pod.signature, snapshot):
-        # A message of kube-scheduler is about the nodes of the domain alone.
-        alone = snapshot.with_nodes(nodes_of(snapshot, within.path, chosen.path), snapshot.generation)
-        first_alone = scheduler.answer_alone(pod.signature, alone, expired)
-        stopped = further_pods(scheduler, pod, first_alone, alone, left, expired).stopped
-        further = further._replace(stopped=replace(stopped or further.stopped, total=snapshot.labels.count))
-    if own.verdict == first.verdict == "Feasible":
-        own = replace(first, total=own.total, feasible=own.feasible, message=own.message, suggestions=own.suggestions)
-    return _Count(own, further, together)
 
 
 def _not_now(
@@ -206,7 +155,8 @@ def _not_now(
     if most is None or most >= fit.size:
         return _with_fit(replace(stopped, verdict="Waiting"), fit)
     if names := _fitting_templates(question, base):
-        fit = replace(fit, next_message=with_templates(stopped.message, names))
+        has_names = all(name in stopped.message for name in names)
+        fit = replace(fit, next_message=stopped.message if has_names else with_templates(stopped.message, names))
         return _with_fit(replace(stopped, verdict="Waiting"), fit)
     exemption = stopped.deny_exemption or _exemption(question, base, fit)
     return _with_fit(replace(stopped, verdict="Infeasible", deny_exemption=exemption), replace(fit, most=most))
@@ -221,7 +171,7 @@ def _most(question: _Question, base: Snapshot, together: Together | None, *, res
         return together.most
     path = question.gang.within.path if question.gang.within else ()
     most = most_in_each_domain(scheduler, signature, base, path, expired, restores=True)
-    return None if most is None else max(most.values(), default=0)
+    return None if most is None else max((number for values, number in most.items() if values), default=0)
 
 
 def _with_fit(placement: Placement, fit: GangFit) -> Placement:
@@ -239,7 +189,7 @@ def _waiting_before(question: _Question, assumed: AssumedPods[Any]) -> int:
     base = isolated(base)
     left = max(1, question.gang.size - members_on(base, key))
     first = question.scheduler.answer(question.pod.signature, base, question.expired)
-    found = _count(question, first, base, left).further
+    found = question.count(first, base, left).further
     return others if found.is_complete and found.stopped is None else 0
 
 
@@ -254,7 +204,7 @@ def _largest_block(question: _Question, snapshot: Snapshot, nodes: Mask) -> str:
     scarcest, _ = min(cards, key=lambda each: int((free[each[0]] // each[1]).sum()))
     most = int(free[scarcest].max(initial=0))
     if not most:
-        return f"no {scarcest} is free"
+        return f"no {scarcest} is free" if nodes.any() else ""
     count = int((free[scarcest] == most).sum())
     return f"largest free block: {most} {scarcest} on {count} {'node' if count == 1 else 'nodes'}"
 
@@ -270,8 +220,13 @@ def _fitting_templates(question: _Question, base: Snapshot) -> list[str]:
 
 def _exemption(question: _Question, base: Snapshot, fit: GangFit) -> str:
     """Return the reason not to deny an Infeasible gang, which is a temporary state of nodes, or "" if there is none."""
-    if fit.together is not None and fit.together.is_required and not fit.together.domains:
-        return f"nodes can get the label {cut(fit.together.key, 63)} later"
+    within, together = question.gang.within, fit.together
+    if within is not None and together is not None and together.is_required:
+        unlabelled = most_in_each_domain(
+            question.scheduler, question.pod.signature, base, within.path, question.expired
+        )
+        if (together.most or 0) + (unlabelled or {}).get((), 0) >= fit.size:
+            return _label_later(within)
     passed = restored_for(question.scheduler, question.pod.signature, base)
     if passed is None:
         return ""

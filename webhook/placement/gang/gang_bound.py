@@ -65,17 +65,20 @@ def most_in_domains(
 ) -> Mapping[tuple[str, ...], int]:
     """Return the bound of `most_on_empty_nodes` for the nodes of each domain, by its values of the labels `path`.
 
+    `()` stands for the nodes without one of the labels, if there are any.
+
     Raises:
         DeadlineNearError: `expired()` returned true.
     """
     codes, values = snapshot.labels.paths(path)
-    present = np.unique(codes[codes >= 0]).tolist()
+    present, named = np.unique(codes).tolist(), [*values, ()]
     terms = info.inter_pod.terms
     if not (terms.anti_required or terms.required or info.inter_pod.spread):
-        sums = by_domain(codes, len(values), _on_each_node(info, snapshot, feasible))
-        return {values[code]: int(sums[code]) for code in present}
+        room = _on_each_node(info, snapshot, feasible)
+        sums = [*by_domain(codes, len(values), room), room[codes < 0].sum()]
+        return {named[code]: int(sums[code]) for code in present}
     return {
-        values[code]: most_on_empty_nodes(info, snapshot, feasible & (codes == code), expired)
+        named[code]: most_on_empty_nodes(info, snapshot, feasible & (codes == code), expired)
         for code in in_time(present, expired)
     }
 

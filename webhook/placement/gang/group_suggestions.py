@@ -14,7 +14,8 @@ from webhook.kube.deadline import Expired
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.result import Placement, Remedy
 from webhook.placement.gang.domains import members_on
-from webhook.placement.gang.gang import Gang, gang_placement
+from webhook.placement.gang.gang import gang_placement
+from webhook.placement.gang.gang_count import Gang
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.suggest.suggestion_text import ASK_FOR, CAN_TAKE
 from webhook.placement.waiting.assumed_pods import AssumedPods

@@ -1,0 +1,112 @@
+"""Count the pods of a gang that fit together: anywhere, or in one topology domain."""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from webhook.backends.references import Within
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import Expired
+from webhook.kube.pod.gang_key import GangKey
+from webhook.placement.framework.result import Placement
+from webhook.placement.framework.together import Together
+from webhook.placement.gang.domains import domains_together, follows_itself, in_domain, is_countable, nodes_of
+from webhook.placement.gang.further_pods import Further, further_pods
+from webhook.placement.replicas.independent_nodes import are_nodes_independent
+from webhook.placement.scheduler import Scheduler
+from webhook.placement.waiting.pending_placement import WaitingPod
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """The gang of a pod: `size` pods with `key`. Its scheduler binds at least `least` of them, or none.
+
+    `ends_after` is the time after which Kueue evicts a gang that has started only in part, or empty if it does not.
+    `within` is the request that its pods run in one topology domain, or None; `alias` is the name of the policy for the
+    label, or empty.
+    """
+
+    key: GangKey
+    size: int
+    least: int = 1
+    ends_after: str = ""
+    within: Within | None = None
+    alias: str = ""
+
+
+class Count(NamedTuple):
+    """The further pods of a gang that fit, and the placement `own` of the first of them.
+
+    `together` are the domains, if the gang runs in one.
+    """
+
+    own: Placement
+    further: Further
+    together: Together | None = None
+
+
+def count_pods(
+    scheduler: Scheduler, gang: Gang, pod: WaitingPod, own: Placement, snapshot: Snapshot, left: int, expired: Expired
+) -> Count:
+    """Return the count of `left` further pods like `pod` of `gang` that fit on `snapshot`, where the first has `own`.
+
+    Raises:
+        DeadlineNearError: the deadline is near.
+    """
+    within, info = gang.within, pod.signature.info
+    if within is None:
+        return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired))
+    is_by_affinity = follows_itself(info, within.key, snapshot)
+    if not is_countable(scheduler, info):
+        further = further_pods(scheduler, pod, own, snapshot, left, expired)
+        is_open = within.is_required and not is_by_affinity
+        return Count(own, Further(0, None, is_complete=False) if is_open else further)
+    together = domains_together(scheduler, pod, gang.key, within, gang.alias, snapshot, gang.size, left, expired)
+    if not within.is_required:
+        return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired), together)
+    if is_by_affinity:
+        # Its pods outside of all domains attract no others.
+        return _by_affinity(scheduler, pod, own, snapshot, left, expired, within, replace(together, outside=0))
+    # Of those with room, the one with the least leaves the most for others.
+    chosen = min(together.with_room, key=lambda each: each.fits, default=together.largest)
+    if chosen is None:
+        return Count(own, Further(0, replace(own, verdict="Waiting", node=None)), together)
+    inside = in_domain(pod, within.path, chosen.path)
+    first = scheduler.answer_alone(inside.signature, snapshot, expired)
+    further = further_pods(scheduler, inside, first, snapshot, left, expired)
+    if further.stopped and are_nodes_independent(scheduler, pod.signature, snapshot):
+        # A message of kube-scheduler is about the nodes of the domain alone.
+        alone = snapshot.with_nodes(nodes_of(snapshot, within.path, chosen.path), snapshot.generation)
+        first_alone = scheduler.answer_alone(pod.signature, alone, expired)
+        stopped = further_pods(scheduler, pod, first_alone, alone, left, expired).stopped
+        further = further._replace(stopped=replace(stopped or further.stopped, total=snapshot.labels.count))
+    if own.verdict == first.verdict == "Feasible":
+        own = replace(first, total=own.total, feasible=own.feasible, message=own.message, suggestions=own.suggestions)
+    return Count(own, further, together)
+
+
+def _by_affinity(
+    scheduler: Scheduler,
+    pod: WaitingPod,
+    own: Placement,
+    snapshot: Snapshot,
+    left: int,
+    expired: Expired,
+    within: Within,
+    together: Together,
+) -> Count:
+    """Return the count for pods that follow the first of them into its domain, by their affinity.
+
+    If several nodes are equally good for the first pod, kube-scheduler chooses one at random.
+    """
+    occupied = [each for each in together.domains if each.members]
+    if own.verdict != "Feasible" or own.best_rows is None or len(occupied) > 1:
+        return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired), together)
+    nodes = (snapshot.nodes[row].node for row in own.best_rows.tolist())
+    possible = {tuple(node.labels.get(key, "") for key in within.path) for node in nodes}
+    fits = [each.fits >= left for each in together.domains if each.path in possible]
+    if fits and all(fits):
+        return Count(own, Further(left, None), together)
+    if any(fits):
+        return Count(own, Further(0, None, is_complete=False), replace(together, first=tuple(sorted(possible))))
+    further = further_pods(scheduler, pod, own, snapshot, left, expired)
+    return Count(own, further, together if occupied else replace(together, first=tuple(sorted(possible))))
