@@ -249,7 +249,11 @@ def unhealthy_node(made: Installed) -> Planted:
 
 
 def spare_node(**labels: str) -> Object:
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": SPARE, "labels": labels}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": SPARE, "labels": {"kubernetes.io/hostname": SPARE, **labels}},
+    }
 
 
 def mistyped_key() -> Object:
