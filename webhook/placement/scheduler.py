@@ -11,7 +11,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.pod.taints import TEMPORARY_TAINTS
-from webhook.placement.framework.fit_error import fit_error
+from webhook.placement.framework.fit_error import fit_error, with_templates
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.framework.result import (
     GATED,
@@ -21,7 +21,6 @@ from webhook.placement.framework.result import (
     PlacementVerdict,
     Scores,
     ScoreTable,
-    with_templates,
 )
 from webhook.placement.framework.scoring import run_scores
 from webhook.placement.pod.pod_info import PodInfo

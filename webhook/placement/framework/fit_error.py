@@ -1,6 +1,6 @@
 """The message of a scheduler about a pod that no node can take."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -34,3 +34,9 @@ def fit_error(
         return wording.pre_filter(total, pre_filter_msg)
     parts = ", ".join(sorted(f"{count} {wording.reason(reason)}" for reason, count in reasons.items()))
     return f"{wording.heading.format(total=total)}: {parts}."
+
+
+def with_templates(message: str, templates: Sequence[str]) -> str:
+    """Return `message` and a sentence with the node templates that could take the pod."""
+    noun = "Node template" if len(templates) == 1 else "Node templates"
+    return f"{message.removesuffix('.')}. {noun} {', '.join(templates)} could take it."

@@ -1,6 +1,6 @@
 """The result of the placement check."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -274,12 +274,6 @@ class Placement:
         It is `gang.own` if the scheduler starts the pods that fit.
         """
         return self.gang.own if self.gang is not None and self.gang.own is not None else self
-
-
-def with_templates(message: str, templates: Sequence[str]) -> str:
-    """Return `message` and a sentence with the node templates that could take the pod."""
-    noun = "Node template" if len(templates) == 1 else "Node templates"
-    return f"{message.removesuffix('.')}. {noun} {', '.join(templates)} could take it."
 
 
 def to_check_json(pod_name: str, placement: Placement) -> dict[str, Any]:

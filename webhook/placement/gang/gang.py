@@ -16,8 +16,9 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.pod.gang_key import GANG, GangKey
+from webhook.placement.framework.fit_error import with_templates
 from webhook.placement.framework.node_states import open_nodes
-from webhook.placement.framework.result import GangFit, Placement, with_templates
+from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.framework.together import Together
 from webhook.placement.gang.domains import members_on, without_counted_topologies
 from webhook.placement.gang.empty_cluster import most_in_each_domain, most_possible, restored_for
