@@ -56,7 +56,7 @@ def _of_wrapped(content: JsonObject, wrapper: WorkloadKind, kinds: Kinds, expire
         if not isinstance(inner, Mapping):
             raise InvalidInput([invalid(path, inner, "must be an object")])
         with prefixed_errors(path):
-            value_at(inner, "metadata.namespace", ())  # raises if metadata are no object
+            value_at({**inner}, "metadata.namespace", ())  # raises if metadata are no object
             placed = {**inner, "metadata": {**object_at(inner, "metadata"), "namespace": namespace}}
             kind = kind_of(placed, kinds)
             if kind is None and placed["kind"] != "Pod":
