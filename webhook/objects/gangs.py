@@ -137,7 +137,8 @@ def gang_of_object(
         found = GangRequest(name, size, scheduler, is_whole)
     missing = gang_key(policy.keys.gang, policy.spec, scheduler) if size > 1 and not annotated else found.missing
     groups = max(1, pods // size) if kind.group_size else 1
-    return found._replace(groups=groups, missing=missing, within=within) if size > 1 else None
+    # Without pods, no domain has to hold any.
+    return found._replace(groups=groups, missing=missing, within=within if pods else None) if size > 1 else None
 
 
 def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Snapshot) -> GangRequest | None:

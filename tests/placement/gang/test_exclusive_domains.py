@@ -85,6 +85,12 @@ def test_a_group_that_no_rack_could_hold_is_infeasible(tmp_path: Path, make: Any
     )
 
 
+@pytest.mark.parametrize("make", [lws, jobset], ids=["LeaderWorkerSet", "JobSet"])
+@pytest.mark.parametrize("size", [2, 9])
+def test_nothing_is_judged_of_the_groups_of_an_object_without_any(tmp_path: Path, make: Any, size: int) -> None:
+    assert verdicts(checked(tmp_path, make(0, size), *TWO_RACKS)) == [("Feasible", 0), ("Feasible", 0)]
+
+
 def test_followers_without_a_leader_are_not_created(tmp_path: Path) -> None:
     leaders, followers = checked(tmp_path, lws(1, 2), rack_node("a", "r1", 4), rack_node("bare", ""))
 

@@ -99,7 +99,7 @@ class Checks:
         """
         # Suggestions are verified without the terms of the controller.
         answer = replace(answer, placement=replace(answer.placement, suggestions=(), remedies=()))
-        if not (pods.follows and leaders.pods and answer.replicas):
+        if not (pods.follows and pods.replicas and leaders.pods and answer.replicas):
             return answer
         workloads = {id(leaders.pods): leaders, id(pods): answer.workload}
 
@@ -278,14 +278,14 @@ class Checks:
     def _pods(self, workload: Workload, pods: PodSet, snapshot: Snapshot, begin: int = 0) -> Iterator[JsonObject]:
         """Yield the pods of a template as they are created, at least one, from number `begin`.
 
-        Followers end with the first one whose leader has no node.
+        Followers end with the first one whose leader has no node. If there are none, they have no leader either.
         """
         read, created, domains = None, workload.document.content, ExclusiveDomains(pods, snapshot)
         for index in range(begin, max(1, pods.replicas or 1)):
             pod = pods.pod_at(index)
             if pod != read:
                 read, created = pod, self.admissions.created(workload, pod, snapshot)
-            found = domains.created(created, index)
+            found = domains.created(created, index) if pods.replicas or not pods.follows else created
             if found is None:
                 return
             yield found
