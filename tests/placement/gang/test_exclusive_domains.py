@@ -113,6 +113,20 @@ def test_it_is_unknown_which_of_two_racks_the_leader_gets(tmp_path: Path) -> Non
     )
 
 
+@pytest.mark.parametrize("make", [lws, jobset], ids=["LeaderWorkerSet", "JobSet"])
+@pytest.mark.parametrize(("size", "verdict"), [(3, "Waiting"), (4, "Infeasible")])
+def test_it_is_known_if_none_of_the_racks_that_the_leader_may_get_has_room(
+    tmp_path: Path, make: Any, size: int, verdict: str
+) -> None:
+    """Of racks with room for 2, 1 and 1 of the pods, the first one has room for 3 if empty."""
+    racks = [rack_node(f"r1-{n}", "r1") for n in (1, 2, 3)] + [rack_node(name, name) for name in ("r2", "r3")]
+    running = make_pod("x").node_name("r1-3").gpu(8).obj() | {"kind": "Pod", "apiVersion": "v1"}
+
+    _, followers = checked(tmp_path, make(1, size), *racks, running)
+
+    assert followers["verdict"] == verdict
+
+
 def test_capacity_does_not_count_further_pods_of_exclusive_groups(tmp_path: Path) -> None:
     file = tmp_path / "cluster.json"
     file.write_text(as_list(*TWO_RACKS))
@@ -140,6 +154,22 @@ def test_the_webhook_judges_the_groups(size: int, verdict: str, warning: str) ->
     assert found.placement is not None
     assert found.placement.verdict == verdict
     assert (warning in "".join(warnings_of(found))) is True
+
+
+@pytest.mark.parametrize(("size", "verdict"), [(2, "Unknown"), (3, "Infeasible")])
+def test_the_webhook_does_not_know_which_rack_a_leader_gets_but_that_none_could_hold_its_group(
+    size: int, verdict: str
+) -> None:
+    racks = {"r1-1": "r1", "r1-2": "r1", "r2-1": "r2"}
+    cluster = view([rack_node(name, rack, usage="training") for name, rack in racks.items()])
+    content = lws(1, size)
+    content["spec"]["leaderWorkerTemplate"]["workerTemplate"] = template(8)
+
+    found = admitted(content, cluster)
+
+    assert isinstance(found, Advised)
+    assert found.placement is not None
+    assert found.placement.verdict == verdict
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + WORLDS))

@@ -73,17 +73,23 @@ def chance_of_domains(
     created: Callable[[PodSet, int, Snapshot], JsonObject | None],
     snapshot: Snapshot,
     expired: Expired,
+    *,
+    waits: bool,
 ) -> str:
-    """Return why the number of followers that fit depends on chance, or "" if it does not.
+    """Return why the verdict on the followers depends on chance, or "" if it does not.
 
     kube-scheduler chooses at random among the nodes of a leader with equal scores, which can be in domains with
     different room for its followers. `created` returns a pod of a set on a snapshot, and `snapshot` is the cluster
-    before the first leader.
+    before the first leader. `waits` is true if a follower waits in one of the domains: if none of them has room for all
+    followers of the leader, it waits in each.
 
     Raises:
         DeadlineNearError: `expired()` returned true.
         InvalidInput: a pod is malformed.
     """
+    # That of the webhook keeps no scores.
+    temporary = scheduler.temporary_taints
+    scheduler = Scheduler(scheduler.profile, temporary_taints=temporary, is_listed=scheduler.is_listed)
     cluster, groups = FillingCluster(snapshot), leaders.replicas or 0
     key, size = leaders.exclusive[0].topology_key, (followers.replicas or 0) // max(1, groups)
     for index in range(min(groups, _MOST_GROUPS)):
@@ -91,7 +97,7 @@ def chance_of_domains(
         if pod is None:
             return ""
         signature, running = PodSignature.of(pod), RunningPod.of(pod)
-        placement = scheduler.answer(signature, cluster.snapshot, expired)
+        placement = scheduler.answer_alone(signature, cluster.snapshot, expired)
         if placement.node is None:
             return ""
         best = placement.scores[placement.node]["total"] if placement.scores else 0
@@ -101,6 +107,8 @@ def chance_of_domains(
             of_group, leader = (followers, index * size, size), (signature, running)
             room = _room(scheduler, by_domain, of_group, leader, created, cluster.snapshot, expired)
             most, least = max(room, key=room.__getitem__, default=""), min(room, key=room.__getitem__, default="")
+            if waits and room and room[most] < size:
+                return ""
             if room and room[most] != room[least]:
                 return (
                     f"the leader gets one of {len(by_domain)} domains of {key} with equal scores by chance: "
