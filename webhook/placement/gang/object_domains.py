@@ -40,8 +40,12 @@ def with_domains(
         gang.size,
     )
     together = domains_together(scheduler, pod, key, within, alias, base, size, size, expired)
-    if not within.is_required or follows_itself(signature.info, within.key, base):
+    if not within.is_required:
         return replace(fit, together=together)
+    if follows_itself(signature.info, within.key, base):
+        node = roles[0][1].first.node if fit.fit < fit.size else None
+        chosen = base.nodes[base.rows[node]].node.labels.get(within.key, "") if node else ""
+        return replace(fit, together=replace(together, first=chosen))
     most = together.most
     largest = together.largest.fits if together.largest else 0
     is_never = most is not None and most < gang.size and not spec.node_templates
