@@ -215,6 +215,8 @@ def with_gang(
     found = as_together(placement, gang, fit)
     if found.verdict == "Waiting" != placement.verdict:
         warnings = (f"{_PREFIX}Waiting: {fit.text}", *warnings)
+    if found.verdict == "Unknown" != placement.verdict and fit.together is not None:
+        warnings = (f"{_PREFIX}Unknown: {found.message}",)
     placement = found
     if fit.fit == fit.size or not fit.is_complete or placement.verdict not in ("Waiting", "Infeasible"):
         return Advice(placement, warnings)

@@ -57,21 +57,27 @@ def test_preference_of_an_object_changes_nothing_but_the_text() -> None:
 
 
 def test_pods_that_follow_each_other_keep_the_verdict_of_their_affinity() -> None:
-    fit, placement = answered(5, IN_A_RACK)
+    fit, placement = answered(4, IN_A_RACK)
 
-    assert (placement.verdict, fit.fit) == ("Feasible", 5)
+    assert (placement.verdict, fit.fit) == ("Feasible", 4)
     assert fit.together is not None
 
 
-def test_rack_of_the_first_pod_is_named_if_the_others_have_no_room_there() -> None:
-    nodes = gpus("a", 3, make_pod("other").gpu(1), rack="small"), gpus("b", 9, make_pod("other").gpu(5), rack="large")
+@pytest.mark.parametrize(
+    ("cpu", "verdict", "text"),
+    [
+        ("2", "Waiting", "chooses small, which has room for 2 of the 4 pods; large has room for all"),
+        ("0", "Unknown", "chooses one of large, small by chance; large has room for all"),
+    ],
+)
+def test_racks_that_the_first_pod_can_choose_are_named(cpu: str, verdict: str, text: str) -> None:
+    half = make_pod("other").gpu(5).requests(cpu=cpu)
+    nodes = gpus("a", 3, make_pod("other").gpu(1), rack="small"), gpus("b", 9, half, rack="large")
 
     fit, placement = answered(4, IN_A_RACK, base=on(*nodes).base)
 
-    assert (fit.fit, placement.gang) == (2, fit)
-    assert fit.text == (
-        "the first pod of gang train chooses small, which has room for 2 of the 4 pods; large has room for all"
-    )
+    assert (placement.verdict, fit.is_complete) == (verdict, verdict == "Waiting")
+    assert f"the first pod of gang train {text}" in fit.unknown_text
 
 
 def test_room_for_several_templates_in_one_domain_is_not_known() -> None:

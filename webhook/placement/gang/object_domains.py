@@ -43,9 +43,13 @@ def with_domains(
     if not within.is_required:
         return replace(fit, together=together)
     if follows_itself(signature.info, within.key, base):
-        node = roles[0][1].first.node if fit.fit < fit.size else None
-        chosen = base.nodes[base.rows[node]].node.labels.get(within.key, "") if node else ""
-        return replace(fit, together=replace(together, first=chosen))
+        rows = roles[0][1].first.best_rows
+        nodes = () if rows is None else [base.nodes[row].node for row in rows.tolist()]
+        possible = {tuple(node.labels.get(key, "") for key in within.path) for node in nodes}
+        fits = {each.fits >= fit.size for each in together.domains if each.path in possible}
+        if False in fits:
+            together = replace(together, first=tuple(sorted(possible)))
+        return replace(fit, is_complete=fit.is_complete and len(fits) < 2, together=together)
     most = together.most
     largest = together.largest.fits if together.largest else 0
     is_never = most is not None and most < gang.size and not spec.node_templates
@@ -53,9 +57,16 @@ def with_domains(
 
 
 def as_together(placement: Placement, gang: GangRequest, fit: GangFit) -> Placement:
-    """Return `placement`, that of the pods of `gang`, with `fit`: they wait if no domain has room for all of them."""
+    """Return `placement`, that of the pods of `gang`, with `fit`: they wait if no domain has room for all of them.
+
+    It is Unknown if the first pod chooses by chance whether the others have room.
+    """
     placement = replace(placement, gang=fit)
-    if gang.within is None or not gang.within.is_required or placement.verdict != "Feasible":
+    if gang.within is None or not gang.within.is_required or placement.verdict not in ("Feasible", "Waiting"):
+        return placement
+    if fit.together is not None and fit.together.first and not fit.is_complete:
+        return replace(Placement.unknown(fit.unknown_text), gang=fit)
+    if placement.verdict == "Waiting":
         return placement
     base = placement.message.removesuffix(".")
     if fit.together is None:
