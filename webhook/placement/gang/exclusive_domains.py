@@ -20,7 +20,6 @@ from webhook.placement.scheduler import PodSignature, Scheduler
 LEADER_HAS_NO_NODE = "it is not created before the leader of its group has a node"
 # More groups are not compared, because each needs an answer of the scheduler.
 _MOST_GROUPS = 64
-_EQUAL = 1e-9
 
 
 @dataclass(slots=True)
@@ -87,9 +86,6 @@ def chance_of_domains(
         DeadlineNearError: `expired()` returned true.
         InvalidInput: a pod is malformed.
     """
-    # That of the webhook keeps no scores.
-    temporary = scheduler.temporary_taints
-    scheduler = Scheduler(scheduler.profile, temporary_taints=temporary, is_listed=scheduler.is_listed)
     cluster, groups = FillingCluster(snapshot), leaders.replicas or 0
     key, size = leaders.exclusive[0].topology_key, (followers.replicas or 0) // max(1, groups)
     for index in range(min(groups, _MOST_GROUPS)):
@@ -98,11 +94,10 @@ def chance_of_domains(
             return ""
         signature, running = PodSignature.of(pod), RunningPod.of(pod)
         placement = scheduler.answer_alone(signature, cluster.snapshot, expired)
-        if placement.node is None:
+        if placement.node is None or placement.best_rows is None:
             return ""
-        best = placement.scores[placement.node]["total"] if placement.scores else 0
-        tied = [node for node, scores in placement.scores.items() if scores["total"] >= best - _EQUAL]
-        by_domain = dict(sorted((_label(cluster.snapshot, node, key), node) for node in tied))
+        tied = [cluster.snapshot.nodes[row].node for row in placement.best_rows.tolist()]
+        by_domain = dict(sorted((node.labels.get(key, ""), node.name) for node in tied))
         if len(by_domain) > 1:
             of_group, leader = (followers, index * size, size), (signature, running)
             room = _room(scheduler, by_domain, of_group, leader, created, cluster.snapshot, expired)
@@ -178,7 +173,3 @@ def _room(
         filled = fill(scheduler, signature, copy, before, most=size, among=among, expired=expired)
         room[domain] = min(size, int(np.sum(filled.copies)))
     return room
-
-
-def _label(snapshot: Snapshot, node: str, key: str) -> str:
-    return snapshot.nodes[snapshot.rows[node]].node.labels.get(key, "")

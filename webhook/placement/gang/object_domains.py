@@ -46,10 +46,13 @@ def with_domains(
         rows = roles[0][1].first.best_rows
         nodes = () if rows is None else [base.nodes[row].node for row in rows.tolist()]
         possible = {tuple(node.labels.get(key, "") for key in within.path) for node in nodes}
-        fits = {each.fits >= fit.size for each in together.domains if each.path in possible}
-        if False in fits:
+        room = [each.fits for each in together.domains if each.path in possible]
+        least, most = min(room, default=size), max(room, default=size)
+        if least < size:
             together = replace(together, first=tuple(sorted(possible)))
-        return replace(fit, is_complete=fit.is_complete and len(fits) < 2, together=together)
+        if least < size <= most:
+            fit = replace(fit, fit=min(fit.fit, least), is_complete=False)
+        return replace(fit, together=together)
     most = together.most
     largest = together.largest.fits if together.largest else 0
     is_never = most is not None and most < gang.size and not spec.node_templates
