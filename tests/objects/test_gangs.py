@@ -431,3 +431,21 @@ def test_object_without_pods_needs_no_domain() -> None:
     whole = gang_of_object(content, kind, [gang], 0, "default-scheduler", KUBE_SCHEDULER, [False], within)
 
     assert whole == gang
+
+
+def test_object_whose_first_pod_chooses_its_rack_by_chance_is_unknown() -> None:
+    rack, racks = "topology.kubernetes.io/rack", {"small": 2, "large": 4}
+    nodes = [
+        make_node_object(name, labels={USAGE: "training", rack: name}, capacity={"nvidia.com/gpu": cards})
+        for name, cards in racks.items()
+    ]
+    found = snapshot_from_documents(Document("cluster", each) for each in nodes)
+    content = job(DEPLOYMENT, 4, gang="bert", gang_size="4", within="rack", within_mode="required")
+    policy = policy_with(workloadTypes={"training": TRAINING}, workloadObjects={"mutateTemplates": True})
+
+    advice = advised(content, ClusterView(found, scheduler_for(policy)), policy)
+
+    assert (advice.placement and advice.placement.verdict) == "Unknown"
+    chance = "the first pod of gang bert chooses one of large, small by chance; large has room for all"
+    assert f"placement check: Unknown: {chance}" in warnings(advice)
+    assert not [each for each in warnings(advice) if "Waiting" in each]
