@@ -13,7 +13,7 @@ from tests.support.objects.workloads import APP, SAMPLES, Object, Sample
 from tests.support.views import made_anew
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.verdict import Advised
-from webhook.backends.references import Within
+from webhook.backends.references import GangRequest, Within
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.kube.workloads.pod_sets import pod_sets
@@ -422,3 +422,30 @@ def test_gang_of_an_object_and_of_its_pods_is_within_a_domain(size: dict[str, st
     assert (gang and gang.within) == (within if size else None)
     assert whole is not None
     assert (whole.size, whole.within) == (4, within)
+
+
+def test_object_without_pods_needs_no_domain() -> None:
+    content, gang = job(DEPLOYMENT, 0), GangRequest("bert", 4, "default-scheduler", starts_whole=False)
+    kind, within = KUBE_SCHEDULER.kinds["apps", "Deployment"], Within("topology.kubernetes.io/rack")
+
+    whole = gang_of_object(content, kind, [gang], 0, "default-scheduler", KUBE_SCHEDULER, [False], within)
+
+    assert whole == gang
+
+
+def test_object_whose_first_pod_chooses_its_rack_by_chance_is_unknown() -> None:
+    rack, racks = "topology.kubernetes.io/rack", {"small": 2, "large": 4}
+    nodes = [
+        make_node_object(name, labels={USAGE: "training", rack: name}, capacity={"nvidia.com/gpu": cards})
+        for name, cards in racks.items()
+    ]
+    found = snapshot_from_documents(Document("cluster", each) for each in nodes)
+    content = job(DEPLOYMENT, 4, gang="bert", gang_size="4", within="rack", within_mode="required")
+    policy = policy_with(workloadTypes={"training": TRAINING}, workloadObjects={"mutateTemplates": True})
+
+    advice = advised(content, ClusterView(found, scheduler_for(policy)), policy)
+
+    assert (advice.placement and advice.placement.verdict) == "Unknown"
+    chance = "the first pod of gang bert chooses one of large, small by chance; large has room for all"
+    assert f"placement check: Unknown: {chance}" in warnings(advice)
+    assert not [each for each in warnings(advice) if "Waiting" in each]

@@ -163,31 +163,44 @@ def _placed(
         among = predict_replicas(scheduler, waiting, chain((first,), pods), asked, limit=left, expired=expired)
         found = among.found
         if role.pods.exclusive and role.pods.follows and placed:
-            found = _by_chance(placed[-1], role, found, namespace, scheduler, expired)
-            leader, follower = placed[-1].role.created.signature, role.created.signature
-            if found.stopped and not can_grow and not (isinstance(leader, str) or isinstance(follower, str)):
-                own, of_group = scheduler.scheduler_of(follower), (leader, follower)
-                stopped = never_together(found.stopped, role.pods, of_group, own, among.before, expired)
-                found = replace(found, stopped=stopped)
+            found = _in_own_domains(
+                placed[-1], role, found, namespace, scheduler, among.before, expired, can_grow=can_grow
+            )
         placed.append(Placed(role, found, among.before))
         waiting, left = among.assumed, max(1, left - among.found.placed)
     return placed
 
 
-def _by_chance(
-    leaders: Placed, role: Role, found: Replicas, namespace: str, schedulers: BackendSchedulers, expired: Expired
+def _in_own_domains(
+    leaders: Placed,
+    role: Role,
+    found: Replicas,
+    namespace: str,
+    schedulers: BackendSchedulers,
+    before: Snapshot,
+    expired: Expired,
+    *,
+    can_grow: bool,
 ) -> Replicas:
-    """Return the count of followers. It is Unknown if it depends on which domain a leader gets by chance."""
+    """Return the count of followers, `before` whom the leaders are placed.
+
+    It is Infeasible if no domain could hold a group, and Unknown if it depends on which domain a leader gets by chance.
+    """
     roles, followers = {id(leaders.role.pods): leaders.role, id(role.pods): role}, role.pods
-    signature = role.created.signature
-    if isinstance(signature, str):
+    leader, signature = leaders.role.created.signature, role.created.signature
+    if isinstance(leader, str) or isinstance(signature, str):
         return found
+    scheduler, stopped = schedulers.scheduler_of(signature), found.stopped
+    if stopped and not can_grow:
+        never = never_together(stopped, followers, (leader, signature), scheduler, before, expired)
+        if never is not stopped:
+            return replace(found, stopped=never)
 
     def created(pods: PodSet, index: int, snapshot: Snapshot) -> JsonObject | None:
         return next(_created_pods(roles[id(pods)], namespace, snapshot, expired, index), None)
 
-    scheduler = schedulers.scheduler_of(signature)
-    reason = chance_of_domains(scheduler, leaders.role.pods, followers, created, leaders.before, expired)
+    waits = stopped is not None and stopped.verdict == "Waiting"
+    reason = chance_of_domains(scheduler, leaders.role.pods, followers, created, leaders.before, expired, waits=waits)
     return replace(found, stopped=Placement.unknown(reason), is_complete=False) if reason else found
 
 

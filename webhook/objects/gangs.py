@@ -137,7 +137,8 @@ def gang_of_object(
         found = GangRequest(name, size, scheduler, is_whole)
     missing = gang_key(policy.keys.gang, policy.spec, scheduler) if size > 1 and not annotated else found.missing
     groups = max(1, pods // size) if kind.group_size else 1
-    return found._replace(groups=groups, missing=missing, within=within) if size > 1 else None
+    # Without pods, no domain has to hold any.
+    return found._replace(groups=groups, missing=missing, within=within if pods else None) if size > 1 else None
 
 
 def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Snapshot) -> GangRequest | None:
@@ -214,6 +215,8 @@ def with_gang(
     found = as_together(placement, gang, fit)
     if found.verdict == "Waiting" != placement.verdict:
         warnings = (f"{_PREFIX}Waiting: {fit.text}", *warnings)
+    if found.verdict == "Unknown" != placement.verdict and fit.together is not None:
+        warnings = (f"{_PREFIX}Unknown: {found.message}",)
     placement = found
     if fit.fit == fit.size or not fit.is_complete or placement.verdict not in ("Waiting", "Infeasible"):
         return Advice(placement, warnings)

@@ -84,3 +84,19 @@ def test_the_first_pod_chooses_the_rack_even_if_it_is_too_small_for_the_others(
     assert all("didn't match pod affinity rules" in str(each["status"]["conditions"]) for each in waiting)
     chooses = "The first pod of gang bert chooses small, which has room for 2 of the 4 pods; large has room for all"
     assert any(chooses.lower() in each.lower() for each in warnings) is (mode == "required")
+
+
+def test_a_gang_beside_other_pods_starts(cluster: Cluster, webhook: Webhook) -> None:
+    """Required podAffinity for the gang as well would keep its first pod waiting."""
+    cluster.make_nodes(*(rack_node(name, 2) for name in ("r1-1", "r1-2")))
+    cluster.create(inference_pod("other", 1).label("app", "cache").node_name("r1-1"))
+    webhook.look_at(cluster)
+    term = {"labelSelector": {"matchLabels": {"app": "cache"}}, "topologyKey": _RACK}
+    pod = inference_pod("bert-0").affinity({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
+    for key, value in {"gang": "bert", "gang-size": "2", "within": "rack", "within-mode": "required"}.items():
+        pod = pod.annotate(f"{DOMAIN}/{key}", value)
+
+    answer = cluster.create(pod)
+
+    assert cluster.wait_bound(answer.object)
+    assert any("required podAffinity to other pods" in each for each in answer.warnings)

@@ -130,7 +130,6 @@ HARD, SOFT = {"whenUnsatisfiable": "DoNotSchedule"}, {"whenUnsatisfiable": "Sche
     ("spec", "kept"),
     [
         ({"affinity": {"podAffinity": {REQUIRED: [{"labelSelector": SELF, "topologyKey": "rack"}]}}}, "podAffinity"),
-        ({"affinity": {"podAffinity": {REQUIRED: [{"labelSelector": OTHERS, "topologyKey": "rack"}]}}}, ""),
         ({"affinity": {"podAffinity": {REQUIRED: [{"labelSelector": SELF, "topologyKey": "zone"}]}}}, ""),
         (
             {"affinity": {"podAntiAffinity": {REQUIRED: [{"labelSelector": SELF, "topologyKey": "rack"}]}}},
@@ -150,6 +149,29 @@ def test_what_the_user_states_about_pods_like_this_one_wins(spec: Pod, kept: str
     warning = f"spec: {kept} over rack of the pod wins over its annotation within, which adds nothing"
     assert (effect.changed, effect.warnings) == (not kept, (warning,) if kept else ())
     assert bool(editor.operations) is not bool(kept)
+
+
+@pytest.mark.parametrize(
+    ("term", "is_kept"),
+    [
+        ({"labelSelector": OTHERS, "topologyKey": "rack"}, True),
+        ({"labelSelector": OTHERS, "topologyKey": "zone"}, True),
+        ({"labelSelector": SELF, "topologyKey": "zone", "namespaces": ["b"]}, True),
+        ({"labelSelector": SELF, "topologyKey": "zone", "namespaces": ["a", "b"]}, False),
+        ({"labelSelector": SELF, "topologyKey": "zone", "namespaceSelector": {}}, False),
+    ],
+)
+def test_a_gang_beside_other_pods_is_only_preferred_to_be_together(term: Pod, is_kept: bool) -> None:
+    """With two required terms, its first pod would wait for a pod that matches both."""
+    spec = {"affinity": {"podAffinity": {REQUIRED: [term]}}}
+    pod = {"metadata": {"labels": {"app": "web"}, "namespace": "a"}, "spec": spec}
+
+    _, effect = applied(GatherByAffinity("rack", GANG, HINT, True, None), pod)
+
+    kept = "required podAffinity to other pods (with both, no first pod of the gang could start)"
+    warning = f"spec: {kept} of the pod wins over its annotation within, which adds nothing"
+    assert (effect.changed, effect.warnings) == (not is_kept, (warning,) if is_kept else ())
+    assert applied(GatherByAffinity("rack", GANG, HINT, True, 50), pod)[1].changed
 
 
 DOMAIN = SetDomain(

@@ -85,6 +85,12 @@ def test_a_group_that_no_rack_could_hold_is_infeasible(tmp_path: Path, make: Any
     )
 
 
+@pytest.mark.parametrize("make", [lws, jobset], ids=["LeaderWorkerSet", "JobSet"])
+@pytest.mark.parametrize("size", [2, 9])
+def test_nothing_is_judged_of_the_groups_of_an_object_without_any(tmp_path: Path, make: Any, size: int) -> None:
+    assert verdicts(checked(tmp_path, make(0, size), *TWO_RACKS)) == [("Feasible", 0), ("Feasible", 0)]
+
+
 def test_followers_without_a_leader_are_not_created(tmp_path: Path) -> None:
     leaders, followers = checked(tmp_path, lws(1, 2), rack_node("a", "r1", 4), rack_node("bare", ""))
 
@@ -105,6 +111,20 @@ def test_it_is_unknown_which_of_two_racks_the_leader_gets(tmp_path: Path) -> Non
         f"the leader gets one of 3 domains of {RACK} with equal scores by chance: r1 has room for 1 of its 1 "
         "followers, r3 for 0"
     )
+
+
+@pytest.mark.parametrize("make", [lws, jobset], ids=["LeaderWorkerSet", "JobSet"])
+@pytest.mark.parametrize(("size", "verdict"), [(3, "Waiting"), (4, "Infeasible")])
+def test_it_is_known_if_none_of_the_racks_that_the_leader_may_get_has_room(
+    tmp_path: Path, make: Any, size: int, verdict: str
+) -> None:
+    """Of racks with room for 2, 1 and 1 of the pods, the first one has room for 3 if empty."""
+    racks = [rack_node(f"r1-{n}", "r1") for n in (1, 2, 3)] + [rack_node(name, name) for name in ("r2", "r3")]
+    running = make_pod("x").node_name("r1-3").gpu(8).obj() | {"kind": "Pod", "apiVersion": "v1"}
+
+    _, followers = checked(tmp_path, make(1, size), *racks, running)
+
+    assert followers["verdict"] == verdict
 
 
 def test_capacity_does_not_count_further_pods_of_exclusive_groups(tmp_path: Path) -> None:
@@ -134,6 +154,22 @@ def test_the_webhook_judges_the_groups(size: int, verdict: str, warning: str) ->
     assert found.placement is not None
     assert found.placement.verdict == verdict
     assert (warning in "".join(warnings_of(found))) is True
+
+
+@pytest.mark.parametrize(("size", "verdict"), [(2, "Unknown"), (3, "Infeasible")])
+def test_the_webhook_does_not_know_which_rack_a_leader_gets_but_that_none_could_hold_its_group(
+    size: int, verdict: str
+) -> None:
+    racks = {"r1-1": "r1", "r1-2": "r1", "r2-1": "r2"}
+    cluster = view([rack_node(name, rack, usage="training") for name, rack in racks.items()])
+    content = lws(1, size)
+    content["spec"]["leaderWorkerTemplate"]["workerTemplate"] = template(8)
+
+    found = admitted(content, cluster)
+
+    assert isinstance(found, Advised)
+    assert found.placement is not None
+    assert found.placement.verdict == verdict
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + WORLDS))

@@ -1,6 +1,5 @@
 """A gang that runs in one topology domain fits if one of them has room for all of its pods."""
 
-
 import pytest
 
 from tests.placement.gang.gangs import (

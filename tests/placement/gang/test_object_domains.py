@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.placement.gang.gangs import IN_A_RACK, TWO_RACKS, WORKER
-from tests.support.objects.builders import PodBuilder
+from tests.placement.gang.gangs import IN_A_RACK, TWO_RACKS, WORKER, gpus, on
+from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.backends.references import GangRequest, Within
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
@@ -20,9 +20,10 @@ from webhook.policy.spec.document import PolicySpec
 RACK = Within("rack")
 
 
-def answered(size: int, *pods: PodBuilder, within: Within | None = RACK, **fields: Any) -> tuple[GangFit, Placement]:
+def answered(
+    size: int, *pods: PodBuilder, within: Within | None = RACK, base: Snapshot = TWO_RACKS.base, **fields: Any
+) -> tuple[GangFit, Placement]:
     """Return the fit of an object with `size` pods of each of `pods`, and the verdict on it."""
-    base: Snapshot = TWO_RACKS.base
     roles: list[PlacedRole] = []
     for pod in pods:
         found = place_replicas(Scheduler(), base, repeat(pod.obj()), size)
@@ -56,10 +57,27 @@ def test_preference_of_an_object_changes_nothing_but_the_text() -> None:
 
 
 def test_pods_that_follow_each_other_keep_the_verdict_of_their_affinity() -> None:
-    fit, placement = answered(5, IN_A_RACK)
+    fit, placement = answered(4, IN_A_RACK)
 
-    assert (placement.verdict, fit.fit) == ("Feasible", 5)
+    assert (placement.verdict, fit.fit) == ("Feasible", 4)
     assert fit.together is not None
+
+
+@pytest.mark.parametrize(
+    ("cpu", "verdict", "text"),
+    [
+        ("2", "Waiting", "chooses small, which has room for 2 of the 4 pods; large has room for all"),
+        ("0", "Unknown", "chooses one of large, small by chance; large has room for all"),
+    ],
+)
+def test_racks_that_the_first_pod_can_choose_are_named(cpu: str, verdict: str, text: str) -> None:
+    half = make_pod("other").gpu(5).requests(cpu=cpu)
+    nodes = gpus("a", 3, make_pod("other").gpu(1), rack="small"), gpus("b", 9, half, rack="large")
+
+    fit, placement = answered(4, IN_A_RACK, base=on(*nodes).base)
+
+    assert (placement.verdict, fit.is_complete) == (verdict, verdict == "Waiting")
+    assert f"the first pod of gang train {text}" in fit.unknown_text
 
 
 def test_room_for_several_templates_in_one_domain_is_not_known() -> None:

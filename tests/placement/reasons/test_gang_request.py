@@ -64,10 +64,15 @@ _LEVEL = "rack"
             make_pod()
             .scheduler("default-scheduler")
             .label("kueue.x-k8s.io/queue-name", "q")
+            .label("kueue.x-k8s.io/pod-group-name", "g")
+            .annotate("kueue.x-k8s.io/pod-group-total-count", "4")
             .annotate("kueue.x-k8s.io/podset-required-topology", _LEVEL),
             KUEUE_TOPOLOGY,
         ),
-        (_KAI.annotate("kai.scheduler/topology-required-placement", _LEVEL), KAI_TOPOLOGY),
+        (
+            _KAI.annotate("pod-group-name", "g").annotate("kai.scheduler/topology-required-placement", _LEVEL),
+            KAI_TOPOLOGY,
+        ),
     ],
 )
 def test_domain_of_kueue_and_kai_is_a_path_of_the_labels_of_a_topology(pod: PodBuilder, api_version: str) -> None:
@@ -79,6 +84,18 @@ def test_domain_of_kueue_and_kai_is_a_path_of_the_labels_of_a_topology(pod: PodB
     assert within_of(pod, topology("t", api_version, *RACKS), topology("u", api_version, _LEVEL)) == asked._replace(
         doubt=doubt
     )
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        _KAI.annotate("kai.scheduler/topology-required-placement", _LEVEL),
+        make_pod().scheduler("volcano"),
+        make_pod().scheduler("default-scheduler").label("kueue.x-k8s.io/queue-name", "q"),
+    ],
+)
+def test_domain_of_a_pod_that_batch_schedulers_see_alone_is_not_that_of_a_gang(pod: PodBuilder) -> None:
+    assert within_of(pod, within=Within(_LEVEL)) is None
 
 
 def test_kai_does_not_read_the_annotation_of_a_pod_with_an_owner() -> None:

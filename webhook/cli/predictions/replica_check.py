@@ -94,12 +94,12 @@ class Checks:
     def _exclusive(self, answer: Answer, pods: PodSet, leaders: Workload, assumed: Pending) -> Answer:
         """Return the answer for pods whose groups have a topology domain of their own.
 
-        That for followers is Unknown if it depends on which domain a leader gets by chance. `assumed` is the cluster
-        before the first of `leaders`.
+        That for followers is Infeasible if no domain could hold a group, and Unknown if it depends on which domain a
+        leader gets by chance. `assumed` is the cluster before the first of `leaders`.
         """
         # Suggestions are verified without the terms of the controller.
         answer = replace(answer, placement=replace(answer.placement, suggestions=(), remedies=()))
-        if not (pods.follows and leaders.pods and answer.replicas):
+        if not (pods.follows and pods.replicas and leaders.pods and answer.replicas):
             return answer
         workloads = {id(leaders.pods): leaders, id(pods): answer.workload}
 
@@ -110,15 +110,16 @@ class Checks:
         scheduler = self.admissions.schedulers(leaders.policy).scheduler_of(first) if first else None
         if first is None or scheduler is None:
             return answer
-        before = self.pending.before(first, assumed)[0].before_pod(PodSignature.of(first).info.preemption)
-        reason = chance_of_domains(scheduler, leaders.pods, pods, created, before, never)
-        if reason:
-            return replace(answer, placement=Placement.unknown(reason))
-        if answer.first is None or answer.workload.policy.spec.node_templates:
-            return answer
-        of_group = PodSignature.of(first), PodSignature.of(answer.first)
-        found = never_together(answer.placement, pods, of_group, scheduler, assumed.base, never)
-        return replace(answer, placement=found)
+        placement, of_leader = answer.placement, PodSignature.of(first)
+        if answer.first is not None and not answer.workload.policy.spec.node_templates:
+            of_group = of_leader, PodSignature.of(answer.first)
+            found = never_together(placement, pods, of_group, scheduler, assumed.base, never)
+            if found is not placement:
+                return replace(answer, placement=found)
+        before = self.pending.before(first, assumed)[0].before_pod(of_leader.info.preemption)
+        waits = placement.verdict == "Waiting"
+        reason = chance_of_domains(scheduler, leaders.pods, pods, created, before, never, waits=waits)
+        return replace(answer, placement=Placement.unknown(reason)) if reason else answer
 
     def _in_gangs(self, answers: list[Answer]) -> list[Answer]:
         """Return the answers for the templates of one object, with the count of its pods that must run together."""
@@ -278,14 +279,14 @@ class Checks:
     def _pods(self, workload: Workload, pods: PodSet, snapshot: Snapshot, begin: int = 0) -> Iterator[JsonObject]:
         """Yield the pods of a template as they are created, at least one, from number `begin`.
 
-        Followers end with the first one whose leader has no node.
+        Followers end with the first one whose leader has no node. If there are none, they have no leader either.
         """
         read, created, domains = None, workload.document.content, ExclusiveDomains(pods, snapshot)
         for index in range(begin, max(1, pods.replicas or 1)):
             pod = pods.pod_at(index)
             if pod != read:
                 read, created = pod, self.admissions.created(workload, pod, snapshot)
-            found = domains.created(created, index)
+            found = domains.created(created, index) if pods.replicas or not pods.follows else created
             if found is None:
                 return
             yield found

@@ -18,6 +18,9 @@ CONSTRAINTS: Path = ("spec", "topologySpreadConstraints")
 WhenUnsatisfiable = Literal["DoNotSchedule", "ScheduleAnyway"]
 _ANTI_AFFINITY: Path = ("spec", "affinity", "podAntiAffinity")
 _AFFINITY: Path = ("spec", "affinity", "podAffinity")
+# kube-scheduler counts a running pod only if it matches all required terms, and lets the first pod of a gang start only
+# if that pod matches them all itself: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go.
+_OF_OTHERS = "required podAffinity to other pods (with both, no first pod of the gang could start)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +126,11 @@ class _OfGroup:
         return {"matchLabels": {self.group.key: self.group.value}}
 
     def _own(self, pod: PodEditor) -> str:
-        """Return the field in which the user has configured the placement of the pods, or ""."""
+        """Return what the user has configured instead, such as `podAffinity over rack`, or ""."""
         raise NotImplementedError
+
+    def _over(self, own: str) -> str:
+        return own and f"{own} over {self.topology_key}"
 
     def _added(self, pod: PodEditor, item: JsonObject, path: Path, *, is_present: bool) -> Effect:
         """Append `item`. Also add the label of the group if the webhook defines it."""
@@ -147,8 +153,7 @@ class _OfGroup:
         is_present = any(each.get("podAffinityTerm") == term for each in pod.get(*path) or ())
         return self._added(pod, {"weight": weight, "podAffinityTerm": term}, path, is_present=is_present)
 
-    def _kept(self, own: str) -> Effect:
-        kept_value = f"{own} over {self.topology_key}"
+    def _kept(self, kept_value: str) -> Effect:
         warning = f"spec: {kept_value} of the pod wins over its annotation {self.annotation}, which adds nothing"
         return Effect(changed=False, warnings=(warning,) if self.is_requested else (), kept_value=kept_value)
 
@@ -156,6 +161,10 @@ class _OfGroup:
         """Return whether a `term` of the user, over the topology key, selects the pod itself."""
         if term.get("topologyKey") != self.topology_key or self.hint.is_same(term):
             return False
+        return self._matches(pod, term)
+
+    def _matches(self, pod: PodEditor, term: Mapping[str, Any]) -> bool:
+        """Return whether the label selector of `term` matches the pod."""
         selector, labels = term.get("labelSelector"), pod.get("metadata", "labels") or {}
         if selector is None:
             return False
@@ -178,10 +187,10 @@ class _Spread(_OfGroup):
     def _own(self, pod: PodEditor) -> str:
         anti_affinity = _terms(pod, _ANTI_AFFINITY)
         if any(each.get("topologyKey") == self.topology_key for each in pod.get(*CONSTRAINTS) or ()):
-            return "topologySpreadConstraints"
+            return self._over("topologySpreadConstraints")
         if any(each.get("topologyKey") == self.topology_key for each in anti_affinity):
-            return "podAntiAffinity"
-        return "podAffinity" if any(self._selects(pod, each) for each in _terms(pod, _AFFINITY)) else ""
+            return self._over("podAntiAffinity")
+        return self._over("podAffinity" if any(self._selects(pod, each) for each in _terms(pod, _AFFINITY)) else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +198,8 @@ class GatherByAffinity(_OfGroup):
     """Add podAffinity for the group, so that one domain of the topology key runs all of its pods.
 
     It is required, or preferred with `weight`. These count as the user's configuration: pod affinity over the key for
-    pods like this one, and required pod anti-affinity or a DoNotSchedule constraint over it, which keep them apart.
+    pods like this one, and required pod anti-affinity or a DoNotSchedule constraint over it, which keep them apart. So
+    does, beside a required term, required pod affinity over any key for other pods.
     """
 
     annotation = "within"
@@ -206,11 +216,19 @@ class GatherByAffinity(_OfGroup):
 
     def _own(self, pod: PodEditor) -> str:
         if any(self._selects(pod, each) for each in _terms(pod, _AFFINITY)):
-            return "podAffinity"
+            return self._over("podAffinity")
         if any(self._selects(pod, each) for each in pod.get(*_ANTI_AFFINITY, REQUIRED) or ()):
-            return "podAntiAffinity"
+            return self._over("podAntiAffinity")
+        if self.weight is None and any(self._is_of_others(pod, each) for each in pod.get(*_AFFINITY, REQUIRED) or ()):
+            return _OF_OTHERS
         hard = (each for each in pod.get(*CONSTRAINTS) or () if each.get("whenUnsatisfiable") == "DoNotSchedule")
-        return "topologySpreadConstraints" if any(self._selects(pod, each) for each in hard) else ""
+        return self._over("topologySpreadConstraints" if any(self._selects(pod, each) for each in hard) else "")
+
+    def _is_of_others(self, pod: PodEditor, term: Mapping[str, Any]) -> bool:
+        """Return whether `term` does not select the pod itself. A selector of namespaces selects it if it is empty."""
+        names, selector = term.get("namespaces") or (), term.get("namespaceSelector")
+        is_here = selector == {} or (selector is None and not names) or pod.get("metadata", "namespace") in names
+        return not is_here or not self._matches(pod, term)
 
 
 @dataclass(frozen=True, slots=True)

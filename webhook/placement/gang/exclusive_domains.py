@@ -20,7 +20,6 @@ from webhook.placement.scheduler import PodSignature, Scheduler
 LEADER_HAS_NO_NODE = "it is not created before the leader of its group has a node"
 # More groups are not compared, because each needs an answer of the scheduler.
 _MOST_GROUPS = 64
-_EQUAL = 1e-9
 
 
 @dataclass(slots=True)
@@ -73,12 +72,15 @@ def chance_of_domains(
     created: Callable[[PodSet, int, Snapshot], JsonObject | None],
     snapshot: Snapshot,
     expired: Expired,
+    *,
+    waits: bool,
 ) -> str:
-    """Return why the number of followers that fit depends on chance, or "" if it does not.
+    """Return why the verdict on the followers depends on chance, or "" if it does not.
 
     kube-scheduler chooses at random among the nodes of a leader with equal scores, which can be in domains with
     different room for its followers. `created` returns a pod of a set on a snapshot, and `snapshot` is the cluster
-    before the first leader.
+    before the first leader. `waits` is true if a follower waits in one of the domains: if none of them has room for all
+    followers of the leader, it waits in each.
 
     Raises:
         DeadlineNearError: `expired()` returned true.
@@ -91,16 +93,17 @@ def chance_of_domains(
         if pod is None:
             return ""
         signature, running = PodSignature.of(pod), RunningPod.of(pod)
-        placement = scheduler.answer(signature, cluster.snapshot, expired)
-        if placement.node is None:
+        placement = scheduler.answer_alone(signature, cluster.snapshot, expired)
+        if placement.node is None or placement.best_rows is None:
             return ""
-        best = placement.scores[placement.node]["total"] if placement.scores else 0
-        tied = [node for node, scores in placement.scores.items() if scores["total"] >= best - _EQUAL]
-        by_domain = dict(sorted((_label(cluster.snapshot, node, key), node) for node in tied))
+        tied = [cluster.snapshot.nodes[row].node for row in placement.best_rows.tolist()]
+        by_domain = dict(sorted((node.labels.get(key, ""), node.name) for node in tied))
         if len(by_domain) > 1:
             of_group, leader = (followers, index * size, size), (signature, running)
             room = _room(scheduler, by_domain, of_group, leader, created, cluster.snapshot, expired)
             most, least = max(room, key=room.__getitem__, default=""), min(room, key=room.__getitem__, default="")
+            if waits and room and room[most] < size:
+                return ""
             if room and room[most] != room[least]:
                 return (
                     f"the leader gets one of {len(by_domain)} domains of {key} with equal scores by chance: "
@@ -170,7 +173,3 @@ def _room(
         filled = fill(scheduler, signature, copy, before, most=size, among=among, expired=expired)
         room[domain] = min(size, int(np.sum(filled.copies)))
     return room
-
-
-def _label(snapshot: Snapshot, node: str, key: str) -> str:
-    return snapshot.nodes[snapshot.rows[node]].node.labels.get(key, "")

@@ -40,7 +40,18 @@ def with_domains(
         gang.size,
     )
     together = domains_together(scheduler, pod, key, within, alias, base, size, size, expired)
-    if not within.is_required or follows_itself(signature.info, within.key, base):
+    if not within.is_required:
+        return replace(fit, together=together)
+    if follows_itself(signature.info, within.key, base):
+        rows = roles[0][1].first.best_rows
+        nodes = () if rows is None else [base.nodes[row].node for row in rows.tolist()]
+        possible = {tuple(node.labels.get(key, "") for key in within.path) for node in nodes}
+        room = [each.fits for each in together.domains if each.path in possible]
+        least, most = min(room, default=size), max(room, default=size)
+        if least < size:
+            together = replace(together, first=tuple(sorted(possible)))
+        if least < size <= most:
+            fit = replace(fit, fit=min(fit.fit, least), is_complete=False)
         return replace(fit, together=together)
     most = together.most
     largest = together.largest.fits if together.largest else 0
@@ -49,9 +60,16 @@ def with_domains(
 
 
 def as_together(placement: Placement, gang: GangRequest, fit: GangFit) -> Placement:
-    """Return `placement`, that of the pods of `gang`, with `fit`: they wait if no domain has room for all of them."""
+    """Return `placement`, that of the pods of `gang`, with `fit`: they wait if no domain has room for all of them.
+
+    It is Unknown if the first pod chooses by chance whether the others have room.
+    """
     placement = replace(placement, gang=fit)
-    if gang.within is None or not gang.within.is_required or placement.verdict != "Feasible":
+    if gang.within is None or not gang.within.is_required or placement.verdict not in ("Feasible", "Waiting"):
+        return placement
+    if fit.together is not None and fit.together.first and not fit.is_complete:
+        return replace(Placement.unknown(fit.unknown_text), gang=fit)
+    if placement.verdict == "Waiting":
         return placement
     base = placement.message.removesuffix(".")
     if fit.together is None:

@@ -1,7 +1,7 @@
 """The gang that a pod requests, with the data of its PodGroup, and the amounts that it needs of a queue."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,16 +20,17 @@ _LONGEST_SHOWN = 63
 
 
 def grouped(
-    request: GangRequest, names: Iterable[BatchNames], namespace: str, snapshot: Snapshot
+    request: GangRequest, names: Sequence[BatchNames], namespace: str, snapshot: Snapshot
 ) -> GangRequest | None:
     """Return `request` completed from the PodGroup in `snapshot` that `names` name, or None if no size is known.
 
     If `request` has no size, the size is that of the PodGroup. A PodGroup of kube-scheduler decides whether its pods
-    run together.
+    run together. For a pod without a group and an owner, batch schedulers place each pod in a domain of its own.
     """
+    is_seen = any(each.group or each.has_owner or each.starts_whole for each in names)
     for each in names:
         group = pod_group_of(each, namespace, snapshot)
-        request = request._replace(within=_within(request.within, each, group, snapshot))
+        request = request._replace(within=_within(request.within, each, group, snapshot) if is_seen else None)
         if each.backend == "kueue" and each.starts_whole:
             if snapshot.kueue.looks_at_nodes(namespace, each.queue):
                 return request._replace(starts_whole=True) if request.size else None
