@@ -9,7 +9,7 @@ from webhook.backends.references import Within
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.pods.nominated_pods import NO_NOMINATED_PODS
-from webhook.cluster.snapshot import Column, Snapshot
+from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.names import KAI_TOPOLOGY, KUEUE_TOPOLOGY
 from webhook.kube.pod.gang_key import GangKey
@@ -110,6 +110,12 @@ def in_domain(pod: WaitingPod, path: Sequence[str], values: Sequence[str]) -> Wa
     """Return `pod`, restricted to the nodes whose labels `path` have `values`."""
     info = pod.signature.info
     return _with_info(pod, info._replace(node_selector=(*info.node_selector, *zip(path, values, strict=True))))
+
+
+def domains_of(rows: Rows, snapshot: Snapshot, path: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the domains of the nodes in `rows`, by their values of the labels `path`, in order."""
+    nodes = (snapshot.nodes[row].node for row in rows.tolist())
+    return tuple(sorted({tuple(node.labels.get(key, "") for key in path) for node in nodes}))
 
 
 def without_counted_topologies(pod: WaitingPod) -> WaitingPod:

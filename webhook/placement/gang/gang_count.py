@@ -9,7 +9,14 @@ from webhook.kube.deadline import Expired
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.result import Placement
 from webhook.placement.framework.together import Together
-from webhook.placement.gang.domains import domains_together, follows_itself, in_domain, is_countable, nodes_of
+from webhook.placement.gang.domains import (
+    domains_of,
+    domains_together,
+    follows_itself,
+    in_domain,
+    is_countable,
+    nodes_of,
+)
 from webhook.placement.gang.further_pods import Further, further_pods
 from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.scheduler import Scheduler
@@ -101,12 +108,11 @@ def _by_affinity(
     occupied = [each for each in together.domains if each.members]
     if own.verdict != "Feasible" or own.best_rows is None or len(occupied) > 1:
         return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired), together)
-    nodes = (snapshot.nodes[row].node for row in own.best_rows.tolist())
-    possible = {tuple(node.labels.get(key, "") for key in within.path) for node in nodes}
+    possible = domains_of(own.best_rows, snapshot, within.path)
     fits = [each.fits >= left for each in together.domains if each.path in possible]
     if fits and all(fits):
         return Count(own, Further(left, None), together)
     if any(fits):
-        return Count(own, Further(0, None, is_complete=False), replace(together, first=tuple(sorted(possible))))
+        return Count(own, Further(0, None, is_complete=False), replace(together, first=possible))
     further = further_pods(scheduler, pod, own, snapshot, left, expired)
-    return Count(own, further, together if occupied else replace(together, first=tuple(sorted(possible))))
+    return Count(own, further, together if occupied else replace(together, first=possible))

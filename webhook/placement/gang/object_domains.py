@@ -9,7 +9,13 @@ from webhook.documents.text import cut
 from webhook.kube.deadline import Expired
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.result import GangFit, Placement
-from webhook.placement.gang.domains import domains_together, follows_itself, without_counted_topologies
+from webhook.placement.gang.domains import (
+    domains_of,
+    domains_together,
+    follows_itself,
+    is_countable,
+    without_counted_topologies,
+)
 from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.pending_placement import WaitingPod, running_pod
@@ -33,6 +39,8 @@ def with_domains(
     if within is None or gang.groups > 1 or len(roles) != 1 or roles[0][0] is None:
         return fit
     scheduler, signature = roles[0][0]
+    if not is_countable(scheduler, signature.info):
+        return fit
     pod = without_counted_topologies(WaitingPod(signature, running_pod(signature.info, {})))
     key, alias, size = (
         GangKey(signature.info.inter_pod.namespace, "", ""),
@@ -44,13 +52,12 @@ def with_domains(
         return replace(fit, together=together)
     if follows_itself(signature.info, within.key, base):
         rows = roles[0][1].first.best_rows
-        nodes = () if rows is None else [base.nodes[row].node for row in rows.tolist()]
-        possible = {tuple(node.labels.get(key, "") for key in within.path) for node in nodes}
+        possible = () if rows is None else domains_of(rows, base, within.path)
         room = [each.fits for each in together.domains if each.path in possible]
-        least, most = min(room, default=size), max(room, default=size)
+        least = min(room, default=size)
         if least < size:
-            together = replace(together, first=tuple(sorted(possible)))
-        if least < size <= most:
+            together = replace(together, first=possible)
+        if least < size <= max(room, default=size):
             fit = replace(fit, fit=min(fit.fit, least), is_complete=False)
         return replace(fit, together=together)
     most = together.most
