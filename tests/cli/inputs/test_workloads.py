@@ -113,6 +113,17 @@ def test_a_pod_has_the_keys_it_always_had(run: Run, tmp_path: Path) -> None:
     assert list(line) == keys
 
 
+def test_a_pod_in_a_wrapper_is_evaluated_beside_the_other_objects_in_it(run: Run, tmp_path: Path) -> None:
+    inner = [{**make_pod("p").gpu(4).obj(), "apiVersion": "v1", "kind": "Pod"}, apps("Deployment", template=FOUR)]
+    components = [{"template": each} for each in inner]
+
+    wrapper = workload("workload.codeflare.dev/v1beta2", "AppWrapper", {"components": components})
+
+    outcome = _check(run, tmp_path, wrapper)
+
+    assert [each["pod"] for each in lines(outcome.output)] == ["team-a/p", "team-a/web-"]
+
+
 def test_sets_of_one_object_share_the_cluster_and_objects_do_not(run: Run, tmp_path: Path) -> None:
     job = volcano({"name": "ps", "replicas": 1, "template": FOUR}, {"name": "worker", "replicas": 4, "template": FOUR})
 

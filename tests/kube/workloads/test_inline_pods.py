@@ -6,6 +6,7 @@ import pytest
 
 from tests.kube.workloads.reading import sets_of
 from tests.support.objects.workload_objects import SPEC, workload
+from webhook.documents.field import InvalidInput
 from webhook.kube.workloads.pod_set import pod_name
 
 ANNOTATIONS = {"example.com/a": "1"}
@@ -23,6 +24,7 @@ def spark(**spec: Any) -> dict[str, Any]:
         pytest.param("Scala", {}, f"{(1024 + 384) * 1024}Ki", "1", id="at least 384 MiB more"),
         pytest.param("Scala", {"memory": "1g", "memoryOverhead": "512m"}, f"{1536 * 1024}Ki", "1", id="stated"),
         pytest.param("Scala", {"memory": "much", "coreRequest": "500m"}, "much", "500m", id="no memory of Spark"),
+        pytest.param("Scala", {"memory": "9" * 5000 + "g"}, "9" * 5000 + "g", "1", id="more digits than are read"),
     ],
 )
 def test_a_spark_pod_has_the_amounts_of_its_fields(
@@ -48,3 +50,25 @@ def test_spark_executors_have_gpus_template_scheduler_and_number() -> None:
     assert found.pod["spec"]["schedulerName"] == "volcano"
     assert found.pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "2"
     assert found.pod["metadata"]["annotations"] == {**ANNOTATIONS, "example.com/b": "2"}
+
+
+@pytest.mark.parametrize(
+    ("executor", "path", "detail"),
+    [
+        ({"sidecars": 5}, "sidecars", "must be a list of objects"),
+        ({"template": 5}, "template", "must be an object"),
+        ({"template": {"spec": {"containers": "abc"}}}, "template.spec.containers", "must be a list of objects"),
+        ({"template": {"spec": {"containers": [5]}}}, "template.spec.containers", "must be a list of objects"),
+        ({"template": {"metadata": {"labels": 3}}}, "template.metadata.labels", "must be an object"),
+        ({"annotations": [1, 2]}, "annotations", "must be an object"),
+        ({"gpu": "x"}, "gpu", "must be an object"),
+        ({"gpu": {"name": ["a"], "quantity": 1}}, "gpu.name", "must be text"),
+        ({"gpu": {"name": 5, "quantity": 1}}, "gpu.name", "must be text"),
+    ],
+)
+def test_a_field_of_spark_of_another_type_is_named(executor: dict[str, Any], path: str, detail: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        sets_of(spark(executor=executor))
+
+    (error,) = caught.value.errors
+    assert (error.path, error.detail) == (f"spec.executor.{path}", detail)

@@ -127,6 +127,21 @@ def test_a_suspended_app_wrapper_creates_no_pods() -> None:
         pytest.param({"apiVersion": "a/v1", "kind": "Other"}, "spec.components[0].template: kind", id="unknown kind"),
         pytest.param("text", "spec.components[0].template", id="no object"),
         pytest.param({"apiVersion": "apps/v1", "kind": "Deployment"}, "spec.components[0].template", id="no template"),
+        pytest.param(
+            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": 5},
+            "spec.components[0].template: metadata: Invalid value: 5",
+            id="metadata of a kind",
+        ),
+        pytest.param(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": 5, "spec": SPEC},
+            "spec.components[0].template: metadata: Invalid value: 5",
+            id="metadata of a Pod",
+        ),
+        pytest.param(
+            {"apiVersion": "v1", "kind": "Pod", "spec": 5},
+            "spec.components[0].template: spec: Invalid value: 5",
+            id="spec of a Pod",
+        ),
     ],
 )
 def test_the_error_of_a_wrapped_object_names_its_place(inner: Any, path: str) -> None:

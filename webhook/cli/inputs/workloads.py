@@ -210,7 +210,8 @@ def _workloads(document: Document, choice: NamespacePolicies, without_pods: Coun
     make = partial(Workload, source=document, policy=policy, policy_is_chosen=choice.are_several)
     kinds = policy.kinds
     found = pod_sets(content, kinds)
-    if found and found[0].kind is None:
+    # A Pod in a wrapper has a path.
+    if found and not found[0].path:
         yield make(document, pods=found[0])
         return
     kind = kind_of(content, kinds)

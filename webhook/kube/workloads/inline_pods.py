@@ -1,9 +1,11 @@
 """Read the pods of objects that write fields of pods beside their own, instead of a pod template."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from webhook.documents.documents import JsonObject, field
+from webhook.documents.field import InvalidInput, invalid
 from webhook.documents.object_path import Match, object_at
 from webhook.kube.workloads.pod_template_path import Shaped
 
@@ -31,12 +33,16 @@ def spark_pod(found: Match, content: JsonObject) -> Shaped:
 
     Source: github.com/apache/spark/resource-managers/kubernetes/core/src/main/scala/org/apache/spark/deploy/k8s/
     features/BasicDriverFeatureStep.scala, BasicExecutorFeatureStep.scala
+
+    Raises:
+        InvalidInput: a field that is read has a wrong type.
     """
     inline, path = found.value, found.path
-    template = object_at(inline, "template")
-    spec = {**object_at(template, "spec")}
+    template, at_template = _object(inline, path, "template"), f"{path}.template"
+    spec = {**_object(template, at_template, "spec")}
+    containers = _objects(spec, f"{at_template}.spec", "containers")
     spec |= {name: inline[name] for name in _FIELDS if inline.get(name) is not None}
-    first, *others = [*(spec.get("containers") or []), *(inline.get("sidecars") or [])] or [{}]
+    first, *others = [*containers, *_objects(inline, path, "sidecars")] or [{}]
     application = object_at(content, "spec")
     is_jvm = field(application, "type") not in ("Python", "R")
     memory = _with_overhead(inline.get("memory") or "1g", inline.get("memoryOverhead"), is_jvm=is_jvm)
@@ -44,18 +50,38 @@ def spark_pod(found: Match, content: JsonObject) -> Shaped:
     limits = {"memory": memory}
     if inline.get("coreLimit"):
         limits["cpu"] = inline["coreLimit"]
-    gpu = object_at(inline, "gpu")
-    if gpu.get("name"):
-        limits[gpu["name"]] = str(gpu.get("quantity") or 0)
+    gpu = _object(inline, path, "gpu")
+    if resource := gpu.get("name"):
+        if not isinstance(resource, str):
+            raise InvalidInput([invalid(f"{path}.gpu.name", resource, "must be text")])
+        limits[resource] = str(gpu.get("quantity") or 0)
     spec["containers"] = [{"name": "spark", **first, "resources": {"requests": requests, "limits": limits}}, *others]
+    metadata = _object(template, at_template, "metadata")
     labels, annotations = (
-        {**(field(template, "metadata", name) or {}), **(inline.get(name) or {})} or None
+        {**_object(metadata, f"{at_template}.metadata", name), **_object(inline, path, name)} or None
         for name in ("labels", "annotations")
     )
     return Shaped(labels, annotations, spec, f"{path}.annotations", path)
 
 
-_MEMORY = re.compile(r"([0-9]+)([kmgt]?)b?", re.IGNORECASE)
+def _object(parent: Mapping[str, Any], path: str, name: str) -> Mapping[str, Any]:
+    """Return the object in the field `name` of `parent`, which is at `path`, or an empty object if there is none."""
+    value = parent.get(name)
+    if value is not None and not isinstance(value, Mapping):
+        raise InvalidInput([invalid(f"{path}.{name}", value, "must be an object")])
+    return value or {}
+
+
+def _objects(parent: Mapping[str, Any], path: str, name: str) -> list[Mapping[str, Any]]:
+    """Return the objects in the list `name` of `parent`, which is at `path`, or an empty list if there is none."""
+    value = parent.get(name)
+    if value is not None and not (isinstance(value, list) and all(isinstance(each, Mapping) for each in value)):
+        raise InvalidInput([invalid(f"{path}.{name}", value, "must be a list of objects")])
+    return value or []
+
+
+# More digits are no memory of a node, and Python limits the digits that it reads.
+_MEMORY = re.compile(r"([0-9]{1,18})([kmgt]?)b?", re.IGNORECASE)
 _KIB = {"k": 1, "m": 1024, "": 1024, "g": 1024**2, "t": 1024**3}
 _LEAST_OVERHEAD_KIB = 384 * 1024
 

@@ -10,6 +10,7 @@ from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, inval
 from webhook.documents.object_path import Key, Match, count_at, matches, object_at, value_at
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.names import KAI_TOPOLOGY
+from webhook.kube.shape import check_pod
 from webhook.kube.workloads.exclusive_topology import Exclusive
 from webhook.kube.workloads.pod_set import Dimension, PodNames, PodSet
 from webhook.kube.workloads.pod_set_shapes import SHAPES
@@ -54,20 +55,22 @@ def _of_wrapped(content: JsonObject, wrapper: WorkloadKind, kinds: Kinds, expire
     for path, _, inner in in_time(matches(content, wrapper.wrapped), expired):
         if not isinstance(inner, Mapping):
             raise InvalidInput([invalid(path, inner, "must be an object")])
-        placed = {**inner, "metadata": {**object_at(inner, "metadata"), "namespace": namespace}}
         with prefixed_errors(path):
+            value_at({**inner}, "metadata.namespace", ())  # raises if metadata are no object
+            placed = {**inner, "metadata": {**object_at(inner, "metadata"), "namespace": namespace}}
             kind = kind_of(placed, kinds)
             if kind is None and placed["kind"] != "Pod":
                 if creates_no_pods(group_of(placed["apiVersion"]), placed["kind"]):
                     continue
                 detail = "is not a known kind; describe it in the policy, in spec.workloadKinds"
                 raise InvalidInput([invalid("kind", placed["kind"], detail)])
+            if kind is None:
+                check_pod(placed)
             for each in _of_kind(placed, kind, expired) if kind else _of_pod(placed):
                 paths = (each.path, each.annotations_path, each.spec_path)
                 whole, annotations, spec = (f"{path}.{part}" if part else path for part in paths)
                 suspended = wrapper.suspended if _is_set(content, wrapper.suspended, ()) else each.suspended
-                made = replace(each, path=whole, annotations_path=annotations, spec_path=spec, suspended=suspended)
-                yield made
+                yield replace(each, path=whole, annotations_path=annotations, spec_path=spec, suspended=suspended)
 
 
 def _of_pod(content: JsonObject) -> Iterator[PodSet]:
