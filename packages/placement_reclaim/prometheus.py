@@ -7,6 +7,7 @@ from typing import Any
 
 import aiohttp
 import orjson
+from yarl import URL
 
 from placement_reclaim.classes.idle import CardUse, PodUse
 
@@ -21,6 +22,9 @@ _OF_POD = "namespace, pod, exported_namespace, exported_pod"
 _STEP_SECONDS = 300
 _MOST_BYTES = 64 * 1024 * 1024
 _TIMEOUT = aiohttp.ClientTimeout(total=60)
+# A password with a / or an @ of its own would be read as a part of the host or the path, which errors show.
+_URL = re.compile(r"https?://([^/?#]*@)?[^/?#@]+(/[^@]*)?")
+_FORM = "must be http://HOST or https://HOST, with the / and @ of a password as %2F and %40"
 _REMEDY = "give the URL of a Prometheus, such as http://127.0.0.1:9090 of kubectl port-forward"
 
 Name = tuple[str, str]
@@ -29,7 +33,10 @@ Samples = list[tuple[Labels, float]]
 
 
 class PrometheusError(Exception):
-    """A Prometheus has not answered a query. The text has the URL, the reason and the remedy."""
+    """A Prometheus has not answered a query. The text has the URL without user and password, the reason and the remedy.
+
+    A malformed URL is not in the text, since any part of it can be the password.
+    """
 
 
 async def read_uses(url: str, seconds: int, now: int) -> dict[Name, PodUse]:
@@ -38,15 +45,16 @@ async def read_uses(url: str, seconds: int, now: int) -> dict[Name, PodUse]:
     It is empty if no pod has a metric of `ACTIVITY`.
 
     Raises:
-        PrometheusError: a query is not answered.
+        PrometheusError: the URL is malformed, or a query is not answered.
     """
+    server = _checked(url)
     uses: dict[Name, PodUse] = {}
     async with aiohttp.ClientSession(timeout=_TIMEOUT) as session:
 
         async def ask(function: str, metric: str, *labels: str) -> Samples:
             window = f"{seconds}s:{_STEP_SECONDS}s" if function == "count_over_time" else f"{seconds}s"
             by, combine = ", ".join((_OF_POD, *labels)), "sum" if function == "rate" else "max"
-            return await _query(session, url, f"{combine} by ({by}) ({function}({metric}[{window}]))", now)
+            return await _query(session, server, f"{combine} by ({by}) ({function}({metric}[{window}]))", now)
 
         device = ("UUID", "GPU_I_ID")
         watts = {_device(labels): value for labels, value in await ask("max_over_time", _POWER, *device)}
@@ -85,16 +93,32 @@ def _key(labels: Labels) -> tuple[Name, tuple[str, str]]:
     return _pod(labels), _device(labels)
 
 
-async def _query(session: aiohttp.ClientSession, url: str, expression: str, now: int) -> Samples:
+def _checked(url: str) -> URL:
+    """Return `url`.
+
+    Raises:
+        PrometheusError: it is malformed.
+    """
+    try:
+        parsed = URL(url if _URL.fullmatch(url) else "")
+    except ValueError:
+        parsed = URL()
+    if not parsed.host:
+        raise PrometheusError(f"--prometheus: {_FORM}; {_REMEDY}")
+    return parsed
+
+
+async def _query(session: aiohttp.ClientSession, url: URL, expression: str, now: int) -> Samples:
     """Return the samples of an instant query.
 
     Raises:
         PrometheusError: it is not answered.
     """
-    shown, status = f"--prometheus {re.sub(r'//[^/@]*@', '//', url)}", 0
+    # The client's errors do not have user and password either: it removes them from the URL first.
+    shown, status = f"--prometheus {url.with_user(None)}", 0
     try:
         data = {"query": expression, "time": str(now)}
-        async with session.post(f"{url.rstrip('/')}/api/v1/query", data=data) as response:
+        async with session.post(url / "api/v1/query", data=data) as response:
             status, found = response.status, bytearray()
             async for part in response.content.iter_any():
                 found += part

@@ -103,6 +103,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+MALFORMED = (
+    *("localhost", "http://", "user:secret@host", "ftp://user:secret@host", "http://user:secret/@127.0.0.1:1"),
+    *("http://user:1/secret@127.0.0.1:1", "http://user:1?secret@127.0.0.1:1", "http://user:secret", "http://u:secret@"),
+)
+
+
 def reclaim(cluster: Path, url: str, *options: str) -> Outcome:
     return run_here("reclaim", "--cluster", str(cluster), "--prometheus", url, "-o", "json", *options)
 
@@ -138,7 +144,8 @@ def test_without_the_metric_there_is_no_class(prometheus: dict[str, Path], clust
     ("url", "expected"),
     [
         pytest.param("http://user:secret@127.0.0.1:1", "Cannot connect to host 127.0.0.1:1", id="nothing listens"),
-        pytest.param("localhost", "--prometheus localhost: localhost/api", id="no URL"),
+        pytest.param("http://user:s%2Fecret@127.0.0.1:1/", "--prometheus http://127.0.0.1:1/: Cannot", id="escaped"),
+        *(pytest.param(url, "--prometheus: must be http://HOST or https://HOST, with", id=url) for url in MALFORMED),
     ],
 )
 def test_an_error_of_the_url_is_one_line_with_a_remedy(cluster: Path, url: str, expected: str) -> None:
