@@ -64,7 +64,7 @@ def cards_by_domain(snapshot: Snapshot, key: str, policy: Policy) -> list[Domain
         offered, free = snapshot.allocatable(resource), free_amounts(snapshot, resource, is_open)
         for row in offered.nonzero()[0].tolist():
             labels = snapshot.nodes[row].node.labels
-            kind = (labels.get(key), labels.get(f"{accelerator.card}.product") or resource)
+            kind = (labels.get(key), accelerator.product_of(labels) or resource)
             found[kind].append((int(offered[row]), int(free[row])))
     made = []
     for (value, product), cards in found.items():

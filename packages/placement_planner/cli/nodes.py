@@ -80,7 +80,9 @@ def print_nodes(session: Session, by: str | None) -> None:
     console = text_console()
     cards = [each for each in unhealthy if accelerator_of(each.resource, policy.spec.accelerators)]
     console.print(_headline(snapshot, groups, closed, cards))
-    if key:
+    if key and not any(key in node.labels for node in found):
+        print_lines(console, [f"by {by}: no node has the label"], indent=0)
+    elif key:
         print_table(
             console, (Column(key.rpartition("/")[2].upper(), least=8), *_COLUMNS[1:-1]), map(_domain_row, domains)
         )

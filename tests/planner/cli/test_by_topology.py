@@ -113,6 +113,23 @@ def test_the_text_of_capacity_has_the_largest_first(run: Run, cluster: Path) -> 
     ]
 
 
+def test_the_product_is_that_of_the_labels_of_the_accelerator(run: Run, tmp_path: Path) -> None:
+    file, labels = tmp_path / "cluster.json", {RACK: "r1", "amd.com/gpu.product-name": "MI300X"}
+    file.write_text(as_list(make_node_object("m1", labels=labels, capacity={"amd.com/gpu": 8})))
+
+    (found,) = lines(run("nodes", "--by", "rack", "--cluster", file, "-o", "json").output)
+
+    assert [each["product"] for each in found["domains"]] == ["MI300X"]
+
+
+@pytest.mark.parametrize("by", ["example.com/row", "[row]"])
+def test_nodes_says_that_no_node_has_the_label(run: Run, cluster: Path, by: str) -> None:
+    shown = run("nodes", "--cluster", cluster, "--by", by).output.splitlines()
+
+    assert f"by {by}: no node has the label" in shown
+    assert "PRODUCT" not in " ".join(shown)
+
+
 def test_a_label_that_no_node_has(run: Run, cluster: Path) -> None:
     pod = as_list(make_pod("w").gpu(2))
 
