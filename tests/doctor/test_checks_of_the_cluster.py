@@ -177,6 +177,16 @@ def test_a_mistyped_label_is_found(changed: dict[str, str | None], what: str) ->
     assert what in one(with_nodes(node_of("training", labels=changed)), "node-spelling")
 
 
+def test_a_label_that_no_accelerator_has_can_be_mistyped() -> None:
+    own = {"name": "x", "resources": ["example.com/x"], "card": "example.com/x"}
+    policy = policy_with(accelerators=[{**own, "labels": {"product": ["example.com/x.counts"], "count": []}}])
+    nodes = {**objects(), Source.NODES: (node_of("training", labels={"example.com/x.count": "H20"}),)}
+
+    (finding,) = found(make_installation(policy=policy, objects=nodes, trial=None), "node-spelling")
+
+    assert finding.what == "key example.com/x.count: did you mean example.com/x.counts?"
+
+
 def test_a_mistyped_product_of_the_policy_is_corrected_there() -> None:
     policy = policy_with(allowedProducts={"NVIDIA-H2O": ["team-a"]})
     (finding,) = found(under(policy), "node-spelling")

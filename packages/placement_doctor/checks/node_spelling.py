@@ -37,9 +37,7 @@ def misspelt(nodes: tuple[Node, ...], policies: tuple[Policy, ...]) -> Iterator[
     pools, products = pools_by_key(policies), product_labels(policies)
     accelerators = [each for policy in policies for each in policy.spec.accelerators]
     # They are not mistyped, even though they resemble a key of a policy.
-    others = {
-        f"{each.card}.{name}" for each in accelerators for name in ("count", "memory", "driver-version", "present")
-    }
+    others = {f"{each.card}.present" for each in accelerators}
     others |= {label for each in accelerators for fact in FACTS for label in _of_labellers(each, fact)}
     yield from _keys(nodes, [*pools, *products], others)
     for usage, known in pools.items():

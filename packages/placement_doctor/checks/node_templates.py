@@ -17,6 +17,7 @@ from webhook.kube.pod.taints import Taint, is_temporary
 from webhook.kube.quantity import value
 from webhook.placement.packing.free_cards import accelerator_of
 from webhook.policy.policy import Policy
+from webhook.policy.spec.accelerators import FACTS
 from webhook.policy.spec.schedulers import NodeTemplate
 
 _NODE_POOL_LABEL = "karpenter.sh/nodepool"
@@ -108,7 +109,7 @@ def _kinds(objects: Iterable[JsonObject], pool_key: str, policy: Policy, ignored
     `ignored` are the keys of taints that pass.
     """
     selected, found = (
-        [pool_key, policy.node_usage_key, *_product_labels(policy), INSTANCE_TYPE_LABEL],
+        [pool_key, policy.node_usage_key, *_card_labels(policy), INSTANCE_TYPE_LABEL],
         dict[Any, _Kind](),
     )
     for each in sorted(objects, key=name_of):
@@ -123,10 +124,8 @@ def _kinds(objects: Iterable[JsonObject], pool_key: str, policy: Policy, ignored
     return list(found.values())
 
 
-def _product_labels(policy: Policy) -> Iterator[str]:
-    for each in policy.spec.accelerators:
-        yield from (f"{each.card}.{name}" for name in ("product", "count", "memory"))
-        yield each.driver_label or f"{each.card}.driver-version"
+def _card_labels(policy: Policy) -> Iterator[str]:
+    return (label for each in policy.spec.accelerators for fact in FACTS for label in each.labels_of(fact))
 
 
 def _cards(amounts: Mapping[str, str], policy: Policy) -> dict[str, int]:
@@ -141,11 +140,14 @@ def _cards(amounts: Mapping[str, str], policy: Policy) -> dict[str, int]:
 
 def _describes(template: NodeTemplate, kind: _Kind, policy: Policy) -> bool:
     """Return whether a template has the accelerators, the taints, the pool and the products of a kind of nodes."""
-    keys = [policy.node_usage_key, *(f"{each.card}.product" for each in policy.spec.accelerators)]
-    wanted = keys if kind.has_labels else [key for key in keys if key in kind.labels]
+
+    def facts(labels: Mapping[str, str]) -> list[str | None]:
+        return [labels.get(policy.node_usage_key), *(each.product_of(labels) for each in policy.spec.accelerators)]
+
+    of_both = zip(facts(template.labels), facts(kind.labels), strict=True)
     taints = {Taint(each.key, each.value, each.effect) for each in template.taints}
     return (
-        all(template.labels.get(key) == kind.labels.get(key) for key in wanted)
+        all(own == wanted or (wanted is None and not kind.has_labels) for own, wanted in of_both)
         and template.labels.get(kind.pool_key, kind.pool) == kind.pool
         and taints == kind.taints
         and _cards(template.capacity, policy) == _cards(kind.capacity, policy)
@@ -156,7 +158,7 @@ def _has_accelerators(pool: JsonObject, policy: Policy) -> bool:
     """Return whether limits, labels or requirements of the NodePool are about accelerators or their node pools."""
     labels = texts(pool, "spec", "template", "metadata", "labels")
     required = (str(each.get("key")) for each in listed(pool, "spec", "template", "spec", "requirements"))
-    keys = {policy.node_usage_key, *_product_labels(policy)}
+    keys = {policy.node_usage_key, *_card_labels(policy)}
     return bool(_cards(texts(pool, "spec", "limits"), policy)) or not keys.isdisjoint((*labels, *required))
 
 

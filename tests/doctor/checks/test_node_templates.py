@@ -104,6 +104,26 @@ def test_a_template_describes_the_nodes_if_cards_labels_and_taints_are_theirs(ow
     assert bool(missing) is is_missing
 
 
+def test_labels_of_cards_are_those_of_the_accelerator() -> None:
+    new, old, driver = "amd.com/gpu.product-name", "amd.com/gpu.product", "example.com/driver"
+    own = pool_member()
+    own["metadata"]["labels"] = {KEY: "gpu", new: "MI300X", driver: "6"}
+    own["spec"]["taints"] = []
+    own["status"]["allocatable"] = {"amd.com/gpu": "8"}
+    amd = {"name": "amd", "resources": ["amd.com/gpu"], "card": "amd.com/gpu"}
+    labels = {"product": [new, old], "driver": [driver]}
+
+    def missing(product: dict[str, str]) -> list[Finding]:
+        entry = {"name": "gpu", "capacity": {"amd.com/gpu": "8"}, "labels": product}
+        policy = policy_with(accelerators=[{**amd, "labels": labels}], nodeTemplates=[entry])
+        read = {**objects(), Source.NODES: (own,), Source.NODE_POOLS: (pool(),)}
+        return found(make_installation(policy=policy, objects=read, trial=None), "node-templates")
+
+    (other,) = missing({new: "MI210"})
+    assert entry_of(other)["labels"] == {KEY: "gpu", new: "MI300X", driver: "6"}
+    assert missing({new: "MI300X"}) == missing({old: "MI300X"}) == []
+
+
 def test_taints_that_pass_are_not_compared() -> None:
     starting = pool_member()
     passing = [
