@@ -87,7 +87,7 @@ def test_other_reasons_of_karpenter_are_counted_beside_a_limit() -> None:
     limit = "all available instance types exceed limits for nodepool (NodePool=gpu-h100)"
     failed = event(KARPENTER, f"Failed to schedule pod, {other}; {limit}")
 
-    assert messages(failed, FULL)[1:] == ["its Event has the reasons of 1 other NodePools"]
+    assert messages(failed, FULL)[1:] == ["its Event has the reasons of 1 other NodePool"]
 
 
 def test_a_limit_that_is_not_reached_is_shown_with_what_is_used() -> None:
@@ -137,6 +137,13 @@ def test_node_groups_at_their_maximum_and_in_backoff_are_named() -> None:
     ]
 
 
+def test_a_maximum_of_one_node_is_singular() -> None:
+    text = "pod didn't trigger scale-up: 1 max node group size reached"
+    known = status(text="nodeGroups: [{name: ng, health: {cloudProviderTarget: 1, maxSize: 1}}]")
+
+    assert messages(event(AUTOSCALER, text), known)[1:] == ["node group ng is at its maximum of 1 node"]
+
+
 def test_the_backoff_of_another_day_has_its_date() -> None:
     text = "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
     known = status(group("ng", 2, "Backoff", since="2026-04-30T23:50:00Z"))
@@ -168,6 +175,9 @@ def test_of_many_node_groups_the_first_are_named() -> None:
         ),
         pytest.param([status(text="nodeGroups: {a: [")], id="not YAML"),
         pytest.param([status(text="nodeGroups: [{health: {cloudProviderTarget: '8', maxSize: 8}}]")], id="texts"),
+        pytest.param([status(text="nodeGroups: [{health: {cloudProviderTarget: 1, maxSize: true}}]")], id="a truth"),
+        pytest.param([status(text="nodeGroups: [{health: {cloudProviderTarget: true, maxSize: 1}}]")], id="true nodes"),
+        pytest.param([status(text="nodeGroups: [{health: {cloudProviderTarget: 0, maxSize: 0}}]")], id="of no nodes"),
     ],
 )
 def test_a_status_of_another_form_adds_nothing(known: list[JsonObject]) -> None:

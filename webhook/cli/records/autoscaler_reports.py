@@ -9,7 +9,7 @@ from webhook.cli.inputs.existing_objects import EVENT, Objects, event_time, even
 from webhook.cluster.cache.resources import Resource
 from webhook.documents.documents import JsonObject, field, parse
 from webhook.documents.field import InvalidInput
-from webhook.documents.listing import some
+from webhook.documents.listing import plural, some
 from webhook.documents.parts import listed, texts
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.quantity import milli_value
@@ -71,7 +71,7 @@ def _of_karpenter(objects: Objects, pod: JsonObject, event: JsonObject) -> Itera
     if not full:
         yield Report(KARPENTER, time, message)
     elif others := len(parts) - len(full):
-        yield Report(KARPENTER, time, f"its Event has the reasons of {others} other NodePools")
+        yield Report(KARPENTER, time, f"its Event has the reasons of {plural(others, 'other NodePool')}")
     if parts:
         yield from _without_types(objects, str(field(pod, "metadata", "creationTimestamp") or ""))
     elif claim := _NODE_CLAIM.search(message):
@@ -122,7 +122,7 @@ def _of_cluster_autoscaler(objects: Objects, event: JsonObject) -> Iterator[Repo
     for each in groups:
         name = str(each.get("name") or "")
         if _AT_MAXIMUM in message and (maximum := _reached_maximum(each)) is not None:
-            lines.append(f"node group {name} is at its maximum of {maximum} nodes")
+            lines.append(f"node group {name} is at its maximum of {plural(maximum, 'node')}")
         if (_IN_BACKOFF in message or name in scaled) and field(each, "scaleUp", "status") == "Backoff":
             lines.append(f"node group {name} is in backoff{_since(each)}{_cause(each)}")
     yield from (Report(CLUSTER_AUTOSCALER, probed, each) for each in lines[:_MOST_GROUPS])
@@ -152,9 +152,10 @@ def _status(objects: Objects) -> tuple[str, list[JsonObject]]:
 
 
 def _reached_maximum(group: JsonObject) -> int | None:
-    """Return the maximum size of the node group, or None if it is not reached or not known."""
+    """Return the maximum size of the node group, or None if it is 0, not reached or not known."""
     size, maximum = (field(group, "health", key) for key in ("cloudProviderTarget", "maxSize"))
-    return maximum if isinstance(size, int) and isinstance(maximum, int) and size >= maximum else None
+    # YAML can have true, which is an int.
+    return maximum if type(size) is type(maximum) is int and 0 < maximum <= size else None
 
 
 def _since(group: JsonObject) -> str:
