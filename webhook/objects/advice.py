@@ -16,6 +16,7 @@ from webhook.kube.api.admission import JsonObject
 from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import DeadlineNearError, Expired, in_time
 from webhook.kube.workloads.pod_set import PodSet
+from webhook.objects.completed_role import unknown_reason
 from webhook.objects.gangs import Advice, Placed, Role, WorkloadAdmission, with_gang
 from webhook.objects.own_pods import (
     CANNOT_START,
@@ -61,7 +62,7 @@ def advise(roles: Sequence[Role], workload: WorkloadAdmission) -> Advice | None:
     cluster, policy, expired = workload.cluster, workload.policy, workload.expired
     if cluster is None or cluster.scorer is None:
         return Advice(Placement.unknown("no view of the cluster"))
-    if reason := cluster.stale_reason or _unknown_reason(checked):
+    if reason := cluster.stale_reason or unknown_reason(checked):
         return Advice(Placement.unknown(reason))
     if not cluster.snapshot.nodes:
         return Advice(Placement.unknown("the view of the cluster has no node"))
@@ -125,18 +126,6 @@ def _blocked(advice: Advice, beside: Placement) -> Advice:
     text = f"{CANNOT_START}{beside.message}"
     summary = replace(beside, node=None, message=text, scores={})
     return Advice(summary, (f"{_PREFIX}{beside.verdict}: {text}", remedy))
-
-
-def _unknown_reason(roles: Sequence[Role]) -> str:
-    """Return the reason why the pods of a role cannot be evaluated, or "" if those of all roles can."""
-    for role in roles:
-        if role.pods.caveat:
-            return role.pods.caveat
-        if role.refusal or role.unknown:
-            return role.refusal or role.unknown
-        if isinstance(role.created.signature, str):
-            return role.created.signature
-    return ""
 
 
 def _placed(

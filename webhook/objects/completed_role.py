@@ -1,6 +1,6 @@
 """The pods of a template as the API server completes them with LimitRanges, priorities and RuntimeClasses."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from webhook.admission.api_server.plugins import check_admitted, completed
@@ -44,3 +44,15 @@ def refusal_warning(role: Role, snapshot: Snapshot) -> Iterator[str]:
     """Yield the warning about pods that the API server rejects. A missing PriorityClass has a separate warning."""
     if role.refusal and not snapshot.lacks_priority_class(role.result.injection.references.priority_class):
         yield f"{role.pods.path}: the API server refuses such a pod: {role.refusal}"
+
+
+def unknown_reason(roles: Sequence[Role]) -> str:
+    """Return the reason why the pods of a role cannot be evaluated, or "" if those of all roles can."""
+    for role in roles:
+        if role.pods.caveat:
+            return role.pods.caveat
+        if role.refusal or role.unknown:
+            return role.refusal or role.unknown
+        if isinstance(role.created.signature, str):
+            return role.created.signature
+    return ""

@@ -7,11 +7,10 @@ import pytest
 from tests.support.objects.frozen import frozen
 from webhook.backends.backend import annotation
 from webhook.mutation.edits.editor import PodEditor
-from webhook.mutation.edits.edits import Effect, PreferPodAffinity
+from webhook.mutation.edits.edits import Effect, PreferPodAffinity, SetDomain
 from webhook.mutation.edits.scheduling_edits import (
     GatherByAffinity,
     SetAmount,
-    SetDomain,
     SetField,
     SetPriorityClass,
     SpreadByAntiAffinity,

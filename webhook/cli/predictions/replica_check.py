@@ -107,8 +107,7 @@ class Checks:
             return next(self._pods(workloads[id(those)], those, snapshot, index), None)
 
         first = created(leaders.pods, 0, assumed.base)
-        scheduler = self.admissions.schedulers(leaders.policy).scheduler_of(first) if first else None
-        if first is None or scheduler is None:
+        if not first or not (scheduler := self.admissions.schedulers(leaders.policy).scheduler_of(first)):
             return answer
         placement, of_leader = answer.placement, PodSignature.of(first)
         if answer.first is not None and not answer.workload.policy.spec.node_templates:

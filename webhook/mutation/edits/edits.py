@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from webhook.backends.backend import PodField, annotation
 from webhook.documents.text import cut
 from webhook.kube import names as wellknown
 from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, any_tolerates, covers
@@ -238,3 +239,32 @@ def packing_hint(packing: BinPacking) -> PreferPodAffinity:
     return PreferPodAffinity(
         packing.weight, packing.label_key, packing.label_value, packing.topology_key, packing.namespaces
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SetDomain:
+    """Set the annotations by which a scheduler keeps a gang in one domain, unless the user has set others for that.
+
+    These are annotations whose keys begin with one of `keys`. `is_requested` is true if the pod's annotation requests
+    the edit, so that there is a warning if nothing is set.
+    """
+
+    fields: tuple[PodField, ...]
+    keys: tuple[str, ...]
+    is_requested: bool
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.fields))
+
+    def apply(self, pod: PodEditor) -> Effect:
+        """Set the annotations that are missing."""
+        wanted = {each.path: each.value for each in self.fields}
+        for key, value in (pod.get("metadata", "annotations") or {}).items():
+            if key.startswith(self.keys) and wanted.get(("metadata", "annotations", key)) != value:
+                kept = str(annotation(key, cut(value, LONGEST_SHOWN)))
+                warning = f"{kept} of the pod wins over its annotation within, which adds nothing"
+                return Effect(changed=False, warnings=(warning,) if self.is_requested else (), kept_value=kept)
+        missing = [path for path in wanted if pod.get(*path) is None]
+        for path in missing:
+            pod.set(wanted[path], *path)
+        return CHANGED if missing else KEPT

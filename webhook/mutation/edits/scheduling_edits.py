@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from webhook.backends.backend import PodField, annotation
+from webhook.backends.backend import PodField
 from webhook.documents.text import cut
 from webhook.kube.selectors import requirement_matches
 from webhook.mutation.edits.editor import JsonObject, Path, PodEditor
@@ -229,35 +229,6 @@ class GatherByAffinity(_OfGroup):
         names, selector = term.get("namespaces") or (), term.get("namespaceSelector")
         is_here = selector == {} or (selector is None and not names) or pod.get("metadata", "namespace") in names
         return not is_here or not self._matches(pod, term)
-
-
-@dataclass(frozen=True, slots=True)
-class SetDomain:
-    """Set the annotations by which a scheduler keeps a gang in one domain, unless the user has set others for that.
-
-    These are annotations whose keys begin with one of `keys`. `is_requested` is true if the pod's annotation requests
-    the edit, so that there is a warning if nothing is set.
-    """
-
-    fields: tuple[PodField, ...]
-    keys: tuple[str, ...]
-    is_requested: bool
-
-    def __str__(self) -> str:
-        return ", ".join(map(str, self.fields))
-
-    def apply(self, pod: PodEditor) -> Effect:
-        """Set the annotations that are missing."""
-        wanted = {each.path: each.value for each in self.fields}
-        for key, value in (pod.get("metadata", "annotations") or {}).items():
-            if key.startswith(self.keys) and wanted.get(("metadata", "annotations", key)) != value:
-                kept = str(annotation(key, cut(value, LONGEST_SHOWN)))
-                warning = f"{kept} of the pod wins over its annotation within, which adds nothing"
-                return Effect(changed=False, warnings=(warning,) if self.is_requested else (), kept_value=kept)
-        missing = [path for path in wanted if pod.get(*path) is None]
-        for path in missing:
-            pod.set(wanted[path], *path)
-        return CHANGED if missing else KEPT
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from webhook.documents.documents import field
 from webhook.documents.text import cut
 from webhook.kube.names import DEFAULT_SCHEDULER, HOSTNAME_LABEL
 from webhook.mutation.edits.editor import PodEditor
-from webhook.mutation.edits.edits import KEPT, Edit, packing_hint
+from webhook.mutation.edits.edits import KEPT, Edit, SetDomain, packing_hint
 from webhook.mutation.edits.node_terms import LONGEST_SHOWN
-from webhook.mutation.edits.scheduling_edits import GatherByAffinity, SetDomain
+from webhook.mutation.edits.scheduling_edits import GatherByAffinity
 from webhook.mutation.replica_group import replica_group
 from webhook.mutation.workload.annotations import Annotations
 from webhook.mutation.workload.batch_scheduling import BatchScheduling
