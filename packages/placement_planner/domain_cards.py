@@ -76,8 +76,8 @@ def cards_by_domain(snapshot: Snapshot, key: str, policy: Policy) -> list[Domain
 def room_by_domain(pods: FurtherPods, snapshot: Snapshot, key: str, policy: Policy) -> list[DomainRoom] | None:
     """Return the room of each domain of the label `key` for a gang of `pods`, or None if it is not known.
 
-    It is not known for pods with claims of their own or with a DoNotSchedule constraint. If pods on one node decide about other nodes, at most
-    `_MOST_PODS` are counted.
+    It is not known for pods with claims of their own or with a DoNotSchedule constraint. If pods on one node decide
+    about other nodes, at most `_MOST_PODS` are counted.
 
     Raises:
         InvalidInput: a field of a pod that is read is malformed; holds every error.
