@@ -62,6 +62,7 @@ def test_gang_that_no_domain_could_hold_is_infeasible() -> None:
     assert "No domain of rack could hold 9 pods: 1 would hold 8 if it were empty" in placement.message
     # The node without the label could be in the rack.
     assert placement.deny_exemption == "nodes can get the label rack later"
+    assert asked(IN_A_RACK, 9, TWO_RACKS, within=RACK).deny_exemption == "nodes can get the label rack later"
     assert not asked(WORKER, 18, TWO_RACKS, within=RACK).deny_exemption
 
 

@@ -80,7 +80,7 @@ def count_domains(
     """
     codes, values = snapshot.labels.paths(path)
     present = np.unique(codes[codes >= 0]).tolist()
-    free = _with_info(pod, _without_own_affinity(pod.signature.info, path[-1], snapshot))
+    free = without_own_affinity(pod, path[-1], snapshot)
     if are_nodes_independent(scheduler, free.signature, snapshot):
         fits = by_domain(codes, len(values), room_on_nodes(scheduler, free.signature, snapshot, expired))
     else:
@@ -125,13 +125,17 @@ def without_counted_topologies(pod: WaitingPod) -> WaitingPod:
     return _with_info(pod, info._replace(topologies=left))
 
 
+def without_own_affinity(pod: WaitingPod, topology_key: str, snapshot: Snapshot) -> WaitingPod:
+    """Return `pod` without its required affinity to pods like itself over `topology_key`: it holds in each domain."""
+    return _with_info(pod, _without_own_affinity(pod.signature.info, topology_key, snapshot))
+
+
 def follows_itself(info: PodInfo, topology_key: str, snapshot: Snapshot) -> bool:
     """Return whether pods with `info` must run in the domain of `topology_key` that the first of them chooses."""
     return _without_own_affinity(info, topology_key, snapshot) is not info
 
 
 def _without_own_affinity(info: PodInfo, topology_key: str, snapshot: Snapshot) -> PodInfo:
-    """Return `info` without its required affinity to pods like itself over `topology_key`: it holds in each domain."""
     terms = info.inter_pod.terms
     own = [each for each in selecting_itself(terms.required, info, snapshot) if each.topology_key == topology_key]
     if not own:

@@ -20,7 +20,7 @@ from webhook.placement.framework.fit_error import with_templates
 from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.framework.together import Together
-from webhook.placement.gang.domains import members_on, without_counted_topologies
+from webhook.placement.gang.domains import members_on, without_counted_topologies, without_own_affinity
 from webhook.placement.gang.empty_cluster import most_in_each_domain, most_possible, restored_for
 from webhook.placement.gang.gang_count import Count, Gang, count_pods
 from webhook.placement.packing.free_cards import free_amounts
@@ -223,9 +223,8 @@ def _exemption(question: _Question, base: Snapshot, fit: GangFit) -> str:
     """Return the reason not to deny an Infeasible gang, which is a temporary state of nodes, or "" if there is none."""
     within, together = question.gang.within, fit.together
     if within is not None and together is not None and together.is_required:
-        unlabelled = most_in_each_domain(
-            question.scheduler, question.pod.signature, base, within.path, question.expired
-        )
+        free = without_own_affinity(question.pod, within.key, base)
+        unlabelled = most_in_each_domain(question.scheduler, free.signature, base, within.path, question.expired)
         if (together.most or 0) + (unlabelled or {}).get((), 0) >= fit.size:
             return _label_later(within)
     passed = restored_for(question.scheduler, question.pod.signature, base)
