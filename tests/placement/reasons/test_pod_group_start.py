@@ -103,6 +103,8 @@ def test_group_of_kube_scheduler_runs_in_one_domain() -> None:
     assert too_small.verdict == "Infeasible"
     assert too_small.deny_exemption == "its PodGroup can change"
     assert without_room.verdict == "Infeasible"
+    other_priority = placed(OF_TWO.gpu(3), priority=10000, schedulingConstraints=by_host)
+    assert (other_priority.verdict, other_priority.deny_exemption) == ("Infeasible", "its PodGroup can change")
 
 
 @pytest.mark.parametrize(

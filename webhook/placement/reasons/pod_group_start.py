@@ -49,12 +49,12 @@ def as_grouped(placement: Placement, group: PodGroup, pod: PodInfo, size: int, s
     A pod that the group never starts is Infeasible. It is not denied, because PodGroups can change and the view may be
     older.
     """
+    is_counted = placement.gang is not None and placement.gang.together is not None
+    if group.topology_key and placement.verdict == "Infeasible" and is_counted:
+        placement = replace(placement, deny_exemption=placement.deny_exemption or _CAN_CHANGE)
     if never := never_starts(group, pod, size, snapshot):
         return _never(placement, never)
     shown = cut(group.name, _LONGEST_SHOWN)
-    is_counted = placement.gang is not None and placement.gang.together is not None
-    if group.topology_key and placement.verdict == "Infeasible" and is_counted:
-        return replace(placement, deny_exemption=placement.deny_exemption or _CAN_CHANGE)
     if group.topology_key and placement.verdict == "Feasible" and not is_counted:
         reason = f"PodGroup {shown} runs in one domain of {cut(group.topology_key, _LONGEST_SHOWN)}"
         message = f"{placement.message.removesuffix('.')}. {reason}, which is not modelled."
