@@ -149,12 +149,12 @@ class Backend:
     domain_keys: ClassVar[Sequence[str]] = ()
     """The beginnings of the annotations that state a domain. With one of the user, the webhook adds none."""
     keeps_by_affinity: ClassVar[bool] = False
-    """Whether pod affinity is its way to keep a gang in one domain."""
+    """True if pod affinity keeps a gang in one domain, because the scheduler reads no fields for that."""
 
     @classmethod
-    def in_domain(cls, domain: DomainRequest) -> InDomain:
-        """Return the fields that keep the gang in one domain. It is not called if pod affinity does."""
-        raise NotImplementedError
+    def in_domain(cls, domain: DomainRequest) -> InDomain:  # noqa: ARG003 - subclasses read it
+        """Return the fields that keep the gang in one domain, or none if pod affinity does."""
+        return InDomain()
 
     @classmethod
     def express(cls, request: BatchRequest) -> Expressed:

@@ -23,7 +23,7 @@ class PodReferences:
     batch: tuple[BatchNames, ...] = ()
     """The queues and groups of batch schedulers."""
     amounts: tuple[Fact, ...] = ()
-    """The facts of cards of which the pod requests an amount: memory, count, driver."""
+    """The facts of cards for which the pod requests an amount: memory, count, driver."""
 
 
 class Within(NamedTuple):

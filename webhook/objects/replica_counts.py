@@ -13,7 +13,7 @@ _LONGEST_ROLE = 24
 
 
 def fitting(placed: Sequence[Placed], most: int, *, reports_always: bool) -> Advice:
-    """Return the advice if every evaluated replica fits, of which there are at most `most`.
+    """Return the advice if every evaluated replica fits. At most `most` replicas are evaluated.
 
     It has no warning, unless the count stopped at the limit or the policy requests a warning.
     """

@@ -9,7 +9,7 @@ from placement_reclaim.cluster import HoldingPod, full_name
 from placement_reclaim.held import IDLE, Held, Since
 from placement_reclaim.owners import Owner
 
-# A card that takes as much works, whatever its other metrics are. Cards that only hold memory take less.
+# A card that takes so much power is in use, even if its other metrics are 0. Cards that only hold memory take less.
 _BUSY_WATTS = 150
 _MIB_OF_GIB = 1024
 

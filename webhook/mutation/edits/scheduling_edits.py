@@ -1,5 +1,6 @@
 """Edits of queues, priority, resources and spreading. The invariants of edits are in `webhook.mutation.edits.edits`."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -108,7 +109,7 @@ class SetAmount:
 
 
 @dataclass(frozen=True, slots=True)
-class _OfGroup:
+class _OfGroup(ABC):
     """Place the pods of `group` by the domains of `topology_key`, unless the user has configured this.
 
     `hint` is the packing hint of the policy, which does not count as the user's. `is_requested` is true if the pod's
@@ -125,9 +126,9 @@ class _OfGroup:
     def _selector(self) -> JsonObject:
         return {"matchLabels": {self.group.key: self.group.value}}
 
+    @abstractmethod
     def _own(self, pod: PodEditor) -> str:
-        """Return what the user has configured instead, such as `podAffinity over rack`, or ""."""
-        raise NotImplementedError
+        """Return the configuration of the user that counts instead, such as `podAffinity over rack`, or ""."""
 
     def _over(self, own: str) -> str:
         return own and f"{own} over {self.topology_key}"

@@ -42,8 +42,8 @@ class Together:
 
     `domains` are in the order of their values. `unlabelled` is the number of nodes without one of the labels, and
     `outside` that of the pods of the gang on them. If `is_required` is false, the domain is a preference. `first` are
-    the values of the domains of which the first pod chooses one by itself, where the other pods have to follow it. It
-    is only set if not all of these domains have room for all.
+    the values of the domains that the first pod can choose, if the other pods have to follow it there. It is only set
+    if some of these domains have no room for all pods.
     """
 
     path: tuple[str, ...]

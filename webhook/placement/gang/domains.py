@@ -53,7 +53,7 @@ def domains_together(
 def is_countable(scheduler: Scheduler, info: PodInfo) -> bool:
     """Return whether the room of one domain can be counted for pods with `info`.
 
-    It cannot beside a DoNotSchedule constraint: the nodes of one domain alone would be those that it spreads over.
+    It cannot with a DoNotSchedule constraint: this would then spread the pods only over the nodes of one domain.
     """
     constraints = info.inter_pod.spread or scheduler.profile.args.default_constraints
     return all(each.when_unsatisfiable != DO_NOT_SCHEDULE for each in constraints)
@@ -70,8 +70,8 @@ def count_domains(
 ) -> tuple[Domain, ...]:
     """Return the domains of `snapshot`, by their values of the labels `path`, with their room for pods like `pod`.
 
-    `gang` is the gang of the pod, of which `left` pods are missing: more are not always counted. A node without one of
-    the labels is in no domain; an empty value is a domain.
+    `left` pods of `gang`, the gang of the pod, are missing: more are not always counted. A node without one of the
+    labels is in no domain; an empty value is a domain.
 
     Raises:
         DeadlineNearError: `expired()` returned true.

@@ -47,7 +47,7 @@ class _Question:
         return self.pod.signature.info
 
     def count(self, own: Placement, snapshot: Snapshot, left: int) -> Count:
-        """Return the count of `left` further pods on `snapshot`, of which the first has the placement `own`."""
+        """Return the count of `left` further pods on `snapshot`. The first of them has the placement `own`."""
         return count_pods(self.scheduler, self.gang, self.pod, own, snapshot, left, self.expired)
 
 

@@ -45,7 +45,7 @@ def grouped(
 def _within(within: Within | None, names: BatchNames, group: PodGroup | None, snapshot: Snapshot) -> Within | None:
     """Return the domain in which the scheduler of `names` places the pods of `group`; `within` is that of the pod.
 
-    A PodGroup of kube-scheduler decides alone. Kueue and KAI take a domain for the path of the labels of a Topology.
+    For kube-scheduler, only the PodGroup decides. A domain of Kueue and KAI is a path of the labels of a Topology.
     """
     if group is not None and names.backend in ("native", "kai") and (group.topology_key or names.backend == "native"):
         within = Within(group.topology_key) if group.topology_key else None

@@ -136,7 +136,7 @@ class WithinDefault(StrictModel):
     """
 
     topology: LabelKey | None = None
-    """The topology of which one domain holds all pods of a gang: an entry of `topologyAliases`, such as `rack`, or a
+    """The topology whose domains can each run all pods of a gang: an entry of `topologyAliases`, such as `rack`, or a
     topology key. If absent, only gangs with the annotation `within` are kept together."""
 
     mode: Literal["preferred", "required"] = "preferred"
