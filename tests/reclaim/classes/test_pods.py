@@ -96,6 +96,7 @@ def test_a_node_that_is_down_by_its_taint_alone_has_no_begin() -> None:
         ("InvalidImageName", "image-pull"),
         ("CreateContainerConfigError", "config-error"),
         ("CrashLoopBackOff", "crash-loop"),
+        ("RunContainerError", "crash-loop"),
     ],
 )
 def test_a_container_that_does_not_start_has_the_class_of_its_reason(reason: str, expected: str) -> None:

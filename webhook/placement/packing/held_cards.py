@@ -13,7 +13,7 @@ from webhook.policy.spec.accelerators import Accelerator
 TERMINATING, NODE_DOWN = "terminating", "node-down"
 CRASH_LOOP, IMAGE_PULL, CONFIG_ERROR = "crash-loop", "image-pull", "config-error"
 WAITING_CLASSES: Mapping[str, str] = {
-    "CrashLoopBackOff": CRASH_LOOP,
+    **dict.fromkeys(("CrashLoopBackOff", "RunContainerError", "PostStartHookError"), CRASH_LOOP),
     **dict.fromkeys(("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull"), IMAGE_PULL),
     **dict.fromkeys(("CreateContainerConfigError", "CreateContainerError"), CONFIG_ERROR),
 }
