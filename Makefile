@@ -216,7 +216,7 @@ ifdef PLATFORMS
 	@mkdir -p dist
 	docker buildx build --platform $(PLATFORMS) --tag $(IMAGE_NAME) $(BUILDX_ARGS) .
 else
-	@$(BIN)/python -m tests.node.image
+	@$(BIN)/python -m tests.node.images.image
 endif
 
 release: $(STAMP) ## make wheel, sdist, chart, manifests, image, SBOM and checksums in dist/ (IMAGE=no: no image, IMAGE=stand-in: of another base if need be; REPOSITORY: its name in the manifests)

@@ -11,8 +11,8 @@ from tests.controlplane.binaries import MissingPrograms
 from tests.controlplane.cache import cache_folder
 from tests.controlplane.go_command import BuildFailed
 from tests.controlplane.polling import Stopwatch
-from tests.node.image import build_image
-from tests.node.image_engine import NoImage
+from tests.node.images.engine import NoImage
+from tests.node.images.image import build_image
 from tests.node.installation import CARD, CARDS, Installation
 from tests.node.running.machine import MissingMachine, require_machine
 from tests.node.running.node import Node

@@ -14,8 +14,8 @@ import pytest
 
 from tests.controlplane.cache import cache_folder
 from tests.controlplane.polling import wait_for
-from tests.node.image import BuiltImage, build_image, loaded_image
-from tests.node.image_engine import Engine, NoImage, running_engine
+from tests.node.images.engine import Engine, NoImage, running_engine
+from tests.node.images.image import BuiltImage, build_image, loaded_image
 from webhook.cli.root import COMMANDS
 
 MOST_BYTES = 350 * 2**20
@@ -30,7 +30,7 @@ RESTRICTED = (
 BUILDER = """
 import os, signal, sys
 from pathlib import Path
-from tests.node.image_engine import running_engine
+from tests.node.images.engine import running_engine
 with running_engine(os.environ, Path(sys.argv[1]), lambda line: None):
     print("running", flush=True)
     signal.pause()

@@ -15,7 +15,7 @@ from tests.deploy.release.artifacts import (
     write_packages,
     write_sums,
 )
-from tests.node.image_engine import NoImage
+from tests.node.images.engine import NoImage
 
 
 def main(arguments: list[str]) -> int:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.controlplane.cache import Progress
-from tests.node.image import BASE, base_of_the_dockerfile, build_image
+from tests.node.images.image import BASE, base_of_the_dockerfile, build_image
 from tests.node.running.archive import ARCHITECTURES
 from tests.support.objects.manifests import DEPLOY, ROOT
 

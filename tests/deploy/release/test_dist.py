@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from tests.deploy.release.artifacts import VERSION
 from tests.deploy.release.conftest import Release
-from tests.node.image import engine_with
+from tests.node.images.image import engine_with
 from tests.support.objects.manifests import ROOT
 
 pytestmark = pytest.mark.slow

@@ -17,7 +17,7 @@ import yaml
 from tests.deploy.helm import Helm, with_required
 from tests.deploy.release import artifacts
 from tests.deploy.release.conftest import FROM_DIST, Release
-from tests.node.image_engine import NoImage
+from tests.node.images.engine import NoImage
 from tests.support.objects.manifests import DEPLOY, Object
 
 pytestmark = pytest.mark.slow

@@ -1,8 +1,8 @@
 """The image of the Dockerfile, built once for each state of what it is made of, and kept as an archive.
 
-`python -m tests.node.image` finds or builds it and prints the archive, the base and the size. The base is the one that
-the Dockerfile names, where its registry can be reached; PYTHON_IMAGE names another. Where no registry answers, a
-stand-in takes its place (`tests/node/stand_in_base.py`), and the output says so.
+`python -m tests.node.images.image` finds or builds it and prints the archive, the base and the size. The base is the
+one that the Dockerfile names, where its registry can be reached; PYTHON_IMAGE names another. Where no registry
+answers, a stand-in takes its place (`tests/node/images/stand_in_base.py`), and the output says so.
 """
 
 import hashlib
@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.controlplane.cache import Progress, cache_folder, locked, made_whole
-from tests.node.image_engine import Engine, NoImage, answers, running_engine
-from tests.node.stand_in_base import BUILD_STAND_IN, RECIPE, Base, make_stand_in
+from tests.node.images.engine import Engine, NoImage, answers, running_engine
+from tests.node.images.stand_in_base import BUILD_STAND_IN, RECIPE, Base, make_stand_in
 from tests.support.objects.manifests import ROOT
 
 BASE = "PYTHON_IMAGE"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.controlplane.cache import Progress, made_whole
-from tests.node.image_engine import ISOLATED, Engine, NoImage
+from tests.node.images.engine import ISOLATED, Engine, NoImage
 
 _DOCKERFILE = Path(__file__).with_name("stand_in_base") / "Dockerfile"
 _PACKAGES = "python3,python3-pip-whl,ca-certificates"
