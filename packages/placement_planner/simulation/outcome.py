@@ -36,6 +36,14 @@ class Waits:
     p99: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """The number of pods that have no node when all other pods have ended, and the reason."""
+
+    pods: int
+    reason: str
+
+
 @dataclass(slots=True)
 class Evictions:
     """The evicted pods of a priority. `ended` of them are lost, because no controller creates them again.
@@ -68,8 +76,8 @@ class Outcome:
     """The result of one run. `allocated` and `fragmented` are means over the time in which pods arrive, in percent.
 
     `most_allocated` is the largest allocated share of the cards, and `last_allocated` the share when the last pod has
-    arrived. `unmodelled` are plugins that are relevant to a pod but were not evaluated. `evictions` are None if
-    preemption is off.
+    arrived. `unmodelled` are plugins that are relevant to a pod but were not evaluated. `unplaced` are the reasons of
+    the most pods that were never placed. `evictions` are None if preemption is off.
     """
 
     policy: str
@@ -88,6 +96,7 @@ class Outcome:
     series: tuple[Sample, ...]
     unmodelled: tuple[str, ...] = ()
     denial: str = ""
+    unplaced: tuple[Unplaced, ...] = ()
     evictions: tuple[Evictions, ...] | None = None
 
 

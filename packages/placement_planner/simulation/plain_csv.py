@@ -52,7 +52,7 @@ def _pod(row: CsvRow, is_card: IsCard) -> tuple[JsonObject, int]:
         info = PodSignature.of(pod).info
     except InvalidInput as error:
         found = error.errors[0]
-        raise row.error("requests", f"{found.path.rpartition('.')[2]}: {found.detail}") from error
+        raise row.error("requests", f"{found.path.rpartition('[')[2].removesuffix(']')}: {found.detail}") from error
     return pod, sum(amount for name, amount in info.requests if is_card(name))
 
 

@@ -6,13 +6,14 @@ Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 
 from placement_planner.simulation.arrival import Arrival
 from placement_planner.simulation.backlog import Backlog, Group, Groups, Order, TracePod, Unit
 from placement_planner.simulation.cluster import SimulatedCluster
-from placement_planner.simulation.outcome import Recorder
+from placement_planner.simulation.outcome import Recorder, Unplaced
 from placement_planner.simulation.preemption import ChooseVictims, Preemption, can_preempt
 from placement_planner.simulation.templates import GRACE_SECONDS, Template, Templates
 from webhook.cluster.node_info import RunningPod
@@ -22,6 +23,8 @@ from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.gang.domains import count_domains, in_domain
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.pending_placement import WaitingPod
+
+_MOST_REASONS = 10
 
 # Chooses among the rows of the best nodes for a pod; there is at least one.
 Choose = Callable[[Rows, TracePod], int]
@@ -82,6 +85,28 @@ class Simulation:
                 on_progress(position)
                 if position == len(arrivals):
                     recorder.finish(self._cluster.snapshot, self._backlog.count)
+
+    def unplaced(self) -> tuple[Unplaced, ...]:
+        """Return why pods have no node on the nodes as they are now, the reasons with the most pods first."""
+        incomplete = {pod for unit in self._gangs.values() if len(unit.pods) < unit.least for pod in unit.pods}
+        reasons: dict[Template, str] = {}
+        found = Counter[str]()
+        for pod in self.pods:
+            if pod in incomplete:
+                found["fewer pods arrive than their gang starts with"] += 1
+            elif pod not in self._recorder.waited:
+                if pod.template not in reasons:
+                    reasons[pod.template] = self._reason(pod.template)
+                found[reasons[pod.template]] += 1
+        return tuple(Unplaced(pods, reason) for reason, pods in found.most_common(_MOST_REASONS))
+
+    def _reason(self, template: Template) -> str:
+        placement = template.scheduler.scheduler.answer_alone(template.signature, self._cluster.snapshot)
+        if not placement.feasible:
+            return placement.message
+        if template.within is not None:
+            return f"no domain of {template.within.key} has room for all pods of their gang"
+        return "there is room for single pods of their gang, not for all"
 
     def _end_pods(self, now: float) -> list[int]:
         """Remove the pods that end at `now`, and return the rows of their nodes."""

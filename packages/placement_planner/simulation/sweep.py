@@ -113,6 +113,7 @@ def simulated(experiment: Experiment, run: Run, on_progress: Callable[[int, int]
         series=tuple(recorder.series),
         unmodelled=_unmodelled(simulation.pods, snapshot),
         denial=simulation.denied[0] if simulation.denied else "",
+        unplaced=simulation.unplaced(),
         evictions=recorder.evicted if experiment.preempts else None,
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from placement_planner.simulation.arrival import Arrival, IsCard
+from webhook.admission.api_server.plugins import check_admitted
 from webhook.admission.evaluation import evaluate
 from webhook.admission.injection import Denied
 from webhook.admission.mutated_pod import Mutated, as_created
@@ -21,6 +22,7 @@ from webhook.kube.api.admission import pod_request
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.kube.pod.gang_key import GangKey
+from webhook.kube.pod.pod_validation import check_storable
 from webhook.placement.backend_schedulers import BATCH_PROFILES
 from webhook.placement.gang.domains import follows_itself, without_counted_topologies
 from webhook.placement.gang.gang import gang_of
@@ -135,6 +137,8 @@ class Templates:
         mutated = result if isinstance(result, Mutated) else None
         workload_type = mutated.injection.workload_type if mutated else ""
         created = self._with_priority(as_created(mutated.pod if mutated else content.pod, namespace), workload_type)
+        check_storable(created)
+        check_admitted(created, self.snapshot)
         signature = PodSignature.of(created)
         running = running_pod(signature.info, created["metadata"])._replace(name=pod["metadata"].get("name") or "")
         grace = pod["spec"].get("terminationGracePeriodSeconds")

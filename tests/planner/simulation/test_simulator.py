@@ -1,14 +1,17 @@
 """Rules of the simulation, each on a few pods."""
 
+import re
+
 import pytest
 
 from placement_planner.simulation.arrival import Load
-from placement_planner.simulation.outcome import Outcome, Waits
+from placement_planner.simulation.outcome import Outcome, Unplaced, Waits
 from placement_planner.simulation.sweep import Run, simulated, swept
 from tests.support.objects.batch_objects import KAI_TOPOLOGY, kai_group, topology
 from tests.support.objects.builders import make_node_object
 from tests.support.programs.traces import POOL, experiment, gpu_nodes, lines, outcome
 from webhook.documents.documents import Document
+from webhook.documents.field import InvalidInput
 
 GPU = "nvidia.com/gpu"
 _GANG = "arrival,duration,replicas,requests,annotations"
@@ -29,6 +32,40 @@ def test_a_pod_that_no_node_can_take_is_never_placed() -> None:
     found = outcome(gpu_nodes(4), lines("0,100,nvidia.com/gpu=1", "1,5,nvidia.com/gpu=8"))
 
     assert waits_of(found, "cards", "8") == Waits("cards", "8", 1, 1, None, None)
+
+
+@pytest.mark.parametrize(
+    ("pods", "reason", "count"),
+    [
+        ("1,nvidia.com/gpu=9,workload-type=training", "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.", 1),
+        (f"3,nvidia.com/gpu=1,{_VOLCANO}", "fewer pods arrive than their gang starts with", 3),
+        (f"4,nvidia.com/gpu=5,{_VOLCANO}", "there is room for single pods of their gang, not for all", 4),
+    ],
+)
+def test_the_outcome_says_why_pods_were_never_placed(pods: str, reason: str, count: int) -> None:
+    found = outcome(
+        gpu_nodes(8, 8), lines(f"0,10,{pods}", "0,10,1,nvidia.com/gpu=8,workload-type=training", header=_GANG)
+    )
+
+    assert found.unplaced == (Unplaced(count, reason),)
+
+
+@pytest.mark.parametrize(
+    ("requests", "error"),
+    [
+        (
+            "nvidia.com/gpu=0.5",
+            'trace.csv, line 2: spec.containers[0].resources.limits[nvidia.com/gpu]: Invalid value: "500m": ',
+        ),
+        (
+            "nvidia.com/gpu=-1",
+            'trace.csv, line 2, column requests: Invalid value: "nvidia.com/gpu=-1"; nvidia.com/gpu: ',
+        ),
+    ],
+)
+def test_a_pod_that_the_api_server_would_reject_is_refused_with_its_place(requests: str, error: str) -> None:
+    with pytest.raises(InvalidInput, match=f"^{re.escape(error)}must be "):
+        outcome(gpu_nodes(8), lines(f"0,10,{requests}"))
 
 
 def test_the_allocated_cards_are_a_mean_over_the_time_in_which_pods_arrive() -> None:

@@ -1,6 +1,7 @@
 """The text output of `simulate`, and its plot as SVG. Each configuration is shown with the mean over its seeds."""
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from xml.sax.saxutils import escape
@@ -25,6 +26,7 @@ _HEADINGS = {
     "type": "By workload type:",
     "priority": "By priority:",
 }
+_MOST_REASONS = 3
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
 _LEFT, _TOP, _WIDTH, _HEIGHT, _ROW = 60, 30, 640, 280, 18
 # Colours that people with colour deficiencies distinguish. Source: Okabe and Ito, Color Universal Design, 2008
@@ -51,6 +53,10 @@ def print_outcomes(console: Console, outcomes: Sequence[Outcome]) -> None:
         print_line(console, "Evicted, by the priority of the victims:")
         rows = [Row(cells) for runs in found for cells in _evicted(runs)]
         print_table(console, (*_CONFIGURATION, Column("priority", is_number=True), *_EVICTED), rows)
+    if rows := [Row(cells) for runs in found for cells in _unplaced(runs)]:
+        print_line(console, "")
+        print_line(console, "Never placed, and why:")
+        print_table(console, (*_CONFIGURATION, Column("pods", is_number=True), Column("reason")), rows)
 
 
 def _configurations(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
@@ -100,6 +106,15 @@ def _evicted(runs: Sequence[Outcome]) -> Iterator[list[str]]:
         of_priority = [[each for each in evictions if each.priority == priority] for evictions in found]
         yield [*_names(runs), str(priority), *_eviction_cells(of_priority)]
     yield [*_names(runs), "all", *_eviction_cells(found)]
+
+
+def _unplaced(runs: Sequence[Outcome]) -> Iterator[list[str]]:
+    """Yield the table cells for the most frequent reasons, with the mean number of pods."""
+    pods = Counter[str]()
+    for each in (unplaced for run in runs for unplaced in run.unplaced):
+        pods[each.reason] += each.pods
+    for reason, count in pods.most_common(_MOST_REASONS):
+        yield [*_names(runs), f"{count / len(runs):.1f}".removesuffix(".0"), reason]
 
 
 def _eviction_cells(found: Sequence[Sequence[Evictions]]) -> list[str]:
