@@ -22,9 +22,9 @@ _SAMPLES = 200
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """The pods whose `by` (`all`, `cards`, `type`, `priority`) is `value`, and the waits in seconds of the placed ones.
+    """The pods whose `by` is `value`, and the waits in seconds of the placed ones.
 
-    The wait of an evicted pod also includes the time until it started again, but not the time in which it ran. `p50`
+    `by` is `all`, `cards`, `gang` (the number of pods that start together), `type` or `priority`. The wait of an evicted pod also includes the time until it started again, but not the time in which it ran. `p50`
     and `p99` are None if no pod was placed.
     """
 
@@ -248,13 +248,15 @@ class Recorder:
         return self._percent(self.most)
 
     def waits(self, pods: Sequence[TracePod], *, by_priority: bool = False) -> tuple[Waits, ...]:
-        """Return the waits of all pods, and those by requested cards, by workload type, and by priority."""
+        """Return the waits of all pods, and by requested cards, by size of the gang, by workload type, by priority."""
         levels = sorted({pod.template.priority for pod in pods}) if by_priority else []
         sizes = sorted({pod.template.cards for pod in pods})
+        gangs = sorted({pod.template.least for pod in pods}) if any(pod.template.gang for pod in pods) else []
         types = sorted({pod.template.workload_type for pod in pods})
         return (
             self._waits("all", "", pods),
             *(self._waits("cards", str(size), [p for p in pods if p.template.cards == size]) for size in sizes),
+            *(self._waits("gang", str(size), [p for p in pods if p.template.least == size]) for size in gangs),
             *(self._waits("type", each, [p for p in pods if p.template.workload_type == each]) for each in types),
             *(self._waits("priority", str(each), [p for p in pods if p.template.priority == each]) for each in levels),
         )

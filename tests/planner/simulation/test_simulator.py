@@ -34,6 +34,14 @@ def test_a_pod_that_no_node_can_take_is_never_placed() -> None:
     assert waits_of(found, "cards", "8") == Waits("cards", "8", 1, 1, None, None)
 
 
+def test_waits_are_by_the_number_of_pods_that_start_together() -> None:
+    pods = (f"5,10,4,nvidia.com/gpu=2,{_VOLCANO}", "0,100,1,nvidia.com/gpu=8,workload-type=training")
+    found = outcome(gpu_nodes(8), lines(*sorted(pods), header=_GANG))
+
+    assert waits_of(found, "gang", "4") == Waits("gang", "4", 4, 0, 95, 95)
+    assert waits_of(found, "gang", "1") == Waits("gang", "1", 1, 0, 0, 0)
+
+
 @pytest.mark.parametrize(
     ("pods", "reason", "count"),
     [

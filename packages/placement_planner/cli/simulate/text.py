@@ -23,6 +23,7 @@ _EVICTED = [Column(title, is_number=True) for title in ("evictions", "ended", "p
 _SIZES = [Column(title, is_number=True) for title in ("pods", "wait p50", "wait p99", "never placed")]
 _HEADINGS = {
     "cards": "By the cards that a pod requests:",
+    "gang": "By the number of pods that start together:",
     "type": "By workload type:",
     "priority": "By priority:",
 }
