@@ -24,8 +24,9 @@ _SAMPLES = 200
 class Waits:
     """The pods whose `by` is `value`, and the waits in seconds of the placed ones.
 
-    `by` is `all`, `cards`, `gang` (the number of pods that start together), `type` or `priority`. The wait of an evicted pod also includes the time until it started again, but not the time in which it ran. `p50`
-    and `p99` are None if no pod was placed.
+    `by` is `all`, `cards`, `gang` (the number of pods that start together), `type` or `priority`. The wait of an
+    evicted pod also includes the time until it started again, but not the time in which it ran. `p50` and `p99` are
+    None if no pod was placed.
     """
 
     by: str
