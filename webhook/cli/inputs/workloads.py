@@ -11,6 +11,7 @@ from webhook.admission.evaluation import evaluate
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.cli.inputs.policies import NamespacePolicies, PlacedPolicies, is_namespace, policy_to_json
+from webhook.cli.inputs.train_jobs import Runtimes
 from webhook.cli.inputs.unknown_kinds import unknown_kind
 from webhook.cli.output.terminal import echo, warn
 from webhook.cluster.planned_objects import is_planned, with_planned_claims
@@ -98,11 +99,12 @@ def read_pods(
     errors: list[FieldError] = []
     choice = NamespacePolicies(known.policies, snapshot, documents)
     without_pods: Counter[str] = Counter()
+    runtimes = Runtimes.of(documents)
     for document in documents:
         if is_server_version(document.content):
             continue
         try:
-            made = _workloads(document, choice, without_pods)
+            made = _workloads(document, choice, without_pods, runtimes)
             found += (replace(each, policy_place=known.place_of(each.policy)) for each in made)
         except InvalidInput as error:
             errors += [each.prefixed(document.place) for each in error.errors]
@@ -154,7 +156,10 @@ def print_misplaced(workloads: Iterable[Workload], snapshot: Snapshot | None) ->
         pods = [workload.pods for workload in (first, *others) if workload.pods is not None]
         if not first.owner:
             continue
-        warnings = misplaced(first.source.content, pods, first.policy, first.note)
+        kind = kind_of(first.source.content, first.policy.kinds)
+        note = kind.note if kind and not kind.templates else first.note
+        # The templates of a TrainJob are in another object.
+        warnings = misplaced(first.source.content, pods if note == first.note else (), first.policy, note)
         if others:
             sets = (_scheduled(workload, snapshot) for workload in (first, *others))
             warnings += split_job(filter(None, sets), first.policy)
@@ -201,7 +206,9 @@ def with_claims_of_pods(workload: Workload, snapshot: Snapshot, indices: Sequenc
         return with_planned_claims(snapshot, (claim for index in indices for claim in pods.claims_at(index)))
 
 
-def _workloads(document: Document, choice: NamespacePolicies, without_pods: Counter[str]) -> Iterator[Workload]:
+def _workloads(
+    document: Document, choice: NamespacePolicies, without_pods: Counter[str], runtimes: Runtimes
+) -> Iterator[Workload]:
     """Yield the pods of an object. If it creates no pods, count its kind in `without_pods`."""
     content, place = document.content, document.place
     if choice.are_several and is_namespace(content):
@@ -209,7 +216,7 @@ def _workloads(document: Document, choice: NamespacePolicies, without_pods: Coun
     policy = choice.of(content)
     make = partial(Workload, source=document, policy=policy, policy_is_chosen=choice.are_several)
     kinds = policy.kinds
-    found = pod_sets(content, kinds)
+    found = pod_sets(runtimes.job_set_of(content) or content, kinds)
     # A Pod in a wrapper has a path.
     if found and not found[0].path:
         yield make(document, pods=found[0])
