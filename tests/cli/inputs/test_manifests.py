@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.inputs.commands_on_files import pods_of
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.programs.cluster_files import as_list, lines
 from tests.support.programs.command import Run
+from tests.support.programs.commands_on_files import pods_of
 from tests.support.servers.threads import LocalServer, served_in_thread
 from webhook.cli.inputs import manifests
 from webhook.documents.field import InvalidInput

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.inputs.commands_on_files import COMMANDS, pods_of
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.programs.cluster_files import as_list
 from tests.support.programs.command import Run
+from tests.support.programs.commands_on_files import COMMANDS, pods_of
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
 
 
