@@ -16,6 +16,26 @@ from placement_doctor.checks import (
     topology,
 )
 
+_OF_POLICIES: tuple[Check, ...] = (
+    schedulers.schedulers,
+    schedulers.backends,
+    schedulers.priority_classes,
+    preemption.preemption,
+    schedulers.queues,
+    namespaces.tolerations_whitelist,
+    namespaces.cross_namespace_quotas,
+    namespaces.gpu_defaults,
+    node_pools.pools,
+    node_pools.workload_types,
+    node_pools.node_usage,
+    node_pools.node_products,
+    node_spelling.node_spelling,
+    node_devices.node_devices,
+    node_templates.node_templates,
+    topology.topology_labels,
+    topology.topology_requests,
+)
+
 CHECKS: tuple[Check, ...] = (
     serving.readable,
     serving.installed,
@@ -39,21 +59,8 @@ CHECKS: tuple[Check, ...] = (
     policies.rights,
     policies.release,
     certificates.clock,
-    schedulers.schedulers,
-    schedulers.backends,
-    schedulers.priority_classes,
-    preemption.preemption,
-    schedulers.queues,
-    namespaces.tolerations_whitelist,
-    namespaces.cross_namespace_quotas,
-    namespaces.gpu_defaults,
-    node_pools.pools,
-    node_pools.workload_types,
-    node_pools.node_usage,
-    node_pools.node_products,
-    node_spelling.node_spelling,
-    node_devices.node_devices,
-    node_templates.node_templates,
-    topology.topology_labels,
-    topology.topology_requests,
+    *_OF_POLICIES,
 )
+
+POLICY_CHECKS = frozenset(each.id for each in _OF_POLICIES)
+"""The ids of the checks that compare policies with the cluster, without the installation."""

@@ -11,7 +11,7 @@ from certs.registration import Target
 from placement_doctor.check import Check, Diagnosis, Severity, diagnose
 from placement_doctor.cluster import Cluster
 from placement_doctor.reader import Wanted, read_cluster
-from placement_doctor.registry import CHECKS
+from placement_doctor.registry import CHECKS, POLICY_CHECKS
 from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.files import output_option
 from webhook.cli.inputs.live import ask
@@ -42,6 +42,7 @@ _TITLES = {Severity.ERROR: ("error", "red"), Severity.WARNING: ("warning", "yell
 @click.option("--trial-namespace", metavar="NAME", help="Namespace of the pod that is created on dry run.")
 @click.option("--check", "only", metavar="ID", multiple=True, type=_CHECK, help="Run only this check; several times.")
 @click.option("--skip", metavar="ID", multiple=True, type=_CHECK, help="Do not run this check; several times.")
+@click.option("--policy-only", is_flag=True, help="Run the checks of policies against the cluster, as `policy check`.")
 @click.option("--list", "lists", is_flag=True, help="Print the checks and what they read, and exit.")
 @click.option(
     "--within-seconds",
@@ -61,6 +62,7 @@ def doctor(
     policies: tuple[Path, ...],
     only: tuple[str, ...],
     skip: tuple[str, ...],
+    policy_only: bool,
     lists: bool,
     output: str,
     **wanted: Any,
@@ -78,7 +80,7 @@ def doctor(
       placement-webhook doctor --skip answer --skip node-spelling
       placement-webhook doctor --endpoint localhost:8443    # kubectl port-forward service/... 8443:443
     """
-    checks = _chosen(only, skip)
+    checks = _chosen(only or (POLICY_CHECKS if policy_only else ()), skip)
     if lists:
         _print_checks(checks, output)
         return

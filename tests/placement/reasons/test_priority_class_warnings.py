@@ -9,7 +9,6 @@ from tests.support.admission import admit_pod, policy_with
 from tests.support.views import made_anew
 from webhook.admission.cluster_view import ClusterView
 from webhook.kube.api.review_answer import fit_warnings
-from webhook.placement.reasons.cluster_warnings import unfit_classes_of
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
 
@@ -28,7 +27,6 @@ def priority_class(name: str, value: int = 1000, **fields: Any) -> Object:
 
 
 SYSTEM = priority_class("system-node-critical", 2_000_001_000)
-DEFAULT = priority_class("normal", 10, globalDefault=True)
 
 
 def policy_of(name: str, **spec: Any) -> Policy:
@@ -69,26 +67,3 @@ def test_warning_is_not_cut_by_the_api_server() -> None:
     (warning,) = at_admission(policy_of("h" * 253), SYSTEM)
 
     assert fit_warnings([warning]) == [warning]
-
-
-@pytest.mark.parametrize(
-    ("policy", "objects", "paths"),
-    [
-        pytest.param(policy_of("high"), [SYSTEM, priority_class("high")], [], id="the class exists"),
-        pytest.param(policy_of("high"), [], [], id="not known"),
-        pytest.param(policy_of("high"), [SYSTEM], ["spec.workloadTypes.training.priorityClassName"], id="it does not"),
-        pytest.param(
-            policy_of("high"), [priority_class("high"), DEFAULT], ["spec.defaultPriorityClass"], id="a default class"
-        ),
-        pytest.param(
-            policy_of("high", defaultPriorityClass="normal"), [priority_class("high"), DEFAULT], [], id="which is named"
-        ),
-        pytest.param(policy_with(), [DEFAULT], [], id="no type names a class"),
-    ],
-)
-def test_policy_is_compared_with_the_classes_of_the_cluster(
-    policy: Policy, objects: list[Object], paths: list[str]
-) -> None:
-    warnings = unfit_classes_of(policy.spec, made_anew(objects))
-
-    assert [warning.partition(": ")[0] for warning in warnings] == paths

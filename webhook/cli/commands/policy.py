@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 import orjson
@@ -14,11 +14,9 @@ from webhook.cli.inputs.policies import policies_option, read_policies
 from webhook.cli.output.program import FileCommand, SuggestingGroup
 from webhook.cli.output.terminal import echo, echo_json, echo_lines, warn
 from webhook.cli.output.yaml_text import to_yaml
-from webhook.cluster.cache.resources import PRIORITY_CLASSES, REQUIRED_RESOURCES
 from webhook.documents.field import InvalidInput
 from webhook.mutation.exported import LEFT_TO_WEBHOOK, RELEASES
 from webhook.mutation.exported import export as exported_of
-from webhook.placement.reasons.cluster_warnings import absent_schedulers_of, unfit_classes_of
 from webhook.policy.loader import PlacedPolicy, built_in_policy, parse_policies
 from webhook.policy.policy import Policy
 from webhook.policy.policy_documents import has_default, policy_set
@@ -42,8 +40,8 @@ def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, c
     """Check that each FILE is a valid PlacementPolicy and its test cases pass. If not, print all errors; exit with 2.
 
     FILE can have several policies for --policy or as objects: a warning names those that would never be in force.
-    FILE can be - for standard input. With --kubeconfig or --context, also warn about schedulers that a policy names and
-    that do not run in that cluster, and about PriorityClasses that do not exist there.
+    FILE can be - for standard input. With --kubeconfig or --context, also compare the policies with that cluster, as
+    `doctor --policy FILE --policy-only` does, with its exit codes.
 
     \b
     Examples:
@@ -69,11 +67,14 @@ def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, c
     for misplaced in cases_of_others(valid):
         echo(f"Error: {misplaced}", err=True)
         good = 0
-    if valid and (kubeconfig is not None or context is not None):
-        _warn_of_cluster(valid, kubeconfig, context)
     if good < len(files) > 1:
         echo(f"{len(files) - good} of {len(files)} files are not valid", err=True)
-    ctx.exit(0 if good == len(files) else 2)
+    if good < len(files) or (kubeconfig is None and context is None):
+        ctx.exit(0 if good == len(files) else 2)
+    cluster = [("--kubeconfig", kubeconfig), ("--context", context), *(("--policy", file) for file in files)]
+    arguments = [str(each) for option in cluster if option[1] is not None for each in option]
+    doctor = cast("click.Group", ctx.find_root().command).get_command(ctx, "doctor")
+    ctx.exit(doctor.main(["--policy-only", *arguments], standalone_mode=False) if doctor else 0)
 
 
 def _read_valid(file: str) -> list[PlacedPolicy]:
@@ -94,18 +95,6 @@ def _warn_of_conflicts(policies: list[Policy]) -> None:
     selecting = [each for each in policies if each.spec.namespace_selector is not None]
     for warning in PolicySet.of(built_in_policy(), selecting).conflicts().values():
         warn(warning)
-
-
-def _warn_of_cluster(policies: list[PlacedPolicy], kubeconfig: Path | None, context: str | None) -> None:
-    # Imported here, so that a command on a file does not import the client.
-    from webhook.cli.inputs.live import read_live_cluster
-    from webhook.watch.api_server import ClientConfig
-
-    snapshot = read_live_cluster(ClientConfig(kubeconfig, context=context), (*REQUIRED_RESOURCES, PRIORITY_CLASSES))
-    for each in policies:
-        spec = each.policy.spec
-        for warning in (*absent_schedulers_of(spec, snapshot), *unfit_classes_of(spec, snapshot)):
-            warn(f"{each.place}: {warning}")
 
 
 @policy.command()

@@ -193,21 +193,6 @@ def missing_priority_class(name: str, snapshot: Snapshot) -> Iterator[str]:
         yield f"PriorityClass {shown} does not exist: the API server denies this pod; create it, or name another class"
 
 
-def unfit_classes_of(spec: PolicySpec, snapshot: Snapshot) -> Iterator[str]:
-    """Yield the warning about each PriorityClass of the policy that does not match the cluster, with its field."""
-    for name, each in spec.workload_types.items():
-        path = f"spec.workloadTypes.{name}.priorityClassName"
-        yield from (f"{path}: {text}" for text in missing_priority_class(each.priority_class_name or "", snapshot))
-    default = snapshot.default_priority_class
-    is_used = any(each.priority_class_name for each in spec.workload_types.values())
-    if default and is_used and spec.default_priority_class != default:
-        shown = cut(default, _LONGEST_SHOWN)
-        yield (
-            f"spec.defaultPriorityClass: the cluster's default class is {shown}, which every pod without a class has, "
-            f"so no workload type sets its own: set it to {shown}"
-        )
-
-
 def full_quotas(pod: InterPodInfo, snapshot: Snapshot, packing: BinPacking, key_domain: str) -> Iterator[str]:
     """Yield a warning if a ResourceQuota denies the admitted `pod` because of its pod affinity across namespaces.
 
