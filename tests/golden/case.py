@@ -11,6 +11,7 @@ changes no case that is not about it. Cases with `operations` pin what all rules
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,15 @@ WANTED = {"outcome", "pod", "operations", "warnings", "message", "reason", "code
 
 
 def load(path: Path) -> dict[str, Any]:
-    """The case in `path`."""
-    return read(path.read_text(), path.name)
+    """The case in `path`, for the caller to change."""
+    case: dict[str, Any] = orjson.loads(_as_json(path))
+    return case
+
+
+@cache
+def _as_json(path: Path) -> bytes:
+    """The same, since a file is read by many tests and YAML is slow to read."""
+    return orjson.dumps(read(path.read_text(), path.name))
 
 
 def read(text: str, name: str) -> dict[str, Any]:

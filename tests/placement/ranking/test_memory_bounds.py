@@ -9,10 +9,10 @@ import pytest
 from tests.support.attacks import WORST, attack_pod
 from tests.support.objects.clusters import cluster_documents
 from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.cluster.snapshot import Snapshot
 from webhook.placement.scheduler import PodSignature, Scheduler
 
 NODES = 3000
-SNAPSHOT = snapshot_from_documents(cluster_documents(NODES, 1))
 # A mask of the nodes for each of ten thousand things would be 30 MB.
 MOST_BYTES = 6 * 1024 * 1024
 
@@ -35,14 +35,19 @@ _SPECS = {
 }
 
 
+@pytest.fixture(scope="module")
+def snapshot() -> Snapshot:
+    return snapshot_from_documents(cluster_documents(NODES, 1))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _SPECS)
-def test_filters_and_suggestions_keep_no_mask_for_each_thing_that_a_pod_names(name: str) -> None:
+def test_filters_and_suggestions_keep_no_mask_for_each_thing_that_a_pod_names(snapshot: Snapshot, name: str) -> None:
     framework = Scheduler(suggestions=1)
     question = PodSignature.of(attack_pod("a", _SPECS[name]()))
     tracemalloc.start()
     try:
-        placement = framework.answer(question, SNAPSHOT)
+        placement = framework.answer(question, snapshot)
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
