@@ -71,9 +71,17 @@ def kinds_of_records(webhook: Webhook) -> list[str]:
 
 
 @KINDS
-def test_kubectl_apply_prints_the_verdict_for_the_object(cluster: Cluster, registered: Webhook, sample: Sample) -> None:
-    code, said = applied(cluster, sample.object(template(gpus=16), replicas=2))
+def test_kubectl_apply_refuses_a_mistyped_annotation_and_prints_the_verdict_unless_the_pods_fit(
+    cluster: Cluster, registered: Webhook, sample: Sample
+) -> None:
+    code, said = applied(cluster, sample.object(template("trainning")))
+    assert code == 1
+    assert 'admission webhook "workloads.placement.maip.mxsf.io" denied the request: ' in said[-1]
+    assert f"{sample.annotations}[{TYPE}]: {UNSUPPORTED}" in said[-1]
+    assert cluster.client.list(sample.kind, cluster.namespace, api_version=sample.api_version) == []
 
+    registered.world.records.clear()
+    code, said = applied(cluster, sample.object(template(gpus=16), replicas=2))
     assert code == 0
     said = without_split(said)
     counts = "" if sample.kind in ("Notebook", "Workflow") else "0 of 2 replicas fit now; the first: "
@@ -83,28 +91,13 @@ def test_kubectl_apply_prints_the_verdict_for_the_object(cluster: Cluster, regis
     assert said[1].startswith("Warning: placement check: suggestion: ")
     assert kinds_of_records(registered) == [sample.kind]
 
-
-@KINDS
-def test_kubectl_apply_of_an_object_whose_pods_fit_prints_nothing(
-    cluster: Cluster, registered: Webhook, sample: Sample
-) -> None:
-    code, said = applied(cluster, sample.object(template(), replicas=2))
+    registered.world.records.clear()
+    code, said = applied(cluster, sample.object(template(), replicas=2, name="fits"))
     assert (code, without_split(said)) == (0, [])
     (record,) = registered.world.records
     assert (record.kind, record.outcome, record.workload_type) == (sample.kind, "Unchanged", "training")
     assert record.placement is not None
     assert record.placement.verdict == "Feasible"
-
-
-@KINDS
-def test_kubectl_apply_refuses_a_mistyped_annotation(cluster: Cluster, registered: Webhook, sample: Sample) -> None:
-    code, said = applied(cluster, sample.object(template("trainning")))
-
-    assert code == 1
-    assert 'admission webhook "workloads.placement.maip.mxsf.io" denied the request: ' in said[-1]
-    assert f"{sample.annotations}[{TYPE}]: {UNSUPPORTED}" in said[-1]
-    listed = cluster.client.list(sample.kind, cluster.namespace, api_version=sample.api_version)
-    assert listed == []
 
 
 @pytest.mark.parametrize("field", ["name", "generateName"])

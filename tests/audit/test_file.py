@@ -32,6 +32,7 @@ def full(_: bytes) -> None:
 
 
 class TestTrouble:
+    @pytest.mark.slow
     def test_on_a_full_disk_records_go_to_standard_error_and_the_file_stays_whole(self, log: Log) -> None:
         limit_bytes = 5 * LINE_BYTES + LINE_BYTES // 2
         done = subprocess.run(
@@ -53,6 +54,7 @@ class TestTrouble:
             f"{log.path}:6: 3 records before it could not be written here; standard error may have them"
         ]
 
+    @pytest.mark.slow
     def test_a_restart_on_a_full_disk_hides_no_record(self, log: Log) -> None:
         """The numbers of the records on standard error are not given again."""
         command = [
@@ -274,6 +276,7 @@ class TestStalledReader:
         assert 0 < len(torn) < 2_000_000
         assert last == b"third"
 
+    @pytest.mark.slow
     def test_does_not_block_a_process_that_prints_to_it(self) -> None:
         done = subprocess.Popen(
             [sys.executable, "-m", "tests.support.programs.stalled_output"],

@@ -96,6 +96,7 @@ def test_an_internal_error_is_code_1_with_a_traceback(run: Run, monkeypatch: pyt
     assert outcome.errors.endswith("Error: internal error in placement-webhook; please report the traceback above.\n")
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_the_command_without_an_error(tmp_path: Path) -> None:
     """`placement-webhook mutate … | head -1`"""
     (tmp_path / "pods.json").write_text(as_list(*[TRAINING] * 300))

@@ -132,6 +132,7 @@ def test_read_only_cache_is_reported(tmp_path: Path) -> None:
         find_or_build(environment(tmp_path), ignore)
 
 
+@pytest.mark.slow
 def test_missing_toolchain_is_reported_with_both_remedies(tmp_path: Path) -> None:
     put_go(tmp_path, version="go1.18.1")
     no_index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path), "PIP_CONFIG_FILE": "/dev/null"}

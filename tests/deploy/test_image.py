@@ -210,6 +210,7 @@ def test_wheel_has_all_packages_and_their_data(wheel: zipfile.Path) -> None:
     assert not [name for name in names if fnmatch(name, "tests/*") or fnmatch(name, "*.pyc")]
 
 
+@pytest.mark.slow
 def test_wheel_makes_the_command(wheel: zipfile.Path) -> None:
     (entry_points,) = [path for path in wheel.root.namelist() if path.endswith("entry_points.txt")]
     assert "placement-webhook = webhook.cli:main" in wheel.root.read(entry_points).decode()

@@ -21,15 +21,7 @@ from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKi
 from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS, QUEUE_KEYS, QUEUED_KINDS
 
 LOOPBACK = make_artifacts(dns_names=(), ip_addresses=("127.0.0.1",))
-# The template of a Job is immutable.
-CHANGING = pytest.mark.parametrize(
-    "sample",
-    [each for each in SAMPLES if (each.group, each.kind) != ("batch", "Job")],
-    ids=lambda each: f"{each.kind}.{each.group}",
-)
-COUNTING = pytest.mark.parametrize(
-    "sample", [each for each in SAMPLES if each.counts_replicas], ids=lambda each: f"{each.kind}.{each.group}"
-)
+EACH_KIND = pytest.mark.parametrize("sample", SAMPLES, ids=lambda each: f"{each.kind}.{each.group}")
 DEPLOYMENT, VOLCANO, PYTORCH, CRON_JOB = (
     next(each for each in SAMPLES if (each.group, each.kind) == name)
     for name in (
@@ -39,7 +31,6 @@ DEPLOYMENT, VOLCANO, PYTORCH, CRON_JOB = (
         ("batch", "CronJob"),
     )
 )
-OTHERS_CHANGE = {"metadata": {"labels": {"changed": "yes"}}}
 
 
 @pytest.fixture(scope="module")
@@ -94,23 +85,36 @@ def once(found: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
     return distinct
 
 
-@CHANGING
-def test_webhook_is_asked_about_an_object_once_and_again_when_its_template_changes(
+@EACH_KIND
+def test_webhook_is_asked_about_an_object_and_again_when_its_template_or_its_annotation_changes(
     cluster: Cluster, webhook: Recording, sample: Sample
 ) -> None:
+    """An annotation on the object has no effect, or is that of the pods. Scaling and other changes cost no call."""
+
+    def patch(**metadata: Any) -> None:
+        changed = {"metadata": metadata}
+        cluster.client.patch(sample.kind, "web", changed, namespace=cluster.namespace, api_version=sample.api_version)
+
     cluster.client.apply(sample.object(template()), namespace=cluster.namespace)
-    cluster.client.apply(sample.object(template("redis")), namespace=cluster.namespace)
+    if sample.counts_replicas:
+        cluster.client.apply(sample.object(template(), replicas=5), namespace=cluster.namespace)
+    patch(labels={"changed": "yes"})
+    for value in ("training", "inference", None):
+        patch(annotations={TYPE: value})
+    patch(annotations={"deployment.kubernetes.io/revision": "7"})
+    # The template of a Job is immutable.
+    if changes := (sample.group, sample.kind) != ("batch", "Job"):
+        replicas = 5 if sample.counts_replicas else 1
+        cluster.client.apply(sample.object(template("redis"), replicas), namespace=cluster.namespace)
 
-    assert operations(webhook) == ["CREATE", "UPDATE"]
-
-
-@COUNTING
-def test_scaling_costs_no_call(cluster: Cluster, webhook: Recording, sample: Sample) -> None:
-    cluster.client.apply(sample.object(template()), namespace=cluster.namespace)
-    cluster.client.apply(sample.object(template(), replicas=5), namespace=cluster.namespace)
-    cluster.client.patch(sample.kind, "web", OTHERS_CHANGE, namespace=cluster.namespace, api_version=sample.api_version)
-
-    assert operations(webhook) == ["CREATE"]
+    annotations_of = (each["object"]["metadata"].get("annotations", {}) for each in webhook.requests)
+    requests = zip((each["operation"] for each in webhook.requests), annotations_of, strict=True)
+    assert [(operation, each.get(TYPE)) for operation, each in once(requests)] == [
+        ("CREATE", None),
+        ("UPDATE", "training"),
+        ("UPDATE", "inference"),
+        *([("UPDATE", None)] if changes else []),
+    ]
 
 
 def test_kubectl_scale_and_the_scale_subresource_cost_no_call(cluster: Cluster, webhook: Recording) -> None:
@@ -144,28 +148,6 @@ def test_webhook_is_asked_about_the_restart_of_a_deployment(cluster: Cluster, we
     cluster.kubectl("rollout", "restart", "deployment/web")
 
     assert operations(webhook) == ["CREATE", "UPDATE"]
-
-
-@CHANGING
-def test_webhook_is_asked_about_an_annotation_on_the_object_itself(
-    cluster: Cluster, webhook: Recording, sample: Sample
-) -> None:
-    """An annotation there has no effect, or is that of the pods."""
-    cluster.create(sample.object(template()))
-    for value in ("training", "inference"):
-        annotated = {"metadata": {"annotations": {TYPE: value}}}
-        cluster.client.patch(sample.kind, "web", annotated, namespace=cluster.namespace, api_version=sample.api_version)
-    for annotations in ({"deployment.kubernetes.io/revision": "7"}, {TYPE: None}):
-        other = {"metadata": {"annotations": annotations}}
-        cluster.client.patch(sample.kind, "web", other, namespace=cluster.namespace, api_version=sample.api_version)
-
-    annotations_of = (each["object"]["metadata"].get("annotations", {}) for each in webhook.requests)
-    requests = zip((each["operation"] for each in webhook.requests), annotations_of, strict=True)
-    assert [(operation, each.get(TYPE)) for operation, each in once(requests)] == [
-        ("CREATE", None),
-        ("UPDATE", "training"),
-        ("UPDATE", "inference"),
-    ]
 
 
 def test_webhook_is_asked_about_a_job_that_a_user_creates_from_a_cron_job(cluster: Cluster, webhook: Recording) -> None:

@@ -3,8 +3,8 @@
 from hypothesis import settings
 
 FAST_PROFILE = "fast"
-FAST_EXAMPLES = 20
-_DIVISORS = {FAST_PROFILE: 12, "tests": 10, "long": 1}
+FAST_EXAMPLES = 8
+_DIVISORS = {FAST_PROFILE: 40, "tests": 10, "long": 1}
 
 
 def register_profiles() -> None:

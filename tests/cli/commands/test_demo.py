@@ -125,6 +125,7 @@ def read_only(folder: Path, memory: str, *arguments: str | Path) -> subprocess.C
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_the_demo_runs_where_no_file_can_be_written(tmp_path: Path) -> None:
     done = read_only(tmp_path, "", "demo")
 

@@ -22,6 +22,7 @@ except ValueError:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log_format", ["json", "text", "auto"])
 def test_logs_go_to_standard_error_without_the_values_of_variables(log_format: str) -> None:
     script = SCRIPT.format(log_format=log_format)
@@ -36,6 +37,7 @@ def test_logs_go_to_standard_error_without_the_values_of_variables(log_format: s
     assert "hunter2" not in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log_format", ["json", "auto"])
 def test_a_log_line_is_one_json_object(log_format: str) -> None:
     script = "import json, sys\n" + SCRIPT.format(log_format=log_format)

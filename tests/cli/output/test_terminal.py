@@ -6,10 +6,11 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import chdir, suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,24 @@ def logs_as_before() -> Iterator[None]:
     structlog.reset_defaults()
 
 
+@pytest.fixture(scope="module")
+def hostile_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of hostile files that no command writes to."""
+    folder = tmp_path_factory.mktemp("hostile")
+    with chdir(folder):
+        _write_hostile_files()
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(hostile_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder of hostile files, in which the commands run."""
+    shutil.copytree(hostile_files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _write_hostile_files() -> None:
     Path("pod.json").write_bytes(orjson.dumps(hostile_pod()))
     Path("pods.json").write_bytes(as_list(hostile_pod(), hostile_pod()))
     Path("surrogate.json").write_text(json.dumps(hostile_pod(SURROGATE)))
@@ -73,7 +88,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("trace.csv").write_text(f"arrival,requests,annotations\n0,cpu=1,workload-type={HOSTILE!r}\n1,cpu=1,\n")
     Path("tls").mkdir()
     write_certificates(Path("tls"))
-    return tmp_path
 
 
 def _policy(spec: dict[str, Any]) -> dict[str, Any]:
@@ -303,6 +317,7 @@ ASKING: list[list[str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("arguments", ASKING, ids=named)
 def test_answers_of_an_api_server_are_escaped(run: Run, folder: Path, arguments: list[str], answer: str) -> None:
@@ -330,6 +345,7 @@ except ValueError:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log_format", ["text", "json", "auto"])
 def test_logs_have_no_control_characters(log_format: str) -> None:
     command = [sys.executable, "-c", LOGGING, json.dumps(HOSTILE + SURROGATE), log_format]

@@ -12,8 +12,8 @@ from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.scheduler import PodSignature, Scheduler
 
-NODES = 3000
-# A mask of the nodes for each of ten thousand things would be 30 MB.
+NODES = 2000
+# A mask of the nodes for each of ten thousand things would be 20 MB.
 MOST_BYTES = 6 * 1024 * 1024
 
 

@@ -110,6 +110,7 @@ def test_a_policy_against_itself_changes_nothing_in_a_burst_and_in_generated_adm
 
 
 # Half of them, since each runs two commands.
+@pytest.mark.slow
 @pytest.mark.parametrize("path", WITH_POLICY[::2], ids=lambda path: path.stem)
 def test_each_difference_is_what_mutate_prints_with_the_two_policies(path: Path, tmp_path: Path) -> None:
     case = load(path)

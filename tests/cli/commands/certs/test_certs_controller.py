@@ -43,6 +43,7 @@ def test_an_admin_port_in_use_is_bad_input(tmp_path: Path) -> None:
     assert f'--admin-listen: Invalid value: "{where}"; cannot listen there: ' in refused.errors
 
 
+@pytest.mark.slow
 def test_an_api_server_that_is_away_is_reported_once_and_a_signal_ends_the_process(tmp_path: Path) -> None:
     kubeconfig = write_kubeconfig(tmp_path, f"http://127.0.0.1:{closed_port()}")
     command = [forked(), "certs", "controller", f"--kubeconfig={kubeconfig}"]
