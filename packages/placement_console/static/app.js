@@ -2,7 +2,8 @@
 import { h, fill } from "./lib/dom.js";
 import { addTexts, language, setLanguage, t } from "./lib/i18n.js";
 import { isReport } from "./lib/api.js";
-import { Store, followFeed } from "./lib/store.js";
+import { followFeed } from "./lib/feed.js";
+import { Store } from "./lib/store.js";
 import { duration } from "./lib/format.js";
 import { pages } from "./pages.js";
 import { texts } from "./texts.js";
@@ -87,10 +88,10 @@ class App {
   }
 
   drawStatus() {
-    const { status, ageSeconds, cluster } = this.store;
+    const { status, ageSeconds, cluster, reason } = this.store;
     const isStale = status === "live" && ageSeconds > STALE_SECONDS && !cluster.startsWith("file ");
     const kind = this.store.isReport ? "report" : status === "live" && cluster.startsWith("file ") ? "file" : isStale ? "stale" : status;
-    const text = t(`status.${kind}`, { time: this.time, age: duration(ageSeconds) });
+    const text = t(reason ? "status.refused" : `status.${kind}`, { time: this.time, age: duration(ageSeconds), reason });
     this.status.dataset.kind = kind;
     fill(this.status, h("span", { class: "dot", "aria-hidden": "true" }), cluster && h("span", { class: "cluster" }, cluster), h("span", { class: "state" }, text));
   }

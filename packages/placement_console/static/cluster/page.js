@@ -68,7 +68,8 @@ class ClusterPage {
   }
 
   onChange(changed) {
-    if (changed?.size === 0) return;
+    // Without nodes, the status is what the page shows.
+    if (changed?.size === 0 && this.store.nodes.size) return;
     if (changed === null) this.drawControls();
     this.update();
     if (changed === null || changed.has(this.details.name)) this.details.refresh();
@@ -117,9 +118,9 @@ class ClusterPage {
   }
 
   drawContent(total) {
-    const isConnecting = this.store.status === "connecting" || this.store.status === "waiting";
+    const { status, reason } = this.store;
     if (!this.shown.length) {
-      fill(this.content, isConnecting && !total ? loading() : total ? message(t("cluster.empty"), t("cluster.empty.text")) : message(t("cluster.none"), t("cluster.none.text")));
+      fill(this.content, !total && status !== "live" ? (status === "lost" ? message(t("status.lost"), reason, "error") : loading()) : total ? message(t("cluster.empty"), t("cluster.empty.text")) : message(t("cluster.none"), t("cluster.none.text")));
     } else if (this.choices.show === "map") {
       if (this.map.element.parentNode !== this.content) fill(this.content, this.map.element);
       const { domain } = this.choices;
