@@ -284,7 +284,7 @@ def _square(x: float, y: float, fill: str, stroke: str) -> str:
 def _text(
     x: float, y: float, text: str, *, colour: str = INK, size: int = 12, bold: bool = False, most: float = WIDTH
 ) -> str:
-    """Return a text whose width is the same in any font: the one that it has in Helvetica, and `most` pixels at most."""
+    """Return a text that has the same width in any font: that of Helvetica, but at most `most` pixels."""
     weight = ' font-weight="bold"' if bold else ""
     # A bold letter is 6 % wider.
     width = sum(_WIDTHS.get(letter, 556) for letter in text) * size / 1000 * (1.06 if bold else 1)

@@ -83,9 +83,7 @@ def test_each_of_twenty_tabs_shows_a_change(browser: TestBrowser, streams: _Stre
     assert browser.run(use, _MOST_SECONDS) == (1, 1)
 
 
-def test_the_next_tab_takes_over_from_one_that_is_closed_or_hidden(
-    browser: TestBrowser, streams: _Streams
-) -> None:
+def test_the_next_tab_takes_over_from_one_that_is_closed_or_hidden(browser: TestBrowser, streams: _Streams) -> None:
     view = _view()
 
     async def use() -> tuple[str, int]:
