@@ -1,7 +1,7 @@
 """The generated files are current."""
 
 from types import ModuleType
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_files_are_current(generator: ModuleType) -> None:
 
 
 def test_the_texts_of_the_picture_stay_inside_their_boxes_with_any_font() -> None:
-    picture = ElementTree.parse(DOCS / "placement.svg").getroot()
+    picture = ET.parse(DOCS / "placement.svg").getroot()
     boxes = [
         {key: float(each.get(key, 0)) for key in ("x", "y", "width", "height")} for each in picture.iter(f"{_SVG}rect")
     ]
