@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.console.browser import TestBrowser
-from tests.console.example_cluster import write_cluster
+from tests.console.example_cluster import DEPLOYMENT, urgent, write_cluster
 from tests.console.served import asked, console_of
-from tests.console.test_pages import DEPLOYMENT
-from tests.console.test_pending import urgent
 from tests.support.programs.command import run_here
 
 _OWN = """async (texts) => {

@@ -8,26 +8,12 @@ import yaml
 
 from placement_console.page import NotFoundError
 from tests.console.browser import TestBrowser
+from tests.console.example_cluster import DEPLOYMENT
 from tests.console.served import SAMPLE, asked, console_of
 from tests.support.programs.audit_records import chain_lines, make_record, write_lines
 from tests.support.programs.command import run_here
 from webhook.documents.field import InvalidInput
 
-DEPLOYMENT = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: chat, namespace: team-vision}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: chat}}
-  template:
-    metadata:
-      labels: {app: chat}
-      annotations: {maip.mxsf.io/workload-type: inference, maip.mxsf.io/gpu-product: NVIDIA-H20}
-    spec:
-      containers:
-      - {name: main, image: chat, resources: {limits: {cpu: "1", memory: 1Gi, nvidia.com/gpu: "1"}}}
-"""
 POD = """\
 apiVersion: v1
 kind: Pod

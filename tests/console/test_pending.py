@@ -2,13 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from placement_console.pages import pending
 from tests.console.browser import TestBrowser
-from tests.console.example_cluster import gpu_node, pod, write_cluster
+from tests.console.example_cluster import gpu_node, pod, urgent, write_cluster
 from tests.console.followed import Followed, console_following
 from tests.console.served import asked, console_of
 
@@ -161,8 +160,3 @@ def test_a_gated_pod_has_the_chinese_words_of_kubernetes(
             return await page.locator("option", has_text=text).count()
 
     assert browser.run(use) == count
-
-
-def urgent() -> dict[str, Any]:
-    """Return a new pod of a high priority that needs all cards of a node."""
-    return pod("team-vision", "urgent", 8, type="inference", spec={"priority": 2000})
