@@ -19,6 +19,7 @@ from webhook.audit.record import AuditRecord, parse_line
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, parse
+from webhook.placement.reasons.cluster_warnings import NO_SIGN
 
 DOMAIN, USAGE, PRODUCT, GPU = "maip.mxsf.io/", "maip.mxsf.io/node.usage", "nvidia.com/gpu.product", "nvidia.com/gpu"
 POOLS = ("training", "inference", "hybrid")
@@ -32,8 +33,18 @@ SQUARE = 10
 LETTERS = 57
 
 FONTS = "Arial, Helvetica, 'Liberation Sans', sans-serif"
+# Widths of the letters of these fonts in thousandths of the font size; the other letters have 556.
+# Source: Adobe Core 14 AFM, Helvetica.afm
+_WIDTHS = {
+    letter: width
+    for letters, width in (
+        ("ijl", 222), (" ftI.,:;/![]", 278), ("r-()", 333), ("ckvsxyzJ", 500), ("=+", 584), ("ABEKPSVXY", 667),
+        ("CDHNRUw", 722), ("GO", 778), ("mM", 833), ("W", 944), ("…", 1000),
+    )
+    for letter in letters
+}  # fmt: skip
 INK, GREY, PALE, RED = "#1f2328", "#59636e", "#d1d9e0", "#b42318"
-PREDICTED = ("#1a62c5", "#a0460a", "#6b3fa0")
+PREDICTED = ("#1a62c5", "#a0460a", "#6b3fa0", "#0f766e")
 """One colour for each pod with a predicted node."""
 
 
@@ -148,6 +159,9 @@ def _verdict(record: AuditRecord) -> Iterator[str]:
         return
     yield record.placement.verdict + (f" on {record.placement.node}" if record.placement.node else "")
     yield from wrap(record.placement.message.partition(". Predicted")[0].rstrip("."), LETTERS)
+    for warning in record.warnings:
+        if NO_SIGN in warning:
+            yield from wrap(f"Warning: {warning.partition('; ')[0]}", LETTERS)
 
 
 def _cut(text: str) -> str:
@@ -158,13 +172,13 @@ def _frame(height: int) -> Iterator[str]:
     yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="{FONTS}">'
     yield "<title>Pods of the demo, what the webhook injects, and the nodes that are predicted</title>"
     yield f'<rect width="{WIDTH}" height="{height}" rx="8" fill="white"/>'
-    for (x, _), title, below in (
+    for (x, width), title, below in (
         (POD, "Pods", "with their annotations"),
         (INJECTED, "Injected, and the verdict", "by the policy, before the pod is stored"),
         (POOL, "Node pools", "with the GPUs of each node"),
     ):
-        yield _text(x, 26, title, size=15, bold=True)
-        yield _text(x, 44, below, colour=GREY)
+        yield _text(x, 26, title, size=15, bold=True, most=width)
+        yield _text(x, 44, below, colour=GREY, most=width)
 
 
 def _legend(y: int) -> Iterator[str]:
@@ -186,17 +200,18 @@ def _cards(row: Row, y: int) -> Iterator[str]:
             f'<rect x="{x}" y="{y}" width="{width}" height="{row.height}" rx="6" fill="#f6f8fa"'
             f' stroke="{row.colour if row.node else PALE}"/>'
         )
-    lines = [(POD[0], row.name, INK, True), *((POD[0], line, GREY, False) for line in row.asked)]
-    yield from _lines(lines, y)
-    lines = [(INJECTED[0], line, INK, False) for line in row.injected]
-    lines += [(INJECTED[0], line, row.colour, not place) for place, line in enumerate(row.verdict)]
-    yield from _lines(lines, y)
+    yield from _lines(POD, [(row.name, INK, True), *((line, GREY, False) for line in row.asked)], y)
+    lines = [(line, INK, False) for line in row.injected]
+    lines += [(line, row.colour, not place) for place, line in enumerate(row.verdict)]
+    yield from _lines(INJECTED, lines, y)
     yield from _arrow(POD[0] + POD[1], INJECTED[0], y + row.height / 2, y + row.height / 2, GREY)
 
 
-def _lines(lines: Iterable[tuple[int, str, str, bool]], y: int) -> Iterator[str]:
-    for place, (x, text, colour, bold) in enumerate(lines, start=1):
-        yield _text(x + MARGIN, y + MARGIN + place * LINE - 6, text, colour=colour, bold=bold)
+def _lines(column: tuple[int, int], lines: Iterable[tuple[str, str, bool]], y: int) -> Iterator[str]:
+    x, width = column
+    for place, (text, colour, bold) in enumerate(lines, start=1):
+        top = y + MARGIN + place * LINE - 6
+        yield _text(x + MARGIN, top, text, colour=colour, bold=bold, most=width - 2 * MARGIN)
 
 
 def _pools_height(view: Snapshot) -> int:
@@ -239,7 +254,8 @@ def _node(view: Snapshot, row: int, predicted: list[Row], top: int) -> Iterator[
             f'<rect x="{x + 4}" y="{top + 2}" width="{width - 8}" height="{NODE - 4}" rx="4" fill="none"'
             f' stroke="{colour}"/>'
         )
-    yield _text(x + MARGIN, top + 16, name, colour=colour, bold=bool(predicted))
+    room = width - 2 * MARGIN - 8 * (SQUARE + 3) - GAP
+    yield _text(x + MARGIN, top + 16, name, colour=colour, bold=bool(predicted), most=room)
     new = sum(int(each.pod["spec"]["containers"][0]["resources"]["limits"][GPU]) for each in predicted)
     for gpu in range(of):
         fill = "#8c959f" if gpu < used else colour if gpu < used + new else "white"
@@ -265,6 +281,12 @@ def _square(x: float, y: float, fill: str, stroke: str) -> str:
     return f'<rect x="{x:g}" y="{y:g}" width="{SQUARE}" height="{SQUARE}" rx="2" fill="{fill}" stroke="{stroke}"/>'
 
 
-def _text(x: float, y: float, text: str, *, colour: str = INK, size: int = 12, bold: bool = False) -> str:
+def _text(
+    x: float, y: float, text: str, *, colour: str = INK, size: int = 12, bold: bool = False, most: float = WIDTH
+) -> str:
+    """Return a text that has the same width in any font: that of Helvetica, but at most `most` pixels."""
     weight = ' font-weight="bold"' if bold else ""
-    return f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{colour}"{weight}>{escape(text)}</text>'
+    # A bold letter is 6 % wider.
+    width = sum(_WIDTHS.get(letter, 556) for letter in text) * size / 1000 * (1.06 if bold else 1)
+    length = f' textLength="{min(width, most):.0f}" lengthAdjust="spacingAndGlyphs"'
+    return f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{colour}"{weight}{length}>{escape(text)}</text>'

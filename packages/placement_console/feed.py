@@ -34,7 +34,7 @@ class Feed:
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Send events to a client until it disconnects."""
         if self._clients >= _MOST_CLIENTS:
-            return web.json_response({"errors": [f"{self._clients} pages are open already"]}, status=503)
+            return web.json_response({"errors": [f"{self._clients} browsers are connected already"]}, status=503)
         self._clients += 1
         response = web.StreamResponse(headers=HEADERS)
         try:

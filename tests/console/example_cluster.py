@@ -7,6 +7,21 @@ from random import Random
 from typing import Any
 
 DOMAIN = "maip.mxsf.io"
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: chat, namespace: team-vision}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: chat}}
+  template:
+    metadata:
+      labels: {app: chat}
+      annotations: {maip.mxsf.io/workload-type: inference, maip.mxsf.io/gpu-product: NVIDIA-H20}
+    spec:
+      containers:
+      - {name: main, image: chat, resources: {limits: {cpu: "1", memory: 1Gi, nvidia.com/gpu: "1"}}}
+"""
 _POOLS = (
     ("training", "NVIDIA-H20", 8),
     ("training", "NVIDIA-A100-SXM4-80GB", 8),
@@ -84,6 +99,11 @@ def pod(namespace: str, name: str, cards: int, on: str = "", **more: Any) -> dic
         "spec": {**spec, **more.get("spec", {}), **({"nodeName": on} if on else {})},
         "status": more.get("status", status),
     }
+
+
+def urgent() -> dict[str, Any]:
+    """Return a new pod of a high priority that needs all cards of a node."""
+    return pod("team-vision", "urgent", 8, type="inference", spec={"priority": 2000})
 
 
 def cluster_objects(nodes: int = 36, seed: int = 7, cards_each: int = 0) -> Iterator[dict[str, Any]]:

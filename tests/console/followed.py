@@ -11,6 +11,7 @@ from placement_console.serving import listening
 from webhook.cli.inputs.session import Session
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.disruptions import Disruptions
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Snapshot
 from webhook.runtime.settings import Address
 from webhook.serving.view.views import FixedView
@@ -31,6 +32,10 @@ class Followed(FixedView):
 
     def apply(self, content: dict[str, Any], event: str = "ADDED") -> None:
         self._cache.apply(content["kind"], event, content)
+
+    def has_signs_of(self, *schedulers: str) -> None:
+        """Show by Leases that only these schedulers run."""
+        self._cache.put_scheduler_evidence(SchedulerEvidence(frozenset(), "\n".join(schedulers)))
 
     def snapshot(self) -> Snapshot:
         return self._cache.snapshot()

@@ -80,7 +80,7 @@ async def _visit(page: Any) -> dict[str, dict[str, Any]]:
             await page.locator(".map-box").first.click(position={"x": 10, "y": 10})
             await page.locator(".map-box").first.hover(position={"x": 12, "y": 12})
             await page.wait_for_selector("aside table")
-        found[page.url.partition("#")[2]] = await page.evaluate(_FAULTS)
+        found[page.url.partition("#")[2].partition("?")[0]] = await page.evaluate(_FAULTS)
     return found
 
 

@@ -8,26 +8,12 @@ import yaml
 
 from placement_console.page import NotFoundError
 from tests.console.browser import TestBrowser
+from tests.console.example_cluster import DEPLOYMENT
 from tests.console.served import SAMPLE, asked, console_of
 from tests.support.programs.audit_records import chain_lines, make_record, write_lines
 from tests.support.programs.command import run_here
 from webhook.documents.field import InvalidInput
 
-DEPLOYMENT = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: chat, namespace: team-vision}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: chat}}
-  template:
-    metadata:
-      labels: {app: chat}
-      annotations: {maip.mxsf.io/workload-type: inference, maip.mxsf.io/gpu-product: NVIDIA-H20}
-    spec:
-      containers:
-      - {name: main, image: chat, resources: {limits: {cpu: "1", memory: 1Gi, nvidia.com/gpu: "1"}}}
-"""
 POD = """\
 apiVersion: v1
 kind: Pod
@@ -213,3 +199,20 @@ def test_the_three_pages_work_in_a_browser(browser: TestBrowser, audit: Path) ->
     assert images == 0
     assert decision == make_record(3).decision
     assert result == "No difference"
+
+
+def test_many_templates_are_an_overview_first(browser: TestBrowser) -> None:
+    manifest = "---\n".join(DEPLOYMENT.replace("name: chat,", f"name: chat-{number},") for number in range(11))
+
+    async def use() -> tuple[int, int, str | None, int]:
+        async with console_of() as address, browser.page() as page:
+            await page.goto(f"{address}/#try")
+            await page.get_by_label("Manifest").fill(manifest)
+            await page.get_by_role("button", name="Try it").click()
+            await page.locator("table").first.wait_for()
+            rows, results = await page.locator("tbody tr").count(), await page.locator(".result").count()
+            await page.locator("tbody tr").nth(7).locator("td").last.click()
+            title = await page.locator(".result-head h2").text_content()
+            return rows, results, title, await page.locator(".result").count()
+
+    assert browser.run(use) == (11, 0, "Deployment team-vision/chat-7", 1)

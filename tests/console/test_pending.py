@@ -2,13 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from placement_console.pages import pending
 from tests.console.browser import TestBrowser
-from tests.console.example_cluster import pod, write_cluster
+from tests.console.example_cluster import gpu_node, pod, urgent, write_cluster
+from tests.console.followed import Followed, console_following
 from tests.console.served import asked, console_of
 
 VICTIM, NODE = "team-llm/pretrain-70b-24-0", "training-h20-07"
@@ -108,6 +108,55 @@ def test_the_victims_of_a_manifest_are_on_the_whole_map(browser: TestBrowser, cl
     assert f" on {node}" in line
 
 
-def urgent() -> dict[str, Any]:
-    """Return a new pod of a high priority that needs all cards of a node."""
-    return pod("team-vision", "urgent", 8, type="inference", spec={"priority": 2000})
+def test_a_missing_scheduler_is_the_reason(browser: TestBrowser) -> None:
+    message = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "old words"}
+    view = Followed(
+        [
+            gpu_node("node-1", "training", "NVIDIA-H20", {"nvidia.com/gpu": 8}),
+            pod(
+                "a", "waits", 1, spec={"schedulerName": "absent"}, status={"phase": "Pending", "conditions": [message]}
+            ),
+            pod("a", "runs", 1, spec={"schedulerName": "present"}),
+        ]
+    )
+    view.has_signs_of("present")
+
+    async def use() -> tuple[list[str], list[str], str | None]:
+        async with console_following(view) as address, browser.page() as page:
+            await page.goto(f"{address}/#pending?state=no-scheduler")
+            reasons = await page.locator(".row-why").all_text_contents()
+            badges = await page.locator(".row .badge").all_text_contents()
+            return reasons, badges, await page.locator(".side .words").first.text_content()
+
+    reason = "scheduler absent: no sign that it runs. Without it, the pod stays Pending."
+    assert browser.run(use) == ([reason], ["no scheduler"], reason)
+
+
+def test_the_summary_is_the_sum_of_the_pods_that_are_shown(browser: TestBrowser, cluster: Path) -> None:
+    async def use() -> tuple[str | None, str | None, str | None]:
+        async with console_of(cluster) as address, browser.page() as page:
+            await page.goto(f"{address}/#pending")
+            every = await page.locator(".summary").text_content()
+            await page.get_by_label("Search").fill("pretrain")
+            found = await page.locator(".summary").text_content()
+            await page.get_by_label("Namespace").select_option("team-vision")
+            return every, found, await page.locator(".content .message strong").text_content()
+
+    assert browser.run(use) == (
+        "7 pods waiting · 34 nvidia.com/gpu",
+        "3 of 7 pods waiting · 24 nvidia.com/gpu",
+        "No pod matches",
+    )
+
+
+@pytest.mark.parametrize(("text", "count"), [("由调度门阻止 (1)", 1), ("受限", 0)])
+def test_a_gated_pod_has_the_chinese_words_of_kubernetes(
+    browser: TestBrowser, cluster: Path, text: str, count: int
+) -> None:
+    async def use() -> int:
+        async with console_of(cluster) as address, browser.page(language="zh-CN") as page:
+            await page.goto(f"{address}/#pending")
+            await page.wait_for_selector(".row")
+            return await page.locator("option", has_text=text).count()
+
+    assert browser.run(use) == count

@@ -1,6 +1,7 @@
 """The frame of the console and the page Cluster, in chromium."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,34 @@ _KEYS = """async () => {
   const { texts } = await import("/texts.js");
   const of = (language) => [texts, ...pages.map((page) => page.texts)].flatMap((each) => Object.keys(each[language]));
   return { en: of("en"), zh: of("zh") };
+}"""
+# The letters in the cells of two nodes of the smallest size, the size of a bar, and the colours of the sign of a third.
+_SMALL = """async () => {
+  const { drawNode, inksOf } = await import("/cluster/drawing.js");
+  const { gridOf } = await import("/cluster/layout.js");
+  const { Palette } = await import("/cluster/colours.js");
+  const node = (name, ready) => ({
+    name, ready, cordoned: false, taints: [], cpu: [1, 1000], memory: [0, 1000],
+    cards: [{ kind: "whole", count: 1, used: [["team", name, 1, "", name]] }],
+  });
+  const nodes = [node("a", true), node("b", true), node("c", false)];
+  const palette = new Palette();
+  palette.update("type", nodes);
+  const grid = gridOf(nodes, 300, "small");
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const pixels = (x, y, width, height) => {
+    const { data } = canvas.getImageData(x, y, width, height);
+    return Array.from({ length: width * height }, (_, at) => data.slice(4 * at, 4 * at + 3).join());
+  };
+  const state = { palette, inks: inksOf(document.body), only: -1 };
+  nodes.forEach((each, at) => drawNode(canvas, grid, each, 50 * at, 0, state));
+  const shapes = nodes.slice(0, 2).map((_, at) => {
+    const found = pixels(50 * at + grid.pad, grid.pad, grid.cell, grid.cell);
+    return found.map((each) => (each === found[0] ? "." : "#")).join("");
+  });
+  const bar = pixels(grid.pad, grid.boxHeight - grid.pad - 2 * (grid.bar + 1), 8, 1);
+  const filled = bar.filter((each) => each === bar[0]).length;
+  return { shapes, bar: grid.bar, filled, corner: new Set(pixels(101, 1, 3, 5)).size };
 }"""
 # After the next drawing: the map follows the size of its element.
 _OVERFLOW = """async () => {
@@ -195,3 +224,22 @@ def test_the_map_is_grouped_by_a_domain_that_nodes_have(browser: TestBrowser, tm
     assert offered == ["pool", "rack"]
     assert [title.removesuffix("no cards") for title in titles] == ["r1", "r2", "no label"]
     assert "13 of 16 cards free" in numbers[0]
+
+
+def test_the_smallest_map_has_signs_and_bars_of_three_pixels(browser: TestBrowser) -> None:
+    async def draw() -> dict[str, Any]:
+        async with console_of() as address, browser.page() as page:
+            await page.goto(address)
+            await page.wait_for_selector(".group")
+            found: dict[str, Any] = await page.evaluate(_SMALL)
+            return found
+
+    found = browser.run(draw)
+
+    first, second = found["shapes"]
+    assert "#" in first
+    assert "#" in second
+    assert first != second
+    assert (found["bar"], found["filled"]) == (3, 3)
+    # The sign of a node that is not ready.
+    assert found["corner"] == 2

@@ -1,10 +1,10 @@
 """The page Pending: the waiting pods, the reasons, and the changes that would make room for them."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import orjson
@@ -20,11 +20,12 @@ from webhook.cli.predictions.injected import admissions_of, injected
 from webhook.cli.predictions.replica_check import Checks
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
-from webhook.documents.documents import Document
+from webhook.documents.documents import Document, field
 from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import DeadlineNearError, Expired
 from webhook.kube.pod.resources import read_pod_resources
 from webhook.kube.reader import Reader
+from webhook.placement.reasons.cluster_warnings import is_absent
 from webhook.placement.waiting.pending_placement import predict_after_waiting, read_waiting
 
 # Groups on the page; the names of the pods of a group; the groups that a report explains.
@@ -148,11 +149,13 @@ class PendingPods:
     def _grouped(self, snapshot: Snapshot) -> list[tuple[tuple[Any, ...], list[PendingPod]]]:
         """Return the pods of each owner and template, in the order of their first pod in the queue."""
         found: dict[tuple[Any, ...], list[PendingPod]] = {}
+        settings = self._sources.session.rules.default.spec.schedulers
+        is_missing = cache(partial(is_absent, snapshot=snapshot, schedulers=settings))
         for pod in sorted(snapshot.pending.values(), key=lambda each: (-each.priority, each.created)):
             fact = self._sources.facts.of(*pod.key)
             # A Job's pods have equal templates but an index among their annotations or variables.
             own = (fact.owner, pod.priority) if fact.owner else (pod.key.name, pod.priority)
-            found.setdefault((pod.key.namespace, *own, _state(pod, fact)), []).append(pod)
+            found.setdefault((pod.key.namespace, *own, _state(pod, fact, is_missing)), []).append(pod)
         return [*found.items()]
 
     def _group(self, key: tuple[Any, ...], pods: Sequence[PendingPod], queue: PendingQueue) -> dict[str, Any]:
@@ -172,24 +175,35 @@ class PendingPods:
             "waitsFor": self._waits_for.get(first.key, ""),
             "message": fact.message,
             "gates": fact.gates,
-            "requests": _requests_of(first.content),
+            "scheduler": _read(first.content)[1],
+            "requests": _read(first.content)[0],
         }
 
 
 @lru_cache(_MOST_READ)
-def _requests_of(content: bytes) -> Mapping[str, int]:
+def _read(content: bytes) -> tuple[Mapping[str, int], str]:
+    """Return the requests of a pod and the name of its scheduler; both are empty if the pod cannot be read."""
+    pod = orjson.loads(content) if content else {}
+    name = field(pod, "spec", "schedulerName")
     try:
-        return read_pod_resources(Reader(orjson.loads(content))).requests if content else {}
-    except InvalidInput:  # the details of the pod have the error
-        return {}
+        # The details of a pod have its errors.
+        requests = read_pod_resources(Reader(pod)).requests if content else {}
+    except InvalidInput:
+        requests = {}
+    return requests, name if isinstance(name, str) else ""
 
 
-def _state(pod: PendingPod, fact: PodFact) -> str:
-    """Return the state of a waiting pod: gated, terminating, unschedulable, nominated, or queued."""
+def _state(pod: PendingPod, fact: PodFact, is_missing: Callable[[str], bool]) -> str:
+    """Return the state of a waiting pod: gated, terminating, no-scheduler, unschedulable, nominated, or queued.
+
+    `is_missing` returns whether nothing shows that a scheduler runs.
+    """
     if fact.is_terminating:
         return "terminating"
     if fact.gates:
         return "gated"
+    if is_missing(_read(pod.content)[1]):
+        return "no-scheduler"
     if pod.nominated is not None:
         return "nominated"
     return "queued" if pod.is_waiting else "unschedulable"

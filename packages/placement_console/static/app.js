@@ -1,8 +1,11 @@
-// The frame of the page: tabs, language, colours, status of the view, and the page of the current tab (#name).
+// The frame of the page: tabs, language, colours, status of the view, and the page of the current tab. The address is
+// #page?key=value: the place of the page, such as its filters and the chosen node, so a reload, a link and the way back keep it.
 import { h, fill } from "./lib/dom.js";
 import { addTexts, language, setLanguage, t } from "./lib/i18n.js";
+import { own } from "./lib/own.js";
 import { isReport } from "./lib/api.js";
-import { Store, followFeed } from "./lib/store.js";
+import { followFeed } from "./lib/feed.js";
+import { Store } from "./lib/store.js";
 import { duration } from "./lib/format.js";
 import { pages } from "./pages.js";
 import { texts } from "./texts.js";
@@ -36,19 +39,41 @@ class App {
     this.page = null;
     this.mounted = null;
     this.kept = {};
+    this.places = {};
     store.follow(() => this.drawStatus());
   }
 
-  // What a page keeps while another is shown, such as its filters.
+  // What a page keeps while another is shown, and not in the address.
   keptFor(id) {
     return (this.kept[id] ??= {});
   }
 
-  // Shows a page; `values` are kept for it, such as a node to select.
-  open(id, values = {}) {
-    Object.assign(this.keptFor(id), values);
-    if (location.hash === `#${id}`) this.show();
-    else location.hash = id;
+  // The place of a page: texts by name.
+  placeFor(id) {
+    return (this.places[id] ??= {});
+  }
+
+  // Changes the place of the shown page. The way back returns to the place before, unless `isStep` is false.
+  put(values, isStep = true) {
+    Object.assign(this.placeFor(this.page.id), values);
+    const address = this.addressOf(this.page.id);
+    if (address === location.hash) return;
+    history[isStep ? "pushState" : "replaceState"](null, "", address);
+    this.drawTabs();
+  }
+
+  // Shows a page; `values` change its place, such as a node to select, and `kept` what it keeps.
+  open(id, values = {}, kept = {}) {
+    Object.assign(this.keptFor(id), kept);
+    Object.assign(this.placeFor(id), values);
+    const address = this.addressOf(id);
+    if (location.hash === address) this.show();
+    else location.hash = address;
+  }
+
+  addressOf(id) {
+    const query = new URLSearchParams(Object.entries(this.placeFor(id)).filter(([, value]) => value)).toString();
+    return query ? `#${id}?${query}` : `#${id}`;
   }
 
   // Reads `text` out to users of screen readers.
@@ -73,11 +98,10 @@ class App {
   }
 
   show() {
-    const id = location.hash.slice(1);
+    const [id, query] = location.hash.slice(1).split("?");
     this.page = pages.find((page) => page.id === id) ?? pages[0];
-    fill(this.tabs, pages.map((page) => h("a", {
-      href: `#${page.id}`, "aria-current": page === this.page ? "page" : null,
-    }, t(`${page.id}.title`))));
+    this.places[this.page.id] = Object.fromEntries(new URLSearchParams(query));
+    this.drawTabs();
     this.mounted?.unmount?.();
     this.mounted = null;
     fill(this.main);
@@ -86,11 +110,17 @@ class App {
     else this.mounted = this.page.mount(this.main, this) ?? null;
   }
 
+  drawTabs() {
+    fill(this.tabs, pages.map((page) => h("a", {
+      href: this.addressOf(page.id), "aria-current": page === this.page ? "page" : null,
+    }, t(`${page.id}.title`))));
+  }
+
   drawStatus() {
-    const { status, ageSeconds, cluster } = this.store;
+    const { status, ageSeconds, cluster, reason } = this.store;
     const isStale = status === "live" && ageSeconds > STALE_SECONDS && !cluster.startsWith("file ");
     const kind = this.store.isReport ? "report" : status === "live" && cluster.startsWith("file ") ? "file" : isStale ? "stale" : status;
-    const text = t(`status.${kind}`, { time: this.time, age: duration(ageSeconds) });
+    const text = t(reason ? "status.refused" : `status.${kind}`, { time: this.time, age: duration(ageSeconds), reason: own(reason) });
     this.status.dataset.kind = kind;
     fill(this.status, h("span", { class: "dot", "aria-hidden": "true" }), cluster && h("span", { class: "cluster" }, cluster), h("span", { class: "state" }, text));
   }

@@ -1,4 +1,4 @@
-"""`demo`: run six examples."""
+"""`demo`: run seven examples."""
 
 import os
 import re
@@ -15,25 +15,26 @@ from webhook.audit.record import parse_line
 from webhook.cli.output.program import as_called
 
 
-def test_the_demo_prints_six_examples_and_keeps_the_audit_log(tmp_path: Path) -> None:
+def test_the_demo_prints_seven_examples_and_keeps_the_audit_log(tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
 
     outcome = run_alone("demo", "--audit", log)
 
     assert (outcome.code, outcome.errors) == (0, "")
-    assert re.findall(r"^(\d)\. ", outcome.output, re.MULTILINE) == ["1", "2", "3", "4", "5", "6"]
+    assert re.findall(r"^(\d)\. ", outcome.output, re.MULTILINE) == ["1", "2", "3", "4", "5", "6", "7"]
     assert str(log) in outcome.output
     assert "\x1b" not in outcome.output
 
     records = [parse_line(line) for line in log.read_bytes().splitlines()]
-    assert [record.outcome for record in records] == ["Patched"] * 4 + ["Denied", "Bypassed"]
+    assert [record.outcome for record in records] == [*["Patched"] * 4, "Denied", "Bypassed", "Patched"]
     verdicts = [record.placement.verdict for record in records if record.placement]
-    assert verdicts == ["Feasible", "Feasible", "Feasible", "Infeasible"]
+    assert verdicts == ["Feasible", "Feasible", "Feasible", "Infeasible", "Feasible"]
     assert "The sample cluster: " in outcome.output
-    assert "outcomes  1 Bypassed, 1 Denied, 4 Patched" in outcome.output
-    assert "verdicts  3 Feasible, 1 Infeasible" in outcome.output
-    absent = "scheduler volcano: no sign that it runs: no API group scheduling.volcano.sh"
-    assert [absent in "".join(record.warnings) for record in records] == [True, False, True, True, False, False]
+    assert "outcomes  1 Bypassed, 1 Denied, 5 Patched" in outcome.output
+    assert "verdicts  4 Feasible, 1 Infeasible" in outcome.output
+    absent = "scheduler binpack-scheduler: no sign that it runs: no Lease and no bound pod names it"
+    assert records[0].warnings == ()
+    assert [record.name for record in records if absent in "".join(record.warnings)] == ["finetune-0"]
     assert absent in outcome.output
     command = forked()
     assert f"read on   {command} audit show {records[0].decision} {log}\n" in outcome.output
@@ -72,7 +73,7 @@ def test_the_demo_keeps_the_audit_log_if_asked(tmp_path: Path) -> None:
 
     (log,) = (tmp_path / "tmp").rglob("*.jsonl")
     assert f"   file      {log}\n" in output
-    assert len(log.read_bytes().splitlines()) == 6
+    assert len(log.read_bytes().splitlines()) == 7
 
 
 @pytest.mark.parametrize(
@@ -130,7 +131,7 @@ def test_the_demo_runs_where_no_file_can_be_written(tmp_path: Path) -> None:
     done = read_only(tmp_path, "", "demo")
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert "outcomes  1 Bypassed, 1 Denied, 4 Patched" in done.stdout
+    assert "outcomes  1 Bypassed, 1 Denied, 5 Patched" in done.stdout
     assert "file      not kept" in done.stdout
 
 
@@ -145,4 +146,4 @@ def test_what_needs_a_file_has_one_in_memory_or_a_clear_error(tmp_path: Path) ->
     kept = read_only(tmp_path, str(memory), "demo", "--keep")
     assert (kept.returncode, kept.stderr) == (0, "")
     (log,) = memory.rglob("*.jsonl")
-    assert len(log.read_bytes().splitlines()) == 6
+    assert len(log.read_bytes().splitlines()) == 7

@@ -23,6 +23,7 @@ from certs.pki import issue_ca, issue_server
 from webhook.audit.pods import PodFile
 from webhook.audit.record import AuditRecord, PlacementEntry, parse_line
 from webhook.audit.writer import STANDARD_OUTPUT, AuditWriter
+from webhook.backends.volcano import Volcano
 from webhook.cli.inputs.files import PATH, file_option
 from webhook.cli.output.logs import configure_logs
 from webhook.cli.output.program import as_called
@@ -68,7 +69,7 @@ class Step:
 def demo(audit_file: Path | None, keep: bool) -> None:
     """Run the main job end to end on a sample cluster, over real TLS. It needs no Kubernetes.
 
-    Issues a CA, serves the webhook on loopback, posts AdmissionReviews for six pods as a kube-apiserver would, and
+    Issues a CA, serves the webhook on loopback, posts AdmissionReviews for seven pods as a kube-apiserver would, and
     prints the injected fields and the predicted node of each pod with its scores. It leaves no file behind, unless you
     ask for the audit log.
 
@@ -82,8 +83,8 @@ def demo(audit_file: Path | None, keep: bool) -> None:
     if keep and audit_file is None:
         audit_file = Path(tempfile.mkdtemp(prefix="placement-webhook-demo-")) / "audit.jsonl"
     snapshot = snapshot_from_documents(_sample("cluster.yaml"))
-    # The sample cluster runs only kube-scheduler.
-    snapshot = replace(snapshot, scheduler_evidence=SchedulerEvidence(frozenset(), "kube-scheduler"))
+    evidence = SchedulerEvidence(frozenset({Volcano.api_groups[0]}), "kube-scheduler\nvolcano")
+    snapshot = replace(snapshot, scheduler_evidence=evidence)
     pods = [document.content for document in _sample("pods.yaml")]
     _print_cluster(console, snapshot)
     pair, trust = _issue()
@@ -170,7 +171,7 @@ def _print_cluster(console: Console, snapshot: Snapshot) -> None:
     for usage in ("training", "inference", "hybrid"):
         parts = [part for node, part in nodes if node.labels.get("maip.mxsf.io/node.usage") == usage]
         console.print(f"   {usage:<9} free GPUs: {', '.join(parts)}")
-    console.print("   Only kube-scheduler runs in it, so pods that the policy assigns to Volcano get a warning.")
+    console.print("   kube-scheduler and Volcano run in it.")
     console.print()
 
 

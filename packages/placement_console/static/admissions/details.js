@@ -2,6 +2,7 @@
 import { h, fill } from "../lib/dom.js";
 import { getJson } from "../lib/api.js";
 import { t } from "../lib/i18n.js";
+import { own } from "../lib/own.js";
 import { errorBox, loading, message } from "../lib/widgets.js";
 import { part } from "../pending/details.js";
 import { operationsOf, rulesOf } from "./patch.js";
@@ -50,9 +51,9 @@ export class DecisionDetails {
       h("p", null, h("span", { class: `badge ${OUTCOMES[found.outcome] ?? ""}` }, t(`outcome.${found.outcome}`)), " ",
         placement && h("span", { class: `badge ${TONES[placement.verdict] ?? ""}` }, t(`verdict.${placement.verdict}`)), " ", found.dryRun && h("span", { class: "badge" }, t("admissions.dry"))),
       h("dl", null, facts.map(([key, value]) => [h("dt", null, t(key)), h("dd", null, value)])),
-      found.error && h("p", { class: "words" }, found.error),
-      placement?.message && part(t("admissions.words"), h("p", { class: "words" }, placement.message), placement.unmodelled.length > 0 && h("p", { class: "quiet" }, t("explain.unmodelled", { names: placement.unmodelled.join(", ") }))),
-      found.warnings.length > 0 && part(t("try.warnings"), h("ul", { class: "warnings" }, found.warnings.map((text) => h("li", null, text)))),
+      found.error && h("p", { class: "words" }, own(found.error)),
+      placement?.message && part(t("admissions.words"), h("p", { class: "words" }, own(placement.message)), placement.unmodelled.length > 0 && h("p", { class: "quiet" }, t("explain.unmodelled", { names: placement.unmodelled.join(", ") }))),
+      found.warnings.length > 0 && part(t("try.warnings"), h("ul", { class: "warnings" }, found.warnings.map((text) => h("li", null, own(text))))),
       part(t("admissions.patch"), found.patch.length ? operationsOf(found.patch, found.before) : h("p", { class: "quiet" }, t("admissions.patch.none"))),
       found.rules.length > 0 && part(t("try.rules"), rulesOf(found.rules)),
     ];

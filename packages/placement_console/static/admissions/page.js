@@ -2,6 +2,7 @@
 import { h, fill } from "../lib/dom.js";
 import { getJson, hasAnswer, isReport } from "../lib/api.js";
 import { language, number, t } from "../lib/i18n.js";
+import { own } from "../lib/own.js";
 import { choice, errorBox, input, loading, message, table } from "../lib/widgets.js";
 import { DecisionDetails, OUTCOMES } from "./details.js";
 import { texts } from "./texts.js";
@@ -27,8 +28,7 @@ export function timeText(text) {
 class AdmissionsPage {
   constructor(app) {
     this.app = app;
-    this.kept = app.keptFor("admissions");
-    this.kept.query ??= {};
+    this.place = app.placeFor("admissions");
     this.asked = 0;
     this.details = new DecisionDetails(app);
   }
@@ -50,7 +50,8 @@ class AdmissionsPage {
   async load() {
     const asked = (this.asked += 1);
     try {
-      const found = await getJson("/api/admissions", isReport() ? {} : this.kept.query);
+      const query = Object.fromEntries(["search", ...KEYS].map((key) => [key, this.place[key]]));
+      const found = await getJson("/api/admissions", isReport() ? {} : query);
       if (asked === this.asked) this.show(found);
     } catch (error) {
       if (asked === this.asked) fill(this.body, errorBox(error));
@@ -68,18 +69,18 @@ class AdmissionsPage {
     const rows = found.rows;
     fill(this.body,
       !found.isComplete && message(t("admissions.partial")),
-      found.remarks.map((text) => h("p", { class: "quiet" }, text)),
+      found.remarks.map((text) => h("p", { class: "quiet" }, own(text))),
       rows.length ? [timelineOf(found.timeline), accuracyOf(found.accuracy), this.table(t("admissions.list"), rows), h("details", { class: "heading" }, h("summary", null, t("admissions.slowest")), this.table(t("admissions.slowest"), found.slowest))]
         : message(t("admissions.none"), t("admissions.none.text")));
-    if (this.kept.chosen) this.details.show(this.kept.chosen);
+    if (this.place.decision) this.open(this.place.decision);
     else this.details.clear();
   }
 
   drawControls(choices) {
     const focused = document.activeElement?.getAttribute?.("aria-label");
-    const search = input(t("admissions.search"), this.kept.query.search ?? "", (value) => this.typed(value), { placeholder: t("admissions.search.hint"), spellcheck: "false", type: "search" });
+    const search = input(t("admissions.search"), this.place.search ?? "", (value) => this.typed(value), { placeholder: t("admissions.search.hint"), spellcheck: "false", type: "search" });
     fill(this.controls, this.searchField ?? search,
-      KEYS.map((key) => choice(t(`admissions.${key}`), this.options(key, choices[key] ?? {}), this.kept.query[key] ?? "", (value) => this.filter(key, value))),
+      KEYS.map((key) => choice(t(`admissions.${key}`), this.options(key, choices[key] ?? {}), this.place[key] ?? "", (value) => this.filter(key, value))),
       h("button", { type: "button", on: { click: () => this.load() } }, t("admissions.refresh")));
     this.searchField ??= search;
     if (focused) [...this.controls.querySelectorAll("select, input")].find((each) => each.getAttribute("aria-label") === focused)?.focus();
@@ -92,7 +93,7 @@ class AdmissionsPage {
   }
 
   filter(key, value) {
-    this.kept.query = { ...this.kept.query, [key]: value };
+    this.app.put({ [key]: value }, key !== "search");
     this.load();
   }
 
@@ -106,18 +107,23 @@ class AdmissionsPage {
       { title: t("admissions.pod"), cell: (row) => [`${row.namespace}/${row.name}`, h("span", { class: "quiet line" }, timeText(row.time), row.kind !== "Pod" && ` · ${row.kind}`)] },
       { title: t("admissions.outcome"), cell: (row) => h("span", { class: `badge ${OUTCOMES[row.outcome] ?? ""}` }, t(`outcome.${row.outcome}`)) },
       { title: t("admissions.type"), cell: (row) => row.type ?? "" },
-      { title: t("admissions.verdict"), cell: (row) => [row.verdict ?? "", row.node && h("span", { class: "quiet" }, ` ${row.node}`)], wide: true },
+      { title: t("admissions.verdict"), cell: (row) => [row.verdict && t(`verdict.${row.verdict}`), row.node && h("span", { class: "quiet" }, ` ${row.node}`)] },
+      { title: t("admissions.reason"), cell: (row) => row.note && h("span", { class: "row-why" }, own(row.note)), wide: true },
       { title: t("admissions.duration"), cell: (row) => t("admissions.milliseconds", { n: number(row.durationMs) }), number: true },
-    ], rows, { most: 50, onRow: (row) => this.choose(row), isChosen: (row) => row.decision === this.kept.chosen });
+    ], rows, { most: 50, stacks: true, onRow: (row, element) => this.choose(row, element), isChosen: (row) => row.decision === this.place.decision });
   }
 
-  choose(row) {
-    this.kept.chosen = row.decision;
+  choose(row, element) {
+    this.app.put({ decision: row.decision });
     for (const each of this.body.querySelectorAll("tr.chosen")) each.classList.remove("chosen");
-    document.activeElement?.closest("tr")?.classList.add("chosen");
-    if (hasAnswer("/api/admissions/decision", { decision: row.decision })) this.details.show(row.decision);
-    else this.details.say(t("admissions.notReported"));
+    element.classList.add("chosen");
+    this.open(row.decision);
     if (window.innerWidth <= 1000) this.details.element.scrollIntoView({ block: "start" });
+  }
+
+  open(decision) {
+    if (hasAnswer("/api/admissions/decision", { decision })) this.details.show(decision);
+    else this.details.say(t("admissions.notReported"));
   }
 }
 

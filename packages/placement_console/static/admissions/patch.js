@@ -1,6 +1,7 @@
 // A patch as a diff, and the rules that made it.
 import { h } from "../lib/dom.js";
 import { t } from "../lib/i18n.js";
+import { own } from "../lib/own.js";
 
 const TONES = { "+": "good", "-": "bad", "@": "quiet" };
 
@@ -10,7 +11,7 @@ export function diffOf(lines) {
 }
 
 export function rulesOf(rules) {
-  return h("ul", null, rules.map((rule) => h("li", null, h("strong", null, rule.name), ": ", rule.skipped ? t("try.skipped", { reason: rule.skipped }) : (rule.edits ?? []).join(", "))));
+  return h("ul", null, rules.map((rule) => h("li", null, h("strong", null, rule.name), ": ", rule.skipped ? t("try.skipped", { reason: own(rule.skipped) }) : (rule.edits ?? []).join(", "))));
 }
 
 // RFC 6902 operations, one a line; `before` has the values that they replace, by path.

@@ -5,6 +5,8 @@ import { duration } from "../lib/format.js";
 
 const ORDER = ["Patched", "Unchanged", "Bypassed", "Denied", "Error", "Evicted"];
 const HEIGHT = 72;
+// In the unit of the height: one pixel is less.
+const LEAST = 3;
 
 export function timelineOf({ start, seconds, buckets }) {
   const most = Math.max(1, ...buckets.map((bucket) => Object.values(bucket).reduce((sum, n) => sum + n, 0)));
@@ -12,7 +14,7 @@ export function timelineOf({ start, seconds, buckets }) {
   const bars = buckets.flatMap((bucket, index) => {
     let y = HEIGHT;
     return ORDER.filter((outcome) => bucket[outcome]).map((outcome) => {
-      const height = (HEIGHT * bucket[outcome]) / most;
+      const height = Math.max(LEAST, ((HEIGHT - ORDER.length * LEAST) * bucket[outcome]) / most);
       y -= height;
       return h("rect", { x: (index * width).toFixed(2), y: y.toFixed(2), width: Math.max(1, width - 1.5).toFixed(2), height: height.toFixed(2), class: `outcome ${outcome}` });
     });
@@ -21,7 +23,7 @@ export function timelineOf({ start, seconds, buckets }) {
   const text = t("admissions.from", { from: timeOf(start), to: timeOf(start + seconds * buckets.length), age: duration(seconds) });
   const label = `${text}. ${totals.map(([outcome, n]) => `${t(`outcome.${outcome}`)}: ${number(n)}`).join(", ")}`;
   return h("figure", { class: "timeline" },
-    h("svg", { viewBox: `0 0 1000 ${HEIGHT}`, role: "img", "aria-label": label }, bars),
+    h("svg", { viewBox: `0 0 1000 ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": label }, bars),
     h("figcaption", null, h("span", { class: "quiet" }, text),
       h("span", { class: "outcomes" }, totals.map(([outcome, n]) => h("span", { class: "sign" }, h("span", { class: `outcome swatch-small ${outcome}` }), `${t(`outcome.${outcome}`)} ${number(n)}`)))));
 }

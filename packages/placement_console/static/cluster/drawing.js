@@ -12,6 +12,26 @@ export function inksOf(element) {
   };
 }
 
+// Pixels: the edge of a cell that a font does not fit into is smaller, and a bar is no shorter.
+const SMALL = 12;
+const LEAST_BAR = 3;
+// Letters of three by five pixels, for cells that are too small for a font: the bits of the rows from the top. They are drawn
+// once for each letter and colour.
+const PIXELS = { A: 0x2bed, B: 0x6bae, C: 0x3923, D: 0x6b6e, E: 0x79a7, F: 0x79a4, G: 0x396b, "·": 0x0080, "!": 0x2482 };
+const TILES = new Map();
+
+function tileOf(letter, ink) {
+  const key = letter + ink;
+  if (!TILES.has(key)) {
+    const tile = Object.assign(document.createElement("canvas"), { width: 3, height: 5 });
+    const canvas = tile.getContext("2d");
+    canvas.fillStyle = ink;
+    for (let at = 0; at < 15; at += 1) if ((PIXELS[letter] >> (14 - at)) & 1) canvas.fillRect(at % 3, Math.floor(at / 3), 1, 1);
+    TILES.set(key, tile);
+  }
+  return TILES.get(key);
+}
+
 // `state` has { palette, inks, only: index of the group to highlight or -1, chosen, focus, mark }.
 export function drawNode(canvas, grid, node, x, y, state) {
   const { inks } = state;
@@ -33,6 +53,7 @@ export function drawNode(canvas, grid, node, x, y, state) {
   drawBars(canvas, grid, node, x + grid.pad, Math.max(bottom, y + grid.boxHeight - grid.pad - 2 * (grid.bar + 1)), inks);
   if (node.cordoned) drawHatch(canvas, x, y, grid.boxWidth, grid.boxHeight, inks);
   if (isSmall && node.taints.length) drawCorner(canvas, x, y, grid.boxWidth, inks.quiet);
+  if (isSmall && !node.ready) drawAlert(canvas, x, y, inks);
   if (state.mark) drawMark(canvas, grid, x, y, state.mark, inks);
   if (state.chosen || state.focus) {
     canvas.lineWidth = state.focus ? 3 : 2;
@@ -85,7 +106,7 @@ export function cellsOf(node) {
 
 function drawCards(canvas, grid, node, left, top, state) {
   const { cell, gap, across } = grid;
-  const hasLetters = cell >= 12;
+  canvas.imageSmoothingEnabled = false;
   let at = 0;
   canvas.textAlign = "center";
   canvas.textBaseline = "middle";
@@ -93,14 +114,14 @@ function drawCards(canvas, grid, node, left, top, state) {
   for (const { kind, used } of cellsOf(node)) {
     const x = left + (at % across) * (cell + gap);
     const y = top + Math.floor(at / across) * (cell + gap);
-    drawCell(canvas, x, y, cell, kind, used, state, hasLetters);
+    drawCell(canvas, x, y, cell, kind, used, state);
     if (used && state.mark?.pods?.has(`${used[0]}/${used[1]}`)) drawCross(canvas, x, y, cell, state.inks);
     at += 1;
   }
   return top + Math.ceil(Math.max(at, 1) / across) * (cell + gap);
 }
 
-function drawCell(canvas, x, y, cell, kind, used, state, hasLetters) {
+function drawCell(canvas, x, y, cell, kind, used, state) {
   // A part of a card is drawn narrower: MIG on the left, shared with a cut corner.
   const width = kind === "mig" ? Math.ceil(cell * 0.6) : cell;
   const cut = kind === "shared" ? Math.max(2, cell * 0.36) : 0;
@@ -118,7 +139,9 @@ function drawCell(canvas, x, y, cell, kind, used, state, hasLetters) {
   canvas.fillStyle = colour;
   outline(canvas, x, y, width, cell, cut);
   canvas.fill();
-  if (hasLetters) {
+  if (cell < SMALL) {
+    canvas.drawImage(tileOf(letterOf(index), inkOn(colour)), x + Math.floor((width - 3) / 2), y + (cell - 5) / 2);
+  } else {
     canvas.fillStyle = inkOn(colour);
     canvas.fillText(letterOf(index), x + width / 2, y + cell / 2 + 0.5);
   }
@@ -155,7 +178,7 @@ function drawBars(canvas, grid, node, x, y, inks) {
     canvas.fillStyle = inks.track;
     canvas.fillRect(x, top, width, grid.bar);
     canvas.fillStyle = ink;
-    canvas.fillRect(x, top, width * Math.min(1, total ? used / total : 0), grid.bar);
+    if (used && total) canvas.fillRect(x, top, Math.max(LEAST_BAR, width * Math.min(1, used / total)), grid.bar);
   });
 }
 
@@ -174,6 +197,13 @@ function drawHatch(canvas, x, y, width, height, inks) {
   }
   canvas.stroke();
   canvas.restore();
+}
+
+// The sign of a node that is not ready, where there is no room for its name.
+function drawAlert(canvas, x, y, inks) {
+  canvas.fillStyle = inks.bad;
+  canvas.fillRect(x, y, 5, 7);
+  canvas.drawImage(tileOf("!", inks.box), x + 1, y + 1);
 }
 
 function drawCorner(canvas, x, y, width, ink) {

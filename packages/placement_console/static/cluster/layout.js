@@ -2,7 +2,7 @@
 
 // By density: the edge of a card, the gaps, the height of a bar, and the place for the name of the node.
 const SIZES = {
-  small: { cell: 6, gap: 1, pad: 2, bar: 2, head: 0, space: 4, least: 0 },
+  small: { cell: 7, gap: 1, pad: 2, bar: 3, head: 0, space: 4, least: 0 },
   medium: { cell: 13, gap: 2, pad: 4, bar: 3, head: 0, space: 6, least: 0 },
   large: { cell: 22, gap: 3, pad: 8, bar: 5, head: 22, space: 10, least: 148 },
 };

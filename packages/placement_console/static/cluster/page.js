@@ -1,6 +1,7 @@
 // The page Cluster: the map of all nodes or the same as a table, filters, legend, and the details of a node.
 import { h, fill } from "../lib/dom.js";
 import { number, t } from "../lib/i18n.js";
+import { own } from "../lib/own.js";
 import { bytes, cores } from "../lib/format.js";
 import { choice, input, loading, message, switcher, table } from "../lib/widgets.js";
 import { Palette } from "./colours.js";
@@ -12,6 +13,7 @@ import { legend } from "./legend.js";
 import { NodeMap, groupNumbers, groupTitle, signsOf } from "./map.js";
 import { texts } from "./texts.js";
 
+const COLOURS = ["type", "namespace", "owner"];
 const BLOCKS = [1, 2, 4, 8];
 const HELD = ["terminating", "node-down", "crash-loop", "image-pull", "config-error"];
 
@@ -31,7 +33,7 @@ class ClusterPage {
     this.app = app;
     this.store = app.store;
     this.kept = app.keptFor("cluster");
-    this.choices = (this.kept.choices ??= { pool: "", product: "", namespace: "", block: "", held: "", search: "", by: "", domain: "", density: "auto", show: "map" });
+    this.choices = app.placeFor("cluster");
     this.palette = (this.kept.palette ??= new Palette());
     this.map = new NodeMap({
       palette: this.palette,
@@ -54,7 +56,7 @@ class ClusterPage {
     this.unfollow = this.store.follow((changed) => this.onChange(changed));
     this.drawControls();
     this.update();
-    if (this.kept.node) this.choose(this.kept.node);
+    if (this.choices.node) this.choose(this.choices.node);
   }
 
   unmount() {
@@ -68,28 +70,27 @@ class ClusterPage {
   }
 
   onChange(changed) {
-    if (changed?.size === 0) return;
+    // Without nodes, the status is what the page shows.
+    if (changed?.size === 0 && this.store.nodes.size) return;
     if (changed === null) this.drawControls();
     this.update();
     if (changed === null || changed.has(this.details.name)) this.details.refresh();
   }
 
   // A cluster without workload types is coloured by namespace.
-  firstColours(nodes) {
-    if (!nodes.length) return "";
-    const by = nodes.some((node) => node.cards.some((card) => card.used.some((used) => used[4]))) ? "type" : "namespace";
-    this.choices.by = by;
-    this.drawControls();
-    return by;
+  by(nodes) {
+    const { by } = this.choices;
+    if (COLOURS.includes(by) || !nodes.length) return COLOURS.includes(by) ? by : COLOURS[0];
+    return (this.kept.by ??= COLOURS[nodes.some((node) => node.cards.some((card) => card.used.some((used) => used[4]))) ? 0 : 1]);
   }
 
   set(name, value) {
-    this.choices[name] = value;
+    this.app.put({ [name]: value }, name !== "search");
     this.update();
   }
 
   choose(name) {
-    this.kept.node = name;
+    this.app.put({ node: name });
     this.map.setChosen(name);
     this.details.show(name);
     this.root.classList.toggle("has-side", Boolean(name));
@@ -107,8 +108,7 @@ class ClusterPage {
   update() {
     const nodes = [...this.store.nodes.values()];
     this.shown = nodes.filter((node) => this.matches(node));
-    this.choices.by ||= this.firstColours(nodes);
-    this.palette.update(this.choices.by || "type", nodes);
+    this.palette.update(this.by(nodes), nodes);
     const cards = this.shown.reduce((sum, node) => sum + cardCount(node), 0);
     const free = this.shown.reduce((sum, node) => sum + freeCards(node), 0);
     fill(this.summary, t("cluster.summary", { nodes: this.shown.length, cards, free }));
@@ -117,10 +117,10 @@ class ClusterPage {
   }
 
   drawContent(total) {
-    const isConnecting = this.store.status === "connecting" || this.store.status === "waiting";
+    const { status, reason } = this.store;
     if (!this.shown.length) {
-      fill(this.content, isConnecting && !total ? loading() : total ? message(t("cluster.empty"), t("cluster.empty.text")) : message(t("cluster.none"), t("cluster.none.text")));
-    } else if (this.choices.show === "map") {
+      fill(this.content, !total && status !== "live" ? (status === "lost" ? message(t("status.lost"), own(reason), "error") : loading()) : total ? message(t("cluster.empty"), t("cluster.empty.text")) : message(t("cluster.none"), t("cluster.none.text")));
+    } else if (this.choices.show !== "table") {
       if (this.map.element.parentNode !== this.content) fill(this.content, this.map.element);
       const { domain } = this.choices;
       this.map.setGroups(domain ? groupedByDomain(this.shown, domain) : grouped(this.shown, this.store.groups));
@@ -141,7 +141,7 @@ class ClusterPage {
       { title: t("node.memory"), number: true, cell: (node) => `${bytes(node.memory[0])} / ${bytes(node.memory[1])}` },
       { title: t("node.state"), cell: (node) => signsOf(node).join(", ") || t("node.ready") },
       { title: t("node.taint"), cell: (node) => node.taints.join("\n"), wide: true },
-    ], this.shown, { onRow: (node) => this.choose(node.name), isChosen: (node) => node.name === this.kept.node });
+    ], this.shown, { onRow: (node) => this.choose(node.name), isChosen: (node) => node.name === this.choices.node });
   }
 
   drawControls() {
@@ -152,20 +152,20 @@ class ClusterPage {
     const namespaces = values((node) => node.cards.flatMap((card) => card.used.map((used) => used[0])));
     const blocks = [["", t("filter.block.any")], ...BLOCKS.map((n) => [String(n), t("filter.block.least", { n })])];
     const held = [["", t("filter.all")], ["any", t("filter.held.any")], ...HELD.map((name) => [name, t(`held.${name}`)])];
-    const by = ["type", "namespace", "owner"].map((name) => [name, t(`colour.${name}`)]);
+    const by = COLOURS.map((name) => [name, t(`colour.${name}`)]);
     const domains = [["", t("group.pool")], ...values((node) => Object.keys(node.domains)).map((name) => [name, name])];
-    const sizes = ["auto", ...DENSITIES].map((name) => [name, t(`density.${name}`)]);
-    const ways = ["map", "table"].map((name) => [name, t(`show.${name}`)]);
+    const sizes = [["", t("density.auto")], ...DENSITIES.map((name) => [name, t(`density.${name}`)])];
+    const ways = [["", t("show.map")], ["table", t("show.table")]];
     fill(this.controls,
       choice(t("filter.pool"), options(values((node) => [node.pool])), choices.pool, (value) => this.set("pool", value)),
       choice(t("filter.product"), options(values((node) => [node.product])), choices.product, (value) => this.set("product", value)),
       choice(t("filter.namespace"), options(namespaces), choices.namespace, (value) => this.set("namespace", value)),
       choice(t("filter.block"), blocks, choices.block, (value) => this.set("block", value)),
       choice(t("filter.held"), held, choices.held, (value) => this.set("held", value)),
-      input(t("filter.search"), choices.search, (value) => this.set("search", value), { placeholder: t("filter.search.hint"), type: "search", spellcheck: "false" }),
-      choice(t("colour.by"), by, choices.by, (value) => this.set("by", value)),
+      input(t("filter.search"), choices.search ?? "", (value) => this.set("search", value), { placeholder: t("filter.search.hint"), type: "search", spellcheck: "false" }),
+      choice(t("colour.by"), by, this.by(nodes), (value) => this.set("by", value)),
       choice(t("group.by"), domains, choices.domain, (value) => this.set("domain", value)),
-      h("div", { class: "field" }, h("span", null, t("density")), switcher(t("density"), sizes, choices.density, (value) => this.set("density", value))),
-      h("div", { class: "field" }, h("span", null, t("show")), switcher(t("show"), ways, choices.show, (value) => this.set("show", value))));
+      h("div", { class: "field" }, h("span", null, t("density")), switcher(t("density"), sizes, choices.density ?? "", (value) => this.set("density", value))),
+      h("div", { class: "field" }, h("span", null, t("show")), switcher(t("show"), ways, choices.show ?? "", (value) => this.set("show", value))));
   }
 }

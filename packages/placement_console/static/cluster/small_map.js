@@ -11,7 +11,7 @@ export class SmallMap {
     const palette = new Palette();
     palette.update("namespace", nodes);
     this.map = new NodeMap({
-      palette, density: () => "large", choose: (name) => app.open("cluster", { marks, node: name }),
+      palette, density: () => "large", choose: (name) => app.open("cluster", { node: name }, { marks }),
       announce: (text) => app.announce(text), header: (group) => groupTitle(group),
     });
     this.map.setGroups(grouped(nodes.filter((node) => marks.has(node.name)), app.store.groups));

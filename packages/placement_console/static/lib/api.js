@@ -45,13 +45,31 @@ async function send(url, options = {}) {
     if (recorded[url].errors) throw new RequestError(422, recorded[url].errors);
     return structuredClone(recorded[url]);
   }
+  return (await asked(url, options)).json();
+}
+
+async function asked(url, options) {
   let response;
   try {
     response = await fetch(url, { ...options, credentials: "omit", redirect: "error" });
   } catch {
     throw new RequestError(0, ["the console does not answer"]);
   }
+  if (response.ok) return response;
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new RequestError(response.status, answer.errors ?? [`HTTP ${response.status}`]);
-  return answer;
+  throw new RequestError(response.status, answer.errors ?? [`HTTP ${response.status}`]);
+}
+
+// Calls `take(event, text)` for each server-sent event until the stream ends. Unlike EventSource, it gives the reason of a
+// refusal.
+export async function readEvents(signal, take) {
+  const response = await asked("/api/events", { signal });
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = ""; ;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const parts = (rest + value).split("\n\n");
+    rest = parts.pop();
+    for (const part of parts) take(...part.match(/^event: (.*)\ndata: (.*)$/).slice(1));
+  }
 }

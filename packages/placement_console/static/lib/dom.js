@@ -12,7 +12,7 @@ const SVG = new Set(["svg", "path", "rect", "line", "circle", "text", "g", "poly
 const ATTRIBUTES = new Set([
   "class", "id", "for", "type", "name", "value", "title", "role", "tabindex", "placeholder", "min", "max", "step",
   "rows", "cols", "accept", "lang", "dir", "scope", "colspan", "rowspan", "spellcheck", "autocomplete", "inputmode",
-  "width", "height", "viewBox", "d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "rx", "fill", "points",
+  "width", "height", "viewBox", "preserveAspectRatio", "d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "rx", "fill", "points",
   "stroke", "stroke-width", "text-anchor", "open", "hidden", "disabled", "checked", "selected", "multiple", "readonly",
 ]);
 

@@ -10,6 +10,7 @@ export class Store {
     this.generation = 0;
     this.ageSeconds = 0;
     this.status = "connecting";
+    this.reason = "";
     this.isReport = false;
     this.time = "";
     this.listeners = new Set();
@@ -24,6 +25,11 @@ export class Store {
   // The clock of a report is that of its moment.
   now() {
     return this.isReport ? Date.parse(this.time) : Date.now();
+  }
+
+  state() {
+    const { cluster, policy, groups, pending, generation, ageSeconds } = this;
+    return { cluster, policy, groups, pending, generation, ageSeconds, nodes: [...this.nodes.values()] };
   }
 
   setState(state) {
@@ -49,10 +55,13 @@ export class Store {
     this.generation = state.generation;
     this.ageSeconds = state.ageSeconds;
     this.status = "live";
+    this.reason = "";
   }
 
-  setStatus(status, ageSeconds = this.ageSeconds) {
+  // `reason` is the server's for a connection that is lost.
+  setStatus(status, ageSeconds = this.ageSeconds, reason = "") {
     this.status = status;
+    this.reason = reason;
     this.ageSeconds = ageSeconds;
     this.tell(new Set());
   }
@@ -60,18 +69,4 @@ export class Store {
   tell(changed) {
     for (const listener of this.listeners) listener(changed);
   }
-}
-
-// Fills `store` from the server until the page is closed. The browser connects again by itself, and gets the whole state.
-export function followFeed(store) {
-  const source = new EventSource("/api/events");
-  source.addEventListener("state", (event) => store.setState(JSON.parse(event.data)));
-  source.addEventListener("change", (event) => {
-    performance.clearMarks("change");
-    performance.mark("change");
-    store.change(JSON.parse(event.data));
-  });
-  source.addEventListener("age", (event) => store.setStatus("live", Number(event.data)));
-  source.addEventListener("waiting", () => store.setStatus("waiting"));
-  source.addEventListener("error", () => store.setStatus("lost"));
 }

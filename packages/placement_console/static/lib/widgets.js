@@ -1,6 +1,7 @@
 // Parts that pages share: messages, tables, choices, tabs of a page.
 import { h, fill } from "./dom.js";
 import { t } from "./i18n.js";
+import { own } from "./own.js";
 
 // A message in place of content: { title, text, tone: "error" | "quiet" }.
 export function message(title, text = "", tone = "quiet") {
@@ -10,7 +11,7 @@ export function message(title, text = "", tone = "quiet") {
 // The errors of a request, each on a line, as the command line prints them.
 export function errorBox(error) {
   const texts = error.messages ?? [String(error.message ?? error)];
-  return h("div", { class: "message error", role: "alert" }, h("strong", null, t("error.title")), texts.map((text) => h("pre", null, text)));
+  return h("div", { class: "message error", role: "alert" }, h("strong", null, t("error.title")), texts.map((text) => h("pre", null, own(text))));
 }
 
 export function loading() {
@@ -20,7 +21,9 @@ export function loading() {
 // A labelled choice. `options` are [value, text] pairs; `choose(value)` is called with each choice.
 export function choice(label, options, chosen, choose, extra = {}) {
   const select = h("select", { "aria-label": label, on: { change: (event) => choose(event.target.value) }, ...extra });
-  for (const [value, text] of options) select.append(h("option", { value, selected: value === chosen }, text));
+  // A filter of the address that nothing has is shown, too.
+  const isKnown = !chosen || options.some(([value]) => value === chosen);
+  for (const [value, text] of isKnown ? options : [...options, [chosen, chosen]]) select.append(h("option", { value, selected: value === chosen }, text));
   return h("label", { class: "field" }, h("span", null, label), select);
 }
 
@@ -41,8 +44,9 @@ export function switcher(label, options, chosen, choose) {
   return group;
 }
 
-// A table with pages of `most` rows. `columns` are { title, cell(row) -> children, number, wide }.
-export function table(caption, columns, rows, { most = 100, onRow = null, isChosen = () => false } = {}) {
+// A table with pages of `most` rows. `columns` are { title, cell(row) -> children, number, wide }. `onRow(row, element)` is
+// called for a press anywhere in a row. On a phone, the cells of a row of a table that `stacks` are below each other.
+export function table(caption, columns, rows, { most = 100, onRow = null, isChosen = () => false, stacks = false } = {}) {
   const body = h("tbody");
   const more = h("div", { class: "more" });
   let shown = 0;
@@ -53,21 +57,28 @@ export function table(caption, columns, rows, { most = 100, onRow = null, isChos
   };
   add();
   const head = h("tr", null, columns.map((column) => h("th", { scope: "col", class: column.number ? "number" : "" }, column.title)));
-  return h("div", { class: "table-box", role: "region", tabindex: "0", "aria-label": caption },
+  return h("div", { class: stacks ? "table-box stacks" : "table-box", role: "region", tabindex: "0", "aria-label": caption },
     h("table", null, h("caption", { class: "hidden" }, caption), h("thead", null, head), body), more);
 }
 
 function tableRow(columns, row, onRow, isChosen) {
   const cells = columns.map((column, index) => {
     const content = column.cell(row);
-    const inner = index === 0 && onRow ? h("button", { type: "button", class: "link", on: { click: () => onRow(row) } }, content) : content;
+    const inner = index === 0 && onRow ? h("button", { type: "button", class: "link" }, content) : content;
     return h(index === 0 ? "th" : "td", { scope: index === 0 ? "row" : null, class: column.number ? "number" : column.wide ? "wide" : "" }, inner);
   });
-  return h("tr", { class: isChosen(row) ? "chosen" : "" }, cells);
+  // The button is for the keyboard; its press reaches the row.
+  const element = h("tr", { class: `${onRow ? "opens" : ""} ${isChosen(row) ? "chosen" : ""}`, on: onRow ? { click: () => onRow(row, element) } : {} }, cells);
+  return element;
 }
 
 // A bar with its share as text.
 export function bar(label, share, text) {
-  const width = `${Math.min(100, Math.max(0, share * 100)).toFixed(1)}%`;
-  return h("div", { class: "bar" }, h("span", { class: "bar-label" }, label), h("span", { class: "bar-track", "aria-hidden": "true" }, h("span", { class: "bar-fill", style: { width } })), h("span", { class: "bar-text" }, text));
+  return h("div", { class: "bar" }, h("span", { class: "bar-label" }, label), trackOf(share), h("span", { class: "bar-text" }, text));
+}
+
+// The bar of a share. One that is not zero has at least three pixels.
+export function trackOf(share) {
+  const style = { width: `${Math.min(100, share * 100).toFixed(1)}%`, "min-width": share > 0 ? "3px" : "0" };
+  return h("span", { class: "bar-track", "aria-hidden": "true" }, h("span", { class: "bar-fill", style }));
 }

@@ -2,7 +2,8 @@
 import { h, fill } from "../lib/dom.js";
 import { getJson, hasAnswer } from "../lib/api.js";
 import { number, t } from "../lib/i18n.js";
-import { errorBox, loading, message } from "../lib/widgets.js";
+import { own } from "../lib/own.js";
+import { errorBox, loading, message, trackOf } from "../lib/widgets.js";
 import { MakeRoom } from "./room.js";
 import { verdictText, victimsOf } from "./victims.js";
 
@@ -54,9 +55,15 @@ export class PodDetails {
   }
 }
 
+// Why a pod waits: its scheduler does not run, its gates, or the words of its scheduler.
+export function reasonOf(group) {
+  if (group.state === "no-scheduler") return t("pending.noScheduler", { scheduler: group.scheduler });
+  return group.gates.length ? t("pending.gates", { gates: group.gates.join(", ") }) : group.message;
+}
+
 function wordsOf(group) {
-  const words = group.gates.length ? t("pending.gates", { gates: group.gates.join(", ") }) : group.message;
-  return part(t("explain.words"), words ? h("p", { class: "words" }, words) : h("p", { class: "quiet" }, t("explain.none")));
+  const words = reasonOf(group);
+  return part(t(group.state === "no-scheduler" ? "explain.why" : "explain.words"), words ? h("p", { class: "words" }, words) : h("p", { class: "quiet" }, t("explain.none")));
 }
 
 export function part(title, ...children) {
@@ -68,12 +75,12 @@ function verdictOf(answer) {
   const counts = total ? `${t("explain.nodes", { feasible, total })}${answer.node ? ` · ${t("explain.best", { node: answer.node })}` : ""}` : "";
   return [
     part(t("explain.now"), h("p", null, h("span", { class: `badge ${TONES[answer.verdict] ?? ""}` }, verdictText(answer)), ` ${counts}`),
-      h("p", { class: "words" }, answer.message),
+      h("p", { class: "words" }, own(answer.message)),
       answer.unmodelled.length > 0 && h("p", { class: "quiet" }, t("explain.unmodelled", { names: answer.unmodelled.join(", ") })),
-      answer.remarks.map((text) => h("p", { class: "quiet" }, text)),
+      answer.remarks.map((text) => h("p", { class: "quiet" }, own(text))),
       h("p", { class: "quiet" }, answer.injected.policy ? t("explain.injected", { policy: answer.injected.policy, rules: answer.injected.rules.map((rule) => rule.name).join(", ") }) : t("explain.notInjected"))),
-    (answer.overdue ?? []).length > 0 && part(t("explain.overdue"), answer.overdue.map((text) => h("p", { class: "words" }, text))),
-    answer.suggestions.length > 0 && part(t("explain.suggestions"), h("ol", { class: "suggestions" }, answer.suggestions.map((text) => h("li", null, text)))),
+    (answer.overdue ?? []).length > 0 && part(t("explain.overdue"), answer.overdue.map((text) => h("p", { class: "words" }, own(text)))),
+    answer.suggestions.length > 0 && part(t("explain.suggestions"), h("ol", { class: "suggestions" }, answer.suggestions.map((text) => h("li", null, own(text))))),
   ];
 }
 
@@ -81,7 +88,7 @@ function reasonsOf(answer) {
   const { total, reasons } = answer.nodes;
   return [
     Object.keys(reasons).length > 0 && part(t("explain.reasons"), reasonBars(reasons, total), answer.withoutPods.length > 0 && h("p", { class: "quiet" }, t("explain.withoutPods", { n: answer.withoutPods.length }))),
-    part(t("explain.first"), answer.reserved ? h("p", null, answer.reserved) : h("p", { class: "quiet" }, t("explain.first.none")),
+    part(t("explain.first"), answer.reserved ? h("p", null, own(answer.reserved)) : h("p", { class: "quiet" }, t("explain.first.none")),
       answer.withoutPending.length > 0 && h("p", null, t("explain.withoutPending", { nodes: answer.withoutPending.slice(0, MOST_NAMES).join(", ") }))),
   ];
 }
@@ -91,7 +98,7 @@ export function reasonBars(reasons, total) {
   const rows = Object.entries(reasons).map(([reason, nodes]) => h("li", null,
     h("details", null,
       h("summary", null, h("span", { class: "reason-count" }, number(nodes.length)), h("span", { class: "reason" }, reason),
-        h("span", { class: "bar-track", "aria-hidden": "true" }, h("span", { class: "bar-fill", style: { width: `${(100 * nodes.length) / Math.max(1, total)}%` } }))),
+        trackOf(nodes.length / Math.max(1, total))),
       h("p", { class: "quiet names" }, nodes.slice(0, MOST_LISTED).join(", "), nodes.length > MOST_LISTED && " …"))));
   const rest = rows.slice(MOST_REASONS);
   return [

@@ -3,12 +3,12 @@ import { h, fill } from "../lib/dom.js";
 import { getJson } from "../lib/api.js";
 import { number, t } from "../lib/i18n.js";
 import { duration } from "../lib/format.js";
-import { choice, errorBox, loading, message } from "../lib/widgets.js";
+import { choice, errorBox, input, loading, message } from "../lib/widgets.js";
 import { heldList } from "../cluster/held.js";
-import { PodDetails } from "./details.js";
+import { PodDetails, reasonOf } from "./details.js";
 import { texts } from "./texts.js";
 
-const TONES = { unschedulable: "bad", queued: "good", gated: "warn", terminating: "", nominated: "warn", preemption: "warn", room: "bad" };
+const TONES = { unschedulable: "bad", queued: "good", gated: "warn", terminating: "", nominated: "warn", preemption: "warn", room: "bad", "no-scheduler": "bad" };
 const WAIT_MILLISECONDS = 3000;
 
 export const pendingPage = {
@@ -29,18 +29,20 @@ class PendingPage {
   constructor(root, app) {
     this.app = app;
     this.store = app.store;
-    this.kept = app.keptFor("pending");
+    this.place = app.placeFor("pending");
     this.root = root;
     this.details = new PodDetails(app);
   }
 
   start() {
-    this.controls = h("div", { class: "controls" });
+    const search = input(t("pending.search"), this.place.search ?? "", (value) => this.filter("search", value), { placeholder: t("pending.search.hint"), type: "search", spellcheck: "false" });
+    this.choices = h("span", { class: "choices" });
+    this.controls = h("div", { class: "controls" }, search, this.choices);
     this.summary = h("p", { class: "summary" });
     this.order = h("p", { class: "quiet order" });
     this.list = h("div", { class: "content" }, loading());
     this.held = h("section", { class: "held" });
-    fill(this.root, h("h1", { class: "hidden" }, t("pending.title")), this.summary, this.order, this.controls, h("div", { class: "with-side pending" }, this.list, this.details.element), this.held);
+    fill(this.root, h("h1", { class: "hidden" }, t("pending.title")), this.controls, this.summary, this.order, h("div", { class: "with-side pending" }, this.list, this.details.element), this.held);
     this.unfollow = this.store.follow((changed) => changed?.size !== 0 && this.loadSoon());
     this.load();
   }
@@ -69,46 +71,66 @@ class PendingPage {
   }
 
   draw() {
-    const { pods } = this.found;
-    this.drawControls();
-    // A state that no pod has any more filters nothing.
-    const isKnown = this.found.groups.some((group) => stateOf(group) === this.kept.state);
-    const groups = this.found.groups.filter((group) => !isKnown || stateOf(group) === this.kept.state);
-    fill(this.summary, t("pending.summary", { n: pods }));
+    const { groups: all } = this.found;
+    this.drawChoices();
+    const groups = all.filter((group) => this.matches(group));
+    const cards = new Map();
+    for (const group of groups) for (const [resource, amount] of cardsOf(group.requests)) cards.set(resource, (cards.get(resource) ?? 0) + amount * group.count);
+    const pods = groups.reduce((sum, group) => sum + group.count, 0);
+    const sums = [t(pods === this.found.pods ? "pending.summary" : "pending.summary.of", { n: this.found.pods, shown: number(pods) }), ...[...cards].map(([resource, amount]) => `${number(amount)} ${resource}`)];
+    fill(this.summary, sums.join(" · "));
     fill(this.held, heldList([...this.store.nodes.values()], this.store.now(), (node) => this.app.open("cluster", { node })));
     fill(this.order, groups.length > 1 && t("pending.order"));
     if (!groups.length) {
-      fill(this.list, message(t("pending.none"), t("pending.none.text")));
+      fill(this.list, all.length ? message(t("pending.nothing"), t("pending.nothing.text")) : message(t("pending.none"), t("pending.none.text")));
       this.details.show(null);
       return;
     }
-    if (!groups.some((group) => keyOf(group) === this.kept.chosen) && window.innerWidth > 1000) this.kept.chosen = keyOf(groups[0]);
+    this.chosen = this.chosenOf(groups);
     const focused = document.activeElement?.dataset?.key;
     fill(this.list, h("ol", { class: "rows" }, groups.map((group) => this.row(group))));
     if (focused) [...this.list.querySelectorAll("button")].find((each) => each.dataset.key === focused)?.focus();
-    this.details.show(groups.find((group) => keyOf(group) === this.kept.chosen) ?? null);
+    this.details.show(this.chosen);
   }
 
-  drawControls() {
-    const counts = new Map();
-    for (const group of this.found.groups) counts.set(stateOf(group), (counts.get(stateOf(group)) ?? 0) + group.count);
-    const options = [...counts].map(([state, n]) => [state, `${t(`state.${state}`)} (${number(n)})`]);
-    const isFocused = this.controls.contains(document.activeElement);
-    fill(this.controls, counts.size > 0 && choice(t("pending.state"), [["", t("pending.state.all")], ...options], this.kept.state ?? "", (state) => this.filter(state)));
-    if (isFocused) this.controls.querySelector("select")?.focus();
+  matches(group) {
+    const { state, namespace, search } = this.place;
+    const texts = [group.owner, ...group.names].map((name) => `${group.namespace}/${name}`);
+    return (!state || stateOf(group) === state) && (!namespace || group.namespace === namespace) && (!search || texts.some((text) => text.includes(search)));
   }
 
-  filter(state) {
-    this.kept.state = state;
-    this.draw();
+  // The group of the pod in the address; once the pod has a node, the rest of its group. A wide page shows the first one.
+  chosenOf(groups) {
+    const { pod } = this.place;
+    const named = pod && groups.find((group) => group.names.some((name) => pod === `${group.namespace}/${name}`));
+    return named || groups.find((group) => this.chosen && keyOf(group) === keyOf(this.chosen)) || (window.innerWidth > 1000 ? groups[0] : null);
+  }
+
+  drawChoices() {
+    const options = (read, named) => {
+      const counts = new Map();
+      for (const group of this.found.groups) counts.set(read(group), (counts.get(read(group)) ?? 0) + group.count);
+      return [["", t("pending.all")], ...[...counts].map(([value, n]) => [value, `${named(value)} (${number(n)})`])];
+    };
+    const index = [...this.choices.querySelectorAll("select")].indexOf(document.activeElement);
+    const stateNamed = (state) => (state in TONES ? t(`state.${state}`) : state);
+    fill(this.choices,
+      choice(t("pending.state"), options(stateOf, stateNamed), this.place.state, (value) => this.filter("state", value)),
+      choice(t("pending.namespace"), options((group) => group.namespace, String), this.place.namespace, (value) => this.filter("namespace", value)));
+    this.choices.querySelectorAll("select")[index]?.focus();
+  }
+
+  filter(name, value) {
+    this.app.put({ [name]: value }, name !== "search");
+    if (this.found) this.draw();
   }
 
   row(group) {
     const state = stateOf(group);
     const key = keyOf(group);
-    const isChosen = key === this.kept.chosen;
+    const isChosen = group === this.chosen;
     const goes = group.nodes[group.names[0]];
-    const why = group.gates.length ? t("pending.gates", { gates: group.gates.join(", ") }) : group.message || (goes ? t("pending.goes", { node: goes }) : t(`state.${state}.help`));
+    const why = reasonOf(group) || (goes ? t("pending.goes", { node: goes }) : t(`state.${state}.help`));
     const age = group.created ? t("pending.since", { age: duration((this.store.now() - Date.parse(group.created)) / 1000) }) : "";
     return h("li", null, h("button", {
       type: "button", class: `row ${isChosen ? "chosen" : ""}`, "aria-pressed": String(isChosen), "data-key": key,
@@ -121,9 +143,10 @@ class PendingPage {
   }
 
   choose(group) {
-    this.kept.chosen = keyOf(group);
+    this.chosen = group;
+    this.app.put({ pod: `${group.namespace}/${group.names[0]}` });
     for (const each of this.list.querySelectorAll("button.row")) {
-      const isChosen = each.dataset.key === this.kept.chosen;
+      const isChosen = each.dataset.key === keyOf(group);
       each.classList.toggle("chosen", isChosen);
       each.setAttribute("aria-pressed", String(isChosen));
     }

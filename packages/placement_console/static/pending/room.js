@@ -2,6 +2,7 @@
 import { h, fill } from "../lib/dom.js";
 import { getJson, hasAnswer, isReport } from "../lib/api.js";
 import { t } from "../lib/i18n.js";
+import { own } from "../lib/own.js";
 import { errorBox } from "../lib/widgets.js";
 import { SmallMap } from "../cluster/small_map.js";
 
@@ -38,8 +39,8 @@ export class MakeRoom {
     if (room.verdict !== "Moves") {
       const tried = room.tried ?? {};
       const key = room.verdict === "None" && !tried.sets ? "room.None.none" : `room.${room.verdict}`;
-      const kept = Object.entries(tried.notMoved ?? {}).map(([reason, count]) => h("li", null, `${count}: ${reason}`));
-      return [h("p", { role: "status" }, t(key, { node: room.node ?? "", moves: tried.moves ?? 0, sets: tried.sets ?? 0, message: room.message })), kept.length > 0 && h("ul", { class: "quiet" }, kept)];
+      const kept = Object.entries(tried.notMoved ?? {}).map(([reason, count]) => h("li", null, `${count}: ${own(reason)}`));
+      return [h("p", { role: "status" }, t(key, { node: room.node ?? "", moves: tried.moves ?? 0, sets: tried.sets ?? 0, message: own(room.message ?? "") })), kept.length > 0 && h("ul", { class: "quiet" }, kept)];
     }
     const marks = marksOf(room);
     this.map = new SmallMap(this.app, marks, t("room.map"));
@@ -49,7 +50,7 @@ export class MakeRoom {
       h("p", { role: "status" }, h("strong", null, t("room.Moves", { n: room.moves.length, node: room.node }))),
       h("ol", null, steps),
       this.map.element,
-      h("p", null, h("button", { type: "button", on: { click: () => this.app.open("cluster", { marks, node: room.boundTo ?? room.node }) } }, t("room.show"))),
+      h("p", null, h("button", { type: "button", on: { click: () => this.app.open("cluster", { node: room.boundTo ?? room.node }, { marks }) } }, t("room.show"))),
       h("h4", null, t("room.commands")),
       commands(room.commands),
       h("p", { class: "quiet" }, t("room.wait"), room.budgetsKnown ? "" : ` ${t("room.budgets")}`),

@@ -1,6 +1,7 @@
 // The pods that kube-scheduler's preemption may evict for a pod: the lines of the check, and their nodes on a map.
 import { h } from "../lib/dom.js";
 import { t } from "../lib/i18n.js";
+import { own } from "../lib/own.js";
 import { SmallMap } from "../cluster/small_map.js";
 
 const MOST_NODES = 12;
@@ -16,8 +17,8 @@ export function victimsOf(app, answer) {
   if (answer.waitsFor !== "preemption") return { element: null, stop() {} };
   const marks = marksOf(answer);
   const map = marks.size > 0 && app.store.nodes.size > 0 ? new SmallMap(app, new Map([...marks].slice(0, MOST_NODES)), t("victims.map")) : null;
-  const show = () => app.open("cluster", { marks, node: [...marks.keys()][0] });
-  const element = h("section", { class: "part victims" }, h("h3", null, t("victims.title")), answer.evictions.map((text) => h("p", { class: "words" }, text)),
+  const show = () => app.open("cluster", { node: [...marks.keys()][0] }, { marks });
+  const element = h("section", { class: "part victims" }, h("h3", null, t("victims.title")), answer.evictions.map((text) => h("p", { class: "words" }, own(text))),
     map && [map.element, h("p", null, h("button", { type: "button", on: { click: show } }, t("room.show")))]);
   return { element, stop: () => map?.stop() };
 }

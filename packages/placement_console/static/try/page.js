@@ -2,12 +2,16 @@
 import { h, fill } from "../lib/dom.js";
 import { postText } from "../lib/api.js";
 import { t } from "../lib/i18n.js";
+import { own } from "../lib/own.js";
 import { errorBox, input, loading, message } from "../lib/widgets.js";
 import { Editor } from "./editor.js";
 import { EXAMPLE } from "./example.js";
 import { verdictText } from "../pending/victims.js";
-import { resultOf } from "./result.js";
+import { overviewOf, resultOf } from "./result.js";
 import { texts } from "./texts.js";
+
+// More templates are an overview first, and one of them in detail.
+const MOST_AT_ONCE = 10;
 
 export const tryPage = {
   id: "try",
@@ -70,9 +74,18 @@ class TryPage {
       fill(this.results, h("p", { class: "summary" }), message(t("try.first"), t("try.first.text")));
       return;
     }
-    this.shown = answer.pods.map((pod) => resultOf(this.app, pod));
+    const isLong = answer.pods.length > MOST_AT_ONCE;
+    this.one = h("div");
+    if (!isLong) this.shown = answer.pods.map((pod) => resultOf(this.app, pod));
     fill(this.results, h("p", { class: "summary" }, t("try.summary", { n: answer.pods.length })),
-      this.shown.map((each) => each.element),
-      answer.remarks.length > 0 && h("details", { class: "card" }, h("summary", null, t("try.remarks")), answer.remarks.map((text) => h("p", { class: "quiet" }, text))));
+      isLong ? [overviewOf(answer.pods, (pod) => this.showOne(pod)), this.one] : this.shown.map((each) => each.element),
+      answer.remarks.length > 0 && h("details", { class: "card" }, h("summary", null, t("try.remarks")), answer.remarks.map((text) => h("p", { class: "quiet" }, own(text)))));
+  }
+  // Shows one template of the overview.
+  showOne(pod) {
+    this.stop();
+    this.shown = [resultOf(this.app, pod)];
+    fill(this.one, this.shown[0].element);
+    this.one.scrollIntoView({ block: "start" });
   }
 }
