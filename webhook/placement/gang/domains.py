@@ -118,6 +118,17 @@ def domains_of(rows: Rows, snapshot: Snapshot, path: Sequence[str]) -> tuple[tup
     return tuple(sorted({tuple(node.labels.get(key, "") for key in path) for node in nodes}))
 
 
+def with_first(together: Together, rows: Rows, snapshot: Snapshot) -> tuple[Together, list[int]]:
+    """Return `together` for pods that follow the first of them, and the room of each domain that it can choose.
+
+    `rows` are the nodes that kube-scheduler finds equally good for it, among which it chooses one at random.
+    """
+    possible = domains_of(rows, snapshot, together.path)
+    room = [each.fits for each in together.domains if each.path in possible]
+    is_certain = min(room, default=0) >= together.missing or any(each.members for each in together.domains)
+    return together if is_certain else replace(together, first=possible), room
+
+
 def without_counted_topologies(pod: WaitingPod) -> WaitingPod:
     """Return `pod` without the annotations by which Kueue or KAI places its gang in one domain."""
     info = pod.signature.info

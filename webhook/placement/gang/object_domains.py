@@ -10,10 +10,10 @@ from webhook.kube.deadline import Expired
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.domains import (
-    domains_of,
     domains_together,
     follows_itself,
     is_countable,
+    with_first,
     without_counted_topologies,
 )
 from webhook.placement.replicas.replicas import Replicas
@@ -52,11 +52,11 @@ def with_domains(
         return replace(fit, together=together)
     if follows_itself(signature.info, within.key, base):
         rows = roles[0][1].first.best_rows
-        possible = () if rows is None else domains_of(rows, base, within.path)
-        room = [each.fits for each in together.domains if each.path in possible]
+        room: list[int] = []
+        if rows is not None:
+            with_choice, room = with_first(together, rows, base)
+            together = with_choice if room else together
         least = min(room, default=size)
-        if least < size:
-            together = replace(together, first=possible)
         if least < size <= max(room, default=size):
             fit = replace(fit, fit=min(fit.fit, least), is_complete=False)
         return replace(fit, together=together)
