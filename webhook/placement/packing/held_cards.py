@@ -88,6 +88,3 @@ class HeldCards(NamedTuple):
                     pods[reason] += 1
                     cards.update({(reason, name): pod.requests[name] for name in held})
         return cls(cards, pods)
-
-
-NO_HELD_CARDS = HeldCards({}, {})

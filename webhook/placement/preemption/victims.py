@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import compress, islice, permutations, product
 from operator import attrgetter, not_
 
-from webhook.cluster.node_info import RunningPod
+from webhook.cluster.node_info import RunningPod, key_of
 from webhook.cluster.objects.disruption_budget import DisruptionBudget, budgets_by_namespace
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.selectors import selector_matches
@@ -40,11 +40,6 @@ class Candidate:
     cost: Cost
     tied: tuple[RunningPod, ...] = ()
     is_open: bool = False
-
-
-def key_of(pod: RunningPod) -> tuple[str, str]:
-    """Return the namespace and the name of `pod`."""
-    return pod.namespace, pod.name
 
 
 def start_of(pod: RunningPod) -> float:

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.index.labels import Mask
+from webhook.cluster.node_info import key_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired
 from webhook.kube.pod.ports import HostPort
 from webhook.placement.framework.node_states import healthy_amounts
 from webhook.placement.preemption.default_preemption import best_on
-from webhook.placement.preemption.victims import key_of
 from webhook.placement.profiles.profile import Profile
 from webhook.placement.suggest.changes import Change, Evict, Free, Scenario, Uncordon
 from webhook.placement.suggest.node_groups import NodeGroup
