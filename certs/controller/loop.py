@@ -177,13 +177,7 @@ class Controller:
                 await asyncio.sleep(backoff_seconds(failures, self._random_share()))
 
     async def _watch_once(self, watched: ObjectName) -> None:
-        """Wake the loop at each event of one watch, until the API server ends the watch.
-
-        The watch has no resourceVersion, so it begins with an event about the current object.
-
-        Raises:
-            ApiServerError: the watch failed.
-        """
+        """Wake the loop at each event of one watch, which begins with the current object, until the API server ends it."""
         query: Query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -202,7 +196,6 @@ def _described(error: Exception) -> str:
 
 
 def _check_events(watched: ObjectName, lines: list[bytes]) -> None:
-    """Raise ApiServerError for an event that reports an error, such as an expired resourceVersion."""
     for line in lines:
         try:
             event = orjson.loads(line)

@@ -176,7 +176,6 @@ class Reconciler:
     async def _change(
         self, cluster: Cluster, secret: JsonObject | None, seen: Observed, step: Step, now: datetime
     ) -> None:
-        """Carry out `step` on the content of the Secret, and write the Secret if its content has changed."""
         name = secret_of(self._options.target)
         artifacts = carried_out(step, seen.artifacts, self._options.rules, now)
         fulfilled = fulfils(step, seen.requested)

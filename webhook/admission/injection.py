@@ -148,10 +148,7 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
 def _without_workload(
     mutation: Mutation | None, reading: WorkloadReading, warnings: tuple[str, ...]
 ) -> Bypassed | Injection:
-    """Return the result for a pod into which nothing is injected.
-
-    `mutation` removes what was injected before, if anything.
-    """
+    """Return the result for a pod into which nothing is injected."""
     if mutation is None:
         return Bypassed(reading.bypass_reason, warnings, reading.type_name)
     references = PodReferences(None, (), mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER)

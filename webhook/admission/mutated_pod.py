@@ -132,11 +132,7 @@ class Mutated:
 
 
 def _signature_bytes(content: PodContent, injection: Injection, pod: JsonObject) -> int:
-    """Return the maximum size of the signature of the mutated `pod` in memory.
-
-    Raises:
-        InvalidInput: the scheduler would have to read too much of the pod.
-    """
+    """Return the maximum size of the signature of the mutated `pod` in memory."""
     data = content.data
     if data is not None and len(data) + len(injection.patch) <= MAX_SCORED_BYTES:
         return parsed_bytes(data) + parsed_bytes(injection.patch)

@@ -21,12 +21,10 @@ class _Allowed:
 
     @property
     def pod(self) -> JsonObject:
-        """Return the mutated pod, with the fields of its view."""
         return self.mutated.pod
 
     @property
     def rules(self) -> tuple[RuleOutcome, ...]:
-        """Return the outcome of each rule."""
         return self.mutated.injection.rules
 
     @property

@@ -53,10 +53,7 @@ def field_changes(patch: Sequence[JsonObject], before: JsonObject) -> list[Field
 
 
 def _fields(patch: Sequence[JsonObject]) -> dict[str, bool]:
-    """Return the pointer of each changed field, with true if items are appended to it.
-
-    A new field counts as one change.
-    """
+    """Return the pointer of each changed field, with true if items are appended to it. A new field is one change."""
     fields: dict[str, bool] = {}
     for operation in patch:
         pointer = str(operation.get("path", ""))

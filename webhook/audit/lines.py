@@ -200,12 +200,10 @@ def digest(line: bytes) -> str:
 
 
 def _text_json(truncator: Truncator, place: str, text: str | None) -> bytes:
-    """Return the JSON of `text`, the value of the field `place`."""
     return b"null" if text is None else dump(truncator.text(place, text))
 
 
 def _decision_json(entry: AuditRecord | ShadowEntry, outer: str, truncator: Truncator) -> bytes:
-    """Return the JSON from `outcome` to `warnings`, without braces, of the object at `outer`."""
     rules = [
         {"name": each.name, "edits": each.edits}
         if each.skipped is None

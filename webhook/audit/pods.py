@@ -51,11 +51,7 @@ class PodFile:
     def __init__(
         self, path: Path, max_bytes: int = MAX_BYTES, on_failure: Callable[[OSError], None] = lambda _: None
     ) -> None:
-        """Open the file.
-
-        Raises:
-            InvalidInput: the file cannot be used, or is not a file of pods.
-        """
+        """Open the file."""
         self._old, self._path = pods_paths(path)
         self._max_bytes = max_bytes
         self._on_failure = on_failure

@@ -136,12 +136,10 @@ def snapshot_fields(found: FactsByKind, fields: Iterable[str] | None = None) -> 
 
 
 def _by_name(found: FactsByKind, kind: str) -> dict[str, Any] | None:
-    """Return the facts of `kind` by name, or None if the kind is not known."""
     return {each.name: each for each in found[kind]} if kind in found else None
 
 
 def _by_full_name(found: FactsByKind, kind: str) -> dict[tuple[str, str], Any] | None:
-    """Return the facts of `kind` by namespace and name, or None if the kind is not known."""
     return {(each.namespace, each.name): each for each in found[kind]} if kind in found else None
 
 

@@ -103,10 +103,7 @@ def _unknown(name: str) -> NodeInfo:
 
 
 def _moved(snapshot: Snapshot, source: Rows, nodes: list[NodeInfo]) -> Snapshot:
-    """Return `snapshot` with row `source[n]` as row n, or an empty row if `source[n]` is -1.
-
-    `nodes` are the new nodes.
-    """
+    """Return `snapshot` with row `source[n]` as row n, or an empty row if `source[n]` is -1."""
     row_now = np.full(len(snapshot.nodes), -1, dtype=np.int32)
     kept = np.flatnonzero(source >= 0)
     row_now[source[kept]] = kept
@@ -192,10 +189,7 @@ def _with_facts(snapshot: Snapshot, changes: NodeUpdates) -> Snapshot:
 
 
 def _updated(column: NDArray[Any], amounts: Sequence[tuple[int, int, int]]) -> NDArray[Any]:
-    """Return `column` with `amounts`, given as (row, amount before, new amount).
-
-    It is not copied if none has changed.
-    """
+    """Return `column` with `amounts`, given as (row, amount before, new amount)."""
     changed = [(row, after) for row, before, after in amounts if before != after]
     if not changed:
         return column

@@ -62,7 +62,6 @@ def _outward(path: str) -> Iterator[str]:
 
 
 def _objects(node: yaml.Node | None) -> Iterator[yaml.Node]:
-    """Yield an object, or the items of a list of objects."""
     if not isinstance(node, yaml.MappingNode):
         return
     fields = {key.value: value for key, value in node.value}

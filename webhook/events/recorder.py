@@ -196,10 +196,7 @@ class EventRecorder:
         return True
 
     async def _resolve(self, server: ApiServer, pending: PendingReport) -> None:
-        """Move the pods that are found from `pending.count` to `pending.targets`.
-
-        The remaining pods may be stored later.
-        """
+        """Move the pods that are found from `pending.count` to `pending.targets`."""
         if not pending.count:
             return
         reason, subject, pods = pending.report.reason, pending.subject, None

@@ -79,7 +79,6 @@ def _at_least(labels: Sequence[str], least: int, origin: str = "") -> RequireNod
 
 
 def _any_product(workload: Workload) -> Iterator[Edit]:
-    """Yield the edits for a pod that names no product."""
     choice = workload.any_product
     if choice is None:
         return

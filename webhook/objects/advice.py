@@ -164,12 +164,7 @@ def _placed(
 
 
 def _with_claims(snapshot: Snapshot, pods: PodSet, most: int, expired: Expired) -> Snapshot:
-    """Return `snapshot` with the claims that are created with `pods`, for at most `most` pods.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-        InvalidInput: a claim is malformed.
-    """
+    """Return `snapshot` with the claims that are created with `pods`, for at most `most` pods."""
     if not pods.claims:
         return snapshot
     indices = in_time(range(min(pods.replicas or 0, most)), expired)
@@ -188,10 +183,7 @@ def _template(role: Role, namespace: str, expired: Expired) -> Template:
 def _as_annotation_changes(
     worst: Placed, placed: Sequence[Placed], workload: WorkloadAdmission, schedulers: BackendSchedulers
 ) -> Placement:
-    """Return the placement of the replica that does not fit, with suggestions that make all replicas fit.
-
-    The suggestions name annotations.
-    """
+    """Return the placement of the replica that does not fit, with suggested annotations that make all replicas fit."""
     placement, waiting, is_exclusive = (
         worst.found.placement,
         worst.role.created.waiting,

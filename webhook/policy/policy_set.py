@@ -29,7 +29,6 @@ class PolicySet:
         return cls(default, tuple(sorted(others, key=lambda each: (-each.spec.priority, each.name))))
 
     def __iter__(self) -> Iterator[Policy]:
-        """Yield the policies, the default one first."""
         return iter((self.default, *self.others))
 
     @property

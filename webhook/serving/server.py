@@ -58,7 +58,6 @@ class Server:
         description: Mapping[str, str] = MappingProxyType({}),
         policy_file: PolicySource | None = None,
     ) -> None:
-        """Create a server that logs `description` (such as the policy) together with its addresses."""
         self._policy_file = policy_file
         self._description = description
         self._settings = settings

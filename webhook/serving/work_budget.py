@@ -83,12 +83,7 @@ class WorkBudget:
         self._slice_seconds = slice_seconds
 
     def __call__(self) -> bool:
-        """Return whether the deadline has passed.
-
-        Raises:
-            BudgetSpentError: the scorer has used its budget.
-            TimeSliceEndedError: the client has disconnected, or the time slice has ended.
-        """
+        """Return whether the deadline has passed."""
         if self.abandoned:
             raise TimeSliceEndedError
         if self._give_way is not None:

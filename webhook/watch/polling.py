@@ -140,11 +140,7 @@ class Polling:
         unknown: str,
         fault: str,
     ) -> None:
-        """Call `take` with the result of `read`. Log a failure as `unknown`, or as `fault` if it is internal.
-
-        `fail` is called with the error, and returns further facts for the log. A failure with the same facts as the
-        last one is not logged again.
-        """
+        """Call `take` with the result of `read`. Log a failure as `unknown`, or as `fault` if it is internal."""
         logged: JsonObject | None = None
         while True:
             try:

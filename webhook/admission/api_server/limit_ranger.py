@@ -141,7 +141,6 @@ def _totals(spec: _Spec, expired: Expired) -> tuple[Quantities, Quantities]:
 
 
 def _total(spec: _Spec, part: str, expired: Expired) -> dict[str, str]:
-    """Return the sum of the requests or of the limits of the containers."""
     total: dict[str, str] = {}
     for container in in_time(spec.get("containers") or [], expired):
         _add(total, _amounts(container, part))

@@ -202,7 +202,6 @@ class Session:
         _ = self.schedulers, self.policies and self.rules, self._manifests
 
     def _completed(self, snapshot: Snapshot) -> Snapshot:
-        """Return the cluster with the release of the option and the objects of the files; print the release."""
         snapshot = snapshot if self.release is None else replace(snapshot, release=self.release)
         if snapshot.release.note:
             echo(snapshot.release.note, err=True)

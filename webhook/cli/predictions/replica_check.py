@@ -137,10 +137,7 @@ class Checks:
         return [in_gang_of_object(each, gang, fit) for each in answers]
 
     def _rolling(self, answer: Answer) -> Answer:
-        """Return the answer for an existing object.
-
-        Its new pods wait if the rolling update cannot start while the old ones run.
-        """
+        """Return the answer for an existing object: it waits if its rolling update cannot start while the old pods run."""
         workload, first = answer.workload, answer.first
         kind = workload.pods.kind if workload.pods else None
         if first is None or kind is None or not keeps_all_pods(workload.source.content, kind):
@@ -170,7 +167,6 @@ class Checks:
         return without_own_waiting(assumed, namespace, content, pods.kind).on(own.snapshot), own.replaced
 
     def _answer(self, workload: Workload, assumed: Pending) -> tuple[Answer, Pending]:
-        """Return the answer, and `assumed` with the replicas that were placed added to it."""
         try:
             return self._evaluated(workload, assumed)
         except InvalidInput as error:
@@ -178,11 +174,7 @@ class Checks:
             return Answer(workload, Placement.unknown(message), faults=error.errors), assumed
 
     def _evaluated(self, workload: Workload, assumed: Pending) -> tuple[Answer, Pending]:
-        """Return the answer, and `assumed` with the replicas that were placed added to it.
-
-        Raises:
-            InvalidInput: the API server would reject the pod; the errors name file, document and field.
-        """
+        """Return the answer, and `assumed` with the replicas that were placed added to it."""
         pods = workload.pods
         if pods is None:
             return Answer(workload, Placement.unknown(workload.note)), assumed

@@ -38,7 +38,6 @@ class _Column:
 
     @property
     def held(self) -> frozenset[str]:
-        """Return the values that nodes have."""
         # Kept like `integers`: each pod that names a product asks for those of the nodes.
         if self._held is None:
             codes = set(self.codes.tolist())

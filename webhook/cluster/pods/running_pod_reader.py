@@ -68,11 +68,7 @@ class RunningPodReader:
         return RunningPod.of(pod) if found is None else found
 
     def _read(self, pod: StoredPod) -> RunningPod:
-        """Return the facts of `pod`.
-
-        Raises:
-            ValidationError, InvalidInput: a part is malformed.
-        """
+        """Return the facts of `pod`."""
         view, namespace, name = pod.view, pod.namespace, pod.view.metadata.name or ""
         metadata, status, key = view.metadata, view.status or NO_STATUS, view.running()
         template = self._templates.get(key)
@@ -125,7 +121,6 @@ class RunningPodReader:
         )
 
     def _read_template(self, key: bytes) -> RunningPod:
-        """Return a pod with the facts that the pods of one template share."""
         content = orjson.loads(key)
         template = RunningPod.of(content)
         if len(key) > _MOST_BYTES:

@@ -48,7 +48,6 @@ def parse_args(body: bytes) -> ExtenderArgs:
 
 
 def _nodes(args: Reader) -> tuple[tuple[str, ...], tuple[JsonObject, ...] | None]:
-    """Return the names of the nodes, and the nodes themselves if they were sent."""
     names = args.raw.get("NodeNames")
     if names is not None:
         # Thousands of names are usual, and to read them one by one takes longer than all else.

@@ -192,11 +192,7 @@ def _pod_set(
 
 
 def _in_domains(content: JsonObject, made: PodSet, kind: WorkloadKind, keys: tuple[Key, ...]) -> Iterator[PodSet]:
-    """Yield the set with the rules for the domains of its groups. The leaders of jobs are a set of their own.
-
-    Raises:
-        InvalidInput: a number is malformed.
-    """
+    """Yield the set with the rules for the domains of its groups. The leaders of jobs are a set of their own."""
     rules: list[Exclusive] = []
     for each in kind.exclusive:
         values = (value_at(content, path, keys[: path.count("*")]).value for path in each.annotations)
@@ -232,7 +228,6 @@ def _leaders_and_followers(made: PodSet, rule: Exclusive) -> Iterator[PodSet]:
 
 
 def _is_set(content: JsonObject, path: str, keys: tuple[Key, ...]) -> bool:
-    """Return true if the value at `path` exists and is not false."""
     return bool(path) and value_at(content, path, keys).value not in (None, False)
 
 

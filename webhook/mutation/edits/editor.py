@@ -72,10 +72,7 @@ class PodEditor:
         del parent[path[-1]]
 
     def _open(self, path: Path, kind: Any) -> Any:
-        """Return the list or dict at `path` for writing.
-
-        `kind` is an empty value of its type. The parents must be objects.
-        """
+        """Return the list or dict at `path` for writing."""
         here: Any = self.pod
         for depth, step in enumerate(path):
             there = here.get(step) if isinstance(here, dict) else here[step]

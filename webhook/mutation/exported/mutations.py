@@ -39,7 +39,6 @@ def injection(policy: Policy, before: tuple[Policy, ...]) -> Iterator[Variable]:
 
 
 def _tolerations(policy: Policy) -> Iterator[Cel]:
-    """Yield lists of tolerations of node pools and of products, in the order of their rules."""
     key = text(policy.node_usage_key)
     pools = (
         (name, f"[{', '.join(tolerations.equal(key, text(value)) for value in each.node_usage.allow)}]")

@@ -64,7 +64,6 @@ def may_undo_packing(policy: Policy, of_type: WorkloadType) -> bool:
 
 
 def _has_hint(policy: Policy) -> Cel:
-    """Return whether the policy adds the packing hint for the scheduler that the pod will have."""
     without = [name for name, each in policy.spec.schedulers.items() if not each.bin_packing_hint]
     if not without:
         return "true"

@@ -51,10 +51,7 @@ def read_guaranteed_qos(pod: Mapping[str, Any], type_name: str, workload_type: W
 
 
 def _amounts(pod: PodEditor, part: ComputeResources, *, fills_limits: bool) -> Iterator[tuple[Path, Any]]:
-    """Yield the requests to set from limits, and the limits to set from requests.
-
-    The amounts are as the user wrote them.
-    """
+    """Yield the requests to set from limits, and the limits to set from requests."""
     for name in COMPUTE_RESOURCES:
         if name in part.limits and part.requests.get(name) == part.limits[name]:
             yield (*part.place, "requests", name), pod.get(*part.place, "limits", name)

@@ -98,7 +98,6 @@ def limit_denials(
 
 
 def _denied_annotations(annotations: Annotations, namespace: str, policy: Policy) -> Iterator[tuple[str, FieldError]]:
-    """Yield key and denial of each annotation for queue or scheduler with a value that is not allowed."""
     for key, denial_of in ((policy.keys.queue, queue_denial), (policy.keys.scheduler, _scheduler_denial)):
         if denial := denial_of(annotations.path(key), (annotations.text(key) or "").strip(), namespace, policy):
             yield key, denial

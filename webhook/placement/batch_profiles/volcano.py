@@ -139,7 +139,6 @@ def _asked(pod: PodInfo) -> Iterable[tuple[str, int]]:
 
 
 def _releasing(nodes: Snapshot) -> dict[int, list[RunningPod]]:
-    """Return the pods that are being deleted, by the row of their node."""
     if not nodes.pods.is_any_terminating:
         return {}
     rows = np.unique(nodes.pods.rows_of(nodes.pods.terminating())).tolist()

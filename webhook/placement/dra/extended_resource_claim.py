@@ -114,7 +114,6 @@ class _ContainerDevices(NamedTuple):
     is_short_lived: bool
 
     def request(self, class_name: str) -> DeviceRequest:
-        """Return the device request that kube-scheduler creates."""
         return DeviceRequest(f"container-{self.place}-request-{self.position}", class_name, amount=self.amount)
 
 

@@ -105,7 +105,6 @@ def _count_devices(resource: str, nodes: Snapshot, expired: Expired) -> Amounts 
 def _count(
     devices: Sequence[Device], resource_slice: ResourceSlice, where: Mask | list[int], totals: Amounts, nodes: Snapshot
 ) -> None:
-    """Add `devices` of the slice to `totals` of the nodes that can access them."""
     taken = nodes.devices.allocated.get(resource_slice.pool_name, ())
     shared = nodes.devices.shared.get(resource_slice.pool_name, {})
     totals.capacity[where] += len(devices)

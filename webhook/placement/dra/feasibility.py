@@ -146,7 +146,6 @@ def is_left_out(use: PodResourceClaim, nodes: Snapshot) -> bool:
 
 
 def _is_known(pod: PodInfo, nodes: Snapshot) -> bool:
-    """Return whether the pod's claims, and the devices allocated to other pods, are known."""
     devices = nodes.devices
     if any(is_left_out(use, nodes) for use in pod.device_claims):
         return False

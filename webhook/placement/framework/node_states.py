@@ -171,6 +171,5 @@ def _number(text: str) -> int:
 
 
 def _has_registered(node: Node, domain: str) -> bool:
-    """Return whether a device plugin of the vendor with this `domain` has registered on the node."""
     amounts = (*node.allocatable.items(), *node.unhealthy.items())
     return any(amount and name.startswith(domain) for name, amount in amounts)

@@ -144,7 +144,6 @@ class GangFit:
 
     @property
     def _lacks_domain(self) -> bool:
-        """Return whether the pods must run in one domain, and do not all fit now."""
         return self.together is not None and self.together.is_required and self.is_complete and self.fit < self.size
 
     def _count_text(self) -> str:

@@ -199,7 +199,6 @@ class Together:
         return f"the {self.missing} missing pods" if self.missing > 1 else "the missing pod"
 
     def _counted(self, count: int) -> str:
-        """Return a text such as `1 rack`, `2 nvlink domains` or `2 domains of example.com/row`."""
         if self.alias:
             shown = cut(self.alias, _LONGEST_SHOWN)
             return plural(count, shown if self.alias in _NOUNS else f"{shown} domain")

@@ -69,7 +69,6 @@ class _Domains:
         return pod
 
     def _priority_of(self, pod: JsonObject) -> int:
-        """Return the priority of the pods, which is that of any of them."""
         if self._priority is None:
             info = PodSignature.of(pod).info
             self._priority = info.preemption.normalized_for(self.snapshot).priority or 0
@@ -160,10 +159,7 @@ def _never_together(
     snapshot: Snapshot,
     expired: Expired,
 ) -> Placement | None:
-    """Return the Infeasible placement of a follower if no domain could hold a group, else None.
-
-    A leader with other requests than its followers is not counted.
-    """
+    """Return the Infeasible placement of a follower if no domain could hold a group, else None."""
     leader, info = (PodSignature.of(each.created(each.pods.pod_at(0), snapshot)).info for each in (leaders, followers))
     key = followers.pods.exclusive[0].topology_key
     free = info._replace(node_selector=tuple(each for each in info.node_selector if each[0] != key))

@@ -66,7 +66,6 @@ def further_pods(
 def _one_by_one(
     scheduler: Scheduler, pod: WaitingPod, own: Placement, snapshot: Snapshot, left: int, expired: Expired
 ) -> Further:
-    """Return the result of `further_pods` by placing one pod after the other, as kube-scheduler does."""
     cluster, signature = FillingCluster(snapshot), pod.signature
     placement = own
     for number in range(min(left, MOST_STEPS)):

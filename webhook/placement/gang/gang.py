@@ -47,7 +47,6 @@ class _Question:
         return self.pod.signature.info
 
     def count(self, own: Placement, snapshot: Snapshot, left: int) -> Count:
-        """Return the count of `left` further pods on `snapshot`. The first of them has the placement `own`."""
         return count_pods(self.scheduler, self.gang, self.pod, own, snapshot, left, self.expired)
 
 
@@ -141,10 +140,7 @@ def _doubted(placement: Placement, doubt: str) -> Placement:
 def _not_now(
     question: _Question, stopped: Placement, fit: GangFit, before: Snapshot, assumed: AssumedPods[Any]
 ) -> Placement:
-    """Return the placement of a gang that does not fit now.
-
-    `stopped` is the placement of its first pod without a node.
-    """
+    """Return the placement of a gang that does not fit now."""
     base, expired = assumed.base, question.expired
     on_empty = question.scheduler.feasible(question.pod.signature, base.without_pods(), expired)
     fit = replace(fit, block=_largest_block(question, before, on_empty), next_message=stopped.message)
@@ -211,7 +207,6 @@ def _largest_block(question: _Question, snapshot: Snapshot, nodes: Mask) -> str:
 
 
 def _fitting_templates(question: _Question, base: Snapshot) -> list[str]:
-    """Return the names of the node templates whose new nodes could take a pod of the gang."""
     if not question.templates:
         return []
     nodes = base.with_other_nodes(each.info for each in question.templates)

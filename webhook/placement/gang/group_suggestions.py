@@ -55,10 +55,7 @@ class Group:
         return replace(placement, suggestions=tuple(each.text for each in remedies), remedies=remedies)
 
     def _text(self, remedy: Remedy, number: int) -> str:
-        """Return the text of the suggestion with the `number` of pods that would fit.
-
-        It replaces the number of nodes or the largest free block, which only hold after the placed pods of the group.
-        """
+        """Return the text of the suggestion with the `number` of pods that would fit."""
         of_all = f" of {self.number}" if number < self.number else ""
         fit = f"{number}{of_all} pod{'' if self.number == 1 else 's'} would fit"
         if remedy.text.startswith(ASK_FOR):
@@ -66,10 +63,7 @@ class Group:
         return _NODES_WOULD_FIT.sub(fit, remedy.text)
 
     def _fitting(self, remedy: Remedy) -> int:
-        """Return the number of pods that fit with `remedy` and without gates, or 0 if not all fit.
-
-        If the remedy is to remove the gates, return the number even if not all pods fit.
-        """
+        """Return the number of pods that fit with `remedy` and without gates, or 0 if not all fit."""
         info, nodes = remedy.change(self.pod.signature.info, self.snapshot)
         if nodes is not self.snapshot and remedy.node in self.own_nodes:
             # What is to be freed there can be held by the group.

@@ -141,7 +141,6 @@ class InterPodAffinity:
         return found
 
     def _count_existing(self, concerning: Iterable[CarriedTerm], nodes: Snapshot, counts: DomainCounts) -> None:
-        """Count the running pods whose terms select the pod, with the weights of these terms."""
         for carried in concerning:
             weight = carried.weight if carried.kind == "preferred" else self._hard_pod_affinity_weight
             if carried.kind != "anti_required" and weight:
@@ -194,7 +193,6 @@ class InterPodAffinity:
         return nodes.pods.rows_of(selected)
 
     def _violates_anti_affinity(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
-        """Return the nodes whose domain has a pod that a required anti-affinity term selects."""
         found = np.zeros(len(nodes.nodes), dtype=np.bool_)
         for term in in_time(pod.inter_pod.terms.anti_required, expired):
             found |= _nodes_sharing_domain(term.topology_key, self._selected_rows(term, nodes, expired), nodes)
@@ -269,7 +267,6 @@ def _terms_selecting(pod: PodInfo, nodes: Snapshot) -> Iterable[CarriedTerm]:
 
 
 def _has_all_domains(terms: Sequence[PodTerm], nodes: Snapshot, expired: Expired) -> Mask:
-    """Return the nodes that have the topology keys of all `terms`."""
     complete = np.ones(len(nodes.nodes), dtype=np.bool_)
     for term in in_time(terms, expired):
         complete &= nodes.labels.domains(term.topology_key).codes >= 0
@@ -277,7 +274,6 @@ def _has_all_domains(terms: Sequence[PodTerm], nodes: Snapshot, expired: Expired
 
 
 def _nodes_sharing_domain(topology_key: str, pods: Codes, nodes: Snapshot) -> Mask:
-    """Return the nodes of the domains in which `pods` run."""
     codes, size = nodes.labels.domains(topology_key)
     domains = np.zeros(size + 1, dtype=np.bool_)
     domains[codes[pods]] = True

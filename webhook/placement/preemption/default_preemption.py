@@ -249,10 +249,7 @@ def _waits_for_victims(pod: PodInfo, snapshot: Snapshot, potential: Mask) -> boo
 
 
 def _rooms(room: Room, rows: Iterable[int], reasons: Counter[str]) -> Iterator[tuple[str, NodeRoom]]:
-    """Yield the nodes in `rows` that can take the pod without pods of lower priority.
-
-    Count the reasons of the other nodes in `reasons`.
-    """
+    """Yield the nodes in `rows` that can take the pod without pods of lower priority."""
     nodes, priority = room.snapshot.nodes, room.pod.preemption.priority or 0
     for row in in_time(rows, room.expired):
         if nodes[row].lowest_priority >= priority:

@@ -167,7 +167,6 @@ def _undecided(ordered: Sequence[RunningPod], flags: Sequence[bool]) -> Iterator
 
 
 def _rank(pod: RunningPod) -> tuple[int, float]:
-    """Return the place of `pod` in the order of importance."""
     return -pod.priority, start_of(pod)
 
 
@@ -184,7 +183,6 @@ def _cost(victims: Sequence[RunningPod], violations: int) -> Cost:
 
 
 def _orders(ordered: Sequence[RunningPod], mixed: Sequence[Sequence[RunningPod]]) -> Iterator[list[RunningPod]]:
-    """Yield `ordered` with the pods of each group of `mixed` in every order."""
     group_of = {key_of(each): number for number, group in enumerate(mixed) for each in group}
     for orders in product(*(islice(permutations(group), _MOST_ORDERS) for group in mixed)):
         left = [iter(order) for order in orders]

@@ -57,7 +57,6 @@ class _Spread:
     __slots__ = ("_column", "_ends")
 
     def __init__(self, column: ScoreColumn, rows: Rows, size: int) -> None:
-        """Create the scores of `size` nodes from `column`, which contains the scores of `rows`."""
         self._column: Column = np.full(size, column.min(), dtype=np.int64)
         self._column[rows] = column
         self._ends = int(rows[column.argmin()]), int(rows[column.argmax()])

@@ -200,7 +200,6 @@ class RankingCache:
         return facts
 
     def _counts_for(self, log: RowLog, nodes: int, plugin: InterPodAffinity, key: AffinityKey) -> AffinityCounts:
-        """Return the counts of pod affinity that pods with equal terms share."""
         counts = self._counts.get((log, key))
         if counts is None:
             counts = AffinityCounts(plugin, key)

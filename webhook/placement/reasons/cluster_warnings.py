@@ -225,7 +225,6 @@ def _is_packing_hint(term: PodTerm, packing: BinPacking) -> bool:
 
 
 def _bases(product: str, named: frozenset[str]) -> set[str]:
-    """Return the products in `named` that `product` is a variant of."""
     return {product[:index] for index, char in enumerate(product) if char == "-"} & named
 
 

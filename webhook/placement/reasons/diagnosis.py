@@ -75,10 +75,7 @@ def rejections(
 def _pre_filter_rejections(
     named: Sequence[tuple[int, str, frozenset[str]]], nodes: Snapshot, rejecting: frozenset[str]
 ) -> Iterator[Rejection]:
-    """Yield the nodes that each pre-filter excludes.
-
-    `named` are (step, plugin, named nodes) of the pre-filters. its step, its plugin and the nodes that it names.
-    """
+    """Yield the nodes that each pre-filter excludes. `named` are (step, plugin, named nodes) of the pre-filters."""
     if not named:
         return
     is_disjoint = not frozenset.intersection(*(names for _, _, names in named))

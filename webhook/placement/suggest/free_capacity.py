@@ -109,10 +109,7 @@ def _replace_requests(group: NodeGroup, scenario: Scenario) -> Iterator[Capacity
 
 
 def _free_on_best_node(group: NodeGroup, scenario: Scenario, running: Snapshot) -> CapacityChange | None:
-    """Free the missing amounts on the node with the smallest missing share of the requests.
-
-    Pods that are not bound yet cannot free their reserved room.
-    """
+    """Free the missing amounts on the node with the smallest missing share of the requests."""
     pod, nodes = scenario
     requested = dict(pod.requests)
     is_large_enough = nodes.allowed_pods[group.rows] > 0
@@ -203,7 +200,6 @@ def _first_largest(group: NodeGroup, share: Share) -> int:
 
 
 def _taken_ports(scenario: Scenario, row: int) -> tuple[HostPort, ...]:
-    """Return the host ports of the pod that are in use on the node."""
     taken: dict[tuple[str, int], list[HostPort]] = {}
     for running in scenario.nodes.nodes[row].pods:
         for port in running.host_ports:

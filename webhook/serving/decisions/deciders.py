@@ -135,7 +135,6 @@ def _has_room(rendered: Rendered, cluster: ClusterView | None) -> bool:
 
 
 def _cached_bytes(rendered: Rendered, data: bytes) -> int:
-    """Return the maximum size of `rendered` in memory."""
     size_bytes, placement = rendered.size_bytes, rendered.placement
     if rendered.candidate is not None:
         size_bytes += 2 * parsed_bytes(data)

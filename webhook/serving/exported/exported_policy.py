@@ -140,7 +140,6 @@ class ExportedPolicy:
             self._report(f"internal error: {error!r}")
 
     async def _compare(self, release: Release, stores: dict[Resource, ObjectsByName], pacing: WritePacing) -> None:
-        """Write the objects that differ, in one pass."""
         if not self._is_known() or any(each.by_name is None and not each.is_unknown for each in stores.values()):
             return
         async with self._connect() as api:
@@ -225,7 +224,6 @@ class ExportedPolicy:
 
 
 def _resources(release: Release) -> list[Resource]:
-    """Return the kinds to watch, in the versions of the release."""
     version = f"{GROUP}/{mutating_version(release.minor)}"
     return [Resource(kind, version, plural) for kind, plural in PLURALS.items()]
 

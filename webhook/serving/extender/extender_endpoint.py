@@ -132,7 +132,6 @@ class Extender:
         return pods
 
     def _finish(self, verb: str, judged: Judged | Answer, arrived_seconds: float) -> Answer:
-        """Count the call and return its response."""
         if isinstance(judged, Answer):
             self._refused.labels(str(judged.status)).inc()
             return judged

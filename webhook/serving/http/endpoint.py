@@ -110,11 +110,7 @@ class MutateEndpoint:
     def _checked_limits(
         self, protocol: HttpProtocol, method: str, target: str, headers: Mapping[str, str]
     ) -> TimeLimits:
-        """Check the head of a request, and return its path and time limits.
-
-        Raises:
-            HTTPException: the request is not a review.
-        """
+        """Check the head of a request, and return its path and time limits."""
         limits = time_limits(target, self._timeout.seconds)
         if limits.path != PATH and self._extender is None:
             raise web.HTTPNotFound
@@ -158,11 +154,7 @@ class MutateEndpoint:
     async def _answer_within_limits(
         self, request: web.BaseRequest, limits: TimeLimits, arrived_seconds: float, connection: Connection
     ) -> Answer:
-        """Return the response to a request.
-
-        Raises:
-            LimitError: the request exceeds a limit.
-        """
+        """Return the response to a request."""
         size_bytes = self._size_bytes(request.headers)
         # The number of connections bounds the small bodies, so they do not wait for large ones.
         reserved_bytes = size_bytes if size_bytes > SMALL_BYTES else 0
@@ -187,11 +179,7 @@ class MutateEndpoint:
     async def _answer_in_shadow(
         self, request: web.BaseRequest, error: LimitError, path: str, arrived_seconds: float, connection: Connection
     ) -> Answer:
-        """Return the response to a request that exceeds a limit, if its policy is in shadow mode.
-
-        Raises:
-            HTTPException: the policy is not in shadow mode, or the body does not begin like that of an API server.
-        """
+        """Return the response to a request that exceeds a limit, if its policy is in shadow mode."""
         if path != PATH or not self.dispatcher.may_be_in_shadow:
             raise error.refusal from error
         if not error.beginning:
@@ -214,10 +202,7 @@ class MutateEndpoint:
         return int(length)
 
     async def _large_body(self, request: web.BaseRequest, size_bytes: int, limits: TimeLimits) -> bytes:
-        """Read a large body, reserve memory for it and return it.
-
-        Memory is reserved after the first bytes have arrived, so a body that is announced but not sent reserves none.
-        """
+        """Read a large body, reserve memory for it and return it."""
         timeout_seconds = self._settings.read_timeout_seconds
         start = await self._body(request, SMALL_BYTES)
         try:
@@ -261,7 +246,6 @@ class MutateEndpoint:
             raise web.HTTPBadRequest(text=text) from error
 
     async def _read(self, content: StreamReader, pieces: list[bytes], enough_bytes: int | None) -> bytes:
-        """Read the rest of the body, and join all `pieces` once."""
         size_bytes, most_bytes = len(pieces[0]), self._settings.max_body_bytes
         while piece := await content.readany():
             size_bytes += len(piece)

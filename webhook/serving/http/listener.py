@@ -215,7 +215,6 @@ class Listener:
         return self._evict(largest if held < most else [address], address)
 
     def _evict(self, addresses: Sequence[str], address: str) -> bool:
-        """Evict a connection of `addresses` for one of `address`. Return whether one could be evicted."""
         candidates = chain.from_iterable(self._by_address[each] for each in addresses)
         least = min(candidates, key=lambda each: (each.connection.stage, each.connection.since_seconds))
         held = len(self._by_address.get(address, ()))

@@ -30,10 +30,7 @@ class FreeCardGauges:
         monotonic_seconds: Callable[[], float],
         count_held: Callable[[Snapshot], HeldCards],
     ) -> None:
-        """Create the gauges for the snapshots that `snapshot` returns.
-
-        `count` and `count_held` run in another thread and may take long.
-        """
+        """Create the gauges for the snapshots that `snapshot` returns."""
         self._snapshot = snapshot
         self._count = count
         self._count_held = count_held

@@ -111,7 +111,6 @@ class Policies:
         self._announce("policies of the cluster applied", facts, unregistered)
 
     def _announce(self, event: str, facts: Mapping[str, object], unregistered: Iterable[Policy]) -> None:
-        """Log that other policies are in force, and notify metrics and followers."""
         self._metrics.policy_reloads.labels("applied").inc()
         self._log.info(event, **facts)
         self._warn_of_conflicts()
@@ -221,10 +220,7 @@ class Policies:
         return self._set is not before
 
     def _denying(self, default: Policy) -> Iterator[Policy]:
-        """Yield a policy that denies every pod for each policy that was never valid.
-
-        The objects are reused between calls.
-        """
+        """Yield a policy that denies every pod for each policy that was never valid."""
         before, self._stand_ins = self._stand_ins, {}
         for name, selection in self._never_valid.items():
             key = name, repr(selection), default
@@ -266,6 +262,5 @@ def errors_of(error: Exception) -> tuple[str, ...]:
 
 
 def _registered(policies: PolicySet) -> tuple[frozenset[str], frozenset[WorkloadKind]]:
-    """Return the parts of the policies that webhook rules depend on: key domains and kinds."""
     domains = frozenset(each.spec.key_domain for each in policies)
     return domains, frozenset(kind for each in policies for kind in each.kinds.values())

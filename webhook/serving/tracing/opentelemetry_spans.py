@@ -112,11 +112,9 @@ class _TrustingAdapter(HTTPAdapter):
     """Connects to collectors with the certificate checks of Go, in which most clients of collectors are written."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        """Create the pool of connections."""
         super().init_poolmanager(*args, ssl_context=trusting_as_go(create_urllib3_context()), **kwargs)
 
     def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
-        """Create the pool of connections through a proxy, such as that of HTTPS_PROXY."""
         return super().proxy_manager_for(*args, ssl_context=trusting_as_go(create_urllib3_context()), **kwargs)
 
 
@@ -124,5 +122,4 @@ class _LogToStructlog(logging.Handler):
     """Logs the messages of OpenTelemetry, such as about a collector that does not answer, as events of this server."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log one record."""
         structlog.get_logger().warning("spans cannot be exported", error=record.getMessage())

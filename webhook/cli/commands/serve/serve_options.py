@@ -19,12 +19,10 @@ _TRACES_PATH = "/v1/traces"
 
 
 def _option(flag: str, kind: Any, text: str | None, default: Any, metavar: str | None = None) -> Option:
-    """Return an option that shows its default."""
     return click.option(flag, type=kind, default=default, show_default=True, metavar=metavar, help=text)
 
 
 def _setting(flag: str, kind: Any, text: str) -> Option:
-    """Return an option for the field of Settings with the same name as the flag, with the default of that field."""
     return _option(flag, kind, text, getattr(_DEFAULTS, flag.removeprefix("--").replace("-", "_")))
 
 
