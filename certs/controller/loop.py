@@ -177,7 +177,7 @@ class Controller:
                 await asyncio.sleep(backoff_seconds(failures, self._random_share()))
 
     async def _watch_once(self, watched: ObjectName) -> None:
-        """Wake the loop at each event of one watch, which begins with the current object, until the API server ends it."""
+        """Wake the loop at each event of a watch, first about the current object, until the API server ends it."""
         query: Query = {
             "watch": "true",
             "allowWatchBookmarks": "true",

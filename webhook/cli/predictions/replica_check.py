@@ -137,7 +137,7 @@ class Checks:
         return [in_gang_of_object(each, gang, fit) for each in answers]
 
     def _rolling(self, answer: Answer) -> Answer:
-        """Return the answer for an existing object: it waits if its rolling update cannot start while the old pods run."""
+        """Return the answer for an existing object: it waits if its rolling update cannot start beside the old pods."""
         workload, first = answer.workload, answer.first
         kind = workload.pods.kind if workload.pods else None
         if first is None or kind is None or not keeps_all_pods(workload.source.content, kind):

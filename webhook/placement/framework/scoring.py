@@ -61,6 +61,7 @@ class UtilizationScore:
     shape: tuple[tuple[int, int], ...]
 
     def __call__(self, requested: Column, capacity: Column) -> Column:
+        """Return the score of each utilization, which is limited to 100 percent."""
         percent = np.minimum(requested, capacity) * 100 // capacity
         scores = np.full_like(percent, self.shape[-1][1])
         for (left, low), (right, high) in reversed(tuple(pairwise(self.shape))):

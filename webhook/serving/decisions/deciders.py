@@ -21,7 +21,6 @@ from webhook.runtime.byte_cache import ByteCache, parsed_bytes
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.decision_keys import DecisionKey
 from webhook.serving.decisions.rendering import Rendered
-from webhook.serving.tracing import spans
 from webhook.serving.work_budget import WorkBudget
 
 _CACHE_BYTES = 6 * 1024 * 1024
@@ -47,8 +46,7 @@ class TimedScorer(Generic[S]):
     def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
         """Return the placement of the scorer."""
         began_seconds = time.perf_counter()
-        with spans.step("place"):
-            placement = self.scorer.answer(asked, snapshot, expired)
+        placement = self.scorer.answer(asked, snapshot, expired)
         self.observe(time.perf_counter() - began_seconds)
         return placement
 

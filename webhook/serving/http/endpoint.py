@@ -27,7 +27,6 @@ from webhook.serving.http.request_head import (
 )
 from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Dispatcher
 from webhook.serving.scheduling.work import CLIENT_GONE, LimitError, OverdueError, QueueFullError
-from webhook.serving.tracing import spans
 
 # A body with reserved memory must arrive within this time.
 _BODY_LATENCY_SECONDS = 1.0
@@ -79,12 +78,11 @@ class MutateEndpoint:
         """Return the response to a review that can be answered immediately, or None.
 
         `answer` handles the other requests: those that are not reviews or exceed a limit, the last request on a
-        connection, the first one with a client certificate, and traced requests, because their span lasts until the
-        record is written.
+        connection, and the first one with a client certificate.
         """
         arrived_seconds, connection = time.monotonic(), protocol.connection
         is_unknown = self._settings.client_ca is not None and not connection.client
-        if is_unknown or spans.are_made():
+        if is_unknown:
             return None
         try:
             limits = self._checked_limits(protocol, message.method, message.path, message.headers)
@@ -165,11 +163,9 @@ class MutateEndpoint:
             if limits.path != PATH and self._extender is not None:
                 work = self._extender.work(limits.path, body, arrived_seconds, connection)
                 return await self.dispatcher.answer_in_worker(work, timeouts, connection)
-            with spans.admission(request.headers):
-                answer = await self.dispatcher.answer(body, timeouts, self._now(), connection)
-                with spans.step("audit"):
-                    await self.commit.written()
-                return answer
+            answer = await self.dispatcher.answer(body, timeouts, self._now(), connection)
+            await self.commit.written()
+            return answer
         except (OverdueError, QueueFullError) as error:
             reason = str(error) or f"its turn did not come within {limits.whole_seconds:g} s"
             raise LimitError(web.HTTPServiceUnavailable(text=f"{reason}\n"), body) from error
