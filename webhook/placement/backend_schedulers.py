@@ -104,11 +104,7 @@ class BackendSchedulers:
         return self.scheduler_of(asked).answer_alone(asked, snapshot, expired)
 
     def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Rows:
-        """Return the rows of the nodes of `snapshot` that pass every filter.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the rows of the nodes of `snapshot` that pass every filter."""
         return self.scheduler_of(asked).feasible_rows(asked, snapshot, expired)
 
     def scheduler_of(self, asked: PodSignature) -> Scheduler:

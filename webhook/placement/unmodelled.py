@@ -47,9 +47,6 @@ def unmodelled_plugins(
     """Return the plugins that may exclude nodes of `snapshot` for the pod, `info`, and those that only score.
 
     Default topology spread constraints are unknown if the pod's controller or the Services are not known.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     inter_pod = info.inter_pod
     preferred = set()

@@ -60,7 +60,6 @@ def limit_violations(pod: Mapping[str, Any], ranges: Sequence[LimitRange], expir
     """Return the messages of the first of `ranges` that `pod` violates, or none.
 
     Raises:
-        DeadlineNearError: `expired()` returned true.
         ValueError: an amount of the pod is not a quantity.
     """
     for each in ranges:

@@ -35,7 +35,6 @@ def each_pod_set(content: JsonObject, kinds: Kinds, expired: Expired = never) ->
     """Yield the sets of pods as `pod_sets`, each on demand, because an object can have a hundred thousand templates.
 
     Raises:
-        DeadlineNearError: `expired()` returned true.
         InvalidInput: the object cannot be read as its kind; contains the first MOST_ERRORS errors. Every set that can
             be read was yielded before.
     """

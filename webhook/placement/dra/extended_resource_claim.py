@@ -40,11 +40,7 @@ class ExtendedResourceClaims(NamedTuple):
 
 
 def extended_resource_claims(pod: PodInfo, nodes: Snapshot, expired: Expired) -> ExtendedResourceClaims:
-    """Return the claims that the extended resources of `pod` need on each of `nodes`.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return the claims that the extended resources of `pod` need on each of `nodes`."""
     count = len(nodes.nodes)
     everywhere = np.arange(count)
     lacks_resource = np.zeros(count, dtype=np.bool_)

@@ -108,11 +108,7 @@ class CrossNodeFilterPlugin(FilterPlugin, Protocol):
     """A filter that may reject a node because of pods on other nodes."""
 
     def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> bool:
-        """Return whether the filter applies to `pod` and `nodes`. If it does not, kube-scheduler skips it.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return whether the filter applies to `pod` and `nodes`. If it does not, kube-scheduler skips it."""
 
 
 @runtime_checkable
@@ -141,11 +137,7 @@ class UncertainScorePlugin(ScorePlugin, Protocol):
     """A score plugin that reads objects that may not be known."""
 
     def certainty(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Certainty:
-        """Return the certainty of the scores of `nodes` for `pod`.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the certainty of the scores of `nodes` for `pod`."""
 
 
 def default_normalize(scores: Column, *, reverse: bool = False) -> Column:

@@ -134,11 +134,7 @@ class WaitingClaims(NamedTuple):
 
     @classmethod
     def of(cls, claims: Iterable[PersistentVolumeClaim], nodes: Snapshot, expired: Expired) -> "WaitingClaims":
-        """Return the claims among `claims` that wait for a consumer, with their volumes on `nodes`.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the claims among `claims` that wait for a consumer, with their volumes on `nodes`."""
         waiting = [
             claim
             for claim in claims
@@ -160,11 +156,7 @@ class WaitingClaims(NamedTuple):
 
 
 def unbound_failures(claims: Sequence[PersistentVolumeClaim], nodes: Snapshot, expired: Expired) -> Sequence[Failure]:
-    """Return the nodes on which a claim that waits for a consumer gets no volume.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return the nodes on which a claim that waits for a consumer gets no volume."""
     waiting = WaitingClaims.of(claims, nodes, expired)
     if not waiting.selected and not waiting.matched:
         return ()

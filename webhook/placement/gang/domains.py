@@ -39,9 +39,6 @@ def domains_together(
     """Return the domains on `snapshot` for `left` further pods like `pod` of a gang of `size`, which runs `within` one.
 
     `alias` is the short name of the label, or "".
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     domains = count_domains(scheduler, pod, gang, within.path, snapshot, left, expired)
     codes, _ = snapshot.labels.paths(within.path)
@@ -72,9 +69,6 @@ def count_domains(
 
     `left` pods of `gang`, the gang of the pod, are missing: more are not always counted. A node without one of the
     labels is in no domain; an empty value is a domain.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/topologyaware/topology_placement.go, GeneratePlacements
     """
@@ -159,9 +153,6 @@ def room_on_nodes(scheduler: Scheduler, signature: PodSignature, snapshot: Snaps
     """Return the number of pods with `signature` that each node of `snapshot` can take: that of `fill`, by division.
 
     `are_nodes_independent` must be true.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     info = signature.info
     is_alone = bool(info.host_ports or next(selecting_itself(info.inter_pod.terms.anti_required, info, snapshot), None))

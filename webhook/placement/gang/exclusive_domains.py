@@ -103,7 +103,6 @@ def placement_of_followers(
     `before` is the cluster before the first leader. `can_grow` is true if nodes can be added to the cluster.
 
     Raises:
-        DeadlineNearError: `expired()` returned true.
         InvalidInput: a pod is malformed.
     """
     if placement.verdict == "Waiting" and not can_grow:

@@ -38,9 +38,6 @@ def further_pods(
     """Return the number of `left` further pods like `pod` that fit on `snapshot`.
 
     `own` is the placement there of the first one.
-
-    Raises:
-        DeadlineNearError: the deadline is near.
     """
     if own.verdict != "Feasible":
         return Further(0, own)

@@ -54,11 +54,7 @@ class Count(NamedTuple):
 def count_pods(
     scheduler: Scheduler, gang: Gang, pod: WaitingPod, own: Placement, snapshot: Snapshot, left: int, expired: Expired
 ) -> Count:
-    """Return the count of `left` further pods like `pod` of `gang` that fit on `snapshot`, where the first has `own`.
-
-    Raises:
-        DeadlineNearError: the deadline is near.
-    """
+    """Return the count of `left` further pods like `pod` of `gang` that fit on `snapshot`; the first has `own`."""
     within, info = gang.within, pod.signature.info
     if within is None:
         return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired))

@@ -30,11 +30,7 @@ _LONGEST_SHOWN = 63
 def with_domains(
     fit: GangFit, gang: GangRequest, roles: Sequence[PlacedRole], spec: PolicySpec, base: Snapshot, expired: Expired
 ) -> GangFit:
-    """Return `fit`, that of the object with `gang`, with its domains if its pods run together and are all alike.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return `fit`, that of the object with `gang`, with its domains if its pods run together and are all alike."""
     within = gang.within
     if within is None or gang.groups > 1 or len(roles) != 1 or roles[0][0] is None:
         return fit

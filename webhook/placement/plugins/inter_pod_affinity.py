@@ -88,11 +88,7 @@ class InterPodAffinity:
         return None if self.skips(pod) else normalized(self.counts(pod, nodes, expired), rows)
 
     def counts(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> DomainCounts:
-        """Return the weight of the running pods in each domain.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the weight of the running pods in each domain."""
         counts = DomainCounts(nodes.labels)
         for weight, term in in_time(pod.inter_pod.terms.preferred, expired):
             counts.add(term.topology_key, self._selected_rows(term, nodes, expired), weight)
@@ -100,11 +96,7 @@ class InterPodAffinity:
         return counts
 
     def terms_selecting(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> frozenset[WeightedPodTerm]:
-        """Return the terms of running pods that select `pod` and attract or repel it.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the terms of running pods that select `pod` and attract or repel it."""
         return frozenset(
             WeightedPodTerm(carried.weight if carried.kind == "preferred" else _REQUIRED, carried.term)
             for carried in in_time(_terms_selecting(pod, nodes), expired)
@@ -123,9 +115,6 @@ class InterPodAffinity:
 
         These are the terms in `preferred` of the pending pod that select `running`, and the terms of `running` in
         `selecting`, which select the pending pod.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
         """
         found = []
         for weight, term in in_time(preferred, expired):

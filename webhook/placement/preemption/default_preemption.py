@@ -77,7 +77,6 @@ def predict_preemption(profile: Profile, pod: PodInfo, snapshot: Snapshot, expir
 
     Raises:
         BudgetSpentError: the search for devices takes too many steps.
-        DeadlineNearError: `expired()` returned true.
     """
     found = _predicted(profile, pod, snapshot, expired)
     if found.evicts or not found.message:
@@ -138,7 +137,6 @@ def best_on(
 
     Raises:
         BudgetSpentError: the search for devices takes too many steps.
-        DeadlineNearError: `expired()` returned true.
     """
     if pod.preemption.is_never:
         return None
@@ -158,7 +156,6 @@ def chosen_by(dice: Dice, profile: Profile, pod: PodInfo, snapshot: Snapshot, ex
 
     Raises:
         BudgetSpentError: the search for devices takes too many steps.
-        DeadlineNearError: `expired()` returned true.
     """
     if pod.preemption.is_never:
         return None
@@ -184,7 +181,6 @@ def potential_nodes(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired:
 
     Raises:
         BudgetSpentError: the search for devices takes too many steps.
-        DeadlineNearError: `expired()` returned true.
     """
     found = np.zeros(len(snapshot.nodes), dtype=np.bool_)
     before = run_pre_filters(profile.pre_filters, pod, snapshot, ignore_transient=False)

@@ -69,7 +69,6 @@ class NodeRoom:
         """Return the reasons of the first filter that rejects the node, or none if the pod fits.
 
         Raises:
-            DeadlineNearError: `expired()` returned true.
             WorkSpentError: the filters that read pods have run too often.
         """
         room = self._room
@@ -91,7 +90,6 @@ class NodeRoom:
         """Return, for each of `ordered`, whether it fits with the pending pod when it is put back in this order.
 
         Raises:
-            DeadlineNearError: `expired()` returned true.
             WorkSpentError: the filters that read pods have run too often.
         """
         if not self._reads_more:

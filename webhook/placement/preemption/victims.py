@@ -87,7 +87,6 @@ def candidates_on(node: str, room: NodeRoom, protection: Protection, expired: Ex
     requests. There is none if all pods can stay, because kube-scheduler then does not choose the node.
 
     Raises:
-        DeadlineNearError: `expired()` returned true.
         WorkSpentError: the filters that read pods have run too often.
     """
     ordered = _by_importance(room.lower)

@@ -83,11 +83,7 @@ class FactRanking:
         self._every = _NO_SCORES
 
     def passing(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
-        """Return a mask of the nodes that pass the filters.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return a mask of the nodes that pass the filters."""
         if self._passing is None:
             every = np.ones(len(nodes.nodes), dtype=np.bool_)
             self._passing = passing(self._plugins.fact_filters, pod, nodes, every, expired)
@@ -97,9 +93,6 @@ class FactRanking:
         """Return the scores of `rows`, normalized over these rows. `among` is the mask of `rows`.
 
         Normalizing over fewer nodes gives the same result if they have both the smallest and the largest score.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
         """
         if self._spreads is None:
             every = np.flatnonzero(self.passing(pod, nodes, expired))
@@ -142,19 +135,11 @@ class NodeRanking:
         self.totals = _NO_SCORES
 
     def totals_of(self, rows: Rows, among: Mask, nodes: Snapshot, expired: Expired) -> ScoreColumn:
-        """Return the scores of `rows`, which are feasible. `among` is the mask of `rows`.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the scores of `rows`, which are feasible. `among` is the mask of `rows`."""
         return self._facts.totals(self._pod, nodes, rows, among, expired) + self._own.take(rows)
 
     def update(self, nodes: Snapshot, expired: Expired) -> None:
-        """Update the ranking to the state of `nodes`, which must have the same log as in the first call.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Update the ranking to the state of `nodes`, which must have the same log as in the first call."""
         log = nodes.log
         if self._position == log.position:
             return
@@ -238,11 +223,7 @@ def _amounts(info: NodeInfo) -> object:
 
 
 def passing(filters: Sequence[FilterPlugin], pod: PodInfo, nodes: Snapshot, candidates: Mask, expired: Expired) -> Mask:
-    """Return the `candidates` that pass all `filters`. If all pass, the same mask is returned.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return the `candidates` that pass all `filters`. If all pass, the same mask is returned."""
     left = candidates
     for plugin in filters:
         for _, rejected in plugin.filter(pod, nodes, expired):
@@ -252,11 +233,7 @@ def passing(filters: Sequence[FilterPlugin], pod: PodInfo, nodes: Snapshot, cand
 
 
 def totals(plugins: Sequence[Weighted], pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired) -> ScoreColumn:
-    """Return the sum of the weighted scores for each of `rows`.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return the sum of the weighted scores for each of `rows`."""
     found: ScoreColumn = np.zeros(len(rows), dtype=np.int64)
     for _, column in weighted_scores(plugins, pod, nodes, rows, expired):
         found = found + column

@@ -84,11 +84,7 @@ class KeptAnswer:
     def unmodelled_by(
         self, profile: Profile, snapshot: Snapshot, expired: Expired
     ) -> tuple[frozenset[str], tuple[str, ...]]:
-        """Return the unmodelled plugins that may exclude nodes, and all unmodelled plugins in order.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the unmodelled plugins that may exclude nodes, and all unmodelled plugins in order."""
         info, term_count = self.info, snapshot.pods.classes.term_count
         if self.unmodelled is not None and self.unmodelled[0] == term_count:
             return self.unmodelled[1:]

@@ -47,9 +47,6 @@ def rejections(
 
     Unlike in a scheduling cycle, a node that one plugin rejects is also evaluated by the other plugins. With
     `ignore_transient`, rejections of pre-filters that can disappear without a change of a node are left out.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     nominated = nodes.rows.get(pod.nomination.node_name)
     named: list[tuple[int, str, frozenset[str]]] = []
@@ -100,11 +97,7 @@ def _filter_rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired:
 
 
 def rejecting_plugins(profile: Profile, pod: PodInfo, nodes: Snapshot, row: int, expired: Expired) -> frozenset[str]:
-    """Return the first plugin whose filter rejects the node in `row`, or an empty set if the node can take the pod.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return the first plugin whose filter rejects the node in `row`, or an empty set if the node can take the pod."""
     names = (each.plugin for each in _filter_rejections(profile, pod, nodes, expired) if each.rejected[row])
     return frozenset(itertools.islice(names, 1))
 

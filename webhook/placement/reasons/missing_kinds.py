@@ -21,9 +21,6 @@ def missing_kinds(info: PodInfo, snapshot: Snapshot, expired: Expired = never) -
     """Return the plural names of the kinds that `snapshot` lacks and that plugins need for their evaluation.
 
     The result is empty if a plugin that can exclude nodes could not be evaluated even with these kinds.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     needed = [tuple(_lacking(plugin, info, snapshot)) for plugin in unmodelled_plugins(info, snapshot, expired)[0]]
     return tuple(sorted({kind for kinds in needed for kind in kinds})) if all(needed) else ()

@@ -85,9 +85,6 @@ def fill(
     `among` is a mask of the nodes to fill, or None for all. The filters run a few times for each doubling of the
     largest number. `are_nodes_independent` must be true.
 
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-
     Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods: a node
     must pass with its nominated pods and without them
     """

@@ -48,9 +48,6 @@ def capacity_changes(
 
     `running` are the nodes without nominated pods, because the resources of nominated pods cannot be freed. `evicts` is
     true if kube-scheduler evicts pods for the unchanged pod.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     row = int(group.rows[0])
     if not (group.short or group.has_too_many_pods or group.has_taken_ports):

@@ -91,9 +91,6 @@ def suggest(
 
     `feasible_nodes` runs all filters. `preemption` is the predicted preemption for the pod. The resources of nominated
     pods cannot be freed. Tolerating `temporary_taints` is never suggested.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     pod, nodes = scenario
     if pod.gates and len(rows := np.flatnonzero(feasible_nodes(scenario))):

@@ -42,6 +42,7 @@ class DecisionIds:
         self._stock: list[str] = []
 
     def __call__(self) -> str:
+        """Return a new decision ID."""
         if not self._stock:
             digits = os.urandom(16 * 256).hex()
             self._stock = [digits[at : at + 32] for at in range(0, len(digits), 32)]
@@ -240,7 +241,7 @@ class Admissions:
         return self._invalid(error)
 
     def _failed(self, admission: _Admission, error: Exception) -> Answer:
-        """Respond to an internal error with HTTP 500, never with a denial, and audit it unless auditing itself failed."""
+        """Respond to an internal error with HTTP 500, never with a denial, and audit it unless that has failed."""
         request, decision = admission.request, admission.decision
         ids = {"decision": decision, "uid": request.uid, "namespace": request.namespace}
         unenforced = self._unless_in_shadow(request, error, admission.policy)

@@ -138,7 +138,7 @@ class DecisionCache:
         self.of_policies.put(key, of_policy, size_bytes + (of_policy.like.size_bytes if of_policy.like else 0))
 
     def _use_policy(self, policy: Policy) -> None:
-        """Clear the caches if `policy` is new and replaces one of the same name, whose keys are never looked up again."""
+        """Clear the caches if `policy` replaces one of the same name, whose keys are never looked up again."""
         if policy.name in self._policies or len(self._policies) >= _MOST_POLICIES:
             self.known.clear()
             self.of_policies.clear()

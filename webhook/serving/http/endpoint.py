@@ -165,10 +165,11 @@ class MutateEndpoint:
                 return await self.dispatcher.answer_in_worker(work, timeouts, connection)
             answer = await self.dispatcher.answer(body, timeouts, self._now(), connection)
             await self.commit.written()
-            return answer
         except (OverdueError, QueueFullError) as error:
             reason = str(error) or f"its turn did not come within {limits.whole_seconds:g} s"
             raise LimitError(web.HTTPServiceUnavailable(text=f"{reason}\n"), body) from error
+        else:
+            return answer
         finally:
             self._body_budget.release(reserved_bytes)
 
