@@ -35,10 +35,7 @@ _SECONDS_PER_WRITE = 3.0
 
 
 def backoff_seconds(failures: int, share: float) -> float:
-    """Return the pause after `failures` in a row.
-
-    It doubles each time; its second half is scaled by `share`, from 0 to 1.
-    """
+    """Return a pause that doubles with each failure; its second half is scaled by `share`, from 0 to 1."""
     longest: float = min(_FIRST_PAUSE_SECONDS * 2.0 ** min(failures - 1, 10), _LONGEST_PAUSE_SECONDS)
     return longest * (0.5 + share / 2)
 

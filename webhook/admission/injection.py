@@ -183,10 +183,7 @@ def inject(content: PodContent, policy: Policy) -> RulesResult:
 
 
 def is_of_daemon_set(owners: Sequence[Any], policy: Policy) -> bool:
-    """Return whether a DaemonSet of an API group in the policy owns the pod.
-
-    The webhook has checked the DaemonSet itself.
-    """
+    """Return whether a DaemonSet of an API group in the policy, which was checked itself, owns the pod."""
     for owner in owners:
         if isinstance(owner, dict) and owner.get("kind") == DAEMON_SET:
             # The API server requires the version; manifests of the commands can lack it.

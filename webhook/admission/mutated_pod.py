@@ -102,10 +102,7 @@ class Mutated:
 
     @property
     def waiting(self) -> tuple[bytes, WaitingPod] | None:
-        """Return the mutated pod as a waiting pod, with the digest of the fields that a scheduler reads from it.
-
-        The result is None if these fields cannot be read.
-        """
+        """Return the mutated pod as a waiting pod, with the digest of its fields, or None if they cannot be read."""
         if self._waiting is None and isinstance(signature := self.signature, PodSignature):
             created = self.created
             if content := scheduled_content(created):

@@ -28,10 +28,7 @@ class PodContent:
 
     @property
     def data(self) -> bytes | None:
-        """Return everything that the verdict depends on, or None if the pod is malformed.
-
-        Pods of one template have equal data.
-        """
+        """Return all that the verdict depends on, which pods of a template share, or None for a malformed pod."""
         template = self._request.template
         return template if template is None or not self.defaults else _with_defaults(template, self.defaults)
 
@@ -44,9 +41,7 @@ class PodContent:
 
     @property
     def pod(self) -> JsonObject:
-        """Return the pod, a raw API object with only the fields of its view.
-
-        A malformed pod is returned with all fields.
+        """Return the pod, a raw API object with only the fields of its view, or with all if it is malformed.
 
         Raises:
             InvalidInput: it has text that is not Unicode.

@@ -98,10 +98,7 @@ def _holder(known: JsonObject, parts: list[str]) -> Any:
 
 
 def field_path(pointer: str) -> str:
-    """Return the pointer as a field path: `spec.tolerations[+]`, `metadata.labels[a.io/b]`.
-
-    `[+]` is the position after the last item of a list.
-    """
+    """Return the pointer as a field path: `spec.tolerations[+]` (appended), `metadata.labels[a.io/b]`."""
     text = ""
     for part in parts_of(pointer):
         if part == _APPENDED:

@@ -185,9 +185,7 @@ class Node:
 
     @classmethod
     def of(cls, node: Mapping[str, Any], interner: Interner | None = None) -> "Node":
-        """Return the facts of `node`, a raw API object. If the node has no allocatable, its capacity is used.
-
-        `interner` shares equal facts of several nodes.
+        """Return the facts of `node`, a raw API object; its capacity stands in for a missing allocatable.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.

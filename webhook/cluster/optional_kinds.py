@@ -119,9 +119,7 @@ def optional_kind_named(api_version: str, kind: str) -> str | None:
 
 
 def read_optional(kind: str, content: Mapping[str, Any]) -> Facts:
-    """Return the facts of `content`, an object of `kind`.
-
-    The kind is an argument because items of a list do not have one.
+    """Return the facts of `content`, an object of `kind`, which items of a list do not name.
 
     Raises:
         InvalidInput: a field that is read is malformed; holds every error.

@@ -31,10 +31,7 @@ class NodeUpdate(NamedTuple):
 
     @classmethod
     def of(cls, before: NodeInfo, after: NodeInfo) -> "NodeUpdate":
-        """Return the change of a node from `before` to `after`.
-
-        In most changes, pods were only added, or are the same.
-        """
+        """Return the change of a node. In most changes, pods were only added, or are the same."""
         count = len(before.pods)
         kept = after.pods[:count]
         if kept == before.pods or (len(kept) == count and all(map(RunningPod.is_same_load, kept, before.pods))):

@@ -127,10 +127,7 @@ def forbidden(path: str, detail: str) -> FieldError:
 
 
 def shown(value: Any, limit: int = 120) -> str:
-    """Return `value` as JSON, cut to `limit` characters.
-
-    Only the part that is shown is rendered.
-    """
+    """Return `value` as JSON, rendered and cut to `limit` characters."""
     text = ""
     try:
         for piece in _json_pieces(value, limit):

@@ -132,10 +132,7 @@ class EventRecorder:
                 await self.write_due()
 
     async def drain(self, seconds: float) -> None:
-        """Write the waiting reports for at most `seconds`, and drop the rest.
-
-        Called at the end of the process, after `run`.
-        """
+        """Write the waiting reports for at most `seconds` at the end of the process, and drop the rest."""
         try:
             async with asyncio.timeout(seconds):
                 if self._resumes_at <= self._clocks.monotonic_seconds():
@@ -145,10 +142,7 @@ class EventRecorder:
         self._count("dropped", self.waiting)
 
     async def write_due(self, ahead_seconds: float = 0.0) -> None:
-        """Look up and write the reports that are due within `ahead_seconds`, until a failure.
-
-        This method never raises.
-        """
+        """Look up and write what is due within `ahead_seconds`, until a failure. Never raises."""
         if self._next_seconds() > self._clocks.monotonic_seconds() + ahead_seconds:
             return
         self._is_writing = True

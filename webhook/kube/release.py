@@ -158,10 +158,7 @@ class Release:
         return cls(int(found["minor"]), version)
 
     def has(self, change: Change) -> bool:
-        """Return whether kube-scheduler of this release has `change`.
-
-        Releases newer than the modelled ones have all changes, older ones have none.
-        """
+        """Return whether kube-scheduler has `change`; newer releases than the modelled ones have all, older none."""
         return self.minor >= change.since
 
     @property

@@ -191,10 +191,7 @@ def _in_volcano_job(names: BatchNames, content: JsonObject) -> BatchNames:
 def with_gang(
     advice: Advice, placed: Sequence[Placed], workload: WorkloadAdmission, schedulers: BackendSchedulers, base: Snapshot
 ) -> Advice:
-    """Return the advice on an object, with the result for its pods that must run together.
-
-    `placed` are the roles, placed on `base`. If the pods that must run together fit, no warning is added.
-    """
+    """Return the advice on an object with a warning if pods of `placed` that run together do not fit on `base`."""
     gang = _gang_of_roles([each.role for each in placed], workload, base)
     if gang is None:
         return advice

@@ -151,9 +151,7 @@ class Scheduler:
         return self._filter(signature.info.normalized_for(snapshot), snapshot, expired).feasible
 
     def best_rows(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Rows:
-        """Return the rows of the feasible nodes with the highest score, in order, or none if no node is feasible.
-
-        kube-scheduler chooses one of them at random.
+        """Return the feasible rows with the highest score, of which kube-scheduler picks one, or none.
 
         Raises:
             BudgetSpentError: the search for devices takes too many steps.

@@ -150,10 +150,7 @@ def serve_until_signalled(
     events: EventRecorder | None = None,
     exported: ExportedPolicy | None = None,
 ) -> None:
-    """Run `server` until SIGTERM or SIGINT, on uvloop if it is installed, with `live`, `events` and `exported`.
-
-    SIGHUP reads the policy file again.
-    """
+    """Run the server and its tasks until SIGTERM or SIGINT, on uvloop if installed. SIGHUP reads the policy file."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     bound_kept_memory()
     with asyncio.Runner(loop_factory=event_loop()) as runner:

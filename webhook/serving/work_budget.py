@@ -26,10 +26,7 @@ class CpuLimit:
         self._ends_seconds: float | None = None
 
     def left_seconds(self, elapsed_seconds: float) -> float:
-        """Return a number of seconds within which the limit cannot be reached, or 0 once it is reached.
-
-        `elapsed_seconds` is the wall time since the start.
-        """
+        """Return seconds, after `elapsed_seconds` of wall time, within which the limit is not reached."""
         if self._ends_seconds is None:
             if elapsed_seconds < self._uncounted_seconds:
                 return self._uncounted_seconds - elapsed_seconds

@@ -124,10 +124,7 @@ def _micro_time(text: str) -> str:
 
 
 async def lead(connect: Connect, options: LeaseOptions, work: Callable[[], Awaitable[None]]) -> None:
-    """Run `work` whenever this replica is the leader, until cancelled. `work` is cancelled when the leadership is lost.
-
-    `work` must handle its own errors.
-    """
+    """Run `work`, which handles its errors, while this replica is the leader, until cancelled."""
     # It logs each attempt in words of its own.
     logging.getLogger("kubernetes.aio.leaderelection").setLevel(logging.CRITICAL)
     lock, log = _Lock(connect, options), structlog.get_logger()

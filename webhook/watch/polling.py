@@ -82,10 +82,7 @@ class Polling:
         self._log = structlog.get_logger()
 
     async def release(self, on_release: Callable[[Release], None]) -> None:
-        """Poll the release, because the cluster can be upgraded.
-
-        If it cannot be read, the last known release is kept.
-        """
+        """Poll the release of a cluster that can be upgraded; the last known one is kept."""
         known = ASSUMED
 
         def take(release: Release) -> None:

@@ -181,9 +181,7 @@ def ask_live(source: ClientConfig, what: str, read: Callable[[ApiServer], Awaita
 
 
 def ask(source: ClientConfig, read: Callable[[ApiServer], Awaitable[T]], *, prints_name: bool = False) -> T:
-    """Return the result of `read`.
-
-    With `prints_name`, print the name of the cluster once if no option names the kubeconfig.
+    """Return the result of `read`; `prints_name` prints the cluster's name once if no option names the kubeconfig.
 
     Raises:
         ApiServerError: the API server does not answer a request.

@@ -134,10 +134,7 @@ def _built(folder: str) -> bytes:
 
 
 def unbound(documents: Iterable[Document]) -> list[Document]:
-    """Return `documents`, with the node removed from pods that a scheduler has bound.
-
-    Print the number of these pods.
-    """
+    """Return `documents` without the node of pods that a scheduler has bound, whose number is printed."""
     found, bound = [], 0
     for each in documents:
         if each.content.get("kind") == "Pod" and field(each.content, "status", "phase"):

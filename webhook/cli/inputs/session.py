@@ -280,11 +280,7 @@ _SHARED = {each.name for each in fields(Session)}
 
 
 def with_session(*given: Option, **fixed: bool) -> Option:
-    """Add the options `given` to a command, in the order of --help. The command gets their values as a Session.
-
-    The values of the command's own options are passed as keyword arguments. `fixed` are further fields of the Session.
-    The command returns its exit code.
-    """
+    """Add options to a command, which gets a Session (with the fields `fixed`) and returns an exit code."""
 
     def decorate(command: Command) -> Command:
         @wraps(command)

@@ -155,10 +155,7 @@ def _head_paths(name: str) -> list[Path]:
 
 
 def source_options(command: Command) -> Command:
-    """Add FILE and the options of replicas to a command, which gets them as `source`.
-
-    After the command, the exit code is 1 if not all records of the replicas were read.
-    """
+    """Add FILE and the options of replicas to a command, which exits with 1 if records could not be read."""
 
     @functools.wraps(command)
     def with_source(*args: Any, **values: Any) -> None:

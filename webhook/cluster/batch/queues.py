@@ -48,10 +48,7 @@ class PodGroup(NamedTuple):
 
     @classmethod
     def of_native(cls, content: Mapping[str, Any]) -> "PodGroup":
-        """Return the facts of `content`, a raw API object, with those that kube-scheduler reads.
-
-        The priority of a group in a CompositePodGroup is not known, because it is that of the root group.
-        """
+        """Return the facts for kube-scheduler of `content`; the priority in a CompositePodGroup is not known."""
         policy, priority = field(content, "spec", "schedulingPolicy"), fields.number(content, "spec", "priority")
         is_composed = bool(field(content, "spec", "parentCompositePodGroupName"))
         topology = next(fields.items(content, "spec", "schedulingConstraints", "topology"), None)

@@ -100,10 +100,7 @@ class ClusterCache:
         return Listing(self, kind, self._keys(kind))
 
     def apply(self, kind: str, event_type: str, content: JsonObject) -> InvalidObject | None:
-        """Apply one watch event: DELETED deletes `content`, other types store it.
-
-        Return the object if it has become invalid, or is invalid for another reason than before.
-        """
+        """Store `content`, or delete it if DELETED. Return the object if it is invalid for a new reason."""
         was_bound = (key := key_of(kind, content)) in self._pods
         problem = self.store(kind, key, None if event_type == DELETED else content)
         if not was_bound and key in self._pods:

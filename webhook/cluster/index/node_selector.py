@@ -132,10 +132,7 @@ def any_matches(
 
 
 def matches(term: Term, labels: LabelColumns, rows: Mapping[str, int] | None, expired: Expired = never) -> Mask:
-    """Return a mask of the nodes that satisfy every requirement of `term`; an empty term matches none.
-
-    `rows` as in `any_matches`.
-    """
+    """Return a mask of the nodes that satisfy all of `term`, or none for an empty one; see `any_matches`."""
     matching: Mask | None = None
     for requirement in in_time(term.expressions, expired):
         matched = labels.matches(*requirement)

@@ -150,10 +150,7 @@ class RunningPods:
         *,
         terminating: bool = True,
     ) -> Codes:
-        """Return the row of each pod in one of `namespaces` (None means all) that `selector` selects.
-
-        Without `terminating`, pods that are being deleted are left out.
-        """
+        """Return the row of each selected pod in `namespaces` (None: all); `terminating` includes ending pods."""
         for last in self._last_selected[:1]:
             if last[:3] == (namespaces, selector, terminating):
                 return last.rows

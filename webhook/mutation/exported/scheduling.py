@@ -46,10 +46,7 @@ def scheduler_operations() -> Cel:
 
 
 def packing(policy: Policy) -> Iterator[Variable]:
-    """Yield whether the pod is packed.
-
-    A pod that the webhook may spread over the same topology is not packed here, but left to the webhook.
-    """
+    """Yield whether the pod is packed. A pod that may be spread over the same topology is left to the webhook."""
     yield "packText", value_of(policy, Keys.bin_packing)
     packed = texts(name for name, each in types_of(policy) if each.bin_packing and not may_undo_packing(policy, each))
     is_on = f'(variables.packText in ["true", "false"] ? variables.packText == "true" : variables.type in {packed})'

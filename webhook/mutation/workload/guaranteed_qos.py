@@ -30,10 +30,7 @@ class GuaranteedQos:
 
 
 def read_guaranteed_qos(pod: Mapping[str, Any], type_name: str, workload_type: WorkloadType) -> GuaranteedQos | None:
-    """Return the GuaranteedQos of `pod`, or None if its type requires no QoS class.
-
-    It is empty for a pod with malformed resources, which the API server rejects.
-    """
+    """Return the GuaranteedQos of `pod`, empty if its resources are malformed, or None if not required."""
     if workload_type.qos.class_ is None:
         return None
     reader = Reader(pod)

@@ -79,10 +79,7 @@ def allowed_defaults(
 def limit_denials(
     annotations: Annotations, pod: Mapping[str, Any], batch: BatchScheduling, namespace: str, policy: Policy
 ) -> Iterator[FieldError]:
-    """Yield the denials for the queue, the scheduler and the number of cards of `pod`.
-
-    Its scheduler is that of `batch`.
-    """
+    """Yield the denials for the queue, the scheduler (that of `batch`) and the number of cards of `pod`."""
     limits = limits_of(policy.spec, namespace)
     if limits is None:
         return

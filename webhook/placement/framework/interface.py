@@ -76,10 +76,7 @@ def scope_of(plugin: Plugin) -> Scope:
 
 
 def concerns(plugin: Plugin, pod: "PodInfo", nodes: Snapshot) -> bool:
-    """Return whether `plugin` can filter or score for `pod`, whatever pods run on `nodes`.
-
-    A plugin can implement a method of this name. A plugin without the method concerns every pod.
-    """
+    """Return whether `plugin` can filter or score for `pod`, by its method of this name if it has one."""
     own = getattr(plugin, "concerns", None)
     return own is None or bool(own(pod, nodes))
 

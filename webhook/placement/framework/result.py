@@ -268,10 +268,7 @@ class Placement:
 
     @property
     def binding(self) -> "Placement":
-        """Return the placement with which the pod is bound.
-
-        It is `gang.own` if the scheduler starts the pods that fit.
-        """
+        """Return the placement that binds the pod: `gang.own` if the scheduler starts the pods that fit."""
         return self.gang.own if self.gang is not None and self.gang.own is not None else self
 
 

@@ -37,10 +37,7 @@ def not_found(name: str) -> str:
 
 
 def is_missing(use: ClaimUse, namespace: str, nodes: Snapshot) -> bool:
-    """Return whether the claim does not exist.
-
-    Claims of ephemeral volumes and claims that are left out do not count.
-    """
+    """Return whether the claim does not exist. Claims of ephemeral volumes and left-out ones do not count."""
     if use.is_ephemeral or nodes.storage.claims is None or (namespace, use.name) in nodes.storage.claims:
         return False
     return not nodes.left_out.has("PersistentVolumeClaim", namespace, use.name)

@@ -150,10 +150,7 @@ def _without_own_affinity(info: PodInfo, topology_key: str, snapshot: Snapshot) 
 
 
 def room_on_nodes(scheduler: Scheduler, signature: PodSignature, snapshot: Snapshot, expired: Expired) -> Column:
-    """Return the number of pods with `signature` that each node of `snapshot` can take: that of `fill`, by division.
-
-    `are_nodes_independent` must be true.
-    """
+    """Return the pods that each node can take, as `fill` by division; `are_nodes_independent` must be true."""
     info = signature.info
     is_alone = bool(info.host_ports or next(selecting_itself(info.inter_pod.terms.anti_required, info, snapshot), None))
     with_nominated = nodes_with_nominated_pods(info, snapshot, scheduler.profile.scheduler_names, expired)

@@ -35,10 +35,7 @@ class Further(NamedTuple):
 def further_pods(
     scheduler: Scheduler, pod: WaitingPod, own: Placement, snapshot: Snapshot, left: int, expired: Expired
 ) -> Further:
-    """Return the number of `left` further pods like `pod` that fit on `snapshot`.
-
-    `own` is the placement there of the first one.
-    """
+    """Return the number of `left` further pods like `pod`, whose first has the placement `own`, that fit."""
     if own.verdict != "Feasible":
         return Further(0, own)
     if left > 1 and not _shares_claims(pod.signature.info, snapshot):

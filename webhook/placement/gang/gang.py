@@ -51,10 +51,7 @@ class _Question:
 
 
 def gang_of(request: GangRequest, pod: WaitingPod, spec: PolicySpec) -> Gang:
-    """Return the gang of `pod` in `request`, which is from annotations in the key domain of `spec`.
-
-    A gang name that is a default of the namespace is ignored, because running pods of this gang cannot be recognized.
-    """
+    """Return the gang in `request`, whose name counts only if it is not a default of the namespace."""
     running, key_domain, within = pod.running, spec.key_domain, request.within
     found = (key for key in running.gangs if key.annotation.partition("/")[0] == key_domain)
     key = next(found, GangKey(running.namespace, f"{key_domain}{GANG}", request.name or running.name))

@@ -44,10 +44,7 @@ class Group:
         return first if number == self.number else Placement.unknown("not all pods of the group fit")
 
     def verified(self, placement: Placement) -> Placement:
-        """Return `placement`, that of a pod of the group, with only the suggestions after which the whole group fits.
-
-        The suggestion to remove scheduling gates is kept if any pod fits, because gates also hold back pods that fit.
-        """
+        """Return `placement` with only the suggestions after which the whole group, or without gates any pod, fits."""
         if not placement.suggestions or (self.number <= 1 and not self.own_nodes):
             return placement
         counted = [(each, self._fitting(each)) for each in placement.remedies]

@@ -148,10 +148,7 @@ class PodInfo(NamedTuple):
         )
 
     def native_group(self, snapshot: Snapshot) -> PodGroup | None:
-        """Return the PodGroup of kube-scheduler itself that has the pod, or None if there is none, or it is not known.
-
-        The info must not be normalized.
-        """
+        """Return the PodGroup of kube-scheduler that has this not normalized pod, or None if not known."""
         return (snapshot.pod_groups.native or {}).get((self.inter_pod.namespace, self.preemption.group))
 
     def normalized_for(self, snapshot: Snapshot) -> "PodInfo":

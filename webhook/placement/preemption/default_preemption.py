@@ -175,9 +175,7 @@ def chosen_by(dice: Dice, profile: Profile, pod: PodInfo, snapshot: Snapshot, ex
 
 
 def potential_nodes(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired) -> Mask:
-    """Return the nodes that reject `pod` for a reason that an eviction of pods on the node can remove.
-
-    Only the reasons of the first filter that rejects a node count.
+    """Return the nodes whose first filter that rejects `pod` can pass after an eviction there.
 
     Raises:
         BudgetSpentError: the search for devices takes too many steps.

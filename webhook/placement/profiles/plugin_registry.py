@@ -185,8 +185,5 @@ PLUGIN_BY_NAME: Mapping[str, PluginRow] = {row.name: row for row in PLUGINS}
 
 
 def modelled_plugins(args: PluginArgs) -> tuple[Plugin, ...]:
-    """Return every modelled plugin, created with `args`, in the default order, followed by those of this project.
-
-    The plugins of this project have no row, and only run in profiles that enable them.
-    """
+    """Return every modelled plugin with `args` in default order, then those that profiles must enable."""
     return (*(row.factory(args) for row in PLUGINS if row.factory is not None), PackGpus(args.cards))

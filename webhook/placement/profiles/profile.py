@@ -139,10 +139,7 @@ class Profile:
     def unmodelled(
         self, info: PodInfo, required: frozenset[str], preferred: frozenset[str]
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the names of unmodelled plugins and steps: those that may exclude nodes, and those that only score.
-
-        `required` and `preferred` are the two sets before the plugins that the profile enables are considered.
-        """
+        """Return the unmodelled plugins and steps that may exclude nodes, and those that only score."""
         if self.enabled:
             # Nominated pods keep their nodes with any set of plugins.
             required &= {*self.enabled.filter, DEFAULT_PREEMPTION}

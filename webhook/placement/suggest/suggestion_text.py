@@ -27,10 +27,7 @@ T = TypeVar("T")
 
 
 def suggestion_text(changes: Sequence[Change], row: int, count: int, fitting_rows: Rows, scenario: Scenario) -> str:
-    """Return a sentence that `count` nodes can take the pod after `changes`.
-
-    The changes are derived from the node in `row`. The nodes in `fitting_rows` have the same obstacles.
-    """
+    """Return that `count` nodes can take the pod after `changes`, derived from the node in `row`."""
     requests = _of(changes, ReduceRequest)
     of_node = [change for change in changes if isinstance(change, NodeChange)]
     if len(changes) == len(requests) == 1:

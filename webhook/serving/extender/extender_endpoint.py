@@ -87,9 +87,7 @@ class Extender:
     def judge(
         self, verb: str, body: bytes, caller: str, profile: Profile, cluster: ClusterView, expired: Expired
     ) -> Judged | Answer:
-        """Return the response to a call, or an error response to a body that is not a call of kube-scheduler.
-
-        `caller` is empty for a client with a verified certificate, or else its address.
+        """Return the response to a call. `caller` is the address of a client without a verified certificate.
 
         Raises:
             TimeSliceEndedError: the client has disconnected.

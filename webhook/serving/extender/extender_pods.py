@@ -64,10 +64,7 @@ class ExtenderPods:
         return len(self._entries)
 
     def note_bound(self, bound: Iterable[tuple[PodKey, int]]) -> None:
-        """Mark pods to be forgotten with the first snapshot that shows them as bound.
-
-        `bound` are the pods with the generation of this snapshot.
-        """
+        """Mark (pod, generation) to be forgotten with the first snapshot that shows the pod as bound."""
         for key, generation in bound:
             if entry := self._entries.get(key):
                 self._entries[key] = entry._replace(bound_in=generation)

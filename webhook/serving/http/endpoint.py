@@ -75,11 +75,7 @@ class MutateEndpoint:
         metrics.waiting.set_function(lambda: dispatcher.waiting)
 
     def answer_at_once(self, protocol: HttpProtocol, message: RawRequestMessage, body: bytes) -> Answer | None:
-        """Return the response to a review that can be answered immediately, or None.
-
-        `answer` handles the other requests: those that are not reviews or exceed a limit, the last request on a
-        connection, and the first one with a client certificate.
-        """
+        """Return the response to a review that meets all limits and needs no waiting, else None."""
         arrived_seconds, connection = time.monotonic(), protocol.connection
         is_unknown = self._settings.client_ca is not None and not connection.client
         if is_unknown:

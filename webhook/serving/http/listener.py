@@ -252,10 +252,7 @@ class Listener:
     def answer_failure(
         self, protocol: HttpProtocol, status: int, exc: BaseException | None, message: str | None
     ) -> web.Response:
-        """Return the response to a request that is not HTTP (`status` below 500) or failed internally.
-
-        Log and count it.
-        """
+        """Log, count and answer a request that is not HTTP (`status` below 500) or failed internally."""
         self._count_failure(status)
         if status >= 500:
             self._log.error("request failed", exc_info=exc, address=protocol.connection.address)

@@ -73,10 +73,7 @@ class MissedPods:
             self._note_pod(key, content)
 
     def work(self) -> bool:
-        """Evaluate pods for some milliseconds, once all pods and namespaces have been listed.
-
-        Return whether all pods have to be noted again.
-        """
+        """Evaluate listed pods for some milliseconds. Return whether all must be noted again."""
         end_seconds = self._monotonic_seconds() + _TURN_SECONDS
         policies, before = self._policies(), self._judged_by
         if self._selection is None or not self._is_policy_known():

@@ -128,20 +128,14 @@ class Policies:
             self._log.warning("a PlacementPolicy is never in force", error=warning)
 
     def miss_objects(self, missing: Mapping[str, str]) -> None:
-        """Record the rejected PlacementPolicies whose last generation in force is not known to this replica.
-
-        `missing` are the revisions of these generations by name.
-        """
+        """Record rejected PlacementPolicies, each with the revision in force that this replica does not know."""
         for name in missing.keys() - self._missing_objects.keys():
             self._log.error(_MISSING, policy=f"{name}@{missing[name]}", source=f"PlacementPolicy {name}")
         self._missing_objects = dict(missing)
         self._metrics.policies_missing.set(len(missing))
 
     def missing_reason(self) -> str:
-        """Return a text that names such a PlacementPolicy and the remedy, or "" if there is none.
-
-        See `miss_objects`.
-        """
+        """Return a text about such a PlacementPolicy of `miss_objects` and its remedy, or ""."""
         for name, revision in self._missing_objects.items():
             error = next(iter(self._rejected_objects.get(name, ())), "")
             remedy = "it is judged again" if error.startswith(_INTERNAL_ERROR) else "correct or delete it"

@@ -73,10 +73,7 @@ class WaitingPods(QueuedPods):
         return len(self._table)
 
     def before_review(self, snapshot: Snapshot) -> None:
-        """Show the assumed pods on `snapshot`, or on a later snapshot if one is already known.
-
-        Before that, place pods that are not placed yet, for at most a few milliseconds.
-        """
+        """Show the assumed pods on `snapshot`, or a later one, after placing new pods for a few milliseconds."""
         self._follow(snapshot)
         if self._outdated_after is not self._too_many_after:
             self._place_again(_SLICE_SECONDS, _MOST_PLACED_AGAIN)

@@ -213,10 +213,7 @@ def with_objects(
     metrics: Metrics,
     recorder: EventRecorder | None = None,
 ) -> PolicySource:
-    """Return a source of policies that reads the PlacementPolicy objects of a cluster, then `file`.
-
-    `recorder` gets the objects that are rejected.
-    """
+    """Return a source of policies: the PlacementPolicy objects, then `file`. `recorder` gets rejected objects."""
     policies.follow(partial(_warn_of_equal_names, policies))
     fault = metrics.feed_faults.inc
     on_rejected: Reported = recorder.report_on if recorder else lambda *_: None
