@@ -1,8 +1,4 @@
-"""Run the certs controller, with a pass at the start, after each change of an object, and when a step is due.
-
-A watch only wakes the loop, and each pass reads the objects again. So if a watch ends or misses an event, this only
-causes a delay: a pass every few seconds finds changes that no watch has reported.
-"""
+"""Run passes of the certs controller: at the start, after a change of an object, and when a step is due."""
 
 import asyncio
 import random
@@ -41,10 +37,7 @@ def backoff_seconds(failures: int, share: float) -> float:
 
 
 class WritePacing:
-    """Limits the rate of writes.
-
-    A rotation needs six; many writes in a minute only occur in a conflict with another client.
-    """
+    """Limits the rate of writes: a rotation needs six, and only a conflict with another client makes many."""
 
     def __init__(self) -> None:
         # Each write takes its share of the time after the one before it.

@@ -1,8 +1,4 @@
-"""One pass of the certs controller: read the objects, plan a step, and write it.
-
-Each write includes the resourceVersion that was read, and fails if another client has changed the object since. So
-several controllers at once are harmless: one of them succeeds, and the others read the objects again.
-"""
+"""One pass of the certs controller. Its writes fail if another client was faster, so several are harmless."""
 
 import asyncio
 import time

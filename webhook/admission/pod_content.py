@@ -13,10 +13,7 @@ JsonObject = dict[str, Any]
 
 
 class PodContent:
-    """The pod of one request, with the annotations of its namespace as `defaults`.
-
-    `namespace` is that of the request and may be empty.
-    """
+    """The pod of one request in `namespace`, which may be empty, with that one's annotations as `defaults`."""
 
     __slots__ = ("_pod", "_request", "defaults", "namespace")
 

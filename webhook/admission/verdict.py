@@ -49,10 +49,7 @@ class Unchanged(_Allowed):
 
 @dataclass(frozen=True, slots=True)
 class Advised:
-    """An allowed object other than a pod. `placement` is set if its pods were placed.
-
-    `operations` change its pod templates if the policy enables this.
-    """
+    """An allowed object other than a pod, with the `operations` on its pod templates and its `placement`, if any."""
 
     workload_type: str | None
     warnings: tuple[str, ...] = ()

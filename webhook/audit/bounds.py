@@ -1,7 +1,4 @@
-"""Truncate the values of an audit record before it is serialized, so that no pod makes a record larger than 64 KiB.
-
-A truncated text ends in `… (N more characters)`, and the record's `truncated` lists each place.
-"""
+"""Truncate values so that no record exceeds 64 KiB. `… (N more characters)` ends a text; `truncated` lists it."""
 
 import bisect
 import json

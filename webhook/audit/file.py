@@ -1,7 +1,4 @@
-"""The outputs for records: the audit file, standard output and standard error.
-
-Lines are appended to the file completely or not at all, and the file is rotated by size.
-"""
+"""The outputs for records: standard output and error, and the file of whole lines that is rotated by size."""
 
 import errno
 import fcntl

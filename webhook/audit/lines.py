@@ -1,7 +1,4 @@
-"""The line of a record: one JSON object that is chained to the line before it.
-
-The last key of a line is its `hash`. It covers everything before it, including the hash of the previous record.
-"""
+"""The line of a record: JSON whose last key, `hash`, covers all before it and the hash of the previous record."""
 
 import hashlib
 from dataclasses import dataclass

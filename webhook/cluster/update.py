@@ -1,7 +1,4 @@
-"""Derive a snapshot from one that differs in a few nodes. The cost depends on the number of differences.
-
-Unchanged columns are shared, so that results computed from them stay valid; changed columns are copied.
-"""
+"""Derive a snapshot from one that differs in a few nodes. Unchanged columns are shared, others copied."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,8 +1,4 @@
-"""Record Events about admissions, off the request path. Admissions add reports; a task looks up the objects and writes.
-
-Nothing here affects an admission. Adding a report to the bounded queue is cheap, and failures are only counted and
-logged.
-"""
+"""Record Events about admissions, off the request path: reports are queued, and a task looks up and writes."""
 
 import asyncio
 import math

@@ -27,10 +27,7 @@ class _Facts(NamedTuple):
 
 
 class Change(_Facts, Enum):
-    """A change of the rules or messages of kube-scheduler.
-
-    A feature gate counts from the release that enables it by default.
-    """
+    """A change of kube-scheduler's rules or messages. That of a feature gate is its being on by default."""
 
     ALLOCATED_CLAIMS_SCORE = _Facts(
         36,

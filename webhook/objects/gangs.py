@@ -65,10 +65,7 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The placement of the object as a whole, and the warnings for its user.
-
-    There are no warnings if everything fits.
-    """
+    """The placement of the object as a whole, and the warnings for its user: none if everything fits."""
 
     placement: Placement
     warnings: tuple[str, ...] = ()

@@ -1,8 +1,4 @@
-"""Leader election with a Lease: one of several replicas does a task.
-
-The `kubernetes` package implements the algorithm of client-go. This module implements the lock: a Lease that is read
-and written through `ApiServer`, and released when the replica stops.
-"""
+"""Leader election with a Lease: the `kubernetes` package runs it with a lock over `ApiServer`."""
 
 import asyncio
 import json

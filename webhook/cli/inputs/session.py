@@ -1,7 +1,4 @@
-"""The inputs of a command on pods: policies, scheduler profiles, the cluster with its pending pods, and the pods.
-
-A command lists its options in `with_session` and gets a `Session`.
-"""
+"""The inputs of a command on pods: it lists its options in `with_session` and gets a `Session`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace

@@ -1,7 +1,4 @@
-"""Text on the screen: consoles of rich that print control characters as escapes, lines, and tables.
-
-A table fits the terminal, and no line of it ends in blanks.
-"""
+"""Text on the screen: lines, and tables that fit the terminal, with control characters as escapes."""
 
 import itertools
 import re

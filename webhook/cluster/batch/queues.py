@@ -167,10 +167,7 @@ NO_KAI = KaiObjects()
 
 @dataclass(frozen=True, slots=True)
 class PodGroups:
-    """The pod groups of the Coscheduling plugin and of kube-scheduler itself, by namespace and name.
-
-    A field is None if its kind is not known.
-    """
+    """The pod groups of Coscheduling and of kube-scheduler, by namespace and name, or None if the kind is not known."""
 
     coscheduling: Mapping[tuple[str, str], PodGroup] | None = None
     native: Mapping[tuple[str, str], PodGroup] | None = None

@@ -1,7 +1,4 @@
-"""The cache of a live cluster: it stores the objects of lists and watch events, and returns immutable snapshots.
-
-It only stores the facts that plugins read. It does not store pods that have ended.
-"""
+"""The cache of a live cluster: facts of listed and watched objects, and immutable snapshots of them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -44,10 +44,7 @@ _GANG = GANG.encode()
 
 
 class RunningPodReader:
-    """Reads pods as `RunningPod.of` does. Pods of one template are read once and share their facts.
-
-    The facts of a pod that is too large are partial. Not thread-safe.
-    """
+    """Reads pods as `RunningPod.of`, once for each template, and too large ones in part. Not thread-safe."""
 
     def __init__(self) -> None:
         self._labels = Interner()

@@ -1,7 +1,4 @@
-"""Change pods: copy the changed parts and record the RFC 6902 operations.
-
-The operations are recorded because comparing two documents is much more expensive.
-"""
+"""Change pods: copy the changed parts and record the operations, which is cheaper than a comparison."""
 
 from functools import lru_cache
 from typing import Any

@@ -120,10 +120,7 @@ class ScorePlugin(Plugin, Protocol):
 
 
 class Certainty(NamedTuple):
-    """The certainty of a score plugin: `scores` is true if its scores are known.
-
-    `verdict` is true if kube-scheduler certainly scores without an error.
-    """
+    """Whether the scores of a plugin are known, and whether it certainly scores without an error (`verdict`)."""
 
     scores: bool = True
     verdict: bool = True

@@ -1,8 +1,4 @@
-"""The placement of a gang: pods that are only useful together, such as the workers of a distributed training job.
-
-A scheduler that does not know gangs binds the pods one by one. If only some pods of a gang fit, they hold their cards
-and wait, so two such gangs can deadlock.
-"""
+"""The placement of a gang: pods that are only useful together, such as workers of a distributed training job."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,8 +1,4 @@
-"""Suggestions for pods that are only useful together. Each suggestion is verified for all of these pods.
-
-A suggestion is found for one pod while the others are on their nodes. It can propose to free room that the others hold,
-or a change that makes the pod differ from them.
-"""
+"""Suggestions for pods that are only useful together, each verified for all of these pods."""
 
 import re
 from collections.abc import Callable, Collection

@@ -1,7 +1,4 @@
-"""The part of a ranking in which the result of a node does not depend on other nodes.
-
-Pods of many templates share it.
-"""
+"""The part of a ranking that does not depend on other nodes, shared by pods of many templates."""
 
 from collections.abc import Collection, Sequence
 from operator import attrgetter

@@ -1,7 +1,4 @@
-"""Check whether the PodGroup of a pod allows it to start.
-
-If the PodGroup can never start, its pods are Infeasible even if nodes are free.
-"""
+"""Check whether the PodGroup of a pod allows it to start. Otherwise, its pods are Infeasible."""
 
 from dataclasses import replace
 

@@ -1,7 +1,4 @@
-"""Changes of nodes after which a pending pod may fit, represented as data.
-
-Changes of the pod are in `webhook.placement.suggest.pod_changes`.
-"""
+"""Changes of nodes, as data, after which a pod may fit. Those of pods are in `pod_changes`."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace

@@ -1,8 +1,4 @@
-"""The decider of the worker thread, and a scorer that reports its time.
-
-The event loop uses a `DecisionCache`, which runs the scorer again when the cluster has changed. The decider of the
-worker only caches rendered decisions, for a limited time.
-"""
+"""The decider of the worker thread, which caches rendered decisions for a time, and a timed scorer."""
 
 import time
 from collections.abc import Callable, Mapping

@@ -1,9 +1,4 @@
-"""Cache the policy's result and the rendered decision, by the content of the pod.
-
-Pods of one template are equal in everything that a decision depends on (`webhook.admission.pod_content`). The policy's
-result is valid until the policy changes. A placement is valid until its nodes change (`webhook.placement.ranking`). A
-rendered decision is valid while both are valid.
-"""
+"""Cache the policy's result and the rendered decision by the content of the pod (see ARCHITECTURE.md)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

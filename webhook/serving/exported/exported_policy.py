@@ -1,8 +1,4 @@
-"""Keep the exported policy in the cluster equal to the policy in force. One replica, the leader, does this.
-
-The admission policies and bindings are written by name, and watched. An object that another client changes or deletes
-is written again. None of this is on the request path.
-"""
+"""Keep the exported policy in the cluster equal to the policy in force. The leader of the replicas does it."""
 
 import asyncio
 import math

@@ -1,8 +1,4 @@
-"""The scheduler extender: a stock kube-scheduler calls it to filter and to prioritize nodes by a profile.
-
-It never blocks kube-scheduler. Without a current view of the cluster, or if a pod takes too long, the response is
-neutral: every node passes, with the priority 0.
-"""
+"""The scheduler extender. It never blocks: without a current view or time, every node passes with priority 0."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,4 @@
-"""Log the schedulers that the policies in force name and that do not run, according to the view of the cluster.
-
-Pods of such a scheduler stay Pending, and nothing else in the cluster reports it.
-"""
+"""Log the schedulers that policies name and that do not run, since nothing else in the cluster reports it."""
 
 from collections.abc import Callable
 
