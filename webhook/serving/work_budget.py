@@ -14,10 +14,7 @@ class TimeSliceEndedError(Exception):
 
 
 class CpuLimit:
-    """A limit of the CPU time of a thread. The CPU time is not read during the first `uncounted_seconds`.
-
-    Reading the CPU time is a system call, and most work is done before the first one.
-    """
+    """A limit of a thread's CPU time, which costs a system call and is not read at first (`uncounted_seconds`)."""
 
     def __init__(self, limit_seconds: float, uncounted_seconds: float, cpu_seconds: Callable[[], float]) -> None:
         self._limit_seconds = limit_seconds

@@ -72,10 +72,7 @@ async def read_webhook_configuration(server: ApiServer, name: str) -> JsonObject
 
 
 class Polling:
-    """Polls at intervals. Each method calls its callback at each interval until cancelled.
-
-    `on_fault` is called after an internal error, which does not end the polling.
-    """
+    """Polls at intervals with callbacks until cancelled. `on_fault` is called after an internal error."""
 
     def __init__(self, connect: Connect, interval_seconds: float, on_fault: Callable[[], None] = lambda: None) -> None:
         self._connect, self._interval_seconds, self._on_fault = connect, interval_seconds, on_fault

@@ -35,10 +35,7 @@ _TEXT_OR_NONE = frozenset((str, type(None)))
 
 
 class PodResourceClaim(NamedTuple):
-    """A ResourceClaim that a pod uses, or the ResourceClaimTemplate of a claim that is not created yet.
-
-    `owner` is the pod itself if the claim was created from a template. The claim must then belong to this pod.
-    """
+    """A ResourceClaim of a pod, or a template that is not created yet. `owner` is the pod that it must belong to."""
 
     namespace: str
     name: str

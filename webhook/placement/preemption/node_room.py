@@ -26,10 +26,7 @@ _REQUESTS_OF = attrgetter("requests")
 
 
 class NodeRoom:
-    """One node without some of its pods, which can be put back one by one.
-
-    Nominated pods that have precedence also count. Only resources that are insufficient with all pods are counted.
-    """
+    """One node, with nominated pods that have precedence, whose lower pods can be put back one by one."""
 
     def __init__(self, room: Room, row: int) -> None:
         self._room, self._row = room, row

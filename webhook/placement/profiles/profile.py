@@ -40,10 +40,7 @@ BUILT_IN_SCHEDULERS = frozenset((DEFAULT_SCHEDULER, "binpack-scheduler"))
 
 @dataclass(frozen=True, slots=True)
 class Enabled:
-    """The names of the plugins that run at each extension point, in order. Score plugins have their weights.
-
-    They include plugins that are not modelled.
-    """
+    """The names of all plugins, modelled or not, that run at each extension point in order; scores have weights."""
 
     pre_filter: tuple[str, ...]
     filter: tuple[str, ...]

@@ -111,13 +111,7 @@ class _Own(NamedTuple):
 
 
 class NodeRanking:
-    """The part of a ranking in which the result of a node does not depend on other nodes.
-
-    Pods that differ only in `inter_pod` share it.
-
-    Nodes with equal amounts have equal results, which are cached, because the pods of a burst take a node through a few
-    states.
-    """
+    """The part of a ranking without other nodes, shared by pods that differ only in `inter_pod`."""
 
     def __init__(self, plugins: RankingPlugins, facts: FactRanking, pod: PodInfo) -> None:
         self._plugins = plugins

@@ -66,10 +66,7 @@ class AffinityCounts:
 
 
 class Ranking:
-    """The ranking for one pod: a `NodeRanking`, and the results that depend on pods of other nodes.
-
-    `counts_for` returns the AffinityCounts that pods with equal terms share.
-    """
+    """The ranking for one pod: a `NodeRanking`, and results by pods of other nodes (`counts_for`)."""
 
     def __init__(
         self,

@@ -132,10 +132,7 @@ def explain_in_detail(profile: Profile, pod: PodInfo, nodes: Snapshot) -> NodeTo
 
 
 class _NodeDetails:
-    """Describes the rejections of `pod` by `nodes` in detail.
-
-    Only the text changes, not the decision of the plugins.
-    """
+    """Describes the rejections of `pod` by `nodes` in detail, without a change of the decision."""
 
     def __init__(self, pod: PodInfo, nodes: Snapshot) -> None:
         self._pod, self._nodes = pod, nodes

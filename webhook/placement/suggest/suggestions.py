@@ -49,10 +49,7 @@ FeasibleNodes = Callable[[Scenario], Mask]
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A suggestion: after `changes`, `nodes` nodes can take the pod; `node` is one of them.
-
-    `text` is the sentence about it.
-    """
+    """A suggestion with its text: after `changes`, `nodes` nodes can take the pod, one of them `node`."""
 
     text: str
     changes: tuple[Change, ...]

@@ -65,10 +65,7 @@ class ExportOptions:
 
 
 class ExportedPolicy:
-    """Exports the policies that `in_force` returns, once `is_known` returns true.
-
-    `export` returns the objects for a release; it runs in another thread. `on_fault` is called after an internal error.
-    """
+    """Exports the policies in force once they are known; `export` runs in another thread."""
 
     def __init__(
         self,

@@ -24,10 +24,7 @@ _MOST_BYTES = 4 * 1024 * 1024
 
 
 class RecentlyBound:
-    """The pods that the watch has reported as bound since the last call of `taken`, limited to the latest ones.
-
-    `note` and `taken` may be called in different threads.
-    """
+    """The latest pods that the watch has reported as bound since the last call of `taken`. Thread-safe."""
 
     def __init__(self) -> None:
         self._noted: deque[tuple[PodKey, int]] = deque(maxlen=_MOST_PODS)

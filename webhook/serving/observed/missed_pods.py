@@ -28,10 +28,7 @@ _LIST_AGAIN_SECONDS = 600.0
 
 
 class MissedPods:
-    """Keeps the number of missed pods. Not thread-safe.
-
-    `policies` returns the policies in force, and `is_policy_known` whether their source has been read.
-    """
+    """Keeps the number of missed pods by the policies in force, once they are known. Not thread-safe."""
 
     def __init__(
         self,

@@ -13,10 +13,7 @@ _REMEDY = "install the scheduler, or name one that runs in schedulerName of the 
 
 
 class MissingSchedulers:
-    """Looks for the schedulers of `policies()` at the start, after `forget`, and when the evidence is read again.
-
-    `judged` is the evidence at the last look.
-    """
+    """Looks for the schedulers of `policies()` at the start, after `forget`, and when the evidence changes."""
 
     def __init__(self, policies: Callable[[], PolicySet]) -> None:
         self._policies = policies
