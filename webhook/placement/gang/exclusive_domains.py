@@ -34,12 +34,14 @@ class Template:
 
         Followers end with the first one whose leader has no node. If there are none, they have no leader either.
         """
-        read, created, domains = None, JsonObject(), _Domains(self.pods, snapshot)
+        read, created = None, JsonObject()
+        has_terms = self.pods.exclusive and (self.pods.replicas or not self.pods.follows)
+        domains = _Domains(self.pods, snapshot) if has_terms else None
         for index in range(begin, max(1, self.pods.replicas or 1)):
             pod = self.pods.pod_at(index)
             if pod != read:
                 read, created = pod, self.created(pod, snapshot)
-            found = domains.placed(created, index) if self.pods.replicas or not self.pods.follows else created
+            found = domains.placed(created, index) if domains else created
             if found is None:
                 return
             yield found
