@@ -183,7 +183,7 @@ LOCK_FLAGS := --quiet --upgrade --universal --python-version 3.11 --generate-has
 lock: export UV_CUSTOM_COMPILE_COMMAND = make lock
 lock: $(STAMP) ## update the image's locked requirements to the newest releases that pyproject.toml allows
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9,<1'
-	$(BIN)/uv pip compile $(LOCK_FLAGS) --extra tracing --output-file requirements.lock pyproject.toml
+	$(BIN)/uv pip compile $(LOCK_FLAGS) --output-file requirements.lock pyproject.toml
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 		| $(BIN)/uv pip compile $(LOCK_FLAGS) --output-file requirements-build.lock -
 

@@ -80,10 +80,7 @@ class Inspection:
         return tuple(problem for problem in self.problems if problem.file in files)
 
     def serving_errors(self) -> list[FieldError]:
-        """Return the errors for which clients do not trust a server with these files.
-
-        The CA's key does not matter.
-        """
+        """Return the errors, other than those of the CA's key, for which clients do not trust these files."""
         return [problem.error for problem in self.faults(CA_CERTIFICATE, CERTIFICATE, KEY)]
 
 
@@ -247,11 +244,7 @@ def expires_soon(certificate: x509.Certificate, now: datetime, least_left: timed
 
 
 def least_time_left(begin: datetime, end: datetime) -> timedelta:
-    """Return the remaining time below which a certificate expires soon: 30 days or a sixth of its lifetime.
-
-    The smaller one is used. Issuers renew when a third of the lifetime is left or earlier, so a renewal is late by
-    then.
-    """
+    """Return the remaining time below which a certificate expires soon: 30 days or a sixth of its lifetime."""
     return min(timedelta(days=30), (end - begin) / 6)
 
 

@@ -38,10 +38,7 @@ class Target:
 
     @property
     def controller_namespace(self) -> str:
-        """Return the namespace of the certs controller.
-
-        It is separate, so that users of the webhook's namespace do not get its permissions.
-        """
+        """Return the namespace of the certs controller, whose permissions users of the webhook's do not get."""
         return f"{self.namespace}-certs"
 
     @property
@@ -130,10 +127,7 @@ def changed_rules(configuration: JsonObject, webhook_rules: WebhookRules) -> lis
 
 
 def own_settings(configuration: JsonObject, wanted: JsonObject) -> JsonObject:
-    """Return, by webhook, the fields that an administrator has set differently from the manifest `wanted`.
-
-    These are the failurePolicy and the selectors.
-    """
+    """Return, by webhook, the failurePolicy and selectors that an administrator has set differently from `wanted`."""
     found: JsonObject = {}
     shipped = {webhook["name"]: webhook for webhook in wanted["webhooks"]}
     for webhook in configuration.get("webhooks") or ():

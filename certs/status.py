@@ -26,10 +26,7 @@ from webhook.documents.text import printable
 def report(
     place: str, artifacts: Artifacts, mode_errors: Sequence[FieldError], now: datetime, least_left: timedelta | None
 ) -> JsonObject:
-    """Return facts and problems of the certificates in `place` as a JSON object. `healthy` is true without problems.
-
-    `mode_errors` and a certificate that `expires_soon` also count as problems.
-    """
+    """Return facts and problems as JSON; a certificate that `expires_soon` and `mode_errors` are problems."""
     found = inspect(artifacts, now)
     errors = [*mode_errors, *_errors(found, now, least_left)]
     return {

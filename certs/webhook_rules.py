@@ -200,10 +200,7 @@ def _is_identifier(key: str) -> bool:
 
 
 def namespace_match_conditions(*key_domains: str) -> list[JsonObject]:
-    """Return the conditions under which a Namespace is sent.
-
-    It has an annotation of a domain, and an update has changed an annotation.
-    """
+    """Return the conditions that a Namespace has an annotation of a domain, and an update has changed one."""
     return [
         {
             "name": "has-defaults",

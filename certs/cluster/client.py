@@ -1,8 +1,4 @@
-"""Read and write the Secret and the webhook configurations of a cluster.
-
-All writes are PATCH requests on one name. Server-side apply also creates objects, so a Role can restrict `get`,
-`create` and `patch` to the `resourceNames`; a POST has no name to restrict.
-"""
+"""Read and write the Secret and the webhook configurations by PATCH on a name, which a Role can restrict."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -125,10 +125,7 @@ def _check(artifacts: Artifacts, place: str, called: Endpoint, now: datetime) ->
 
 
 def merged_ca_bundle(artifacts: Artifacts, held: Artifacts, configuration: JsonObject | None, now: datetime) -> bytes:
-    """Return the new CA, the CA of the certificate that is served now, and the CAs that are trusted now.
-
-    Each CA is included once. CAs that have expired or cannot be read are left out.
-    """
+    """Return, each once: the new CA, that of the served certificate, and the valid CAs that are trusted now."""
     others = (held.ca_certificate or b"", *registration.ca_bundles(configuration or {}))
     known = (certificate for each in others for certificate in readable_certificates(each))
     own = certificates(artifacts.ca_certificate or b"", "ca.crt")
@@ -151,10 +148,7 @@ async def _probed(called: Endpoint, bundle: bytes, wanted: Registration) -> str:
 
 
 async def probe_until_trusted(endpoint: Endpoint, bundle: bytes, wait_seconds: float) -> Called:
-    """Return the outcome of a TLS handshake at `endpoint`, retried for `wait_seconds` until it is trusted.
-
-    The wait gives a server time to start or to read its new certificate.
-    """
+    """Return the outcome of a TLS handshake, retried for `wait_seconds` until the server is up and trusted."""
     deadline = time.monotonic() + wait_seconds
     while True:
         result = await asyncio.to_thread(probe, endpoint, bundle)

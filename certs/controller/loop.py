@@ -1,8 +1,4 @@
-"""Run the certs controller, with a pass at the start, after each change of an object, and when a step is due.
-
-A watch only wakes the loop, and each pass reads the objects again. So if a watch ends or misses an event, this only
-causes a delay: a pass every few seconds finds changes that no watch has reported.
-"""
+"""Run passes of the certs controller: at the start, after a change of an object, and when a step is due."""
 
 import asyncio
 import random
@@ -35,19 +31,13 @@ _SECONDS_PER_WRITE = 3.0
 
 
 def backoff_seconds(failures: int, share: float) -> float:
-    """Return the pause after `failures` in a row.
-
-    It doubles each time; its second half is scaled by `share`, from 0 to 1.
-    """
+    """Return a pause that doubles with each failure; its second half is scaled by `share`, from 0 to 1."""
     longest: float = min(_FIRST_PAUSE_SECONDS * 2.0 ** min(failures - 1, 10), _LONGEST_PAUSE_SECONDS)
     return longest * (0.5 + share / 2)
 
 
 class WritePacing:
-    """Limits the rate of writes.
-
-    A rotation needs six; many writes in a minute only occur in a conflict with another client.
-    """
+    """Limits the rate of writes: a rotation needs six, and only a conflict with another client makes many."""
 
     def __init__(self) -> None:
         # Each write takes its share of the time after the one before it.
@@ -177,13 +167,7 @@ class Controller:
                 await asyncio.sleep(backoff_seconds(failures, self._random_share()))
 
     async def _watch_once(self, watched: ObjectName) -> None:
-        """Wake the loop at each event of one watch, until the API server ends the watch.
-
-        The watch has no resourceVersion, so it begins with an event about the current object.
-
-        Raises:
-            ApiServerError: the watch failed.
-        """
+        """Wake the loop at each event of a watch, first about the current object, until the API server ends it."""
         query: Query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -202,7 +186,6 @@ def _described(error: Exception) -> str:
 
 
 def _check_events(watched: ObjectName, lines: list[bytes]) -> None:
-    """Raise ApiServerError for an event that reports an error, such as an expired resourceVersion."""
     for line in lines:
         try:
             event = orjson.loads(line)

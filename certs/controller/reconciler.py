@@ -1,8 +1,4 @@
-"""One pass of the certs controller: read the objects, plan a step, and write it.
-
-Each write includes the resourceVersion that was read, and fails if another client has changed the object since. So
-several controllers at once are harmless: one of them succeeds, and the others read the objects again.
-"""
+"""One pass of the certs controller. Its writes fail if another client was faster, so several are harmless."""
 
 import asyncio
 import time
@@ -176,7 +172,6 @@ class Reconciler:
     async def _change(
         self, cluster: Cluster, secret: JsonObject | None, seen: Observed, step: Step, now: datetime
     ) -> None:
-        """Carry out `step` on the content of the Secret, and write the Secret if its content has changed."""
         name = secret_of(self._options.target)
         artifacts = carried_out(step, seen.artifacts, self._options.rules, now)
         fulfilled = fulfils(step, seen.requested)

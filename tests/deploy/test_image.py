@@ -106,7 +106,7 @@ def test_pruned_image_has_run_the_demo() -> None:
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LOCKS = {
-    "requirements.lock": PROJECT["project"]["dependencies"] + PROJECT["project"]["optional-dependencies"]["tracing"],
+    "requirements.lock": PROJECT["project"]["dependencies"],
     "requirements-build.lock": PROJECT["build-system"]["requires"],
 }
 
@@ -224,5 +224,5 @@ def test_an_installation_of_the_program_has_no_tools_for_tests() -> None:
         for key, extra in project["optional-dependencies"].items()
     }
     installed = {canonicalize_name(Requirement(each).name) for each in project["dependencies"]}
-    assert installed & (names["dev"] | names["docs"] | names["tracing"]) == set()
+    assert installed & (names["dev"] | names["docs"]) == set()
     assert {"pytest", "mypy", "ruff"} <= names["dev"]

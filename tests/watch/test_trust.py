@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 import urllib3.util.ssl_
 from aiohttp import web
 
@@ -20,12 +19,9 @@ from certs.pki import KeyPair
 from tests.support.servers.http_server import http_server
 from tests.support.servers.kubeconfigs import write_kubeconfig
 from tests.support.servers.loopback import server_context
-from tests.support.servers.tunnels import tunnels
 from tests.support.tls.pairs import MadePair, pairs
 from webhook.cli.inputs import manifests
 from webhook.documents.field import InvalidInput
-from webhook.serving.tracing import spans
-from webhook.serving.tracing.opentelemetry_spans import exporting
 from webhook.watch.api_errors import UnreachableError
 from webhook.watch.api_server import ClientConfig
 
@@ -49,8 +45,7 @@ def strict_contexts(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(ssl, "create_default_context", strict(ssl.create_default_context))
     make_context = strict(urllib3.util.ssl_.create_urllib3_context)
-    for module in ("webhook.serving.tracing.opentelemetry_spans", "urllib3.connection"):
-        monkeypatch.setattr(f"{module}.create_urllib3_context", make_context)
+    monkeypatch.setattr("urllib3.connection.create_urllib3_context", make_context)
 
 
 def tls_of(pair: MadePair) -> ssl.SSLContext:
@@ -101,14 +96,12 @@ def test_options_of_the_kubeconfig_still_hold(tmp_path: Path) -> None:
 
 @pytest.fixture
 def system_trust(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
-    """Make a CA the only one of the system, and of OpenTelemetry."""
+    """Make a CA the only one of the system."""
 
     def trust(ca: str) -> None:
         file = tmp_path / "system.pem"
         file.write_text(ca)
-        # REQUESTS_CA_BUNDLE goes before the variable of OpenTelemetry.
-        for variable in ("SSL_CERT_FILE", "OTEL_EXPORTER_OTLP_CERTIFICATE", "REQUESTS_CA_BUNDLE"):
-            monkeypatch.setenv(variable, str(file))
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
         monkeypatch.setenv("SSL_CERT_DIR", os.devnull)
 
     return trust
@@ -131,39 +124,3 @@ def test_manifests_are_downloaded_from_a_server_of_a_trusted_ca(
     system_trust(MADE["rsa-pkcs8"].files["ca.crt"])
     with pytest.raises(InvalidInput, match="certificate verify failed"):
         called(pair, manifests._download)
-
-
-@pytest.mark.parametrize("pair", [OF_OPENSSL, OF_EKS], ids=lambda pair: pair.name)
-def test_spans_are_exported_to_a_collector_of_a_trusted_ca(pair: MadePair, system_trust: Callable[[str], None]) -> None:
-    def export(url: str) -> None:
-        with exporting(f"{url}/v1/traces"), spans.admission({}):
-            pass
-
-    faults = []
-    for trusted in (pair, MADE["rsa-pkcs8"]):
-        system_trust(trusted.files["ca.crt"])
-        with structlog.testing.capture_logs() as logs:
-            called(pair, export)
-        faults.append(any("certificate verify failed" in entry.get("error", "") for entry in logs))
-
-    assert faults == [False, True]
-
-
-@pytest.mark.parametrize("pair", [OF_OPENSSL, OF_EKS], ids=lambda pair: pair.name)
-def test_spans_are_exported_through_a_proxy_to_a_collector_of_a_trusted_ca(
-    pair: MadePair, system_trust: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    system_trust(pair.files["ca.crt"])
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    monkeypatch.delenv("no_proxy", raising=False)
-
-    def export(url: str) -> None:
-        with tunnels() as proxy, structlog.testing.capture_logs() as logs:
-            monkeypatch.setenv("HTTPS_PROXY", proxy.url)
-            monkeypatch.setenv("https_proxy", proxy.url)
-            with exporting(f"{url}/v1/traces"), spans.admission({}):
-                pass
-        assert logs == []
-        assert proxy.opened == [url.removeprefix("https://")]
-
-    called(pair, export)

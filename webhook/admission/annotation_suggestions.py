@@ -60,7 +60,6 @@ def as_annotation_changes(
 
 
 def _without_type(content: PodContent, policy: Policy, place: Place, expired: Expired) -> Iterator[str]:
-    """Yield the suggestion to remove the workload type, if the pod fits without it."""
     key, own = policy.keys.workload_type, _own(content)
     bare = content.with_annotations({each: own[each] for each in own if each != key})
     remedy = f"remove {key}"
@@ -83,11 +82,7 @@ def _would_fit(placed: Placement) -> str:
 def _wanted(
     remedy: Remedy, content: PodContent, policy: Policy, snapshot: Snapshot, *, has_card: bool
 ) -> list[dict[str, str]]:
-    """Return the sets of annotations to try, the best first.
-
-    The order is: each workload type by itself if the pod has none, the annotations with the product that the user
-    probably meant, and the annotations of the node of `remedy`.
-    """
+    """Return the annotations to try, the best first: types, then the product that was meant, then those of the node."""
     keys = policy.keys
     wanted = _annotations(remedy, snapshot.nodes[snapshot.rows[remedy.node]].node, content, policy)
     if not wanted or (not has_card and wanted.keys() & {keys.of(each) for each in ABOUT_CARDS}):

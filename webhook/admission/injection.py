@@ -148,10 +148,7 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
 def _without_workload(
     mutation: Mutation | None, reading: WorkloadReading, warnings: tuple[str, ...]
 ) -> Bypassed | Injection:
-    """Return the result for a pod into which nothing is injected.
-
-    `mutation` removes what was injected before, if anything.
-    """
+    """Return the result for a pod into which nothing is injected."""
     if mutation is None:
         return Bypassed(reading.bypass_reason, warnings, reading.type_name)
     references = PodReferences(None, (), mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER)
@@ -186,10 +183,7 @@ def inject(content: PodContent, policy: Policy) -> RulesResult:
 
 
 def is_of_daemon_set(owners: Sequence[Any], policy: Policy) -> bool:
-    """Return whether a DaemonSet of an API group in the policy owns the pod.
-
-    The webhook has checked the DaemonSet itself.
-    """
+    """Return whether a DaemonSet of an API group in the policy, which was checked itself, owns the pod."""
     for owner in owners:
         if isinstance(owner, dict) and owner.get("kind") == DAEMON_SET:
             # The API server requires the version; manifests of the commands can lack it.

@@ -102,10 +102,7 @@ class Mutated:
 
     @property
     def waiting(self) -> tuple[bytes, WaitingPod] | None:
-        """Return the mutated pod as a waiting pod, with the digest of the fields that a scheduler reads from it.
-
-        The result is None if these fields cannot be read.
-        """
+        """Return the mutated pod as a waiting pod, with the digest of its fields, or None if they cannot be read."""
         if self._waiting is None and isinstance(signature := self.signature, PodSignature):
             created = self.created
             if content := scheduled_content(created):
@@ -132,11 +129,7 @@ class Mutated:
 
 
 def _signature_bytes(content: PodContent, injection: Injection, pod: JsonObject) -> int:
-    """Return the maximum size of the signature of the mutated `pod` in memory.
-
-    Raises:
-        InvalidInput: the scheduler would have to read too much of the pod.
-    """
+    """Return the maximum size of the signature of the mutated `pod` in memory."""
     data = content.data
     if data is not None and len(data) + len(injection.patch) <= MAX_SCORED_BYTES:
         return parsed_bytes(data) + parsed_bytes(injection.patch)

@@ -94,10 +94,7 @@ def admit(
 
 
 def policy_for(request: AdmissionRequest, policies: PolicySet, cluster: ClusterView | None) -> Policy:
-    """Return the policy for the namespace of `request`, by its labels in `cluster`.
-
-    For a Namespace, the labels in the request are used.
-    """
+    """Return the policy for the namespace of `request` by its labels, for a Namespace by those in the request."""
     name = request.namespace or DEFAULT_NAMESPACE
     if request.kind == "Namespace":
         own = field_of(request.object or {}, "metadata", "labels")

@@ -13,10 +13,7 @@ JsonObject = dict[str, Any]
 
 
 class PodContent:
-    """The pod of one request, with the annotations of its namespace as `defaults`.
-
-    `namespace` is that of the request and may be empty.
-    """
+    """The pod of one request in `namespace`, which may be empty, with that one's annotations as `defaults`."""
 
     __slots__ = ("_pod", "_request", "defaults", "namespace")
 
@@ -28,10 +25,7 @@ class PodContent:
 
     @property
     def data(self) -> bytes | None:
-        """Return everything that the verdict depends on, or None if the pod is malformed.
-
-        Pods of one template have equal data.
-        """
+        """Return all that the verdict depends on, which pods of a template share, or None for a malformed pod."""
         template = self._request.template
         return template if template is None or not self.defaults else _with_defaults(template, self.defaults)
 
@@ -44,9 +38,7 @@ class PodContent:
 
     @property
     def pod(self) -> JsonObject:
-        """Return the pod, a raw API object with only the fields of its view.
-
-        A malformed pod is returned with all fields.
+        """Return the pod, a raw API object with only the fields of its view, or with all if it is malformed.
 
         Raises:
             InvalidInput: it has text that is not Unicode.

@@ -21,12 +21,10 @@ class _Allowed:
 
     @property
     def pod(self) -> JsonObject:
-        """Return the mutated pod, with the fields of its view."""
         return self.mutated.pod
 
     @property
     def rules(self) -> tuple[RuleOutcome, ...]:
-        """Return the outcome of each rule."""
         return self.mutated.injection.rules
 
     @property
@@ -51,10 +49,7 @@ class Unchanged(_Allowed):
 
 @dataclass(frozen=True, slots=True)
 class Advised:
-    """An allowed object other than a pod. `placement` is set if its pods were placed.
-
-    `operations` change its pod templates if the policy enables this.
-    """
+    """An allowed object other than a pod, with the `operations` on its pod templates and its `placement`, if any."""
 
     workload_type: str | None
     warnings: tuple[str, ...] = ()

@@ -1,7 +1,4 @@
-"""Truncate the values of an audit record before it is serialized, so that no pod makes a record larger than 64 KiB.
-
-A truncated text ends in `… (N more characters)`, and the record's `truncated` lists each place.
-"""
+"""Truncate values so that no record exceeds 64 KiB. `… (N more characters)` ends a text; `truncated` lists it."""
 
 import bisect
 import json
@@ -53,10 +50,7 @@ class Truncator:
         return self._fit_string(text)
 
     def items_json(self, place: str, value: Sequence[Any] | Mapping[str, Any], most_bytes: int) -> bytes:
-        """Return the JSON of `value`, the value of the field `place`.
-
-        If it takes more than `most_bytes`, texts are truncated and the last items are left out.
-        """
+        """Return the JSON of the field `place`, truncated and without its last items to fit in `most_bytes`."""
         if not value:
             return dump(value)
         items = value.values() if isinstance(value, Mapping) else value

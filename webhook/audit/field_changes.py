@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from webhook.audit.replaced_values import parts_of, value_at
+from webhook.audit.replaced_values import value_at
 from webhook.documents.documents import JsonObject
 from webhook.kube.api.independent_patch import PatchError, independently_patched
+from webhook.kube.api.json_patch import steps_of
 
 UNKNOWN = "…"
 """A value that is replaced and that the record does not hold."""
@@ -46,17 +47,14 @@ def field_changes(patch: Sequence[JsonObject], before: JsonObject) -> list[Field
     after = independently_patched(known, patch)
     changes = []
     for pointer, is_appended in _fields(patch).items():
-        parts = parts_of(pointer)
+        parts = steps_of(pointer)
         old = None if is_appended else value_at(known, parts)
         changes.append(FieldChange(pointer, old, value_at(after, parts), is_appended))
     return changes
 
 
 def _fields(patch: Sequence[JsonObject]) -> dict[str, bool]:
-    """Return the pointer of each changed field, with true if items are appended to it.
-
-    A new field counts as one change.
-    """
+    """Return the pointer of each changed field, with true if items are appended to it. A new field is one change."""
     fields: dict[str, bool] = {}
     for operation in patch:
         pointer = str(operation.get("path", ""))
@@ -73,7 +71,7 @@ def _known_part(patch: Sequence[JsonObject], before: JsonObject) -> JsonObject:
     added: list[str] = []
     for operation in patch:
         pointer = str(operation.get("path", ""))
-        parts = parts_of(pointer)
+        parts = steps_of(pointer)
         if not parts or any(pointer.startswith(f"{each}/") for each in added):
             continue
         holder = _holder(known, parts)
@@ -101,12 +99,9 @@ def _holder(known: JsonObject, parts: list[str]) -> Any:
 
 
 def field_path(pointer: str) -> str:
-    """Return the pointer as a field path: `spec.tolerations[+]`, `metadata.labels[a.io/b]`.
-
-    `[+]` is the position after the last item of a list.
-    """
+    """Return the pointer as a field path: `spec.tolerations[+]` (appended), `metadata.labels[a.io/b]`."""
     text = ""
-    for part in parts_of(pointer):
+    for part in steps_of(pointer):
         if part == _APPENDED:
             text += "[+]"
         elif _PLAIN_KEY.fullmatch(part):

@@ -1,7 +1,4 @@
-"""The outputs for records: the audit file, standard output and standard error.
-
-Lines are appended to the file completely or not at all, and the file is rotated by size.
-"""
+"""The outputs for records: standard output and error, and the file of whole lines that is rotated by size."""
 
 import errno
 import fcntl
@@ -52,12 +49,7 @@ class AuditFile:
     """
 
     def __init__(self, path: Path, *, max_bytes: int, retention: Retention) -> None:
-        """Open the file and lock it against other writers.
-
-        Raises:
-            InvalidInput: the file cannot be used for a permanent reason, or the file or its newest rotated file is not
-                an audit log. A full disk is not a permanent reason: lines fail until the disk has room again.
-        """
+        """Open the file and lock it against other writers."""
         if not path.name:
             raise InvalidInput([invalid("--audit", str(path), _REMEDIES[errno.EISDIR])])
         self.path = path
@@ -177,7 +169,6 @@ class AuditFile:
         self._torn = status.st_size > 0 and os.pread(descriptor, 1, status.st_size - 1) != b"\n"
 
     def _reopen_if_moved(self) -> None:
-        """Reopen the file if the path refers to another file now."""
         try:
             status = os.stat(self._name)  # noqa: PTH116 - runs for every record, and Path.stat takes twice as long
         except FileNotFoundError:

@@ -1,7 +1,4 @@
-"""The line of a record: one JSON object that is chained to the line before it.
-
-The last key of a line is its `hash`. It covers everything before it, including the hash of the previous record.
-"""
+"""The line of a record: JSON whose last key, `hash`, covers all before it and the hash of the previous record."""
 
 import hashlib
 from dataclasses import dataclass
@@ -200,12 +197,10 @@ def digest(line: bytes) -> str:
 
 
 def _text_json(truncator: Truncator, place: str, text: str | None) -> bytes:
-    """Return the JSON of `text`, the value of the field `place`."""
     return b"null" if text is None else dump(truncator.text(place, text))
 
 
 def _decision_json(entry: AuditRecord | ShadowEntry, outer: str, truncator: Truncator) -> bytes:
-    """Return the JSON from `outcome` to `warnings`, without braces, of the object at `outer`."""
     rules = [
         {"name": each.name, "edits": each.edits}
         if each.skipped is None

@@ -51,11 +51,7 @@ class PodFile:
     def __init__(
         self, path: Path, max_bytes: int = MAX_BYTES, on_failure: Callable[[OSError], None] = lambda _: None
     ) -> None:
-        """Open the file.
-
-        Raises:
-            InvalidInput: the file cannot be used, or is not a file of pods.
-        """
+        """Open the file."""
         self._old, self._path = pods_paths(path)
         self._max_bytes = max_bytes
         self._on_failure = on_failure
@@ -190,10 +186,7 @@ Lines = Iterable[Entry | InvalidLine]
 
 
 def note_pods(files: Iterable[tuple[str, Lines]], places: dict[str, str]) -> Iterator[tuple[str, Lines]]:
-    """Yield the files.
-
-    While their lines are read, add to `places` each pod with the place of the first record about it.
-    """
+    """Yield the files. As they are read, add to `places` each pod with the place of the first record about it."""
 
     def noting(lines: Lines) -> Iterator[Entry | InvalidLine]:
         for line in lines:
@@ -205,10 +198,7 @@ def note_pods(files: Iterable[tuple[str, Lines]], places: dict[str, str]) -> Ite
 
 
 def compare_pods(places: Mapping[str, str], pods: PodIndex | None) -> tuple[list[str], list[FieldError]]:
-    """Return notes and faults of the pods in `places`, by the records that name them.
-
-    `pods` is None without a file of pods.
-    """
+    """Return notes and faults of the pods in `places`; `pods` is None without a file of pods."""
     if pods is None:
         return ([f"{_pods(len(places))} not verified: there is no FILE.pods"] if places else []), []
     missing = [place for digest, place in places.items() if digest not in pods]

@@ -1,8 +1,4 @@
-"""The audit record: the result of one admission.
-
-A record holds what was injected and why. It never holds the rest of the pod: no image, command or environment. Large
-values are truncated (`webhook.audit.bounds`).
-"""
+"""The audit record of one admission: what was injected and why, truncated. It never has the rest of the pod."""
 
 from dataclasses import dataclass, field
 from datetime import datetime

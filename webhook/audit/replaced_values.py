@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from webhook.documents.documents import JsonObject
+from webhook.kube.api.json_patch import steps_of
 
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 
@@ -17,7 +18,7 @@ def values_before(pod: Mapping[str, Any], patch: Iterable[Mapping[str, Any]]) ->
     """
     before: JsonObject = {}
     for operation in patch:
-        path = parts_of(operation["path"])
+        path = steps_of(operation["path"])
         # In a pod template, the spec is further in.
         if not path or any(outer == "spec" and inner in _CONTAINERS for outer, inner in pairwise(path)):
             continue
@@ -28,11 +29,6 @@ def values_before(pod: Mapping[str, Any], patch: Iterable[Mapping[str, Any]]) ->
         if value is not None:
             before.setdefault(operation["path"], value)
     return before
-
-
-def parts_of(pointer: str) -> list[str]:
-    """Return the keys and indices of a JSON pointer."""
-    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 
 def value_at(value: Any, path: Iterable[str]) -> Any:

@@ -172,7 +172,6 @@ class AuditWriter:
             self.flush()
 
     def _state(self, omitted: Omitted) -> None:
-        """Stage the record that reports `omitted`."""
         if self._now is not None:
             self.stage(record_of(omitted, self._now(), self._replica, self._sequence + 1))
 
@@ -211,7 +210,6 @@ class AuditWriter:
             self.flush()
 
     def _miss(self, lines: Sequence[bytes], error: OSError) -> None:
-        """Print lines that could not be written."""
         self._staged_head = self._head
         for line in lines:
             self._write_to_standard_error(line, error)

@@ -15,10 +15,7 @@ from webhook.backends.backend import (
 
 
 class Default(Backend):
-    """A profile of kube-scheduler, or an unknown scheduler.
-
-    It schedules one pod at a time. Any pod of lower priority can be preempted.
-    """
+    """A profile of kube-scheduler, or an unknown scheduler: one pod at a time, and lower pods can be preempted."""
 
     name = "default"
     keeps_by_affinity = True

@@ -50,10 +50,7 @@ class Kueue(Backend):
 
     @classmethod
     def express(cls, request: BatchRequest) -> Expressed:
-        """Return the labels and, for a gang, the annotation with its size.
-
-        Without it, Kueue admits none of the pods.
-        """
+        """Return the labels and, for a gang, the size, without which Kueue admits none of its pods."""
         fields, missing = [], []
         if request.queue is not None:
             fields.append(label(QUEUE, request.queue))

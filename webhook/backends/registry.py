@@ -35,19 +35,13 @@ def queueing_backend_of(spec: PolicySpec, scheduler: str) -> type[Backend]:
 
 
 def gang_key(policy_key: str, spec: PolicySpec, scheduler: str) -> str:
-    """Return `policy_key`, the annotation that names a gang, if `scheduler` starts the gangs that it names whole.
-
-    Empty if it does not, or if Kueue reads the annotation.
-    """
+    """Return `policy_key` if `scheduler` starts the gangs whole that this annotation names, else ""."""
     is_read = callable(backend_of(spec, scheduler).terms.get("gang")) and spec.queueing != "kueue"
     return policy_key if is_read else ""
 
 
 def api_groups_of(schedulers: Mapping[str, SchedulerSettings], scheduler: str) -> Sequence[str]:
-    """Return the API groups of the CRDs of `scheduler`, or none if it has no CRDs.
-
-    `schedulers` are those of the policy.
-    """
+    """Return the API groups of the CRDs of `scheduler`, one of the policy's `schedulers`, or none without CRDs."""
     backend = BACKENDS[settings_of(schedulers, scheduler).backend]
     return backend.api_groups or _OTHER_API_GROUPS.get(scheduler, ())
 

@@ -162,7 +162,6 @@ def _choose_temporary_folder() -> None:
 
 
 def _run() -> int:
-    """Run the command and return its exit code. The output is written before an error is printed."""
     try:
         code = root.main(standalone_mode=False, prog_name=name(), complete_var=COMPLETION_VARIABLE)
     except InvalidInput as error:

@@ -92,7 +92,6 @@ def _left_out_of(pods: Iterable[RunningPod]) -> LeftOut:
 
 
 def _take_release(document: Document, releases: dict[str, Release], errors: list[FieldError]) -> None:
-    """Add the release in a document to `releases`, if the document contains one."""
     is_stated = is_server_version(document.content)
     release = read_document(document, read_server_version, errors) if is_stated else None
     if release is not None:

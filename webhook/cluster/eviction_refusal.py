@@ -13,9 +13,7 @@ def budgets_of(pod: BoundPod, budgets: Budgets) -> list[DisruptionBudget]:
 
 
 def eviction_refusal(pods: Iterable[BoundPod], budgets: Budgets) -> str:
-    """Return the reason why the API server would not evict all of `pods` now, or "" if it would evict them.
-
-    Pods that are covered by the same budget are counted together.
+    """Return why the API server would not evict all of `pods` together now, or "" if it would.
 
     Source: k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go, EvictionREST.Create and checkAndDecrement
     """

@@ -38,10 +38,7 @@ NOTHING_LEFT_OUT = LeftOut({})
 
 
 class LeftOutTracker:
-    """Keeps the objects that are left out. Not thread-safe.
-
-    `has_changed` is true if `current` will return a new value.
-    """
+    """Keeps the objects that are left out. `has_changed`: `current` will return a new value. Not thread-safe."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, str], set[str]] = {}

@@ -160,6 +160,11 @@ _NOT_LOAD = ("name", "node_name", "is_reserved", "started_seconds", "controller"
 _LOAD_OF = attrgetter("left_out", *(name for name in RunningPod._fields if name not in _NOT_LOAD))
 
 
+def key_of(pod: RunningPod) -> tuple[str, str]:
+    """Return the namespace and the name of `pod`."""
+    return pod.namespace, pod.name
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """The facts of a Node object that a scheduler reads.
@@ -180,9 +185,7 @@ class Node:
 
     @classmethod
     def of(cls, node: Mapping[str, Any], interner: Interner | None = None) -> "Node":
-        """Return the facts of `node`, a raw API object. If the node has no allocatable, its capacity is used.
-
-        `interner` shares equal facts of several nodes.
+        """Return the facts of `node`, a raw API object; its capacity stands in for a missing allocatable.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.

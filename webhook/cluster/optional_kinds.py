@@ -119,9 +119,7 @@ def optional_kind_named(api_version: str, kind: str) -> str | None:
 
 
 def read_optional(kind: str, content: Mapping[str, Any]) -> Facts:
-    """Return the facts of `content`, an object of `kind`.
-
-    The kind is an argument because items of a list do not have one.
+    """Return the facts of `content`, an object of `kind`, which items of a list do not name.
 
     Raises:
         InvalidInput: a field that is read is malformed; holds every error.
@@ -136,12 +134,10 @@ def snapshot_fields(found: FactsByKind, fields: Iterable[str] | None = None) -> 
 
 
 def _by_name(found: FactsByKind, kind: str) -> dict[str, Any] | None:
-    """Return the facts of `kind` by name, or None if the kind is not known."""
     return {each.name: each for each in found[kind]} if kind in found else None
 
 
 def _by_full_name(found: FactsByKind, kind: str) -> dict[tuple[str, str], Any] | None:
-    """Return the facts of `kind` by namespace and name, or None if the kind is not known."""
     return {(each.namespace, each.name): each for each in found[kind]} if kind in found else None
 
 

@@ -1,7 +1,4 @@
-"""Derive a snapshot from one that differs in a few nodes. The cost depends on the number of differences.
-
-Unchanged columns are shared, so that results computed from them stay valid; changed columns are copied.
-"""
+"""Derive a snapshot from one that differs in a few nodes. Unchanged columns are shared, others copied."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -31,10 +28,7 @@ class NodeUpdate(NamedTuple):
 
     @classmethod
     def of(cls, before: NodeInfo, after: NodeInfo) -> "NodeUpdate":
-        """Return the change of a node from `before` to `after`.
-
-        In most changes, pods were only added, or are the same.
-        """
+        """Return the change of a node. In most changes, pods were only added, or are the same."""
         count = len(before.pods)
         kept = after.pods[:count]
         if kept == before.pods or (len(kept) == count and all(map(RunningPod.is_same_load, kept, before.pods))):
@@ -103,10 +97,7 @@ def _unknown(name: str) -> NodeInfo:
 
 
 def _moved(snapshot: Snapshot, source: Rows, nodes: list[NodeInfo]) -> Snapshot:
-    """Return `snapshot` with row `source[n]` as row n, or an empty row if `source[n]` is -1.
-
-    `nodes` are the new nodes.
-    """
+    """Return `snapshot` with row `source[n]` as row n, or an empty row if `source[n]` is -1."""
     row_now = np.full(len(snapshot.nodes), -1, dtype=np.int32)
     kept = np.flatnonzero(source >= 0)
     row_now[source[kept]] = kept
@@ -192,10 +183,7 @@ def _with_facts(snapshot: Snapshot, changes: NodeUpdates) -> Snapshot:
 
 
 def _updated(column: NDArray[Any], amounts: Sequence[tuple[int, int, int]]) -> NDArray[Any]:
-    """Return `column` with `amounts`, given as (row, amount before, new amount).
-
-    It is not copied if none has changed.
-    """
+    """Return `column` with `amounts`, given as (row, amount before, new amount)."""
     changed = [(row, after) for row, before, after in amounts if before != after]
     if not changed:
         return column

@@ -198,7 +198,6 @@ class _KubernetesLoader(_Base):
         node.value = pieces
 
     def construct_document(self, node: yaml.Node) -> Any:
-        """Return the value of a document, which must be representable in JSON."""
         values: dict[int, int] = {}
         self._aliased += self._check(node, set(), values) - len(values)
         return super().construct_document(node)

@@ -82,7 +82,6 @@ class InvalidInput(Exception):  # noqa: N818 - named like field.Invalid
         super().__init__("\n".join(str(error) for error in self.errors))
 
     def __reduce__(self) -> tuple[type["InvalidInput"], tuple[tuple[FieldError, ...]]]:
-        """Return the arguments to recreate the error in another process."""
         return type(self), (self.errors,)
 
 
@@ -128,10 +127,7 @@ def forbidden(path: str, detail: str) -> FieldError:
 
 
 def shown(value: Any, limit: int = 120) -> str:
-    """Return `value` as JSON, cut to `limit` characters.
-
-    Only the part that is shown is rendered.
-    """
+    """Return `value` as JSON, rendered and cut to `limit` characters."""
     text = ""
     try:
         for piece in _json_pieces(value, limit):
@@ -144,12 +140,7 @@ def shown(value: Any, limit: int = 120) -> str:
 
 
 def _json_pieces(value: Any, limit: int) -> Iterator[str]:
-    """Yield the JSON of `value` in pieces, with strings cut to `limit` characters.
-
-    Raises:
-        TypeError: JSON has no value for a part of it.
-        ValueError: a number has too many digits.
-    """
+    """Yield the JSON of `value` in pieces, with strings cut to `limit` characters."""
     if isinstance(value, str):
         yield json.dumps(value[: limit + 1], ensure_ascii=False)
     elif isinstance(value, Mapping):

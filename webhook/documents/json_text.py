@@ -30,11 +30,7 @@ class JsonList:
     """
 
     def __init__(self, file: BinaryIO) -> None:
-        """Find the list in a file.
-
-        Raises:
-            NotAListError: there is no such list, or it cannot be found without parsing the whole text.
-        """
+        """Find the list in a file."""
         self._file = file
         head = file.read(_BLOCK_BYTES)
         found = _ITEMS.search(head)

@@ -16,10 +16,7 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def objects(text: str | bytes) -> list[yaml.Node]:
-    """Return each object in `text`, in the order of `webhook.documents.documents.parse`.
-
-    The result is empty if the text cannot be parsed.
-    """
+    """Return each object in `text`, in the order of `documents.parse`, or none if it cannot be parsed."""
     try:
         return [each for node in yaml.compose_all(text, _Loader) for each in _objects(node)]
     except yaml.YAMLError:
@@ -62,7 +59,6 @@ def _outward(path: str) -> Iterator[str]:
 
 
 def _objects(node: yaml.Node | None) -> Iterator[yaml.Node]:
-    """Yield an object, or the items of a list of objects."""
     if not isinstance(node, yaml.MappingNode):
         return
     fields = {key.value: value for key, value in node.value}

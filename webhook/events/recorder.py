@@ -1,8 +1,4 @@
-"""Record Events about admissions, off the request path. Admissions add reports; a task looks up the objects and writes.
-
-Nothing here affects an admission. Adding a report to the bounded queue is cheap, and failures are only counted and
-logged.
-"""
+"""Record Events about admissions, off the request path: reports are queued, and a task looks up and writes."""
 
 import asyncio
 import math
@@ -132,10 +128,7 @@ class EventRecorder:
                 await self.write_due()
 
     async def drain(self, seconds: float) -> None:
-        """Write the waiting reports for at most `seconds`, and drop the rest.
-
-        Called at the end of the process, after `run`.
-        """
+        """Write the waiting reports for at most `seconds` at the end of the process, and drop the rest."""
         try:
             async with asyncio.timeout(seconds):
                 if self._resumes_at <= self._clocks.monotonic_seconds():
@@ -145,10 +138,7 @@ class EventRecorder:
         self._count("dropped", self.waiting)
 
     async def write_due(self, ahead_seconds: float = 0.0) -> None:
-        """Look up and write the reports that are due within `ahead_seconds`, until a failure.
-
-        This method never raises.
-        """
+        """Look up and write what is due within `ahead_seconds`, until a failure. Never raises."""
         if self._next_seconds() > self._clocks.monotonic_seconds() + ahead_seconds:
             return
         self._is_writing = True
@@ -196,10 +186,7 @@ class EventRecorder:
         return True
 
     async def _resolve(self, server: ApiServer, pending: PendingReport) -> None:
-        """Move the pods that are found from `pending.count` to `pending.targets`.
-
-        The remaining pods may be stored later.
-        """
+        """Move the pods that are found from `pending.count` to `pending.targets`."""
         if not pending.count:
             return
         reason, subject, pods = pending.report.reason, pending.subject, None

@@ -42,10 +42,7 @@ class Report(NamedTuple):
 
     @property
     def topic(self) -> str:
-        """Return the note without its numbers, which change with the cluster.
-
-        Reports with one topic become one Event.
-        """
+        """Return the note without numbers. Reports with one topic become one Event."""
         note, *_ = self.note.split(OF_NAMESPACE)
         return _NUMBERS.sub("#", note.replace(ONE_WAITS, MANY_WAIT.format(1)))
 

@@ -6,6 +6,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 Expired = Callable[[], bool]
+"""Returns true once the deadline has passed. Functions and objects that get one raise DeadlineNearError then."""
 
 
 class DeadlineNearError(Exception):
@@ -32,9 +33,6 @@ def in_time(items: Iterable[T], expired: Expired) -> Iterator[T]:
 
     A pod can have thousands of terms, and the cost of each grows with the cluster. `expired()` may raise another
     error instead.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     for item in items:
         if expired():

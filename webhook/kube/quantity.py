@@ -155,6 +155,5 @@ def _bounded(exponent: int) -> int:
 
 
 def _ceiling(digits: int, exponent: int) -> int:
-    """Return `digits` × 10^`exponent`, rounded up."""
     power = int(10 ** abs(exponent))
     return digits * power if exponent >= 0 else -(-digits // power)

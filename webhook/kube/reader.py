@@ -150,10 +150,7 @@ class Reader(Struct, eq=False):
 
 
 def reading(read: Callable[[type[T], Reader], T]) -> Callable[[type[T], Mapping[str, Any]], T]:
-    """Return a class method that takes a raw API object and calls `read` with a Reader of it.
-
-    The method raises InvalidInput with every error if a field that is read is malformed.
-    """
+    """Return a class method that calls `read` with a Reader of a raw object, and raises all of its errors."""
 
     @wraps(read)
     def of(cls: type[T], content: Mapping[str, Any]) -> T:

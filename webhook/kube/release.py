@@ -27,10 +27,7 @@ class _Facts(NamedTuple):
 
 
 class Change(_Facts, Enum):
-    """A change of the rules or messages of kube-scheduler.
-
-    A feature gate counts from the release that enables it by default.
-    """
+    """A change of kube-scheduler's rules or messages. That of a feature gate is its being on by default."""
 
     ALLOCATED_CLAIMS_SCORE = _Facts(
         36,
@@ -158,10 +155,7 @@ class Release:
         return cls(int(found["minor"]), version)
 
     def has(self, change: Change) -> bool:
-        """Return whether kube-scheduler of this release has `change`.
-
-        Releases newer than the modelled ones have all changes, older ones have none.
-        """
+        """Return whether kube-scheduler has `change`; newer releases than the modelled ones have all, older none."""
         return self.minor >= change.since
 
     @property

@@ -130,7 +130,6 @@ def _list_errors(value: Any, shape: Each, path: str) -> Iterator[FieldError]:
 
 
 def _type(shape: Any) -> Any:
-    """Return the type of a value for which `_errors` finds no errors."""
     if isinstance(shape, Mapping):
         return defstruct("Object", [(key, _type(inner) | None, None) for key, inner in shape.items()])
     return list[shape.item_type] if isinstance(shape, Each) else shape

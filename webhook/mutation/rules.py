@@ -37,10 +37,7 @@ def node_usage_affinity(workload: Workload, policy: Policy) -> Sequence[Edit]:
 
 
 def gpu_product(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
-    """Require the product, memory, count and driver labels of the annotations, and tolerate the products' taints.
-
-    A pod that requests a card and names no product tolerates the taint of every product that it may use.
-    """
+    """Require the labels of the annotations, and tolerate the taints of these products, or of every allowed one."""
     accelerator = workload.accelerator
     edits: list[Edit] = []
     if workload.products and policy.spec.product_affinity:
@@ -79,7 +76,6 @@ def _at_least(labels: Sequence[str], least: int, origin: str = "") -> RequireNod
 
 
 def _any_product(workload: Workload) -> Iterator[Edit]:
-    """Yield the edits for a pod that names no product."""
     choice = workload.any_product
     if choice is None:
         return
@@ -152,10 +148,7 @@ def priority(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
 
 
 def spread(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
-    """Keep the replicas of one owner apart, over the topology of the annotation or the workload type.
-
-    The edit also adds a label if no other selects the replicas.
-    """
+    """Keep the replicas of one owner apart over a topology. A label is added if no other selects them."""
     spreading = workload.spreading
     if isinstance(spreading, str):
         return spreading

@@ -1,4 +1,1 @@
-"""Admission of objects other than pods, such as objects that create pods, and Namespaces.
-
-Only pod templates are patched.
-"""
+"""Admission of objects other than pods, such as workload objects. Only pod templates are patched."""

@@ -56,10 +56,7 @@ def _withheld(withheld: Withheld, kind: WorkloadKind, policy: Policy) -> Denied 
 
 
 def counted_kind(request: AdmissionRequest, policy: Policy) -> str:
-    """Return the kind under which metrics count the request, or "" for a pod and for unknown kinds.
-
-    Unknown kinds are not counted by kind, so that users cannot create series in Prometheus.
-    """
+    """Return the kind by which metrics count the request, "" for pods and kinds that users could invent."""
     group_kind = (request.group, request.kind)
     is_known = group_kind == POLICY_OBJECT or group_kind in QUEUED_KINDS or group_kind in policy.kinds
     return request.kind if is_known or is_namespace(request) else ""

@@ -1,6 +1,6 @@
 """The placement of all replicas of a workload object, and the messages about it for the user."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeAlias
@@ -31,9 +31,8 @@ from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.gang.empty_cluster import within_cluster
 from webhook.placement.gang.exclusive_domains import (
     LEADER_HAS_NO_NODE,
-    ExclusiveDomains,
-    chance_of_domains,
-    never_together,
+    Template,
+    placement_of_followers,
 )
 from webhook.placement.gang.group_suggestions import Group
 from webhook.placement.reasons.gang_request import group_named
@@ -111,7 +110,7 @@ def _beside_running(
     role: Role, namespace: str, schedulers: BackendSchedulers, waiting: _Waiting, expired: Expired
 ) -> Placement:
     """Return the placement of the first pod of `role` while the running and waiting pods of the object are kept."""
-    pod = PodSignature.of(next(_created_pods(role, namespace, waiting.base, expired)))
+    pod = PodSignature.of(next(_template(role, namespace, expired).pods_on(waiting.base)))
     return predict_placement(schedulers, pod, waiting, None, expired)
 
 
@@ -140,7 +139,8 @@ def _placed(
     left = MOST_REPLICAS
     placed: list[Placed] = []
     for role in roles:
-        pods = _created_pods(role, namespace, waiting.base, expired)
+        template = _template(role, namespace, expired)
+        pods = template.pods_on(waiting.base)
         waiting = waiting.on(_with_claims(waiting.base, role.pods, left, expired))
         asked = role.pods.replicas or 0
         first = next(pods, None)
@@ -151,55 +151,20 @@ def _placed(
             continue
         among = predict_replicas(scheduler, waiting, chain((first,), pods), asked, limit=left, expired=expired)
         found = among.found
-        if role.pods.exclusive and role.pods.follows and placed:
-            found = _in_own_domains(
-                placed[-1], role, found, namespace, scheduler, among.before, expired, can_grow=can_grow
-            )
+        if role.pods.follows and placed:
+            leaders = _template(placed[-1].role, namespace, expired)
+            chosen, before = scheduler.scheduler_of(PodSignature.of(first)), placed[-1].before
+            placement = found.placement
+            own = placement_of_followers(placement, leaders, template, chosen, before, expired, can_grow=can_grow)
+            if own is not placement:
+                found = replace(found, stopped=own, is_complete=own.verdict != "Unknown")
         placed.append(Placed(role, found, among.before))
         waiting, left = among.assumed, max(1, left - among.found.placed)
     return placed
 
 
-def _in_own_domains(
-    leaders: Placed,
-    role: Role,
-    found: Replicas,
-    namespace: str,
-    schedulers: BackendSchedulers,
-    before: Snapshot,
-    expired: Expired,
-    *,
-    can_grow: bool,
-) -> Replicas:
-    """Return the count of followers, `before` whom the leaders are placed.
-
-    It is Infeasible if no domain could hold a group, and Unknown if it depends on which domain a leader gets by chance.
-    """
-    roles, followers = {id(leaders.role.pods): leaders.role, id(role.pods): role}, role.pods
-    leader, signature = leaders.role.created.signature, role.created.signature
-    if isinstance(leader, str) or isinstance(signature, str):
-        return found
-    scheduler, stopped = schedulers.scheduler_of(signature), found.stopped
-    if stopped and not can_grow:
-        never = never_together(stopped, followers, (leader, signature), scheduler, before, expired)
-        if never is not stopped:
-            return replace(found, stopped=never)
-
-    def created(pods: PodSet, index: int, snapshot: Snapshot) -> JsonObject | None:
-        return next(_created_pods(roles[id(pods)], namespace, snapshot, expired, index), None)
-
-    waits = stopped is not None and stopped.verdict == "Waiting"
-    reason = chance_of_domains(scheduler, leaders.role.pods, followers, created, leaders.before, expired, waits=waits)
-    return replace(found, stopped=Placement.unknown(reason), is_complete=False) if reason else found
-
-
 def _with_claims(snapshot: Snapshot, pods: PodSet, most: int, expired: Expired) -> Snapshot:
-    """Return `snapshot` with the claims that are created with `pods`, for at most `most` pods.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-        InvalidInput: a claim is malformed.
-    """
+    """Return `snapshot` with the claims that are created with `pods`, for at most `most` pods."""
     if not pods.claims:
         return snapshot
     indices = in_time(range(min(pods.replicas or 0, most)), expired)
@@ -207,34 +172,18 @@ def _with_claims(snapshot: Snapshot, pods: PodSet, most: int, expired: Expired) 
     return with_planned_claims(snapshot, in_time(claims, expired))
 
 
-def _created_pods(
-    role: Role, namespace: str, snapshot: Snapshot, expired: Expired, begin: int = 0
-) -> Iterator[JsonObject]:
-    """Yield the pods of a role as the API server of `snapshot` will store them, from number `begin`.
+def _template(role: Role, namespace: str, expired: Expired) -> Template:
+    def created(pod: JsonObject, snapshot: Snapshot) -> JsonObject:
+        of_server = completed(as_created(pod, namespace), snapshot, expired).pod
+        return patched(of_server, role.created.injection.operations)
 
-    Followers end with the first one whose leader has no node.
-    """
-    before: JsonObject | None = None
-    created: JsonObject = {}
-    domains = ExclusiveDomains(role.pods, snapshot) if role.pods.exclusive else None
-    for index in range(begin, role.pods.replicas or 1):
-        pod = role.pods.pod_at(index)
-        if pod != before:
-            before, completed_pod = pod, completed(as_created(pod, namespace), snapshot, expired).pod
-            created = patched(completed_pod, role.created.injection.operations)
-        found = domains.created(created, index) if domains else created
-        if found is None:
-            return
-        yield found
+    return Template(role.pods, created)
 
 
 def _as_annotation_changes(
     worst: Placed, placed: Sequence[Placed], workload: WorkloadAdmission, schedulers: BackendSchedulers
 ) -> Placement:
-    """Return the placement of the replica that does not fit, with suggestions that make all replicas fit.
-
-    The suggestions name annotations.
-    """
+    """Return the placement of the replica that does not fit, with suggested annotations that make all replicas fit."""
     placement, waiting, is_exclusive = (
         worst.found.placement,
         worst.role.created.waiting,

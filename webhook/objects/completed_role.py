@@ -16,10 +16,7 @@ from webhook.placement.scorer import PodSignature
 
 
 def completed_role(pods: PodSet, result: Mutated, workload: WorkloadAdmission, defaults: Mapping[str, str]) -> Role:
-    """Return the role of `pods`. `result` is that of the first pod as written; `defaults` are those of the namespace.
-
-    The patch of the template is computed from the pod as written, so it never depends on the cluster.
-    """
+    """Return the role of `pods`, whose `result` and patch are those of the first pod as written."""
     request, cluster, role = workload.request, workload.cluster, Role(pods, result, result.content, result)
     if cluster is None or cluster.stale_reason or isinstance(result.signature, str):
         return role

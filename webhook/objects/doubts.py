@@ -10,10 +10,7 @@ from webhook.objects.gangs import Advice, Role, WorkloadAdmission
 
 
 def advise_in_doubt(roles: Sequence[Role], workload: WorkloadAdmission, defaults: Mapping[str, str]) -> Advice | None:
-    """Return the advice on the pods of `roles`, or None if it is not requested.
-
-    The verdict is Unknown if it depends on whether such a plugin runs.
-    """
+    """Return the advice or None; it is Unknown if it depends on whether an uncertain plugin runs."""
     advice = advise(roles, workload)
     if advice is None:
         return None

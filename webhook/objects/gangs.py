@@ -65,10 +65,7 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The placement of the object as a whole, and the warnings for its user.
-
-    There are no warnings if everything fits.
-    """
+    """The placement of the object as a whole, and the warnings for its user: none if everything fits."""
 
     placement: Placement
     warnings: tuple[str, ...] = ()
@@ -142,10 +139,7 @@ def gang_of_object(
 
 
 def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Snapshot) -> GangRequest | None:
-    """Return the gang of an object with the templates `roles`, including its PodGroup in `base`.
-
-    The result is None if its pods need not run together.
-    """
+    """Return the gang of an object with the templates `roles`, or None if its pods need not run together."""
     injections, content, kind = [each.result.injection for each in roles], workload.content, workload.kind
     pods, scheduler = sum(each.pods.replicas or 0 for each in roles), injections[0].references.scheduler
     wholes = [each.starts_whole for each in injections]
@@ -186,10 +180,7 @@ def queues_of(
 
 
 def _in_volcano_job(names: BatchNames, content: JsonObject) -> BatchNames:
-    """Return the queue and group of the pods of a Volcano Job.
-
-    The controller creates the PodGroup in the queue of the Job.
-    """
+    """Return the queue and group of the pods of a Volcano Job, whose controller creates the PodGroup in its queue."""
     queue = field(content, "spec", "queue")
     return names._replace(queue=queue if isinstance(queue, str) else "", group="", starts_whole=True)
 
@@ -197,10 +188,7 @@ def _in_volcano_job(names: BatchNames, content: JsonObject) -> BatchNames:
 def with_gang(
     advice: Advice, placed: Sequence[Placed], workload: WorkloadAdmission, schedulers: BackendSchedulers, base: Snapshot
 ) -> Advice:
-    """Return the advice on an object, with the result for its pods that must run together.
-
-    `placed` are the roles, placed on `base`. If the pods that must run together fit, no warning is added.
-    """
+    """Return the advice on an object with a warning if pods of `placed` that run together do not fit on `base`."""
     gang = _gang_of_roles([each.role for each in placed], workload, base)
     if gang is None:
         return advice

@@ -108,7 +108,6 @@ def _passed_on(content: JsonObject, templates: Iterable[str]) -> Iterator[tuple[
 
 
 def _faults(path: str, annotations: Any, content: JsonObject, policy: Policy) -> Iterator[str]:
-    """Yield the errors of the values, and warnings for keys that look like those of the policy."""
     if not isinstance(annotations, Mapping) or not all(isinstance(each, str) for each in annotations.values()):
         return
     namespace = field(content, "metadata", "namespace")

@@ -42,11 +42,7 @@ class WithoutOwnPods:
 def without_own_pods(
     snapshot: Snapshot, namespace: str, content: JsonObject, kind: WorkloadKind, expired: Expired
 ) -> WithoutOwnPods:
-    """Return `snapshot` without the running pods of the object `content`, as after the end of a rolling update.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return `snapshot` without the running pods of the object `content`, as after the end of a rolling update."""
     selector = _selector(content, kind)
     if not selector:
         return WithoutOwnPods(snapshot)

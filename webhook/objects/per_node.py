@@ -57,12 +57,7 @@ def per_node_errors(
 
 
 def _evaluated(pod: JsonObject, request: AdmissionRequest, defaults: Mapping[str, str], policy: Policy) -> PolicyResult:
-    """Return the result for `pod`, whose `nodeSelector` counts as required affinity.
-
-    Raises:
-        InvalidInput: the pod cannot be read as a Pod.
-        PodTooLargeError: the pod has too many terms of required affinity to add its `nodeSelector` to each.
-    """
+    """Return the result for `pod`, whose `nodeSelector` counts as required affinity."""
     strict = policy.with_invalid_annotations("deny")
     result = evaluate(PodContent(request.with_object(pod), defaults), strict)
     missing = {each.partition(" ")[0] for text in _missing(result) for each in text.split(OR)}

@@ -44,10 +44,7 @@ def queue_denials(
 
 
 def admit_queued(request: AdmissionRequest, kind: WorkloadKind, policy: Policy) -> ObjectVerdict:
-    """Return the verdict on a PodGroup or Workload that is created or updated.
-
-    An update that keeps the queue is allowed, so that new limits do not block existing objects.
-    """
+    """Return the verdict on a PodGroup or Workload; an update that keeps its queue is allowed."""
     settings = policy.spec.workload_objects
     if not settings.enabled:
         return Bypassed("the policy does not evaluate workload objects")

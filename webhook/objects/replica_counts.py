@@ -13,10 +13,7 @@ _LONGEST_ROLE = 24
 
 
 def fitting(placed: Sequence[Placed], most: int, *, reports_always: bool) -> Advice:
-    """Return the advice if every evaluated replica fits. At most `most` replicas are evaluated.
-
-    It has no warning, unless the count stopped at the limit or the policy requests a warning.
-    """
+    """Return the advice if all replicas fit; it warns if it stopped at `most`, or `reports_always`."""
     first = placed[0].found.placement
     summary = replace(first, node=None, message=counts(placed), scores={})
     if all(each.found.is_complete for each in placed):

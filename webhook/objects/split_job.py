@@ -27,10 +27,7 @@ class ScheduledSet(NamedTuple):
 
 
 def split_job(sets: Iterable[ScheduledSet], policy: Policy) -> Iterator[str]:
-    """Yield a warning for each template without a type that goes to the default scheduler, unlike a typed one.
-
-    A gang over two schedulers is started by neither as a whole.
-    """
+    """Yield a warning for each template without a type that goes to another scheduler than a typed one."""
     typed: dict[str, ScheduledSet] = {}
     others = []
     for each in sets:

@@ -82,7 +82,6 @@ def _of_template(content: JsonObject, role: Role) -> Iterator[JsonObject]:
 def _of_metadata(
     pointer: str, metadata: Mapping[str, Any] | None, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> Iterator[JsonObject]:
-    """Yield the operations for the labels and annotations of a template with `metadata`."""
     changed = {}
     for name in _METADATA:
         old, new = before.get(name) or {}, after.get(name) or {}

@@ -136,7 +136,6 @@ def _has_same_pods(request: AdmissionRequest, policy: Policy, expired: Expired) 
 
 
 def _of_cluster(roles: list[Role], workload: WorkloadAdmission) -> Iterator[str]:
-    """Yield the warnings about names in the pods that the cluster does not have."""
     cluster = workload.cluster
     if cluster is None:
         return
@@ -171,11 +170,7 @@ def namespace_defaults(request: AdmissionRequest, policy: Policy, cluster: Clust
 
 
 def _evaluated(content: JsonObject, workload: WorkloadAdmission, defaults: Mapping[str, str]) -> _Findings:
-    """Return the findings on the pod templates of `content`.
-
-    Raises:
-        InvalidInput: the object cannot be read as its kind.
-    """
+    """Return the findings on the pod templates of `content`."""
     request, policy, expired = workload.request, workload.policy, workload.expired
     findings, pods = _Findings(), list(_pod_sets(content, policy, expired))
     findings.is_cut = bool(pods) and pods[-1] is None
@@ -210,7 +205,6 @@ def _pod_sets(content: JsonObject, policy: Policy, expired: Expired) -> Iterator
 
 
 def _in_time(sets: list[PodSet], findings: _Findings, expired: Expired) -> Iterator[PodSet]:
-    """Yield the first of `sets`, and the others until the deadline."""
     for number, each in enumerate(sets):
         if number and _is_over(expired):
             findings.is_cut = True
@@ -226,7 +220,6 @@ def _is_over(expired: Expired) -> bool:
 
 
 def _has_stray_keys(pods: PodSet, policy: Policy) -> bool:
-    """Return whether the pods have keys that look like those of the policy, such as misspelt ones."""
     annotations, labels = (value_of(pods.common, "metadata", each) or {} for each in ("annotations", "labels"))
     if not isinstance(annotations, Mapping) or not isinstance(labels, Mapping):
         return False

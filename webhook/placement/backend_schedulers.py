@@ -81,10 +81,7 @@ class BackendSchedulers:
         profiles: Mapping[str, Profile] = _NO_PROFILES,
         unlisted: Unlisted | None = None,
     ) -> "BackendSchedulers":
-        """Return the schedulers for the policy's `settings` and for `profiles`, which have precedence.
-
-        `make` creates a scheduler from a profile.
-        """
+        """Return the schedulers that `make` creates for the policy's `settings` and, before them, `profiles`."""
         configured = {name: make(profile) for name, profile in profiles.items()}
         return cls(default, {**schedulers_by_name(make, settings), **configured}, unlisted)
 
@@ -104,11 +101,7 @@ class BackendSchedulers:
         return self.scheduler_of(asked).answer_alone(asked, snapshot, expired)
 
     def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Rows:
-        """Return the rows of the nodes of `snapshot` that pass every filter.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the rows of the nodes of `snapshot` that pass every filter."""
         return self.scheduler_of(asked).feasible_rows(asked, snapshot, expired)
 
     def scheduler_of(self, asked: PodSignature) -> Scheduler:

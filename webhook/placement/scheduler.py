@@ -112,9 +112,6 @@ class Scheduler:
 
         The result is None if kube-scheduler does not try preemption, because the pod has scheduling gates, there is no
         node, or the profile never preempts.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
         """
         info = signature.info.normalized_for(snapshot)
         if info.gates or not snapshot.nodes or not self.profile.preempts:
@@ -150,18 +147,14 @@ class Scheduler:
 
         Raises:
             BudgetSpentError: the search for devices takes too many steps.
-            DeadlineNearError: `expired()` returned true.
         """
         return self._filter(signature.info.normalized_for(snapshot), snapshot, expired).feasible
 
     def best_rows(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Rows:
-        """Return the rows of the feasible nodes with the highest score, in order, or none if no node is feasible.
-
-        kube-scheduler chooses one of them at random.
+        """Return the feasible rows with the highest score, of which kube-scheduler picks one, or none.
 
         Raises:
             BudgetSpentError: the search for devices takes too many steps.
-            DeadlineNearError: `expired()` returned true.
         """
         info = signature.info.normalized_for(snapshot)
         table = self._score(info, snapshot, self._filter(info, snapshot, expired).feasible, expired)
@@ -172,11 +165,7 @@ class Scheduler:
         return explain(self.profile, signature.info.normalized_for(snapshot), snapshot)
 
     def feasible_rows(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Rows:
-        """Return the rows of the nodes that pass every filter, or none for a pod with scheduling gates.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the rows of the nodes that pass every filter, or none for a pod with scheduling gates."""
         kept = self._kept.known(signature)
         if kept is not None and kept.passing is not None and kept.passing[0] == snapshot.state:
             return np.flatnonzero(kept.passing[1])
@@ -207,9 +196,6 @@ class Scheduler:
 
         `verdict` is the verdict on the unchanged pod. `preemption` is its preemption, or None if that is not computed
         yet.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
         """
 
         def feasible_nodes(scenario: Scenario) -> Mask:

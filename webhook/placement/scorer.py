@@ -39,7 +39,6 @@ class PodSignature:
 
         Raises:
             InvalidInput: a field of the pod that is read is malformed; holds every error.
-            DeadlineNearError: `expired()` returned true.
         """
         return cls.read(deadline_reader(pod, expired), _size_bytes(pod) if size_bytes is None else size_bytes)
 
@@ -80,9 +79,5 @@ class Scorer(Protocol):
         ...
 
     def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Expired) -> Rows:
-        """Return the rows of the nodes of `snapshot` that pass every filter.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the rows of the nodes of `snapshot` that pass every filter."""
         ...

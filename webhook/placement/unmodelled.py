@@ -47,9 +47,6 @@ def unmodelled_plugins(
     """Return the plugins that may exclude nodes of `snapshot` for the pod, `info`, and those that only score.
 
     Default topology spread constraints are unknown if the pod's controller or the Services are not known.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     inter_pod = info.inter_pod
     preferred = set()
@@ -82,11 +79,7 @@ def unmodelled_plugins(
 
 
 def _are_devices_decided(info: PodInfo, snapshot: Snapshot, expired: Expired) -> bool:
-    """Return whether it is known which nodes have the devices that the pod requests.
-
-    It is not known if kube-scheduler 1.35 fails to score the pod, because some of its claims have devices and others
-    none.
-    """
+    """Return whether it is known which nodes have the devices that the pod requests."""
     if not snapshot.release.has(Change.ALLOCATED_CLAIMS_SCORE):
         claims = [resource_claim(use, snapshot.devices) for use in info.device_claims]
         if len({claim.allocation is None for claim in claims if claim is not None}) > 1:

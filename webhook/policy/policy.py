@@ -72,10 +72,7 @@ class Policy:
         return other
 
     def withheld_as(self, withheld: Withheld, name: str = "") -> "Policy":
-        """Return this policy with the fixed decision `withheld` on every pod.
-
-        With `name`, it replaces the policy of this name.
-        """
+        """Return this policy, called `name` if given, with the fixed decision `withheld` on every pod."""
         other = copy(self)
         other.withheld = withheld
         if name:

@@ -29,7 +29,6 @@ class PolicySet:
         return cls(default, tuple(sorted(others, key=lambda each: (-each.spec.priority, each.name))))
 
     def __iter__(self) -> Iterator[Policy]:
-        """Yield the policies, the default one first."""
         return iter((self.default, *self.others))
 
     @property
@@ -63,26 +62,17 @@ class PolicySet:
         return self.default.withheld_as(Withheld(handling, _UNKNOWN))
 
     def with_objects(self, objects: Iterable[Policy]) -> "PolicySet":
-        """Return these policies with those of the objects of a cluster, which replace policies of the same name.
-
-        An object named `default` becomes the default policy, even if the default policy of this set has another name.
-        """
+        """Return these policies with those of objects instead, by name; `default` is the default policy."""
         by_name = {each.name: each for each in objects}
         default = by_name.pop(DEFAULT_NAME, self.default)
         return PolicySet.of(default, ({each.name: each for each in self.others} | by_name).values())
 
     def with_name_of_default(self) -> Policy | None:
-        """Return another policy that has the name of the default policy, or None.
-
-        This happens if an object of the cluster has the same name as the policy of the file.
-        """
+        """Return the other policy, of an object, with the name of the default policy, or None."""
         return next((each for each in self.others if each.name == self.default.name), None)
 
     def by_name(self) -> dict[str, Policy]:
-        """Return the policies by name, the default policy first.
-
-        The key of the default policy is `NAME (default)` if another policy has its name.
-        """
+        """Return the policies by name, the default one first, as `NAME (default)` if another has its name."""
         name = self.default.name
         key = f"{name} (default)" if self.with_name_of_default() else name
         return {key: self.default} | {each.name: each for each in self.others}

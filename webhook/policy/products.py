@@ -31,10 +31,7 @@ class AnyProduct:
 
 
 def namespaces_of_product(spec: PolicySpec, product: str) -> tuple[str, ...] | None:
-    """Return the patterns of the namespaces whose pods may request `product`, or None for all namespaces.
-
-    A restriction on a product also applies to its variants.
-    """
+    """Return the patterns of the namespaces that may use `product` or a variant, or None for all."""
     # Sorted, because policies that differ only in the order of keys have the same revision.
     entries = sorted(spec.allowed_products.items())
     names = (product, *_bases(spec, product))
@@ -51,10 +48,7 @@ def may_use_product(spec: PolicySpec, product: str, namespace: str) -> bool:
 
 
 def products_instead_of(spec: PolicySpec, product: str, namespace: str) -> tuple[str, ...] | None:
-    """Return the products that the limits of `namespace` allow if they forbid `product`, or None if they allow it.
-
-    A product includes its variants.
-    """
+    """Return what the limits of `namespace` allow instead of `product`, or None if they allow it."""
     limits = limits_of(spec, namespace)
     if limits is None or limits.products is None:
         return None

@@ -31,10 +31,7 @@ def bound_kept_memory() -> None:
 
 
 def give_memory_back() -> None:
-    """Return the allocator's free memory to the system.
-
-    This takes a few milliseconds, during which other threads can run.
-    """
+    """Return the allocator's free memory to the system, in a few milliseconds without Python's lock."""
     malloc_trim = getattr(_LIBRARY, "malloc_trim", None)
     if malloc_trim is not None:
         malloc_trim(0)

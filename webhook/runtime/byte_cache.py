@@ -40,10 +40,7 @@ class ByteCache(Generic[K, V]):
         return found[0]
 
     def put(self, key: K, value: V, size_bytes: int) -> bool:
-        """Store `value` and evict the least recently used entries.
-
-        Return False if `value` is too large to be stored.
-        """
+        """Store `value`, evict the least recently used entries, and return False if it is too large."""
         self.drop(key)
         size_bytes += _ENTRY_BYTES
         if size_bytes * 4 > self.budget_bytes and not self._least:

@@ -207,8 +207,6 @@ def _extender(
 
 
 def _free_cards(throttle: SnapshotThrottle, policies: Policies, metrics: Metrics) -> FreeCardGauges:
-    """Return the gauges of the free and held cards in the view of `throttle`, for the policy in force."""
-
     def counting(policy: Policy) -> FreeCardsByProduct:
         spec = policy.spec
         mixes, temporary = ExpectedMixes(card_mixes(spec)), spec.temporary_taints
@@ -247,7 +245,6 @@ def _show(
     caches: Mapping[str, tuple[ByteCache[Any, Any], ...]],
     scorers: Sequence[PolicyScorer],
 ) -> None:
-    """Export the memory of the caches and the numbers of waiting pods; both are read at each scrape."""
     for name, named in caches.items():
         metrics.show_caches(name, partial(tuple, named))
     metrics.show_caches("placements", lambda: [cache for each in scorers for cache in each.caches])

@@ -58,7 +58,6 @@ class Server:
         description: Mapping[str, str] = MappingProxyType({}),
         policy_file: PolicySource | None = None,
     ) -> None:
-        """Create a server that logs `description` (such as the policy) together with its addresses."""
         self._policy_file = policy_file
         self._description = description
         self._settings = settings
@@ -151,10 +150,7 @@ def serve_until_signalled(
     events: EventRecorder | None = None,
     exported: ExportedPolicy | None = None,
 ) -> None:
-    """Run `server` until SIGTERM or SIGINT, on uvloop if it is installed, with `live`, `events` and `exported`.
-
-    SIGHUP reads the policy file again.
-    """
+    """Run the server and its tasks until SIGTERM or SIGINT, on uvloop if installed. SIGHUP reads the policy file."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     bound_kept_memory()
     with asyncio.Runner(loop_factory=event_loop()) as runner:

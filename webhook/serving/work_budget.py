@@ -14,10 +14,7 @@ class TimeSliceEndedError(Exception):
 
 
 class CpuLimit:
-    """A limit of the CPU time of a thread. The CPU time is not read during the first `uncounted_seconds`.
-
-    Reading the CPU time is a system call, and most work is done before the first one.
-    """
+    """A limit of a thread's CPU time, which costs a system call and is not read at first (`uncounted_seconds`)."""
 
     def __init__(self, limit_seconds: float, uncounted_seconds: float, cpu_seconds: Callable[[], float]) -> None:
         self._limit_seconds = limit_seconds
@@ -26,10 +23,7 @@ class CpuLimit:
         self._ends_seconds: float | None = None
 
     def left_seconds(self, elapsed_seconds: float) -> float:
-        """Return a number of seconds within which the limit cannot be reached, or 0 once it is reached.
-
-        `elapsed_seconds` is the wall time since the start.
-        """
+        """Return seconds, after `elapsed_seconds` of wall time, within which the limit is not reached."""
         if self._ends_seconds is None:
             if elapsed_seconds < self._uncounted_seconds:
                 return self._uncounted_seconds - elapsed_seconds
@@ -83,12 +77,7 @@ class WorkBudget:
         self._slice_seconds = slice_seconds
 
     def __call__(self) -> bool:
-        """Return whether the deadline has passed.
-
-        Raises:
-            BudgetSpentError: the scorer has used its budget.
-            TimeSliceEndedError: the client has disconnected, or the time slice has ended.
-        """
+        """Return whether the deadline has passed."""
         if self.abandoned:
             raise TimeSliceEndedError
         if self._give_way is not None:

@@ -70,9 +70,7 @@ class ClientConfig:
         return ApiServer(self)
 
     async def read(self) -> tuple[Any, str]:
-        """Return the package's Configuration, and a readable name of the cluster: its context and server.
-
-        The kubeconfig is read only once, because it can be a pipe.
+        """Return the Configuration and the cluster's name, read once because a kubeconfig can be a pipe.
 
         Raises:
             InvalidInput: the kubeconfig is missing or invalid, or the process has no service account.
@@ -148,10 +146,7 @@ class ApiServer:
         return await self._written("POST", path, query, _JSON, content)
 
     async def patch(self, path: str, body: Body, query: Query) -> JsonObject:
-        """Patch the object at `path` and return it.
-
-        A dict is a merge patch (RFC 7386), a list a JSON patch (RFC 6902).
-        """
+        """Patch the object by a merge patch (dict) or a JSON patch (list), and return it."""
         return await self._written("PATCH", path, query, _JSON_PATCH if isinstance(body, list) else _MERGE_PATCH, body)
 
     async def apply(self, path: str, content: JsonObject, query: Query) -> JsonObject:

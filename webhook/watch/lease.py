@@ -1,8 +1,4 @@
-"""Leader election with a Lease: one of several replicas does a task.
-
-The `kubernetes` package implements the algorithm of client-go. This module implements the lock: a Lease that is read
-and written through `ApiServer`, and released when the replica stops.
-"""
+"""Leader election with a Lease: the `kubernetes` package runs it with a lock over `ApiServer`."""
 
 import asyncio
 import json
@@ -124,10 +120,7 @@ def _micro_time(text: str) -> str:
 
 
 async def lead(connect: Connect, options: LeaseOptions, work: Callable[[], Awaitable[None]]) -> None:
-    """Run `work` whenever this replica is the leader, until cancelled. `work` is cancelled when the leadership is lost.
-
-    `work` must handle its own errors.
-    """
+    """Run `work`, which handles its errors, while this replica is the leader, until cancelled."""
     # It logs each attempt in words of its own.
     logging.getLogger("kubernetes.aio.leaderelection").setLevel(logging.CRITICAL)
     lock, log = _Lock(connect, options), structlog.get_logger()

@@ -100,7 +100,6 @@ class LiveCluster:
             self._follower.raised()
 
     def _list_pods_again(self) -> None:
-        """List all pods once more, after the current watches."""
         self._log.info("pods are listed again")
         for reflector in self._reflectors:
             if reflector.resource.kind == "Pod":

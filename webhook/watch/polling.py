@@ -72,20 +72,14 @@ async def read_webhook_configuration(server: ApiServer, name: str) -> JsonObject
 
 
 class Polling:
-    """Polls at intervals. Each method calls its callback at each interval until cancelled.
-
-    `on_fault` is called after an internal error, which does not end the polling.
-    """
+    """Polls at intervals with callbacks until cancelled. `on_fault` is called after an internal error."""
 
     def __init__(self, connect: Connect, interval_seconds: float, on_fault: Callable[[], None] = lambda: None) -> None:
         self._connect, self._interval_seconds, self._on_fault = connect, interval_seconds, on_fault
         self._log = structlog.get_logger()
 
     async def release(self, on_release: Callable[[Release], None]) -> None:
-        """Poll the release, because the cluster can be upgraded.
-
-        If it cannot be read, the last known release is kept.
-        """
+        """Poll the release of a cluster that can be upgraded; the last known one is kept."""
         known = ASSUMED
 
         def take(release: Release) -> None:
@@ -140,11 +134,7 @@ class Polling:
         unknown: str,
         fault: str,
     ) -> None:
-        """Call `take` with the result of `read`. Log a failure as `unknown`, or as `fault` if it is internal.
-
-        `fail` is called with the error, and returns further facts for the log. A failure with the same facts as the
-        last one is not logged again.
-        """
+        """Call `take` with the result of `read`. Log a failure as `unknown`, or as `fault` if it is internal."""
         logged: JsonObject | None = None
         while True:
             try:

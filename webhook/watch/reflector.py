@@ -148,7 +148,6 @@ class Reflector:
             (self._log.info if is_expected else self._log.warning)("kind is not known", error=str(error))
 
     async def _follow(self, server: ApiServer) -> None:
-        """List if needed, then watch, until a request fails."""
         while True:
             if self._lists_again:
                 self._lists_again, self.version = False, None
@@ -177,7 +176,6 @@ class Reflector:
             self._on_reachable()
 
     def _check_caught_up(self, version: str) -> None:
-        """Mark the view as current if `version` has reached the target."""
         if self._target and self._target.is_reached_by(version):
             self._mark_current(self._target.asked_seconds)
 
@@ -243,11 +241,7 @@ class Reflector:
             self._mark_current(time.monotonic())
 
     def _apply(self, line: bytes) -> None:
-        """Apply one event of a watch to the cache.
-
-        Raises:
-            ApiServerError: the line is an ERROR event, or not an event.
-        """
+        """Apply one event of a watch to the cache."""
         event, content, version = read_event(line, self.resource.kind)
         if event != "BOOKMARK":
             problem = self._cache.apply(self.resource.name_in_cache, event, content)
@@ -278,7 +272,6 @@ class Reflector:
             self._slice_started = time.monotonic()
 
     def _pause_seconds(self) -> float:
-        """Return a random pause that doubles with each consecutive failure."""
         timing = self._timing
         first, limit = timing.first_pause_seconds, timing.longest_pause_seconds
         if self.is_refused:

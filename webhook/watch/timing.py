@@ -32,10 +32,7 @@ class Timing:
 
 
 def timing_for(longest_age_seconds: float) -> Timing:
-    """Return a timing that keeps the view of a quiet cluster younger than `longest_age_seconds`.
-
-    The longest watch takes 0.6 times this age, and at most 36 s.
-    """
+    """Return a timing with watches of 0.6 times this age, and at most 36 s, for a quiet cluster."""
     default = Timing()
     return replace(default, watch_seconds=max(1, min(default.watch_seconds, int(longest_age_seconds * 0.4))))
 
@@ -48,8 +45,5 @@ class CatchUpTarget:
     version: str = ""
 
     def is_reached_by(self, version: str) -> bool:
-        """Return true if `version` is at least as new as the target.
-
-        A resourceVersion that is not a number never is.
-        """
+        """Return true if `version`, a number, is at least as new as the target."""
         return version.isdecimal() and self.version.isdecimal() and int(version) >= int(self.version)

@@ -12,9 +12,7 @@ _CHANGES = ("ADDED", "MODIFIED", "DELETED")
 
 
 def read_event(line: bytes, kind: str) -> tuple[str, Any, str | None]:
-    """Return the type of the event that a watch of `kind` sent as `line`, its raw object, and its resourceVersion.
-
-    A BOOKMARK has no content. A well-formed pod is a StoredPod.
+    """Return type, content (None: BOOKMARK) and resourceVersion of `line`; a well-formed pod is a StoredPod.
 
     Raises:
         ApiServerError: the line is an ERROR event, or not an event.

@@ -24,7 +24,6 @@ from webhook.serving.http import protocol as protocol_module
 from webhook.serving.http.arrivals import Limits
 from webhook.serving.http.listener import Listener
 from webhook.serving.http.protocol import HttpProtocol
-from webhook.serving.tracing import spans
 
 LIMITS = Limits(most=8, most_per_address=8, head_seconds=60.0, keepalive_seconds=60.0)
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -479,23 +478,3 @@ def test_answers_at_once_equal_those_of_the_handler(tmp_path: Path, monkeypatch:
     assert [each.outcome for each in at_once.records] == [each.outcome for each in handled.records]
     refused = "http_refused_requests_total"
     assert at_once.count(refused, code="400") == handled.count(refused, code="400") == 2
-
-
-def test_each_admission_has_all_its_spans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    traced: list[str] = []
-
-    class Tracer:
-        def admission(self, _: object) -> object:
-            traced.append("admission")
-            return spans.NOTHING
-
-        def step(self, name: str) -> object:
-            traced.append(name)
-            return spans.NOTHING
-
-        def note(self, *_: object) -> None:
-            traced.append("note")
-
-    monkeypatch.setattr(spans, "_tracer", Tracer())
-    answers_of(World(), tmp_path, [REVIEW, REVIEW])
-    assert traced == 2 * ["admission", "parse", "evaluate", "note", "audit"]

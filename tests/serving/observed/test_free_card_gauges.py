@@ -38,6 +38,10 @@ def free(pool: str = "training", nodes: dict[int, int] | None = None, most: int 
     return FreeCards(pool, "NVIDIA-H20", nodes or {8: 1, 1: 2}, 2.5, 24, most)
 
 
+def nothing_held(_: Snapshot) -> HeldCards:
+    return HeldCards({}, {})
+
+
 def shown(metrics: Metrics, name: str, **labels: str) -> float | None:
     labels = {"pool": "training", "product": "NVIDIA-H20"} | labels
     return metrics.registry.get_sample_value(f"placement_webhook_{name}", labels)
@@ -46,7 +50,7 @@ def shown(metrics: Metrics, name: str, **labels: str) -> float | None:
 def test_free_cards_are_shown_by_pool_and_product() -> None:
     metrics = Metrics()
 
-    asyncio.run(FreeCardGauges(View(), Counter(free()), metrics, Clock()).refresh())
+    asyncio.run(FreeCardGauges(View(), Counter(free()), metrics, Clock(), nothing_held).refresh())
 
     assert shown(metrics, "free_cards") == 10
     assert shown(metrics, "unusable_free_cards_share") == 0.25
@@ -57,7 +61,11 @@ def test_free_cards_are_shown_by_pool_and_product() -> None:
 def test_many_free_cards_on_a_node_are_one_series() -> None:
     metrics = Metrics()
 
-    asyncio.run(FreeCardGauges(View(), Counter(free(nodes={16: 1, 17: 2, 80: 3}, most=80)), metrics, Clock()).refresh())
+    asyncio.run(
+        FreeCardGauges(
+            View(), Counter(free(nodes={16: 1, 17: 2, 80: 3}, most=80)), metrics, Clock(), nothing_held
+        ).refresh()
+    )
 
     assert shown(metrics, "nodes_by_free_cards", free="16") == 1
     assert shown(metrics, "nodes_by_free_cards", free="17+") == 5
@@ -67,7 +75,7 @@ def test_many_free_cards_on_a_node_are_one_series() -> None:
 def test_cards_are_counted_in_another_thread() -> None:
     count = Counter()
 
-    asyncio.run(FreeCardGauges(View(), count, Metrics(), Clock()).refresh())
+    asyncio.run(FreeCardGauges(View(), count, Metrics(), Clock(), nothing_held).refresh())
 
     assert len(count.threads) == 1
     assert threading.current_thread().name not in count.threads
@@ -84,7 +92,7 @@ def test_cards_are_counted_once_in_ten_seconds_and_for_another_snapshot_alone() 
             await gauges.refresh()
         return len(count.threads) - before
 
-    gauges = FreeCardGauges(view, count, Metrics(), clock)
+    gauges = FreeCardGauges(view, count, Metrics(), clock, nothing_held)
     assert asyncio.run(refresh_at(0, 5, 9.9, changed=True)) == 1
     assert asyncio.run(refresh_at(10, changed=True)) == 1
     assert asyncio.run(refresh_at(20, 30, 40, changed=False)) == 0
@@ -93,7 +101,7 @@ def test_cards_are_counted_once_in_ten_seconds_and_for_another_snapshot_alone() 
 def test_a_counted_snapshot_that_is_replaced_is_given_up() -> None:
     view = View()
     view.snapshot = Snapshot.of([])
-    gauges = FreeCardGauges(view, Counter(), Metrics(), Clock())
+    gauges = FreeCardGauges(view, Counter(), Metrics(), Clock(), nothing_held)
     asyncio.run(gauges.refresh())
 
     counted = weakref.ref(view.snapshot)
@@ -106,7 +114,7 @@ def test_a_counted_snapshot_that_is_replaced_is_given_up() -> None:
 def test_series_of_a_pool_that_is_gone_end() -> None:
     metrics, clock, view = Metrics(), Clock(), View()
     count = Counter(free(), free("hybrid"))
-    gauges = FreeCardGauges(view, count, metrics, clock)
+    gauges = FreeCardGauges(view, count, metrics, clock, nothing_held)
 
     asyncio.run(gauges.refresh())
     assert shown(metrics, "free_cards", pool="hybrid") == 10
@@ -126,7 +134,7 @@ def test_a_failed_count_leaves_the_last_values() -> None:
             return super().__call__(_)
 
     metrics, clock, view = Metrics(), Clock(), View()
-    gauges = FreeCardGauges(view, Failing(free()), metrics, clock)
+    gauges = FreeCardGauges(view, Failing(free()), metrics, clock, nothing_held)
 
     asyncio.run(gauges.refresh())
     view.snapshot, clock.seconds = Snapshot.of([]), 2000.0

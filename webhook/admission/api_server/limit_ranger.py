@@ -60,7 +60,6 @@ def limit_violations(pod: Mapping[str, Any], ranges: Sequence[LimitRange], expir
     """Return the messages of the first of `ranges` that `pod` violates, or none.
 
     Raises:
-        DeadlineNearError: `expired()` returned true.
         ValueError: an amount of the pod is not a quantity.
     """
     for each in ranges:
@@ -141,7 +140,6 @@ def _totals(spec: _Spec, expired: Expired) -> tuple[Quantities, Quantities]:
 
 
 def _total(spec: _Spec, part: str, expired: Expired) -> dict[str, str]:
-    """Return the sum of the requests or of the limits of the containers."""
     total: dict[str, str] = {}
     for container in in_time(spec.get("containers") or [], expired):
         _add(total, _amounts(container, part))

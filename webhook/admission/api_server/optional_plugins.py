@@ -126,7 +126,6 @@ def _tolerating_resources(pod: JsonObject, snapshot: Snapshot, _: Mapping[str, s
 
 
 def _resources(spec: Mapping[str, Any]) -> set[str]:
-    """Return the resources of the containers, which can be malformed."""
     lists = [spec.get(part) for part in ("containers", "initContainers")]
     containers = [each for part in lists if isinstance(part, list) for each in part if isinstance(each, dict)]
     found = [each["resources"] for each in containers if isinstance(each.get("resources"), dict)]

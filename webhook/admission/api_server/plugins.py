@@ -46,7 +46,6 @@ def completed(pod: JsonObject, snapshot: Snapshot, expired: Expired = never) -> 
 
     Raises:
         InvalidInput: the API server rejects the pod; contains the API server's message.
-        DeadlineNearError: `expired()` returned true.
     """
     namespace, name = _namespace(pod), pod["spec"].get("runtimeClassName")
     unknown = ""
@@ -86,7 +85,6 @@ def check_admitted(pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired 
 
     Raises:
         InvalidInput: the API server rejects the pod; contains the API server's message.
-        DeadlineNearError: `expired()` returned true.
     """
     found = limit_violations(pod, snapshot.limit_ranges.get(_namespace(pod), ()), expired)
     if found:

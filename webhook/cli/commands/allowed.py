@@ -62,7 +62,6 @@ def allowed(session: Session) -> int:
 
 
 def _found(spec: PolicySpec, snapshot: Snapshot, namespace: str) -> dict[str, Any]:
-    """Return what pods of `namespace` may use, as `allowed -o json` prints it."""
     limits = limits_of(spec, namespace) or NamespaceLimits(namespaces=("*",))
     types = (name for name, each in spec.workload_types.items() if allows_namespace(each, namespace))
     products = _products(spec, snapshot)
@@ -79,7 +78,6 @@ def _found(spec: PolicySpec, snapshot: Snapshot, namespace: str) -> dict[str, An
 
 
 def _products(spec: PolicySpec, snapshot: Snapshot) -> list[str]:
-    """Return the products of the nodes, and those that the policy names, in order."""
     labels = {label for each in spec.accelerators for label in each.product_labels}
     held = {info.node.labels[label] for info in snapshot.nodes for label in labels.intersection(info.node.labels)}
     limited = (product for each in spec.namespace_limits for product in each.products or ())
@@ -87,10 +85,7 @@ def _products(spec: PolicySpec, snapshot: Snapshot) -> list[str]:
 
 
 def _queues(snapshot: Snapshot, namespace: str) -> Iterator[str]:
-    """Yield the queues that pods of the namespace can name.
-
-    Parent queues of KAI are left out, because they take no pods.
-    """
+    """Yield the queues that pods of the namespace can name, without parent queues of KAI, which take no pods."""
     yield from snapshot.volcano.queues or ()
     yield from (name for name in snapshot.kai.queues or () if name not in snapshot.kai.parents)
     yield from (name for own, name in snapshot.kueue.local_queues or () if own == namespace)

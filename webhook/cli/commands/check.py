@@ -111,7 +111,6 @@ def print_answer(console: Console, answer: Answer, max_nodes: int) -> None:
 
 
 def _print_total(console: Console, answers: Sequence[Answer]) -> None:
-    """Print the number of pods with each verdict."""
     noun = "pod templates" if any(answer.workload.owner for answer in answers) else "pods"
     counts = Counter(answer.verdict for answer in answers)
     parts = ", ".join(f"{counts[verdict]} {coloured(verdict)}" for verdict in _EXIT_CODES if counts[verdict])
@@ -138,7 +137,6 @@ def _names(nodes: Sequence[str]) -> str:
 
 
 def _table(scored: Sequence[tuple[str, Scored]]) -> tuple[list[Column], list[Row]]:
-    """Return a table of nodes that can take the pod with their scores."""
     plugins = list(dict.fromkeys(plugin for _, scores in scored for plugin in scores if plugin != "total"))
     columns = [Column("node", least=20), Column("total", is_number=True)]
     columns += [Column(plugin, is_number=True, drop=1 + _spread(plugin, scored)) for plugin in plugins]
@@ -147,9 +145,6 @@ def _table(scored: Sequence[tuple[str, Scored]]) -> tuple[list[Column], list[Row
 
 
 def _spread(plugin: str, scored: Sequence[tuple[str, Scored]]) -> int:
-    """Return the difference between the highest and the lowest score of the plugin.
-
-    A small one has little influence.
-    """
+    """Return the difference between the highest and the lowest score of the plugin."""
     found = [scores.get(plugin, 0) for _, scores in scored]
     return int(max(found) - min(found))

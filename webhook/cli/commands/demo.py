@@ -122,7 +122,6 @@ def _log(file: Path | None) -> Iterator[tuple[AuditWriter, PodRecorder | None, C
 
 
 def _issue() -> tuple[Pair, ssl.SSLContext]:
-    """Return a server certificate, and the TLS context of a client that trusts only its CA."""
     now = datetime.now(UTC)
     ca = issue_ca(now=now)
     server = issue_server(ca, dns_names=["localhost"], ip_addresses=["127.0.0.1"], now=now)
@@ -131,7 +130,6 @@ def _issue() -> tuple[Pair, ssl.SSLContext]:
 
 
 async def _post_pods(server: Server, trust: ssl.SSLContext, pods: list[JsonObject]) -> list[JsonObject]:
-    """Serve, post every pod, and stop serving. Return the responses."""
     stop = asyncio.Event()
     ready: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(server.run(stop, lambda address, _: ready.set_result(address)))
@@ -199,7 +197,6 @@ def _print_step(console: Console, step: Step, snapshot: Snapshot) -> None:
 
 
 def _print_placement(console: Console, step: Step, placement: PlacementEntry, snapshot: Snapshot) -> None:
-    """Print the verdict and the scores of the nodes."""
     where = f" on [bold]{placement.node}[/bold]" if placement.node else ""
     console.print(f"   verdict   {coloured(placement.verdict)}{where}: {marked(placement.message)}")
     schedulers = BackendSchedulers.of(Scheduler(), Scheduler, BUILT_IN_SCHEDULERS)

@@ -80,17 +80,14 @@ class _Explained:
 
     @property
     def phase(self) -> str:
-        """Return the phase of the pod."""
         return str(field(self.pod, "status", "phase") or "Pending")
 
     @property
     def node(self) -> str:
-        """Return the node of the pod, or an empty string if the pod is not bound."""
         return str(field(self.pod, "spec", "nodeName") or "")
 
     @property
     def scheduled(self) -> str:
-        """Return the latest report of the scheduler about the pod."""
         conditions = field(self.pod, "status", "conditions") or ()
         return next((str(each.get("message") or "") for each in conditions if each.get("type") == "PodScheduled"), "")
 
@@ -203,13 +200,11 @@ def _held_class(session: Session, content: JsonObject) -> str:
 
 
 def _runs(pod: JsonObject) -> bool:
-    """Return whether a container of the pod runs, or somebody debugs it."""
     parts = (field(pod, "status", each) or () for each in ("containerStatuses", "ephemeralContainerStatuses"))
     return any(field(each, "state", "running") is not None for part in parts for each in part)
 
 
 def _stray(pod: JsonObject, policy: Policy) -> Sequence[str]:
-    """Return the warnings about labels and annotations that look like annotations of the webhook."""
     annotations, labels = (field(pod, "metadata", each) or {} for each in ("annotations", "labels"))
     found = stray_keys(annotations, labels, policy)
     domain = policy.spec.key_domain
@@ -222,7 +217,6 @@ def _stray(pod: JsonObject, policy: Policy) -> Sequence[str]:
 
 
 def _record(source: Source, pod: JsonObject) -> Mapping[str, Any] | None:
-    """Return the last audit record of the pod, or None if there is none."""
     created = field(pod, "metadata", "creationTimestamp")
     if source.replicas is not None and isinstance(created, str):
         since = datetime.fromisoformat(created) - _BEFORE

@@ -51,7 +51,6 @@ class _Search:
 
     @property
     def policies(self) -> PolicySet:
-        """Return the policies of the file and the accepted objects that were added."""
         if self._policies is None:
             self._policies = accepted_policies(self._file.policies, self._objects.values())
         return self._policies
@@ -61,7 +60,6 @@ class _Search:
         return pod.remedy if self._file.is_known(pod.policy) else ""
 
     def add(self, kind: str, content: JsonObject) -> None:
-        """Take an object of one of the four kinds."""
         name = str(field(content, "metadata", "name"))
         if kind == _NAMESPACES.kind:
             with suppress(InvalidInput):  # then admission gives its pods no defaults either
@@ -155,7 +153,6 @@ def missed(
 
 
 def _read_file(search: _Search, filename: str) -> None:
-    """Add the objects of the file, which must hold a pod or a namespace."""
     by_kind: dict[str, list[JsonObject]] = {}
     for document in parse(read_text(filename, "--cluster"), place_of(filename)):
         by_kind.setdefault(str(document.content.get("kind")), []).append(document.content)
@@ -192,7 +189,6 @@ def _read_live(policies: tuple[Path, ...], kubeconfig: Path | None, context: str
 
 
 def _to_json(pod: MissedPod, remedy: str, *, is_chosen: bool) -> Mapping[str, Any]:
-    """Return a missed pod; `is_chosen` is true if its policy is one of several."""
     return {
         "pod": f"{pod.namespace}/{pod.name}",
         "namespace": pod.namespace,

@@ -114,7 +114,6 @@ def _warn_of_rejection(workload: Workload) -> None:
 
 
 def _warn_of_shadow(workloads: Iterable[Workload]) -> None:
-    """Warn that the server would admit pods unchanged."""
     for policy, name in {each.policy: each.chosen_policy for each in workloads}.items():
         if policy.spec.mode == "shadow" or policy.spec.canary_percent < 100:
             place = f"{name}: spec.mode" if name else "spec.mode"
@@ -136,7 +135,6 @@ def _print(workload: Workload, verdict: Patched | Unchanged | Bypassed, output: 
 
 
 def _comment(workload: Workload) -> str:
-    """Return a comment with the object of the pod and the number of its pods, or "" for a Pod."""
     if not workload.owner or workload.pods is None:
         return ""
     replicas = workload.pods.replicas

@@ -91,7 +91,6 @@ def _read_valid(file: str) -> list[PlacedPolicy]:
 
 
 def _warn_of_conflicts(policies: list[Policy]) -> None:
-    """Warn of policies with a namespaceSelector that would never be in force together in a cluster."""
     selecting = [each for each in policies if each.spec.namespace_selector is not None]
     for warning in PolicySet.of(built_in_policy(), selecting).conflicts().values():
         warn(warning)

@@ -80,7 +80,6 @@ def snapshot(kubeconfig: Path | None, context: str | None, output: Path | None, 
 
 
 def _write(file: IO[bytes], objects: Iterable[JsonObject], version: JsonObject) -> None:
-    """Write a v1 List with one object a line."""
     head = json_bytes({"apiVersion": "v1", "kind": "List", **version})
     file.write(head.removesuffix(b"}") + b',"items":[\n')
     for number, content in enumerate(objects):

@@ -69,10 +69,7 @@ class PolicyFiles(click.Option):
 
 
 class PolicyFile(PolicyFiles):
-    """A `multiple` option that raises an error if it is given twice.
-
-    Otherwise, the last file would replace the others.
-    """
+    """A `multiple` option that raises an error if it is given twice, instead of using the last file."""
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
         """Return the file, or None if it is not given.

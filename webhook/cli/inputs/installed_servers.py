@@ -43,10 +43,7 @@ def args_of(container: JsonObject, key: str = "args") -> list[str]:
 
 
 def options(container: JsonObject, name: str) -> list[str]:
-    """Return the values of an option in the order of the arguments, or else the value of its environment variable.
-
-    A value follows the option in the same argument (`--name=value`) or is the next argument.
-    """
+    """Return the values of `--name=value` or `--name value` in order, or else of its variable."""
     values: list[str] = []
     words = iter(args_of(container))
     for word in words:
@@ -59,10 +56,7 @@ def options(container: JsonObject, name: str) -> list[str]:
 
 
 def option(workload: JsonObject, name: str) -> str | None:
-    """Return the value of an option of the first container that has it, or None if no container has it.
-
-    If the option is given several times, the last value counts.
-    """
+    """Return the last value of an option of the first container that has it, or None."""
     return next((values[-1] for each in containers_of(workload) if (values := options(each, name))), None)
 
 

@@ -72,10 +72,7 @@ def read_live_cluster(
 
 
 def _read_volcano_actions(source: ClientConfig) -> frozenset[str] | None:
-    """Return the actions of Volcano's scheduler, or None.
-
-    None is not an error, because the ConfigMap can have another name.
-    """
+    """Return the actions of Volcano's scheduler, or None."""
 
     async def read(server: ApiServer) -> JsonObject:
         return await server.get(_VOLCANO_CONFIGURATION_PATH, {}, most_bytes=_MOST_VOLCANO_BYTES)
@@ -159,8 +156,6 @@ def list_resources(source: ClientConfig, resources: Iterable[Resource], on_page:
 
 
 async def _list(server: ApiServer, resource: Resource, on_page: OnPage) -> bool:
-    """Return whether the resource can be listed."""
-
     async def take(items: list[JsonObject], begins: bool) -> None:
         on_page(resource, items, begins)
 
@@ -186,9 +181,7 @@ def ask_live(source: ClientConfig, what: str, read: Callable[[ApiServer], Awaita
 
 
 def ask(source: ClientConfig, read: Callable[[ApiServer], Awaitable[T]], *, prints_name: bool = False) -> T:
-    """Return the result of `read`.
-
-    With `prints_name`, print the name of the cluster once if no option names the kubeconfig.
+    """Return the result of `read`; `prints_name` prints the cluster's name once if no option names the kubeconfig.
 
     Raises:
         ApiServerError: the API server does not answer a request.

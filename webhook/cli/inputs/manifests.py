@@ -87,7 +87,6 @@ def read_manifests(filenames: Iterable[str], kustomize: str | None, *, recursive
 
 
 def _files(filename: str, *, recursive: bool) -> Iterator[str]:
-    """Yield the file or URL, or the manifests in the folder in the order of their names."""
     if not filename:
         raise InvalidInput([required(_FLAG, "name a file, a folder or a URL; - is standard input")])
     if "://" in filename and not _URL.match(filename) and not Path(filename).exists():
@@ -116,7 +115,6 @@ def _download(url: str) -> bytes:
 
 
 def _reason(error: Exception) -> object:
-    """Return the reason why a URL cannot be read, without the names of Python's exceptions."""
     reason = error.reason if isinstance(error, URLError) and not isinstance(error, HTTPError) else error
     return getattr(reason, "strerror", None) or reason
 
@@ -136,10 +134,7 @@ def _built(folder: str) -> bytes:
 
 
 def unbound(documents: Iterable[Document]) -> list[Document]:
-    """Return `documents`, with the node removed from pods that a scheduler has bound.
-
-    Print the number of these pods.
-    """
+    """Return `documents` without the node of pods that a scheduler has bound, whose number is printed."""
     found, bound = [], 0
     for each in documents:
         if each.content.get("kind") == "Pod" and field(each.content, "status", "phase"):

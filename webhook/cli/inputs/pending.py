@@ -115,7 +115,6 @@ class PendingQueue:
         return Reserved(Counter(each.pod.node_name for each in with_room), without_room)
 
     def _place(self, pod: Mapping[str, Any]) -> _Place | None:
-        """Return the place of `pod` in the queue, or None if it is not a pending pod of the cluster."""
         identity = PodIdentity.of(pod)
         key = PodKey(identity.namespace, identity.name)
         if key not in self._numbers:

@@ -32,9 +32,7 @@ policies_option = file_option(
 
 
 def read_policies(paths: Sequence[Path], flag: str = "--policy") -> PolicySet:
-    """Return the policies of the files, which the user gave as `flag`, or the built-in policy.
-
-    The names of policies that are never in force are printed.
+    """Return the policies of the files given as `flag`, or the built-in one. Print the unused policies.
 
     Raises:
         InvalidInput: a document is not a valid PlacementPolicy, or they cannot be in force together.

@@ -43,11 +43,7 @@ class _Installation:
     refusals: list[str] = field(default_factory=list)
 
     async def read(self, server: ApiServer) -> None:
-        """Read the servers, then their policies, for a limited time.
-
-        Raises:
-            ApiServerError: the API server does not answer, or does not know the user.
-        """
+        """Read the servers, then their policies, for a limited time."""
         try:
             async with asyncio.timeout(_MOST_SECONDS):
                 await self._read_servers(server)
@@ -57,7 +53,6 @@ class _Installation:
 
     @property
     def problem(self) -> str:
-        """Return the reason why the policy of the servers is not known, or an empty string if it is known."""
         if self.stored is not None and self.stored.policies is None:
             where = f"ConfigMap {self.namespace}/{self.stored.name}"
             errors = "; ".join(self.stored.errors[:3])
@@ -71,7 +66,6 @@ class _Installation:
         return ""
 
     def place(self, policy: Policy) -> str:
-        """Return where the policy is stored, and whether it is in force."""
         if policy in self.accepted:
             return "PlacementPolicy, in force"
         if self.stored is not None and self.stored.policies is not None:
@@ -114,7 +108,6 @@ class _Installation:
         return f"{path}/{quote(name, safe='')}" if name else path
 
     async def _read(self, asked: Awaitable[T]) -> T | None:
-        """Return the result of the request `asked`, or None if the object cannot be read."""
         try:
             return await asked
         except ApiServerError as error:

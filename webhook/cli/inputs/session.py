@@ -1,7 +1,4 @@
-"""The inputs of a command on pods: policies, scheduler profiles, the cluster with its pending pods, and the pods.
-
-A command lists its options in `with_session` and gets a `Session`.
-"""
+"""The inputs of a command on pods: it lists its options in `with_session` and gets a `Session`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -202,7 +199,6 @@ class Session:
         _ = self.schedulers, self.policies and self.rules, self._manifests
 
     def _completed(self, snapshot: Snapshot) -> Snapshot:
-        """Return the cluster with the release of the option and the objects of the files; print the release."""
         snapshot = snapshot if self.release is None else replace(snapshot, release=self.release)
         if snapshot.release.note:
             echo(snapshot.release.note, err=True)
@@ -281,11 +277,7 @@ _SHARED = {each.name for each in fields(Session)}
 
 
 def with_session(*given: Option, **fixed: bool) -> Option:
-    """Add the options `given` to a command, in the order of --help. The command gets their values as a Session.
-
-    The values of the command's own options are passed as keyword arguments. `fixed` are further fields of the Session.
-    The command returns its exit code.
-    """
+    """Add options to a command, which gets a Session (with the fields `fixed`) and returns an exit code."""
 
     def decorate(command: Command) -> Command:
         @wraps(command)

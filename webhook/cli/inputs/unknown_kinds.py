@@ -37,10 +37,7 @@ def _plural(kind: str) -> str:
 
 
 def _template_paths(content: JsonObject) -> Iterator[Path]:
-    """Yield the paths of the first values in `content` that look like a pod template or a PodSpec.
-
-    Of a list, the first item is read.
-    """
+    """Yield the paths of the first values in `content` that look like a pod template or a PodSpec."""
     waiting: list[tuple[Path, Any]] = [((), content)]
     found = 0
     for path, value in waiting:

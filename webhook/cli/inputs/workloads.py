@@ -131,11 +131,7 @@ def print_findings(workloads: Sequence[Workload], snapshot: Snapshot | None, *, 
 
 
 def _check_fields(workloads: Iterable[Workload], *, is_strict: bool) -> None:
-    """Print a warning to standard error for each field that the API server does not know.
-
-    Raises:
-        InvalidInput: with `is_strict`; the errors name file and document.
-    """
+    """Print a warning to standard error for each field that the API server does not know."""
     for source in {id(each.source): each.source for each in workloads}.values():
         unknown = unknown_fields(source.content)
         if unknown and is_strict:

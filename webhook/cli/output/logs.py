@@ -15,7 +15,6 @@ _TRACEBACKS = structlog.processors.ExceptionRenderer(structlog.tracebacks.Except
 
 
 def _printable_values(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Return the event with escaped control characters. The JSON renderer escapes them itself."""
     return {key: printable(value) if isinstance(value, str) else value for key, value in event.items()}
 
 

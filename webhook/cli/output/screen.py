@@ -1,7 +1,4 @@
-"""Text on the screen: consoles of rich that print control characters as escapes, lines, and tables.
-
-A table fits the terminal, and no line of it ends in blanks.
-"""
+"""Text on the screen: lines, and tables that fit the terminal, with control characters as escapes."""
 
 import itertools
 import re
@@ -147,10 +144,7 @@ def _without_empty(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[Sequ
 
 
 def _widths(columns: Sequence[Column], cell_widths: Sequence[int], width: int | None) -> list[int]:
-    """Return the widths of the columns that together fit into `width` characters.
-
-    A column that is left out has width 0.
-    """
+    """Return the widths of the columns that together fit into `width` characters."""
     whole = [max(cells, cell_len(each.title)) for each, cells in zip(columns, cell_widths, strict=True)]
     if width is None or _total(whole) <= width:
         return whole
@@ -186,7 +180,6 @@ def _words(column: Column) -> list[str]:
 
 
 def _titles(columns: Sequence[Column], widths: Sequence[int]) -> list[str]:
-    """Return the titles. The lines of a folded title are separated by line breaks."""
     titles = []
     for column, width in zip(columns, widths, strict=True):
         lines = [""]

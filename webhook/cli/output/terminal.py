@@ -31,10 +31,7 @@ def may_colour() -> bool:
 
 @contextmanager
 def remarks_taken() -> Iterator[list[str]]:
-    """Collect the lines that this thread would print on standard error within the block. Progress is not printed.
-
-    A server returns these lines with its result.
-    """
+    """Collect the lines that this thread would print on standard error within the block, without progress."""
     remarks: list[str] = []
     token = _taken.set(remarks)
     try:

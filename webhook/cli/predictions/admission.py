@@ -62,9 +62,7 @@ def admit_document(document: Document, policy: Policy, cluster: ClusterView | No
 
 
 def admit_checked_document(document: Document, policy: Policy, cluster: ClusterView | None) -> Verdict:
-    """Return the verdict as `admit_document`, and also check the fields that only the scheduler reads.
-
-    In a cluster, the API server has checked these fields. A bypassed pod is not checked.
+    """Return the verdict as `admit_document`, and check the fields of the pod that only the scheduler reads.
 
     Raises:
         InvalidInput: the document is not a valid pod; the errors name file and document.
@@ -142,9 +140,7 @@ class Admissions:
     _changed: list[str] = dataclasses.field(default_factory=list)
 
     def answer(self, workload: Workload, snapshot: Snapshot) -> tuple[str, str]:
-        """Print the warnings and the denial that the user of the pods would get.
-
-        Return the message of a denial, and the reason why the webhook bypasses the pod. Each can be empty.
+        """Print the warnings of the pods. Return the message of their denial and the reason of their bypass, or "".
 
         Raises:
             InvalidInput: the pod is not valid; the errors name file and document.

@@ -41,10 +41,7 @@ def with_missing_kinds(placement: Placement, kinds: Sequence[str], remedy: str) 
 
 
 def in_gang_of_object(answer: Answer, gang: GangRequest, fit: GangFit) -> Answer:
-    """Return the answer for a template of `gang`.
-
-    The verdict is Infeasible if even an empty cluster has no room for all pods.
-    """
+    """Return the answer for a template of `gang`, which is Infeasible if an empty cluster is too small."""
     placement = as_together(answer.placement, gang, fit)
     if placement.verdict in ("Feasible", "Waiting") and fit.most is not None:
         placement = replace(placement, verdict="Infeasible", node=None, scores={})

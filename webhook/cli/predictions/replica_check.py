@@ -1,7 +1,8 @@
 """Evaluate the pods of a file: the replicas of each template one after the other, together with the pending pods."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 
 from webhook.admission.api_server.optional_plugins import alternatives, doubtful
@@ -14,8 +15,7 @@ from webhook.cli.predictions.admission import Admissions, with_completed_pod
 from webhook.cli.predictions.answer_parts import in_gang_of_object, with_evictions, with_missing_kinds
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cluster.pods.pending_pods import PodKey
-from webhook.cluster.snapshot import Snapshot
-from webhook.documents.documents import JsonObject, field
+from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput, prefixed_errors
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
@@ -35,9 +35,8 @@ from webhook.placement.framework.result import Placement
 from webhook.placement.gang.empty_cluster import within_cluster
 from webhook.placement.gang.exclusive_domains import (
     LEADER_HAS_NO_NODE,
-    ExclusiveDomains,
-    chance_of_domains,
-    never_together,
+    Template,
+    placement_of_followers,
 )
 from webhook.placement.gang.gang import gang_of, gang_placement
 from webhook.placement.gang.gang_count import Gang
@@ -94,31 +93,24 @@ class Checks:
     def _exclusive(self, answer: Answer, pods: PodSet, leaders: Workload, assumed: Pending) -> Answer:
         """Return the answer for pods whose groups have a topology domain of their own.
 
-        That for followers is Infeasible if no domain could hold a group, and Unknown if it depends on which domain a
-        leader gets by chance. `assumed` is the cluster before the first of `leaders`.
+        `assumed` is the cluster before the first of `leaders`.
         """
         # Suggestions are verified without the terms of the controller.
-        answer = replace(answer, placement=replace(answer.placement, suggestions=(), remedies=()))
-        if not (pods.follows and pods.replicas and leaders.pods and answer.replicas):
+        placement = replace(answer.placement, suggestions=(), remedies=())
+        answer = replace(answer, placement=placement)
+        if not (pods.follows and pods.replicas and leaders.pods and answer.first):
             return answer
-        workloads = {id(leaders.pods): leaders, id(pods): answer.workload}
-
-        def created(those: PodSet, index: int, snapshot: Snapshot) -> JsonObject | None:
-            return next(self._pods(workloads[id(those)], those, snapshot, index), None)
-
-        first = created(leaders.pods, 0, assumed.base)
+        of_leaders, of_followers = self._template(leaders, leaders.pods), self._template(answer.workload, pods)
+        first = next(of_leaders.pods_on(assumed.base), None)
         if not first or not (scheduler := self.admissions.schedulers(leaders.policy).scheduler_of(first)):
             return answer
-        placement, of_leader = answer.placement, PodSignature.of(first)
-        if answer.first is not None and not answer.workload.policy.spec.node_templates:
-            of_group = of_leader, PodSignature.of(answer.first)
-            found = never_together(placement, pods, of_group, scheduler, assumed.base, never)
-            if found is not placement:
-                return replace(answer, placement=found)
-        before = self.pending.before(first, assumed)[0].before_pod(of_leader.info.preemption)
-        waits = placement.verdict == "Waiting"
-        reason = chance_of_domains(scheduler, leaders.pods, pods, created, before, never, waits=waits)
-        return replace(answer, placement=Placement.unknown(reason)) if reason else answer
+        before = self.pending.before(first, assumed)[0].before_pod(PodSignature.of(first).info.preemption)
+        can_grow = bool(answer.workload.policy.spec.node_templates)
+        found = placement_of_followers(placement, of_leaders, of_followers, scheduler, before, never, can_grow=can_grow)
+        return replace(answer, placement=found)
+
+    def _template(self, workload: Workload, pods: PodSet) -> Template:
+        return Template(pods, partial(self.admissions.created, workload))
 
     def _in_gangs(self, answers: list[Answer]) -> list[Answer]:
         """Return the answers for the templates of one object, with the count of its pods that must run together."""
@@ -145,10 +137,7 @@ class Checks:
         return [in_gang_of_object(each, gang, fit) for each in answers]
 
     def _rolling(self, answer: Answer) -> Answer:
-        """Return the answer for an existing object.
-
-        Its new pods wait if the rolling update cannot start while the old ones run.
-        """
+        """Return the answer for an existing object: it waits if its rolling update cannot start beside the old pods."""
         workload, first = answer.workload, answer.first
         kind = workload.pods.kind if workload.pods else None
         if first is None or kind is None or not keeps_all_pods(workload.source.content, kind):
@@ -178,7 +167,6 @@ class Checks:
         return without_own_waiting(assumed, namespace, content, pods.kind).on(own.snapshot), own.replaced
 
     def _answer(self, workload: Workload, assumed: Pending) -> tuple[Answer, Pending]:
-        """Return the answer, and `assumed` with the replicas that were placed added to it."""
         try:
             return self._evaluated(workload, assumed)
         except InvalidInput as error:
@@ -186,11 +174,7 @@ class Checks:
             return Answer(workload, Placement.unknown(message), faults=error.errors), assumed
 
     def _evaluated(self, workload: Workload, assumed: Pending) -> tuple[Answer, Pending]:
-        """Return the answer, and `assumed` with the replicas that were placed added to it.
-
-        Raises:
-            InvalidInput: the API server would reject the pod; the errors name file, document and field.
-        """
+        """Return the answer, and `assumed` with the replicas that were placed added to it."""
         pods = workload.pods
         if pods is None:
             return Answer(workload, Placement.unknown(workload.note)), assumed
@@ -219,9 +203,10 @@ class Checks:
 
     def _placed(self, workload: Workload, pods: PodSet, assumed: Pending) -> tuple[Answer, Pending]:
         policy, asked = workload.policy, 1 if pods.replicas is None else pods.replicas
+        template = self._template(workload, pods)
         schedulers = self.admissions.schedulers(policy)
         with prefixed_errors(workload.document.place):
-            first = next(self._pods(workload, pods, assumed.base), None)
+            first = next(template.pods_on(assumed.base), None)
             if first is None:
                 return Answer(workload, Placement.unknown(LEADER_HAS_NO_NODE)), assumed
             check_storable(first)
@@ -233,7 +218,7 @@ class Checks:
                 unknown = schedulers.place(first, assumed.base)
                 found = Replicas(asked, 0, {}, unknown, unknown, is_complete=False, snapshot=assumed.base)
                 return Answer(workload, unknown, found, reserved=reserved, first=first), assumed
-            among = predict_replicas(scheduler, assumed, self._pods(workload, pods, assumed.base), asked)
+            among = predict_replicas(scheduler, assumed, template.pods_on(assumed.base), asked)
         found = among.found
         then = found.snapshot if found.stopped else among.before
         waiting = WaitingPod.of(first)
@@ -274,21 +259,6 @@ class Checks:
             fitting = tuple(base.nodes[row].node.name for row in scheduler.feasible_rows(signature, base))
             answer = replace(answer, without_pods=(), without_pending=fitting)
         return answer, among.assumed
-
-    def _pods(self, workload: Workload, pods: PodSet, snapshot: Snapshot, begin: int = 0) -> Iterator[JsonObject]:
-        """Yield the pods of a template as they are created, at least one, from number `begin`.
-
-        Followers end with the first one whose leader has no node. If there are none, they have no leader either.
-        """
-        read, created, domains = None, workload.document.content, ExclusiveDomains(pods, snapshot)
-        for index in range(begin, max(1, pods.replicas or 1)):
-            pod = pods.pod_at(index)
-            if pod != read:
-                read, created = pod, self.admissions.created(workload, pod, snapshot)
-            found = domains.created(created, index) if pods.replicas or not pods.follows else created
-            if found is None:
-                return
-            yield found
 
 
 def _group(

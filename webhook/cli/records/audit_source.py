@@ -82,7 +82,6 @@ class Source:
 
 
 def _report_cut_logs(sources: Sources, replicas: "ReplicaSelection") -> None:
-    """Report the printed logs whose oldest records are missing, in one line."""
     if not sources.cut_logs:
         return
     cut = [
@@ -97,7 +96,6 @@ def _report_cut_logs(sources: Sources, replicas: "ReplicaSelection") -> None:
 
 @contextmanager
 def _downloads(replicas: "ReplicaSelection") -> Iterator[Sequence[Download]]:
-    """Download the logs of running replicas, and delete them when the block ends."""
     # Imported here, so that a command on files does not import the client.
     from webhook.cli.records.replica_logs import download, not_writable
 
@@ -157,10 +155,7 @@ def _head_paths(name: str) -> list[Path]:
 
 
 def source_options(command: Command) -> Command:
-    """Add FILE and the options of replicas to a command, which gets them as `source`.
-
-    After the command, the exit code is 1 if not all records of the replicas were read.
-    """
+    """Add FILE and the options of replicas to a command, which exits with 1 if records could not be read."""
 
     @functools.wraps(command)
     def with_source(*args: Any, **values: Any) -> None:
@@ -205,7 +200,6 @@ _SOURCE_OPTIONS = (
 
 
 def _source(values: dict[str, Any]) -> Source:
-    """Remove the values of the options from `values`, and return the source that they name."""
     files, kubeconfig, context = values.pop("files"), values.pop("kubeconfig"), values.pop("context")
     chosen = {"namespace": values.pop("webhook_namespace"), "selector": values.pop("selector")}
     chosen = {name: value for name, value in chosen.items() if value is not None}

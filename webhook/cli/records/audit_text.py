@@ -84,7 +84,6 @@ def _styled(cells: Sequence[str]) -> Row:
 
 
 def _seconds(time: str) -> str:
-    """Return the time of a record without fractions of a second."""
     return time[:19] + "Z" if time.endswith("Z") else time
 
 
@@ -158,10 +157,7 @@ def _rule_lines(rules: Sequence[RuleEntry]) -> list[str]:
 
 
 def _field_lines(patch: Sequence[JsonObject], before: JsonObject) -> list[str]:
-    """Return the changed fields with their values before and after the patch.
-
-    `before` are the values that it replaces.
-    """
+    """Return the changed fields with their values before and after the patch."""
     try:
         changes = field_changes(patch, before)
     except (PatchError, TooDeepError) as error:

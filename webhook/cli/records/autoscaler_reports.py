@@ -99,7 +99,6 @@ def _is_reached(amount: str, limit: str) -> bool:
 
 
 def _without_types(objects: Objects, since: str) -> Iterator[Report]:
-    """Yield the newest Event since then of each NodePool that has no instance types left."""
     written = objects.list(EVENT, DEFAULT_NAMESPACE, reason=_NO_TYPES)
     newest = {str(field(each, "involvedObject", "name")): each for each in sorted(written, key=event_time)}
     for name, each in sorted(newest.items()):
@@ -175,11 +174,9 @@ def _time(text: object) -> datetime | None:
 
 
 def _cause(group: JsonObject) -> str:
-    """Return the error of the cloud provider as `: CODE: message`."""
     parts = (field(group, "scaleUp", "backoffInfo", key) for key in ("errorCode", "errorMessage"))
     return "".join(f": {each}" for each in parts if each)
 
 
 def _names(event: JsonObject, groups: set[str]) -> bool:
-    """Return whether a word of the message is one of the names."""
     return not groups.isdisjoint(re.split(r"[\s;:,]+", str(event.get("message"))))

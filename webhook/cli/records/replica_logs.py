@@ -73,12 +73,7 @@ async def _download(server: ApiServer, selection: ReplicaSelection, folder: Path
 
 
 async def _pods(server: ApiServer, selection: ReplicaSelection) -> Sequence[JsonObject]:
-    """Return the pods in the order of their names.
-
-    Raises:
-        ApiServerError: they cannot be listed.
-        InvalidInput: there is none, or there are too many.
-    """
+    """Return the pods in the order of their names."""
     pods: list[dict[str, Any]] = []
 
     async def take(items: list[dict[str, Any]], begins: bool) -> None:

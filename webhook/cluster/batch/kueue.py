@@ -30,10 +30,7 @@ class LocalQueue(NamedTuple):
 
 
 class FlavorQuota(NamedTuple):
-    """The maximum amounts of a flavor that a ClusterQueue can use, by resource.
-
-    None means that borrowing is not limited.
-    """
+    """The maximum amounts of a flavor for a ClusterQueue, by resource. None: borrowing is not limited."""
 
     flavor: str
     most: Mapping[str, int | None]

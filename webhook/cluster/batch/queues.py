@@ -48,10 +48,7 @@ class PodGroup(NamedTuple):
 
     @classmethod
     def of_native(cls, content: Mapping[str, Any]) -> "PodGroup":
-        """Return the facts of `content`, a raw API object, with those that kube-scheduler reads.
-
-        The priority of a group in a CompositePodGroup is not known, because it is that of the root group.
-        """
+        """Return the facts for kube-scheduler of `content`; the priority in a CompositePodGroup is not known."""
         policy, priority = field(content, "spec", "schedulingPolicy"), fields.number(content, "spec", "priority")
         is_composed = bool(field(content, "spec", "parentCompositePodGroupName"))
         topology = next(fields.items(content, "spec", "schedulingConstraints", "topology"), None)
@@ -170,10 +167,7 @@ NO_KAI = KaiObjects()
 
 @dataclass(frozen=True, slots=True)
 class PodGroups:
-    """The pod groups of the Coscheduling plugin and of kube-scheduler itself, by namespace and name.
-
-    A field is None if its kind is not known.
-    """
+    """The pod groups of Coscheduling and of kube-scheduler, by namespace and name, or None if the kind is not known."""
 
     coscheduling: Mapping[tuple[str, str], PodGroup] | None = None
     native: Mapping[tuple[str, str], PodGroup] | None = None

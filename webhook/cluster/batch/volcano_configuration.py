@@ -34,7 +34,6 @@ def volcano_plugins(content: Mapping[str, Any]) -> frozenset[str] | None:
 
 
 def _configuration(content: Mapping[str, Any]) -> JsonObject:
-    """Return the configuration in `content`, or nothing if this is another object or has no valid one."""
     place = field(content, "metadata", "namespace"), field(content, "metadata", "name")
     if content.get("kind") != "ConfigMap" or place != (VOLCANO_NAMESPACE, VOLCANO_CONFIGURATION):
         return {}

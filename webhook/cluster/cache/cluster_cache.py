@@ -1,7 +1,4 @@
-"""The cache of a live cluster: it stores the objects of lists and watch events, and returns immutable snapshots.
-
-It only stores the facts that plugins read. It does not store pods that have ended.
-"""
+"""The cache of a live cluster: facts of listed and watched objects, and immutable snapshots of them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -100,10 +97,7 @@ class ClusterCache:
         return Listing(self, kind, self._keys(kind))
 
     def apply(self, kind: str, event_type: str, content: JsonObject) -> InvalidObject | None:
-        """Apply one watch event: DELETED deletes `content`, other types store it.
-
-        Return the object if it has become invalid, or is invalid for another reason than before.
-        """
+        """Store `content`, or delete it if DELETED. Return the object if it is invalid for a new reason."""
         was_bound = (key := key_of(kind, content)) in self._pods
         problem = self.store(kind, key, None if event_type == DELETED else content)
         if not was_bound and key in self._pods:

@@ -70,9 +70,7 @@ def _optional(reader: Reader, key: str) -> int | None:
 
 
 def consumed(requested: int | None, capacity: Capacity) -> int | None:
-    """Return the part of `capacity` that a request consumes, or None if the request is not valid.
-
-    `requested` is None for a request without an amount.
+    """Return the part of `capacity` that a request, None without an amount, consumes, or None if it is invalid.
 
     Source: calculateConsumedCapacity and violatesPolicy
     """

@@ -97,10 +97,7 @@ def read_node_access(reader: Reader) -> NodeAccess:
 
 
 def read_device(device: Reader, driver: str, *, is_nested: bool = False) -> Device:
-    """Return the facts of `device`, which `driver` publishes.
-
-    If `is_nested`, all fields but the name are in `basic`.
-    """
+    """Return the facts of `device` of `driver`; if `is_nested`, all fields but the name are in `basic`."""
     name, device = device.text("name"), device.object("basic") if is_nested else device
     attributes = {name: _attribute(each) for name, each in device.objects_by_name("attributes")}
     capacity = read_capacities(device)

@@ -125,10 +125,7 @@ def _shared(allocations: Iterable[Allocation]) -> dict[PoolName, dict[str, Consu
 
 
 def _by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
-    """Return the class of each explicit extended resource.
-
-    Of several classes, the newest counts, then the first by name.
-    """
+    """Return the class of each explicit extended resource: of several, the newest, then the first by name."""
     found: dict[str, DeviceClass] = {}
     for each in sorted(classes, key=lambda each: each.name, reverse=True):
         known = found.get(each.extended_resource)

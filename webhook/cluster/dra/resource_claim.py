@@ -38,10 +38,7 @@ class DeviceRequest(NamedTuple):
 
 
 class Alternatives(NamedTuple):
-    """A request of a claim, as alternatives: the first of `requests` that can be allocated is used.
-
-    `is_list` is true for a `firstAvailable` list.
-    """
+    """A request of a claim: the first of `requests` that can be allocated. `is_list`: it is a `firstAvailable` list."""
 
     requests: tuple[DeviceRequest, ...]
     is_list: bool

@@ -63,7 +63,6 @@ class ClassCodes:
         return self._length > 0 and int(self._columns[0, 0]) < count
 
     def _below(self, count: int) -> NDArray[np.int32]:
-        """Return the numbers below `count` and their codes."""
         # The length is read first: the columns have at least that many entries.
         length = self._length
         columns = self._columns[:, :length]

@@ -20,10 +20,7 @@ class Image(NamedTuple):
 
 
 class Images:
-    """The images of nodes in rows, with sizes in bytes.
-
-    A pod has few images and nodes have many, so an image is looked up at its first use and cached.
-    """
+    """The images of nodes in rows, with sizes in bytes. An image is looked up at its first use: a pod has few."""
 
     __slots__ = ("_found", "_nodes")
 

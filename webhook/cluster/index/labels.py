@@ -38,7 +38,6 @@ class _Column:
 
     @property
     def held(self) -> frozenset[str]:
-        """Return the values that nodes have."""
         # Kept like `integers`: each pod that names a product asks for those of the nodes.
         if self._held is None:
             codes = set(self.codes.tolist())
@@ -73,20 +72,14 @@ class LabelColumns:
         self._columns = {key: _Column(values[key], codes[key]) for key in values}
 
     def with_keys(self, keys: Collection[str], labels: Iterable[Mapping[str, str]]) -> "LabelColumns":
-        """Return the columns of `labels`, which differ from the current labels only in `keys`.
-
-        The other columns are shared.
-        """
+        """Return the columns of `labels`, which differ only in `keys`; the other columns are shared."""
         renewed = LabelColumns({key: each[key] for key in keys if key in each} for each in labels)
         kept = {key: column for key, column in self._columns.items() if key not in keys}
         renewed._columns = kept | renewed._columns
         return renewed
 
     def with_rows_moved(self, source: NDArray[np.intp]) -> "LabelColumns":
-        """Return the columns with row `source[n]` as row n. If `source[n]` is -1, row n has no labels.
-
-        Values that no node has can remain in the columns.
-        """
+        """Return the columns with row `source[n]` as row n, without labels if `source[n]` is -1."""
         moved = LabelColumns(())
         moved._rows = len(source)
         for key, column in self._columns.items():

@@ -18,7 +18,6 @@ class LayeredPodClasses(PodClasses):
     """
 
     def __init__(self, base: PodClasses, count: int) -> None:
-        """Create the layer without classes of its own. Nothing is copied."""
         super().__init__()
         self._base = base
         self._first = self._count = count

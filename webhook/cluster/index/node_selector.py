@@ -121,9 +121,6 @@ def any_matches(
 
     `rows` are the rows by node name. If `rows` is None, requirements on fields, such as the node name, count as met.
 
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-
     Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, LazyErrorNodeSelector.Match
     """
     if not terms:
@@ -135,13 +132,7 @@ def any_matches(
 
 
 def matches(term: Term, labels: LabelColumns, rows: Mapping[str, int] | None, expired: Expired = never) -> Mask:
-    """Return a mask of the nodes that satisfy every requirement of `term`; an empty term matches none.
-
-    `rows` as in `any_matches`.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return a mask of the nodes that satisfy all of `term`, or none for an empty one; see `any_matches`."""
     matching: Mask | None = None
     for requirement in in_time(term.expressions, expired):
         matched = labels.matches(*requirement)

@@ -186,11 +186,7 @@ class PodClasses:
     def selected(
         self, count: int, namespaces: Iterable[str] | None, selector: LabelSelector | None, expired: Expired = never
     ) -> Mask:
-        """Return a mask of the first `count` classes in `namespaces` (None means all) that `selector` selects.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return a mask of the first `count` classes in `namespaces` (None means all) that `selector` selects."""
         if selector is None:
             return np.zeros(count, dtype=np.bool_)
         found = np.ones(count, dtype=np.bool_) if namespaces is None else self._namespaces.among(namespaces, count)

@@ -102,7 +102,6 @@ class PodRows:
         return type(self)(buffer, end)
 
     def _copied(self, end: int) -> _Buffer:
-        """Return a copy of the memory with room for more than `end` pods."""
         count = len(self)
         pairs = np.empty((2, _with_room(max(end, count))), dtype=np.int32)
         pairs[:, :count] = self._buffer.pairs[:, :count]

@@ -25,10 +25,7 @@ class PodTerm(NamedTuple):
 
     @property
     def chooses_namespaces(self) -> bool:
-        """Return true if the term selects namespaces by label.
-
-        This is false for an empty selector, which needs no labels.
-        """
+        """Return true if the term selects namespaces by labels. An empty selector needs none."""
         return bool(self.namespace_selector)
 
     def matches(self, namespace: str, namespace_labels: Labels, labels: Labels) -> bool:

@@ -124,11 +124,7 @@ class RunningPods:
     def selected(
         self, namespaces: Iterable[str] | None, selector: LabelSelector | None, expired: Expired = never
     ) -> Mask:
-        """Return a mask of the classes in one of `namespaces` (None means all) that `selector` selects.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return a mask of the classes in one of `namespaces` (None means all) that `selector` selects."""
         return self.classes.selected(self.class_count, namespaces, selector, expired)
 
     def terminating(self) -> Mask:
@@ -154,13 +150,7 @@ class RunningPods:
         *,
         terminating: bool = True,
     ) -> Codes:
-        """Return the row of each pod in one of `namespaces` (None means all) that `selector` selects.
-
-        Without `terminating`, pods that are being deleted are left out.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the row of each selected pod in `namespaces` (None: all); `terminating` includes ending pods."""
         for last in self._last_selected[:1]:
             if last[:3] == (namespaces, selector, terminating):
                 return last.rows

@@ -18,7 +18,6 @@ class ShownPods(RunningPods):
     __slots__ = ("_carrier_changes", "_carrier_count", "_changes", "_is_any_terminating", "_numbers")
 
     def __init__(self, base: RunningPods) -> None:
-        """Create the table without added pods, at no cost."""
         classes = LayeredPodClasses(base.classes, base.class_count)
         super().__init__(classes, base.class_count, base.pods, base.carriers)
         # How many more pods of a class are in a row than in the arrays.

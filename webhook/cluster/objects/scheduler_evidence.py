@@ -26,10 +26,7 @@ class SchedulerEvidence:
 
     @classmethod
     def of(cls, groups: Mapping[str, Any], leases: Mapping[str, Any], now: datetime) -> "SchedulerEvidence":
-        """Return the evidence in an APIGroupList and a LeaseList; malformed items are no evidence.
-
-        `now` is used where the Leases themselves do not show the API server's time.
-        """
+        """Return the evidence in an APIGroupList and a LeaseList; `now` is used if Leases show no server time."""
         items = _items(leases, "items")
         now = newest_write(items) or now
         names = (field(group, "name") for group in _items(groups, "groups"))

@@ -182,7 +182,6 @@ def _set_fields(name: str, value: Any) -> Any:
 
 
 def _priority(value: Raw) -> int:
-    """Return the priority of a pod, or 0 if it is malformed."""
     found = decode(value) if value else 0
     return found if isinstance(found, int) else 0
 
@@ -209,5 +208,4 @@ def _wants_siblings(message: str) -> bool:
 
 
 def _object(value: Any) -> Mapping[str, Any]:
-    """Return `value`, or an empty object if it is not an object."""
     return value if isinstance(value, dict) else _EMPTY

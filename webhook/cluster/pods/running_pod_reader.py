@@ -44,10 +44,7 @@ _GANG = GANG.encode()
 
 
 class RunningPodReader:
-    """Reads pods as `RunningPod.of` does. Pods of one template are read once and share their facts.
-
-    The facts of a pod that is too large are partial. Not thread-safe.
-    """
+    """Reads pods as `RunningPod.of`, once for each template, and too large ones in part. Not thread-safe."""
 
     def __init__(self) -> None:
         self._labels = Interner()
@@ -68,11 +65,7 @@ class RunningPodReader:
         return RunningPod.of(pod) if found is None else found
 
     def _read(self, pod: StoredPod) -> RunningPod:
-        """Return the facts of `pod`.
-
-        Raises:
-            ValidationError, InvalidInput: a part is malformed.
-        """
+        """Return the facts of `pod`."""
         view, namespace, name = pod.view, pod.namespace, pod.view.metadata.name or ""
         metadata, status, key = view.metadata, view.status or NO_STATUS, view.running()
         template = self._templates.get(key)
@@ -125,7 +118,6 @@ class RunningPodReader:
         )
 
     def _read_template(self, key: bytes) -> RunningPod:
-        """Return a pod with the facts that the pods of one template share."""
         content = orjson.loads(key)
         template = RunningPod.of(content)
         if len(key) > _MOST_BYTES:

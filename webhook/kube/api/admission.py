@@ -100,9 +100,7 @@ class AdmissionRequest:
 
     @property
     def object(self) -> JsonObject | None:
-        """Return the pod or another object as a raw dict, or None if the operation has no object.
-
-        A new pod from a review only has the fields of its view.
+        """Return the pod (a new one with only its view's fields) or other object as a raw dict, or None.
 
         Raises:
             InvalidInput: the review has text that is not Unicode.

@@ -121,10 +121,7 @@ class Changes(NamedTuple):
 
 
 def changes(wanted: Iterable[JsonObject], stored: Mapping[ObjectId, JsonObject]) -> Changes:
-    """Return the changes: wanted objects, each with the differing stored object or None; and stored objects to remove.
-
-    `stored` are the objects with the label of the exporter.
-    """
+    """Return wanted objects with the differing stored one or None, and objects of the exporter to remove."""
     order = list(PLURALS)
     by_id = {ObjectId.of(each): each for each in sorted(wanted, key=lambda each: order.index(each["kind"]))}
     written = [

@@ -48,7 +48,6 @@ def parse_args(body: bytes) -> ExtenderArgs:
 
 
 def _nodes(args: Reader) -> tuple[tuple[str, ...], tuple[JsonObject, ...] | None]:
-    """Return the names of the nodes, and the nodes themselves if they were sent."""
     names = args.raw.get("NodeNames")
     if names is not None:
         # Thousands of names are usual, and to read them one by one takes longer than all else.
@@ -61,10 +60,7 @@ def _nodes(args: Reader) -> tuple[tuple[str, ...], tuple[JsonObject, ...] | None
 
 
 def filter_result(args: ExtenderArgs, rejected: Mapping[str, str]) -> bytes:
-    """Return the ExtenderFilterResult: the nodes of `args` without those in `rejected`, which maps names to reasons.
-
-    The rejections are final: kube-scheduler does not preempt pods on these nodes.
-    """
+    """Return the nodes of `args` that are not `rejected`. No pods are preempted on rejected ones."""
     names: Sequence[str] | None = [name for name in args.node_names if name not in rejected]
     nodes = None
     if args.nodes is not None:

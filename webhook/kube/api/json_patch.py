@@ -13,7 +13,7 @@ def patched(document: Mapping[str, Any], operations: Iterable[Mapping[str, Any]]
     # id from being reused.
     own: dict[int, Any] = {}
     for operation in operations:
-        *parents, last = _steps(operation["path"])
+        *parents, last = steps_of(operation["path"])
         here: Any = result
         for step in parents:
             place = int(step) if isinstance(here, list) else step
@@ -40,6 +40,7 @@ def escaped(step: str) -> str:
     return step.replace("~", "~0").replace("/", "~1")
 
 
-def _steps(path: str) -> list[str]:
+def steps_of(path: str) -> list[str]:
+    """Return the keys and indices of a JSON pointer (RFC 6901)."""
     steps = path.split("/")[1:]
     return steps if "~" not in path else [step.replace("~1", "/").replace("~0", "~") for step in steps]

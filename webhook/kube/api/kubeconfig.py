@@ -94,7 +94,6 @@ def _paths(path: Path | None, environment: Mapping[str, str]) -> tuple[str, list
 
 
 def _read(path: Path, place: str, *, is_optional: bool) -> JsonObject | None:
-    """Return the content of the file with absolute file names, or None if an optional file does not exist."""
     try:
         text = path.read_bytes()
     except OSError as error:

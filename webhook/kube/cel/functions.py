@@ -21,8 +21,6 @@ _LONGEST_TEXT = 64
 
 
 def _on(kind: type, call: Call) -> Call:
-    """Return `call` with a check that all arguments are of `kind`."""
-
     def checked(*arguments: Any) -> Any:
         if not all(type(each) is kind for each in arguments):
             raise UndecidedError
@@ -32,8 +30,6 @@ def _on(kind: type, call: Call) -> Call:
 
 
 def _made(make: Callable[[str], Any]) -> Call:
-    """Return a CEL function that parses a string with `make`."""
-
     def made(text: Any) -> Any:
         if not isinstance(text, str):
             raise UndecidedError
@@ -46,8 +42,6 @@ def _made(make: Callable[[str], Any]) -> Call:
 
 
 def _ordered(holds: Callable[[Any, Any], Any]) -> Call:
-    """Return a CEL function that compares two quantities or two versions with `holds`."""
-
     def compared(left: Any, right: Any) -> Any:
         if type(left) is not type(right) or not isinstance(left, (Quantity, Version)):
             raise UndecidedError

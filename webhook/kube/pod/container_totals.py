@@ -79,10 +79,7 @@ class Resize(NamedTuple):
         return cls(by_container, of_pod, is_infeasible, status.raw.get("resources") is not None)
 
     def of_pod(self, spec: Milli) -> Milli:
-        """Return the effective pod-level requests.
-
-        `spec` are the pod-level requests of the spec, which must not be empty.
-        """
+        """Return the effective pod-level requests for `spec`, those of the spec, which must not be empty."""
         if not self.has_pod_resources:
             return spec
         found = peak_of(self.of_whole_pod.actuated or {}, self.of_whole_pod.allocated or {})

@@ -53,7 +53,6 @@ def gang_annotations(annotations: object) -> dict[str, Any]:
 
 
 def _controller(owners: object) -> str:
-    """Return the name of the controller, or an empty string if there is none."""
     for owner in owners if isinstance(owners, list) else ():
         if isinstance(owner, Mapping) and owner.get("controller") is True and isinstance(owner.get("name"), str):
             return str(owner["name"])

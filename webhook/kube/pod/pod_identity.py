@@ -51,10 +51,7 @@ class PodIdentity(NamedTuple):
 
     @property
     def keys(self) -> Sequence[Hashable]:
-        """Return the keys by which the pod can be found, the most reliable first.
-
-        Only `token_volume` proves that it is the pod.
-        """
+        """Return the keys of the pod, the most reliable first; only `token_volume` proves that it is the pod."""
         namespace, name, generate_name, controller, token_volume = self
         found: list[Hashable] = [(namespace, "volume", token_volume)] if token_volume else []
         if name:

@@ -171,10 +171,7 @@ class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
         return encode(PodView(replace(self.metadata, **_OF_ONE_POD), replace(self.spec, **_NO_CONTAINERS)))
 
     def pending(self) -> bytes:
-        """Return the JSON of the fields that are read while the pod is pending, without its name.
-
-        The JSON is equal for pods of one template. It has no conditions and no nominated node.
-        """
+        """Return the JSON of the fields that a pending pod of a template shares with others."""
         return encode(self._of_template(self.status and replace(self.status, **_OF_WAITING)))
 
     def running(self) -> bytes:

@@ -51,7 +51,6 @@ def resource_errors(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
 
 
 def _lists(owner: Mapping[str, Any]) -> tuple[ResourceList, ResourceList]:
-    """Return the limits and requests in the resources of a container or of a pod's spec."""
     amounts = (field(owner, "resources", each) for each in ("limits", "requests"))
     limits, requests = (each if isinstance(each, Mapping) else {} for each in amounts)
     return limits, requests
@@ -104,7 +103,6 @@ def _completed(
 
 
 def _aggregated(pod: Mapping[str, Any], *, requests: bool) -> dict[str, str]:
-    """Return the sum of the requests, or of the limits, of all containers."""
     found: dict[str, list[Container]] = {"containers": [], "initContainers": []}
     written: dict[str, Any] = {}
     for path, container in each_container(pod):
@@ -206,11 +204,7 @@ def _is_standard(name: str) -> bool:
 
 
 def _amount_errors(name: str, quantity: object) -> Iterator[str]:
-    """Yield the errors of one amount.
-
-    Raises:
-        ValueError: it is not a quantity.
-    """
+    """Yield the errors of one amount."""
     milli = milli_value(quantity)
     if milli < 0:
         yield "must be greater than or equal to 0"

@@ -84,10 +84,7 @@ def requested_extended_resources(pod: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _extended(limits: Any, requests: Any) -> Iterator[str]:
-    """Yield the names of the extended resources of one container.
-
-    If it has a request and a limit, the request counts.
-    """
+    """Yield the extended resources of one container. If it has a request and a limit, the request counts."""
     amounts: dict[Any, Any] = {}
     for each in (limits, requests):
         amounts |= each if isinstance(each, Mapping) else {}

@@ -60,10 +60,7 @@ class Taint(NamedTuple):
 
 
 def is_temporary(key: str, listed: Collection[str] = TEMPORARY_TAINTS) -> bool:
-    """Return true if a taint with `key` marks a temporary state of a node: a key of Kubernetes, or one in `listed`.
-
-    A key in `listed` that ends with "/" matches all keys of this domain.
-    """
+    """Return true if `key` is of a temporary taint: of Kubernetes, or in `listed`, by domain if it ends in "/"."""
     return key.startswith(CONDITION_DOMAINS) or key in listed or "".join(key.partition("/")[:2]) in listed
 
 
@@ -100,10 +97,7 @@ class Toleration(NamedTuple):
 
 
 def any_tolerates(tolerations: AbstractSet[Toleration], taint: Taint) -> bool:
-    """Return true if one of `tolerations` tolerates `taint`; see `Toleration.tolerates`.
-
-    `tolerations` is a set, because a pod can have thousands of tolerations and a cluster many taints.
-    """
+    """Return true if one of `tolerations`, a set because there can be thousands, tolerates `taint`."""
     key, value, effect = taint
     return (
         (key, "Equal", value, effect) in tolerations

@@ -45,10 +45,7 @@ class PodReference(NamedTuple):
 
     @classmethod
     def controller(cls, metadata: Reader, kind: str | None = None) -> "PodReference | None":
-        """Return the controller in the `metadata` of a claim, or None if there is none.
-
-        With `kind`, it must be of this kind.
-        """
+        """Return the controller, of `kind` if given, in the `metadata` of a claim, or None."""
         for owner in metadata.objects("ownerReferences"):
             if owner.raw.get("controller") is True and kind in (None, owner.raw.get("kind")):
                 return cls(owner.text("name"), owner.text("uid"))

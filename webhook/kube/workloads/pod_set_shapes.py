@@ -131,14 +131,12 @@ _MOST_CALLERS = 64
 
 
 def _with_defaults(own: Any, defaults: Any, depth: int) -> Any:
-    """Return `own` with the fields of `defaults` that it lacks."""
     if not depth or not isinstance(own, Mapping) or not isinstance(defaults, Mapping):
         return defaults if own is None else own
     return {**defaults, **{key: _with_defaults(value, defaults.get(key), depth - 1) for key, value in own.items()}}
 
 
 def _mounted(containers: Iterable[Any]) -> Iterator[str]:
-    """Yield the names of the volumes that containers mount."""
     for container in containers:
         for mount in _list(container.get("volumeMounts") if isinstance(container, Mapping) else None):
             if isinstance(mount, Mapping) and isinstance(mount.get("name"), str):

@@ -35,7 +35,6 @@ def each_pod_set(content: JsonObject, kinds: Kinds, expired: Expired = never) ->
     """Yield the sets of pods as `pod_sets`, each on demand, because an object can have a hundred thousand templates.
 
     Raises:
-        DeadlineNearError: `expired()` returned true.
         InvalidInput: the object cannot be read as its kind; contains the first MOST_ERRORS errors. Every set that can
             be read was yielded before.
     """
@@ -192,11 +191,7 @@ def _pod_set(
 
 
 def _in_domains(content: JsonObject, made: PodSet, kind: WorkloadKind, keys: tuple[Key, ...]) -> Iterator[PodSet]:
-    """Yield the set with the rules for the domains of its groups. The leaders of jobs are a set of their own.
-
-    Raises:
-        InvalidInput: a number is malformed.
-    """
+    """Yield the set with the rules for the domains of its groups. The leaders of jobs are a set of their own."""
     rules: list[Exclusive] = []
     for each in kind.exclusive:
         values = (value_at(content, path, keys[: path.count("*")]).value for path in each.annotations)
@@ -232,7 +227,6 @@ def _leaders_and_followers(made: PodSet, rule: Exclusive) -> Iterator[PodSet]:
 
 
 def _is_set(content: JsonObject, path: str, keys: tuple[Key, ...]) -> bool:
-    """Return true if the value at `path` exists and is not false."""
     return bool(path) and value_at(content, path, keys).value not in (None, False)
 
 

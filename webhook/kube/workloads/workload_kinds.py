@@ -63,10 +63,7 @@ Kinds = Mapping[tuple[str, str], WorkloadKind]
 
 
 def kinds_by_name(configured: Iterable[WorkloadKind] = ()) -> Kinds:
-    """Return the built-in kinds by group and kind, with `configured` kinds added.
-
-    A configured kind replaces a built-in one.
-    """
+    """Return the built-in kinds by group and kind; `configured` kinds are added or replace them."""
     return {(each.group, each.kind): each for each in (*BUILT_IN_KINDS, *configured)}
 
 

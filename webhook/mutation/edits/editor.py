@@ -1,7 +1,4 @@
-"""Change pods: copy the changed parts and record the RFC 6902 operations.
-
-The operations are recorded because comparing two documents is much more expensive.
-"""
+"""Change pods: copy the changed parts and record the operations, which is cheaper than a comparison."""
 
 from functools import lru_cache
 from typing import Any
@@ -72,10 +69,7 @@ class PodEditor:
         del parent[path[-1]]
 
     def _open(self, path: Path, kind: Any) -> Any:
-        """Return the list or dict at `path` for writing.
-
-        `kind` is an empty value of its type. The parents must be objects.
-        """
+        """Return the list or dict at `path` for writing."""
         here: Any = self.pod
         for depth, step in enumerate(path):
             there = here.get(step) if isinstance(here, dict) else here[step]

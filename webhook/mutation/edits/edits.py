@@ -101,10 +101,7 @@ class AddToleration:
         return CHANGED
 
     def _may_be_covered(self, present: AbstractSet[Toleration]) -> bool:
-        """Return whether one of `present` covers the toleration, ignoring tolerationSeconds.
-
-        This is a lookup, not a loop.
-        """
+        """Return whether one of `present` covers the toleration, ignoring tolerationSeconds."""
         if self.operator == "Equal":
             return any_tolerates(present, Taint(self.key, self.value, self.effect))
         return any(

@@ -145,7 +145,6 @@ class _OfGroup(ABC):
         return KEPT if is_present else CHANGED
 
     def _added_term(self, pod: PodEditor, path: Path, weight: int | None) -> Effect:
-        """Append a term for the group to an affinity or anti-affinity: required, or preferred with `weight`."""
         term = {"labelSelector": self._selector, "topologyKey": self.topology_key}
         if weight is None:
             path = (*path, REQUIRED)
@@ -165,7 +164,6 @@ class _OfGroup(ABC):
         return self._matches(pod, term)
 
     def _matches(self, pod: PodEditor, term: Mapping[str, Any]) -> bool:
-        """Return whether the label selector of `term` matches the pod."""
         selector, labels = term.get("labelSelector"), pod.get("metadata", "labels") or {}
         if selector is None:
             return False
@@ -276,7 +274,6 @@ class SpreadByConstraint(_Spread):
 
 
 def _terms(pod: PodEditor, path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the terms of a pod affinity or anti-affinity, required and preferred."""
     required: Sequence[Mapping[str, Any]] = pod.get(*path, REQUIRED) or ()
     yield from required
     for weighted in pod.get(*path, PREFERRED) or ():

@@ -67,10 +67,7 @@ def preferences(policy: Policy) -> Variable:
 
 
 def preferred_operations(policy: Policy) -> Cel:
-    """Return the operations that append `variables.preferences`, after those of `required_operations`.
-
-    If the pod itself prefers node pools, its missing preferences are left to the webhook.
-    """
+    """Return the operations that append `variables.preferences`, unless the pod prefers node pools itself."""
     is_of_key = f"e.key == {text(policy.node_usage_key)}"
     names_pool = f"t.preference.?matchExpressions.orValue([]).exists(e, {is_of_key})"
     is_new = f"variables.preferences.size() > 0 && !{value_at(PREFERRED_NODES)}.orValue([]).exists(t, {names_pool})"

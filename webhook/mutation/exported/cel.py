@@ -142,9 +142,6 @@ def parents(path: Path, depth: int = 1) -> Cel:
 
 
 def append(items: Cel, path: Path, depth: int = 1) -> Cel:
-    """Return the operations that append each of `items`, at least one, to the list at `path`.
-
-    The first `depth` steps of the path exist.
-    """
+    """Return the operations that append `items` to the list at `path`, whose first `depth` steps exist."""
     appended = f"{items}.map(item, {added(text(pointer(path) + '/-'), 'item')})"
     return concatenated((parents(path, depth), add_missing(path, "dyn([])"), appended))

@@ -81,7 +81,6 @@ def export(policies: PolicySet, release: int = _STABLE, excluded: tuple[str, ...
 
 
 def _left_out(policy: Policy) -> Iterator[LeftOut]:
-    """Yield the fields that keep the whole policy from being exported."""
     if not is_dns_subdomain(name_of(policy)):
         yield LeftOut(policy.identity, "metadata.name", "is too long for the names of the exported objects")
     if policy.withheld is not None:
@@ -93,7 +92,6 @@ def _left_out(policy: Policy) -> Iterator[LeftOut]:
 
 
 def _without_effect(policy: Policy) -> Iterator[tuple[str, str]]:
-    """Yield the fields that an exported policy cannot express, each with the consequence."""
     spec = policy.spec
     for name, each in spec.workload_types.items():
         field = f"spec.workloadTypes.{name}"

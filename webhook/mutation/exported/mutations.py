@@ -39,7 +39,6 @@ def injection(policy: Policy, before: tuple[Policy, ...]) -> Iterator[Variable]:
 
 
 def _tolerations(policy: Policy) -> Iterator[Cel]:
-    """Yield lists of tolerations of node pools and of products, in the order of their rules."""
     key = text(policy.node_usage_key)
     pools = (
         (name, f"[{', '.join(tolerations.equal(key, text(value)) for value in each.node_usage.allow)}]")
@@ -56,10 +55,7 @@ def _tolerations(policy: Policy) -> Iterator[Cel]:
 
 
 def mutations(policy: Policy) -> list[dict[str, Any]]:
-    """Return a single mutation, because the API server encodes and decodes the pod for each mutation.
-
-    Its operations are in the order of the rules. Each is evaluated on the pod as it was before all of them.
-    """
+    """Return one mutation, which the API server decodes the pod once for, of operations in the order of the rules."""
     expression = when("variables.usable", concatenated(_operations(policy)))
     return [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]
 

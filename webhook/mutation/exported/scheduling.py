@@ -46,10 +46,7 @@ def scheduler_operations() -> Cel:
 
 
 def packing(policy: Policy) -> Iterator[Variable]:
-    """Yield whether the pod is packed.
-
-    A pod that the webhook may spread over the same topology is not packed here, but left to the webhook.
-    """
+    """Yield whether the pod is packed. A pod that may be spread over the same topology is left to the webhook."""
     yield "packText", value_of(policy, Keys.bin_packing)
     packed = texts(name for name, each in types_of(policy) if each.bin_packing and not may_undo_packing(policy, each))
     is_on = f'(variables.packText in ["true", "false"] ? variables.packText == "true" : variables.type in {packed})'
@@ -64,7 +61,6 @@ def may_undo_packing(policy: Policy, of_type: WorkloadType) -> bool:
 
 
 def _has_hint(policy: Policy) -> Cel:
-    """Return whether the policy adds the packing hint for the scheduler that the pod will have."""
     without = [name for name, each in policy.spec.schedulers.items() if not each.bin_packing_hint]
     if not without:
         return "true"

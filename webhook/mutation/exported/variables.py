@@ -48,10 +48,7 @@ NOT_EXPORTED = (
 
 
 def requested_cards(policy: Policy) -> Iterator[Variable]:
-    """Yield the accelerators that the pod requests, by their index, and whether it may request one in another way.
-
-    The API server has set a missing request to the limit.
-    """
+    """Yield the accelerators that the pod requests, by index, and whether it may request one in another way."""
     is_extended = '(n.contains("/") && !n.contains("kubernetes.io/") && !n.startsWith("requests."))'
     by_class = f"n.startsWith({text(DEVICE_CLASS_PREFIX)})"
     ends = any_of(f"n.endsWith({text(each)})" for each in ASCEND_SHARES)
@@ -93,10 +90,7 @@ def has_any(keys: Iterable[str]) -> Cel:
 
 
 def by_type(values: Iterable[tuple[str, Cel]], otherwise: Cel) -> Cel:
-    """Return the expression that selects the value for the pod's workload type.
-
-    Types with equal values share a branch.
-    """
+    """Return the expression for the value of the pod's workload type; types with equal values share a branch."""
     grouped: dict[Cel, list[str]] = {}
     for name, value in values:
         grouped.setdefault(value, []).append(name)

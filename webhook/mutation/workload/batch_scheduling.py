@@ -100,10 +100,7 @@ def _has_hard_constraint(spreading: Spreading | str, pod: Mapping[str, Any]) -> 
 
 
 def _has_own_preference(pod: Mapping[str, Any], pool_key: str) -> bool:
-    """Return whether the pod has a preferred node affinity term that is not only about the label `pool_key`.
-
-    A term that is only about `pool_key` can be the preference of the type, added at an earlier admission.
-    """
+    """Return whether the pod has a preferred node affinity term that is not only about the label `pool_key`."""
     for term in field(pod, *map(str, PREFERRED_NODES)) or ():
         preference = term.get("preference") or {}
         expressions = preference.get("matchExpressions") or ()
@@ -143,7 +140,6 @@ def _requests_domain(annotations: Annotations, workload_type: WorkloadType, poli
 
 
 def _parts(request: BatchRequest, scheduler: str, policy: Policy) -> list[tuple[type[Backend], BatchRequest]]:
-    """Return the backends that read `request`, each with the part that it reads."""
     backend = backend_of(policy.spec, scheduler)
     if request.is_empty:
         return []

@@ -71,7 +71,6 @@ def is_of_kai(scheduler: str, policy: Policy) -> bool:
 
 
 def _mistyped(extended_resources: Sequence[str], policy: Policy) -> Iterator[str]:
-    """Yield a warning for each resource that is one edit away from that of an accelerator."""
     known = [resource for each in policy.spec.accelerators for resource in each.resources]
     for name in extended_resources[:_MOST_SHOWN]:
         if meant := next((each for each in known if is_one_edit(name, each)), None):

@@ -117,10 +117,7 @@ def _requested(
 
 
 def within_of(pod: Mapping[str, Any], policy: Policy) -> Within | None:
-    """Return the request of the admitted `pod` that its gang runs within one domain, or None if it has none.
-
-    Defaults of its namespace are not known here.
-    """
+    """Return the request of the admitted `pod`, without defaults, that its gang runs in one domain, or None."""
     own = field(pod, "metadata", "annotations")
     if not isinstance(own, Mapping):
         return None

@@ -30,10 +30,7 @@ class GuaranteedQos:
 
 
 def read_guaranteed_qos(pod: Mapping[str, Any], type_name: str, workload_type: WorkloadType) -> GuaranteedQos | None:
-    """Return the GuaranteedQos of `pod`, or None if its type requires no QoS class.
-
-    It is empty for a pod with malformed resources, which the API server rejects.
-    """
+    """Return the GuaranteedQos of `pod`, empty if its resources are malformed, or None if not required."""
     if workload_type.qos.class_ is None:
         return None
     reader = Reader(pod)
@@ -51,10 +48,7 @@ def read_guaranteed_qos(pod: Mapping[str, Any], type_name: str, workload_type: W
 
 
 def _amounts(pod: PodEditor, part: ComputeResources, *, fills_limits: bool) -> Iterator[tuple[Path, Any]]:
-    """Yield the requests to set from limits, and the limits to set from requests.
-
-    The amounts are as the user wrote them.
-    """
+    """Yield the requests to set from limits, and the limits to set from requests."""
     for name in COMPUTE_RESOURCES:
         if name in part.limits and part.requests.get(name) == part.limits[name]:
             yield (*part.place, "requests", name), pod.get(*part.place, "limits", name)

@@ -79,10 +79,7 @@ def allowed_defaults(
 def limit_denials(
     annotations: Annotations, pod: Mapping[str, Any], batch: BatchScheduling, namespace: str, policy: Policy
 ) -> Iterator[FieldError]:
-    """Yield the denials for the queue, the scheduler and the number of cards of `pod`.
-
-    Its scheduler is that of `batch`.
-    """
+    """Yield the denials for the queue, the scheduler (that of `batch`) and the number of cards of `pod`."""
     limits = limits_of(policy.spec, namespace)
     if limits is None:
         return
@@ -98,7 +95,6 @@ def limit_denials(
 
 
 def _denied_annotations(annotations: Annotations, namespace: str, policy: Policy) -> Iterator[tuple[str, FieldError]]:
-    """Yield key and denial of each annotation for queue or scheduler with a value that is not allowed."""
     for key, denial_of in ((policy.keys.queue, queue_denial), (policy.keys.scheduler, _scheduler_denial)):
         if denial := denial_of(annotations.path(key), (annotations.text(key) or "").strip(), namespace, policy):
             yield key, denial

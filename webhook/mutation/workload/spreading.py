@@ -14,10 +14,7 @@ from webhook.policy.spec.workloads import WorkloadType
 
 @dataclass(frozen=True, slots=True)
 class Spreading:
-    """The replicas in `group` are spread over the domains of `topology_key`.
-
-    `is_requested` is true if an annotation asks for it.
-    """
+    """The replicas in `group` are spread over `topology_key`. `is_requested`: an annotation asks for it."""
 
     topology_key: str
     group: ReplicaGroup

@@ -137,10 +137,7 @@ def read_workload(
 def _without_type(
     own: Mapping[str, str], warnings: list[str], policy: Policy, required_type: str | None, *, type_is_left_out: bool
 ) -> WorkloadReading:
-    """Return the reading of a pod without a workload type.
-
-    `type_is_left_out` is true if the type of its namespace does not apply.
-    """
+    """Return the reading of a pod without a workload type."""
     reason = "no workload type"
     errors: tuple[FieldError, ...] = ()
     if type_is_left_out:

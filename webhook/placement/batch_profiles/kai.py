@@ -55,10 +55,7 @@ class LargestNode:
     name = "MaxNodePoolResources"
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
-        """Reject all nodes, with a reason about the first such resource.
-
-        A share of a card counts as less than one card.
-        """
+        """Reject all nodes, with the first such resource as the reason. A share is less than one card."""
         if pod.shares_card and not nodes.allocatable(NVIDIA_GPU).any():
             return PreFilterResult(reason=f"No node has {_LARGEST[NVIDIA_GPU]} resources", is_summary=True)
         order = sorted(of_containers(pod).requests, key=lambda each: [*_LARGEST, each[0]].index(each[0]))

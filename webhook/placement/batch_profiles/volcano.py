@@ -124,10 +124,7 @@ class IdleResources:
     scope = Scope.NODE
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
-        """Yield the nodes that lack room now.
-
-        Unlike in `VolcanoFit`, room of pods that are being deleted is not free.
-        """
+        """Yield the nodes that lack room now, without that of pods that are being deleted."""
         if not pod.requests or nodes.pods.is_any_terminating:
             for resource, amount in in_time(_asked(pod), expired):
                 free = nodes.allocatable(resource) - nodes.requested(resource)
@@ -139,7 +136,6 @@ def _asked(pod: PodInfo) -> Iterable[tuple[str, int]]:
 
 
 def _releasing(nodes: Snapshot) -> dict[int, list[RunningPod]]:
-    """Return the pods that are being deleted, by the row of their node."""
     if not nodes.pods.is_any_terminating:
         return {}
     rows = np.unique(nodes.pods.rows_of(nodes.pods.terminating())).tolist()

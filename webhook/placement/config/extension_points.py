@@ -25,10 +25,7 @@ _POINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """The plugins of a profile.
-
-    `by_point` are their names in order by extension point; `weights` are the score weights.
-    """
+    """The names of a profile's plugins in order, by extension point, and their score weights."""
 
     by_point: Mapping[str, tuple[str, ...]]
     weights: Mapping[str, int]

@@ -182,7 +182,6 @@ def _plugin_args(profile: KubeSchedulerProfile, path: str, errors: list[FieldErr
 
 
 def _with(args: PluginArgs, read: Args, raw: Mapping[str, Any], path: str, errors: list[FieldError]) -> PluginArgs:
-    """Return `args` with the args of one plugin, which `read` reads from `raw` at `path`."""
     if isinstance(read, NodeResourcesFitArgs):
         return replace(
             args,

@@ -124,7 +124,6 @@ class _Search:
         self.chosen = [0] * len(choices)
 
     def device_count(self, indexed: IndexedRequest) -> int:
-        """Return the number of devices that the request needs."""
         return len(self._selected_by(indexed)) if indexed.request.takes_all else indexed.request.amount
 
     def choose(self, index: int) -> int:
@@ -277,11 +276,7 @@ class _Search:
             self._consumed[device.pool][place] -= amount
 
     def _add_to_constraints(self, indexed: IndexedRequest, device: Candidate) -> bool:
-        """Add the device to all constraints, or to none if one does not allow it. Return whether it was added.
-
-        Raises:
-            SearchAbortedError: the request takes all devices, so kube-scheduler returns an error.
-        """
+        """Add the device to all constraints, or to none if one does not allow it. Return whether it was added."""
         for position, place in enumerate(indexed.constraints):
             if not self._constraint_states[place].add(indexed.request.name, device.values[place]):
                 if indexed.request.takes_all:

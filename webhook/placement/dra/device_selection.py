@@ -37,7 +37,6 @@ class Selection:
 
         Raises:
             SearchAbortedError: the selectors take too long.
-            DeadlineNearError: `expired()` returned true.
         """
         selected: Sequence[bool | None] = [True] * len(resource_slice.devices)
         for expression in selectors:

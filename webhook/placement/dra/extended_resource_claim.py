@@ -40,11 +40,7 @@ class ExtendedResourceClaims(NamedTuple):
 
 
 def extended_resource_claims(pod: PodInfo, nodes: Snapshot, expired: Expired) -> ExtendedResourceClaims:
-    """Return the claims that the extended resources of `pod` need on each of `nodes`.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return the claims that the extended resources of `pod` need on each of `nodes`."""
     count = len(nodes.nodes)
     everywhere = np.arange(count)
     lacks_resource = np.zeros(count, dtype=np.bool_)
@@ -114,7 +110,6 @@ class _ContainerDevices(NamedTuple):
     is_short_lived: bool
 
     def request(self, class_name: str) -> DeviceRequest:
-        """Return the device request that kube-scheduler creates."""
         return DeviceRequest(f"container-{self.place}-request-{self.position}", class_name, amount=self.amount)
 
 

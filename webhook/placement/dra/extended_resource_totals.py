@@ -31,9 +31,6 @@ def amounts(pod: PodInfo, resource: str, requested: Column, nodes: Snapshot, exp
 
     Devices count if a node does not offer the resource itself. Unknown devices do not count.
 
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/resource_allocation.go,
     calculateResourceAllocatableRequest
     """
@@ -49,11 +46,7 @@ def amounts(pod: PodInfo, resource: str, requested: Column, nodes: Snapshot, exp
 
 
 def are_totals_known(pod: PodInfo, resource: str, nodes: Snapshot, expired: Expired) -> bool:
-    """Return whether everything that `amounts` counts is known.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return whether everything that `amounts` counts is known."""
     if not counts_devices(pod, resource, nodes):
         return True
     return nodes.devices.is_class_known(resource) and _totals(resource, nodes, expired) is not None
@@ -105,7 +98,6 @@ def _count_devices(resource: str, nodes: Snapshot, expired: Expired) -> Amounts 
 def _count(
     devices: Sequence[Device], resource_slice: ResourceSlice, where: Mask | list[int], totals: Amounts, nodes: Snapshot
 ) -> None:
-    """Add `devices` of the slice to `totals` of the nodes that can access them."""
     taken = nodes.devices.allocated.get(resource_slice.pool_name, ())
     shared = nodes.devices.shared.get(resource_slice.pool_name, {})
     totals.capacity[where] += len(devices)

@@ -63,11 +63,7 @@ def lacks_template(use: PodResourceClaim, devices: Devices) -> bool:
 
 
 def device_feasibility(pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> DeviceFeasibility:
-    """Return the nodes that can allocate the claims of `pod` and its extended resources backed by DeviceClasses.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return the nodes that can allocate the claims of `pod` and its extended resources backed by DeviceClasses."""
     extended = tuple([each for each in pod.requests if may_name_device_class(each[0])]) if pod.by_container else ()
     key = (pod.device_claims, pod.by_container, extended, nodes.is_without_pods, nodes.release.minor)
     if len(pod.device_claims) + sum([len(each.amounts) for each in pod.by_container]) > _MOST_PARTS:
@@ -146,7 +142,6 @@ def is_left_out(use: PodResourceClaim, nodes: Snapshot) -> bool:
 
 
 def _is_known(pod: PodInfo, nodes: Snapshot) -> bool:
-    """Return whether the pod's claims, and the devices allocated to other pods, are known."""
     devices = nodes.devices
     if any(is_left_out(use, nodes) for use in pod.device_claims):
         return False

@@ -49,9 +49,6 @@ class NodePools:
 
     On nodes without pods, every device is free and every device taint is tolerated.
 
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-
     Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go
     """
 
@@ -84,7 +81,6 @@ class NodePools:
 
         Raises:
             SearchAbortedError: the selectors take too long.
-            DeadlineNearError: `expired()` returned true.
         """
         local = self._slices.of_node.get(self._nodes.nodes[row].node.name, ())
         builder = _NodeDevicesBuilder()

@@ -33,10 +33,7 @@ class DomainCounts:
         self.of_nodes: Column = np.zeros(labels.count, dtype=np.int64)
 
     def add(self, topology_key: str, pods: Codes, weight: int | NDArray[np.int64]) -> None:
-        """Count `pods`, given as the rows of their nodes. `weight` is a number for all of them, or one for each.
-
-        Pods on nodes without the label are not counted.
-        """
+        """Count `pods`, by the rows of labelled nodes, with `weight`: a number for all, or one for each."""
         codes, size, _ = self._of(topology_key)
         domains = codes[pods]
         is_somewhere = domains >= 0

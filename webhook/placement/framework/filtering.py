@@ -82,9 +82,6 @@ def run_filters(
     filter, and can be counted again. It is None for kube-scheduler. Then the nodes of `with_nominated` must pass both
     with and without their nominated pods.
 
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-
     Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods
     """
     left = candidates

@@ -76,10 +76,7 @@ def scope_of(plugin: Plugin) -> Scope:
 
 
 def concerns(plugin: Plugin, pod: "PodInfo", nodes: Snapshot) -> bool:
-    """Return whether `plugin` can filter or score for `pod`, whatever pods run on `nodes`.
-
-    A plugin can implement a method of this name. A plugin without the method concerns every pod.
-    """
+    """Return whether `plugin` can filter or score for `pod`, by its method of this name if it has one."""
     own = getattr(plugin, "concerns", None)
     return own is None or bool(own(pod, nodes))
 
@@ -108,11 +105,7 @@ class CrossNodeFilterPlugin(FilterPlugin, Protocol):
     """A filter that may reject a node because of pods on other nodes."""
 
     def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> bool:
-        """Return whether the filter applies to `pod` and `nodes`. If it does not, kube-scheduler skips it.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return whether the filter applies to `pod` and `nodes`. If it does not, kube-scheduler skips it."""
 
 
 @runtime_checkable
@@ -127,10 +120,7 @@ class ScorePlugin(Plugin, Protocol):
 
 
 class Certainty(NamedTuple):
-    """The certainty of a score plugin: `scores` is true if its scores are known.
-
-    `verdict` is true if kube-scheduler certainly scores without an error.
-    """
+    """Whether the scores of a plugin are known, and whether it certainly scores without an error (`verdict`)."""
 
     scores: bool = True
     verdict: bool = True
@@ -141,11 +131,7 @@ class UncertainScorePlugin(ScorePlugin, Protocol):
     """A score plugin that reads objects that may not be known."""
 
     def certainty(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Certainty:
-        """Return the certainty of the scores of `nodes` for `pod`.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the certainty of the scores of `nodes` for `pod`."""
 
 
 def default_normalize(scores: Column, *, reverse: bool = False) -> Column:

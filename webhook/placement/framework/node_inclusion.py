@@ -15,9 +15,6 @@ _HARD = (NO_SCHEDULE, NO_EXECUTE)
 def required_affinity_matches(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
     """Return the nodes that match both the nodeSelector and the required node affinity of `pod`.
 
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-
     Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, RequiredNodeAffinity.Match
     """
     if pod.required is not None and not pod.node_selector:

@@ -53,10 +53,7 @@ class UnhealthyDevices(NamedTuple):
 
 
 def is_ready(node: Node) -> bool:
-    """Return whether the kubelet of `node` reports its status, according to the taints.
-
-    kube-scheduler does not read the condition Ready, because the node lifecycle controller turns it into taints.
-    """
+    """Return whether the kubelet of `node` reports its status, by the taints, which kube-scheduler reads."""
     return all(each.key not in NOT_READY_TAINTS for each in node.taints)
 
 
@@ -138,10 +135,7 @@ def _most_on_alike(nodes: Snapshot, amounts: Column, keys: Iterable[str]) -> Col
 
 
 def unhealthy_devices(nodes: Iterable[Node], accelerators: Iterable[Accelerator]) -> Iterator[UnhealthyDevices]:
-    """Yield the devices that `nodes` have but do not offer, in the order of nodes.
-
-    Cards that only labels show are included.
-    """
+    """Yield the devices, with cards that only labels show, that `nodes` have but do not offer, in order."""
     cards = {each.card: each for each in accelerators}
     for node in nodes:
         for resource, lost in sorted(node.unhealthy.items()):
@@ -171,6 +165,5 @@ def _number(text: str) -> int:
 
 
 def _has_registered(node: Node, domain: str) -> bool:
-    """Return whether a device plugin of the vendor with this `domain` has registered on the node."""
     amounts = (*node.allocatable.items(), *node.unhealthy.items())
     return any(amount and name.startswith(domain) for name, amount in amounts)

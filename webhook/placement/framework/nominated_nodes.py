@@ -50,9 +50,6 @@ class NodesWithNominatedPods:
 
         For each node, the plugin sees the other nodes without their nominated pods. A plugin that is not relevant
         without nominated pods is skipped, because kube-scheduler decides this before it adds these pods.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
         """
         rows = candidates & self.rows
         if not isinstance(plugin, CrossNodeFilterPlugin):

@@ -144,7 +144,6 @@ class GangFit:
 
     @property
     def _lacks_domain(self) -> bool:
-        """Return whether the pods must run in one domain, and do not all fit now."""
         return self.together is not None and self.together.is_required and self.is_complete and self.fit < self.size
 
     def _count_text(self) -> str:
@@ -269,10 +268,7 @@ class Placement:
 
     @property
     def binding(self) -> "Placement":
-        """Return the placement with which the pod is bound.
-
-        It is `gang.own` if the scheduler starts the pods that fit.
-        """
+        """Return the placement that binds the pod: `gang.own` if the scheduler starts the pods that fit."""
         return self.gang.own if self.gang is not None and self.gang.own is not None else self
 
 

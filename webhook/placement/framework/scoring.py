@@ -18,9 +18,6 @@ Weighted = tuple[ScorePlugin, int]
 def run_scores(plugins: Sequence[Weighted], pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired) -> ScoreTable:
     """Return the scores of the feasible `rows` of `nodes` by the weighted `plugins`. A single node is not scored.
 
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-
     Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunScorePlugins
     """
     scored = in_time(plugins if len(rows) > 1 else (), expired)
@@ -34,11 +31,7 @@ def run_scores(plugins: Sequence[Weighted], pod: PodInfo, nodes: Snapshot, rows:
 def weighted_scores(
     plugins: Iterable[Weighted], pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired
 ) -> list[tuple[str, ScoreColumn]]:
-    """Return the name of each plugin that scores `pod`, and its weighted scores of `rows`.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return the name of each plugin that scores `pod`, and its weighted scores of `rows`."""
     found = []
     for plugin, weight in plugins if len(rows) else ():
         scores = plugin.score(pod, nodes, rows, expired)

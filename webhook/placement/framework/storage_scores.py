@@ -32,9 +32,6 @@ def storage_scores(
 
     On a node where a claim has an existing volume, only existing volumes count.
 
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/volume_binding.go, Score, and scorer.go
     """
     waiting = WaitingClaims.of(claims, nodes, expired)
@@ -66,9 +63,6 @@ def is_capacity_ambiguous(claims: Iterable[PersistentVolumeClaim], nodes: Snapsh
     """Return whether a node has different capacities for a claim, of which kube-scheduler uses a random one.
 
     A capacity that only has a maximum volume size is also ambiguous, because kube-scheduler fails with an error.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     every = np.arange(len(nodes.nodes))
     for claim, _ in WaitingClaims.of(claims, nodes, expired).to_provision(len(nodes.nodes)):

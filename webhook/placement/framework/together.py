@@ -58,10 +58,7 @@ class Together:
 
     @property
     def allowed(self) -> tuple[Domain, ...]:
-        """The domains in which the missing pods can run: the one of the members, or all if there is no member.
-
-        If members run in several domains or in none, there is none.
-        """
+        """The domains for the missing pods: that of the members, all without members, none if they are spread."""
         occupied = tuple(each for each in self.domains if each.members)
         if not occupied:
             return () if self.outside else self.domains
@@ -147,10 +144,7 @@ class Together:
         return f"a gang of {plural(number, 'pod')} would fit in {_name(self.largest)} now"
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return the value of `domains` in `check -o json`: at most `MOST_SHOWN`, those with the most room first.
-
-        The numbers of pods are at most the size of the gang.
-        """
+        """Return `domains` of `check -o json`: `MOST_SHOWN` with the most room, with pods up to the gang's size."""
         most = sorted(self.domains, key=lambda each: (-each.fits, -(each.fits_empty or 0), each.value))[:MOST_SHOWN]
         return [
             {
@@ -199,7 +193,6 @@ class Together:
         return f"the {self.missing} missing pods" if self.missing > 1 else "the missing pod"
 
     def _counted(self, count: int) -> str:
-        """Return a text such as `1 rack`, `2 nvlink domains` or `2 domains of example.com/row`."""
         if self.alias:
             shown = cut(self.alias, _LONGEST_SHOWN)
             return plural(count, shown if self.alias in _NOUNS else f"{shown} domain")

@@ -37,10 +37,7 @@ def not_found(name: str) -> str:
 
 
 def is_missing(use: ClaimUse, namespace: str, nodes: Snapshot) -> bool:
-    """Return whether the claim does not exist.
-
-    Claims of ephemeral volumes and claims that are left out do not count.
-    """
+    """Return whether the claim does not exist. Claims of ephemeral volumes and left-out ones do not count."""
     if use.is_ephemeral or nodes.storage.claims is None or (namespace, use.name) in nodes.storage.claims:
         return False
     return not nodes.left_out.has("PersistentVolumeClaim", namespace, use.name)
@@ -134,11 +131,7 @@ class WaitingClaims(NamedTuple):
 
     @classmethod
     def of(cls, claims: Iterable[PersistentVolumeClaim], nodes: Snapshot, expired: Expired) -> "WaitingClaims":
-        """Return the claims among `claims` that wait for a consumer, with their volumes on `nodes`.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the claims among `claims` that wait for a consumer, with their volumes on `nodes`."""
         waiting = [
             claim
             for claim in claims
@@ -160,11 +153,7 @@ class WaitingClaims(NamedTuple):
 
 
 def unbound_failures(claims: Sequence[PersistentVolumeClaim], nodes: Snapshot, expired: Expired) -> Sequence[Failure]:
-    """Return the nodes on which a claim that waits for a consumer gets no volume.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return the nodes on which a claim that waits for a consumer gets no volume."""
     waiting = WaitingClaims.of(claims, nodes, expired)
     if not waiting.selected and not waiting.matched:
         return ()

@@ -39,9 +39,6 @@ def domains_together(
     """Return the domains on `snapshot` for `left` further pods like `pod` of a gang of `size`, which runs `within` one.
 
     `alias` is the short name of the label, or "".
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     domains = count_domains(scheduler, pod, gang, within.path, snapshot, left, expired)
     codes, _ = snapshot.labels.paths(within.path)
@@ -72,9 +69,6 @@ def count_domains(
 
     `left` pods of `gang`, the gang of the pod, are missing: more are not always counted. A node without one of the
     labels is in no domain; an empty value is a domain.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/topologyaware/topology_placement.go, GeneratePlacements
     """
@@ -118,6 +112,17 @@ def domains_of(rows: Rows, snapshot: Snapshot, path: Sequence[str]) -> tuple[tup
     return tuple(sorted({tuple(node.labels.get(key, "") for key in path) for node in nodes}))
 
 
+def with_first(together: Together, rows: Rows, snapshot: Snapshot) -> tuple[Together, list[int]]:
+    """Return `together` for pods that follow the first of them, and the room of each domain that it can choose.
+
+    `rows` are the nodes that kube-scheduler finds equally good for it, among which it chooses one at random.
+    """
+    possible = domains_of(rows, snapshot, together.path)
+    room = [each.fits for each in together.domains if each.path in possible]
+    is_certain = min(room, default=0) >= together.missing or any(each.members for each in together.domains)
+    return together if is_certain else replace(together, first=possible), room
+
+
 def without_counted_topologies(pod: WaitingPod) -> WaitingPod:
     """Return `pod` without the annotations by which Kueue or KAI places its gang in one domain."""
     info = pod.signature.info
@@ -145,13 +150,7 @@ def _without_own_affinity(info: PodInfo, topology_key: str, snapshot: Snapshot) 
 
 
 def room_on_nodes(scheduler: Scheduler, signature: PodSignature, snapshot: Snapshot, expired: Expired) -> Column:
-    """Return the number of pods with `signature` that each node of `snapshot` can take: that of `fill`, by division.
-
-    `are_nodes_independent` must be true.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return the pods that each node can take, as `fill` by division; `are_nodes_independent` must be true."""
     info = signature.info
     is_alone = bool(info.host_ports or next(selecting_itself(info.inter_pod.terms.anti_required, info, snapshot), None))
     with_nominated = nodes_with_nominated_pods(info, snapshot, scheduler.profile.scheduler_names, expired)

@@ -22,9 +22,6 @@ def most_possible(
     """Return an upper bound of the pods with `signature` that fit on the emptied `base`, or None if it is not known.
 
     With `restores`, temporary states of nodes, such as temporary taints, are ignored.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     return most_of_roles([(scheduler, signature, _MOST_COUNTED)], base, expired, restores=restores)
 
@@ -32,11 +29,7 @@ def most_possible(
 def most_of_roles(
     roles: Iterable[tuple[Scheduler, PodSignature, int]], base: Snapshot, expired: Expired, *, restores: bool
 ) -> int | None:
-    """Return the bound of `most_possible` for all pods of an object; `roles` are its templates.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return the bound of `most_possible` for all pods of an object; `roles` are its templates."""
     found = []
     for scheduler, signature, asked in roles:
         role = _role(scheduler, signature, asked, base, expired, restores=restores)
@@ -58,9 +51,6 @@ def most_in_each_domain(
     """Return the bound of `most_possible` for each domain, by its values of the labels `path`, or None if not known.
 
     `()` stands for the nodes without one of the labels, if there are any.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     role = _role(scheduler, signature, _MOST_COUNTED, base, expired, restores=restores)
     return None if role is None else most_in_domains(role.info, role.snapshot, role.nodes, path, expired)

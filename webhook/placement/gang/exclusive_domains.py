@@ -1,6 +1,6 @@
 """The pods of objects whose controller gives each group of pods a topology domain of its own, as they are created."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,8 +22,33 @@ LEADER_HAS_NO_NODE = "it is not created before the leader of its group has a nod
 _MOST_GROUPS = 64
 
 
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The template of `pods`. `created` returns a pod of it as the API server of a snapshot stores it."""
+
+    pods: PodSet
+    created: Callable[[JsonObject, Snapshot], JsonObject]
+
+    def pods_on(self, snapshot: Snapshot, begin: int = 0) -> Iterator[JsonObject]:
+        """Yield the pods, at least one, as they are created on `snapshot`, from number `begin`.
+
+        Followers end with the first one whose leader has no node. If there are none, they have no leader either.
+        """
+        read, created = None, JsonObject()
+        has_terms = self.pods.exclusive and (self.pods.replicas or not self.pods.follows)
+        domains = _Domains(self.pods, snapshot) if has_terms else None
+        for index in range(begin, max(1, self.pods.replicas or 1)):
+            pod = self.pods.pod_at(index)
+            if pod != read:
+                read, created = pod, self.created(pod, snapshot)
+            found = domains.placed(created, index) if domains else created
+            if found is None:
+                return
+            yield found
+
+
 @dataclass(slots=True)
-class ExclusiveDomains:
+class _Domains:
     """Adds the terms of the controller to pods of `pods`. The leaders of followers are on nodes of `snapshot`."""
 
     pods: PodSet
@@ -31,7 +56,7 @@ class ExclusiveDomains:
     _domains: dict[str, str] | None = None
     _priority: int | None = None
 
-    def created(self, pod: JsonObject, index: int) -> JsonObject | None:
+    def placed(self, pod: JsonObject, index: int) -> JsonObject | None:
         """Return `pod`, which is number `index`, with the terms, or None if its leader has no node."""
         for rule in self.pods.exclusive:
             group = self.pods.group_of(rule, index)
@@ -46,7 +71,6 @@ class ExclusiveDomains:
         return pod
 
     def _priority_of(self, pod: JsonObject) -> int:
-        """Return the priority of the pods, which is that of any of them."""
         if self._priority is None:
             info = PodSignature.of(pod).info
             self._priority = info.preemption.normalized_for(self.snapshot).priority or 0
@@ -65,31 +89,46 @@ class ExclusiveDomains:
         return self._domains.get(group)
 
 
-def chance_of_domains(
+def placement_of_followers(
+    placement: Placement,
+    leaders: Template,
+    followers: Template,
     scheduler: Scheduler,
-    leaders: PodSet,
-    followers: PodSet,
-    created: Callable[[PodSet, int, Snapshot], JsonObject | None],
-    snapshot: Snapshot,
+    before: Snapshot,
     expired: Expired,
     *,
-    waits: bool,
+    can_grow: bool,
+) -> Placement:
+    """Return `placement`, that of the first follower that does not fit, or of the first follower if all fit.
+
+    It is Infeasible if no domain could hold a group, and Unknown if it depends on which domain a leader gets by chance.
+    `before` is the cluster before the first leader. `can_grow` is true if nodes can be added to the cluster.
+
+    Raises:
+        InvalidInput: a pod is malformed.
+    """
+    if placement.verdict == "Waiting" and not can_grow:
+        never = _never_together(placement, leaders, followers, scheduler, before, expired)
+        if never is not None:
+            return never
+    waits = placement.verdict == "Waiting"
+    reason = _chance_of_domains(scheduler, leaders, followers, before, expired, waits=waits)
+    return Placement.unknown(reason) if reason else placement
+
+
+def _chance_of_domains(
+    scheduler: Scheduler, leaders: Template, followers: Template, snapshot: Snapshot, expired: Expired, *, waits: bool
 ) -> str:
     """Return why the verdict on the followers depends on chance, or "" if it does not.
 
     kube-scheduler chooses at random among the nodes of a leader with equal scores, which can be in domains with
-    different room for its followers. `created` returns a pod of a set on a snapshot, and `snapshot` is the cluster
-    before the first leader. `waits` is true if a follower waits in one of the domains: if none of them has room for all
-    followers of the leader, it waits in each.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-        InvalidInput: a pod is malformed.
+    different room for its followers. `waits` is true if a follower waits in one of the domains: if none of them has
+    room for all followers of the leader, it waits in each.
     """
-    cluster, groups = FillingCluster(snapshot), leaders.replicas or 0
-    key, size = leaders.exclusive[0].topology_key, (followers.replicas or 0) // max(1, groups)
+    cluster, groups = FillingCluster(snapshot), leaders.pods.replicas or 0
+    key, size = leaders.pods.exclusive[0].topology_key, (followers.pods.replicas or 0) // max(1, groups)
     for index in range(min(groups, _MOST_GROUPS)):
-        pod = created(leaders, index, cluster.snapshot)
+        pod = next(leaders.pods_on(cluster.snapshot, index), None)
         if pod is None:
             return ""
         signature, running = PodSignature.of(pod), RunningPod.of(pod)
@@ -100,7 +139,7 @@ def chance_of_domains(
         by_domain = dict(sorted((node.labels.get(key, ""), node.name) for node in tied))
         if len(by_domain) > 1:
             of_group, leader = (followers, index * size, size), (signature, running)
-            room = _room(scheduler, by_domain, of_group, leader, created, cluster.snapshot, expired)
+            room = _room(scheduler, by_domain, of_group, leader, cluster.snapshot, expired)
             most, least = max(room, key=room.__getitem__, default=""), min(room, key=room.__getitem__, default="")
             if waits and room and room[most] < size:
                 return ""
@@ -113,31 +152,24 @@ def chance_of_domains(
     return ""
 
 
-def never_together(
+def _never_together(
     placement: Placement,
-    followers: PodSet,
-    of_group: tuple[PodSignature, PodSignature],
+    leaders: Template,
+    followers: Template,
     scheduler: Scheduler,
     snapshot: Snapshot,
     expired: Expired,
-) -> Placement:
-    """Return the placement of a follower. It is Infeasible if no domain could hold a group.
-
-    `of_group` are a leader and a follower. A leader with other requests than its followers is not counted.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
-    leader, key, info = of_group[0].info, followers.exclusive[0].topology_key, of_group[1].info
-    if placement.verdict != "Waiting":
-        return placement
+) -> Placement | None:
+    """Return the Infeasible placement of a follower if no domain could hold a group, else None."""
+    leader, info = (PodSignature.of(each.created(each.pods.pod_at(0), snapshot)).info for each in (leaders, followers))
+    key = followers.pods.exclusive[0].topology_key
     free = info._replace(node_selector=tuple(each for each in info.node_selector if each[0] != key))
     domains = most_in_each_domain(scheduler, PodSignature(free), snapshot, (key,), expired, restores=True)
     most = None if domains is None else max(domains.values(), default=0)
     with_leader = leader.requests == info.requests
-    size = followers.dimensions[-1].number + with_leader
+    size = followers.pods.dimensions[-1].number + with_leader
     if most is None or most >= size:
-        return placement
+        return None
     what = "pods" if with_leader else "followers"
     never = f"No domain of {key} could hold the {size} {what} of a group: the largest would hold {most} if empty."
     return replace(placement, verdict="Infeasible", message=f"{placement.message.removesuffix('.')}. {never}")
@@ -146,9 +178,8 @@ def never_together(
 def _room(
     scheduler: Scheduler,
     leader_by_domain: dict[str, str],
-    of_group: tuple[PodSet, int, int],
+    of_group: tuple[Template, int, int],
     leader: tuple[PodSignature, RunningPod],
-    created: Callable[[PodSet, int, Snapshot], JsonObject | None],
     snapshot: Snapshot,
     expired: Expired,
 ) -> dict[str, int]:
@@ -157,11 +188,11 @@ def _room(
     `of_group` are the followers, the index of the first one and their number.
     """
     (followers, first, size), room = of_group, dict[str, int]()
-    key = followers.exclusive[0].topology_key
+    key = followers.pods.exclusive[0].topology_key
     for domain, node in leader_by_domain.items():
         cluster = FillingCluster(snapshot)
         cluster.add(*leader, node)
-        pod = created(followers, first, cluster.snapshot)
+        pod = next(followers.pods_on(cluster.snapshot, first), None)
         if pod is None:
             return {}
         signature = PodSignature.of(pod)

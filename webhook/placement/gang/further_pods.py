@@ -35,13 +35,7 @@ class Further(NamedTuple):
 def further_pods(
     scheduler: Scheduler, pod: WaitingPod, own: Placement, snapshot: Snapshot, left: int, expired: Expired
 ) -> Further:
-    """Return the number of `left` further pods like `pod` that fit on `snapshot`.
-
-    `own` is the placement there of the first one.
-
-    Raises:
-        DeadlineNearError: the deadline is near.
-    """
+    """Return the number of `left` further pods like `pod`, whose first has the placement `own`, that fit."""
     if own.verdict != "Feasible":
         return Further(0, own)
     if left > 1 and not _shares_claims(pod.signature.info, snapshot):
@@ -66,7 +60,6 @@ def further_pods(
 def _one_by_one(
     scheduler: Scheduler, pod: WaitingPod, own: Placement, snapshot: Snapshot, left: int, expired: Expired
 ) -> Further:
-    """Return the result of `further_pods` by placing one pod after the other, as kube-scheduler does."""
     cluster, signature = FillingCluster(snapshot), pod.signature
     placement = own
     for number in range(min(left, MOST_STEPS)):

@@ -1,8 +1,4 @@
-"""The placement of a gang: pods that are only useful together, such as the workers of a distributed training job.
-
-A scheduler that does not know gangs binds the pods one by one. If only some pods of a gang fit, they hold their cards
-and wait, so two such gangs can deadlock.
-"""
+"""The placement of a gang: pods that are only useful together, such as workers of a distributed training job."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -47,15 +43,11 @@ class _Question:
         return self.pod.signature.info
 
     def count(self, own: Placement, snapshot: Snapshot, left: int) -> Count:
-        """Return the count of `left` further pods on `snapshot`. The first of them has the placement `own`."""
         return count_pods(self.scheduler, self.gang, self.pod, own, snapshot, left, self.expired)
 
 
 def gang_of(request: GangRequest, pod: WaitingPod, spec: PolicySpec) -> Gang:
-    """Return the gang of `pod` in `request`, which is from annotations in the key domain of `spec`.
-
-    A gang name that is a default of the namespace is ignored, because running pods of this gang cannot be recognized.
-    """
+    """Return the gang in `request`, whose name counts only if it is not a default of the namespace."""
     running, key_domain, within = pod.running, spec.key_domain, request.within
     found = (key for key in running.gangs if key.annotation.partition("/")[0] == key_domain)
     key = next(found, GangKey(running.namespace, f"{key_domain}{GANG}", request.name or running.name))
@@ -141,10 +133,7 @@ def _doubted(placement: Placement, doubt: str) -> Placement:
 def _not_now(
     question: _Question, stopped: Placement, fit: GangFit, before: Snapshot, assumed: AssumedPods[Any]
 ) -> Placement:
-    """Return the placement of a gang that does not fit now.
-
-    `stopped` is the placement of its first pod without a node.
-    """
+    """Return the placement of a gang that does not fit now."""
     base, expired = assumed.base, question.expired
     on_empty = question.scheduler.feasible(question.pod.signature, base.without_pods(), expired)
     fit = replace(fit, block=_largest_block(question, before, on_empty), next_message=stopped.message)
@@ -211,7 +200,6 @@ def _largest_block(question: _Question, snapshot: Snapshot, nodes: Mask) -> str:
 
 
 def _fitting_templates(question: _Question, base: Snapshot) -> list[str]:
-    """Return the names of the node templates whose new nodes could take a pod of the gang."""
     if not question.templates:
         return []
     nodes = base.with_other_nodes(each.info for each in question.templates)

@@ -36,9 +36,6 @@ def most_on_empty_nodes(info: PodInfo, snapshot: Snapshot, feasible: Mask, expir
 
     `feasible` is a mask of the nodes that can take one of the pods without other pods. The pods must have no claims,
     and no devices except extended resources that nodes offer.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     room = _on_each_node(info, snapshot, feasible)
     bounds: list[int] = []
@@ -66,9 +63,6 @@ def most_in_domains(
     """Return the bound of `most_on_empty_nodes` for the nodes of each domain, by its values of the labels `path`.
 
     `()` stands for the nodes without one of the labels, if there are any.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     codes, values = snapshot.labels.paths(path)
     present, named = np.unique(codes).tolist(), [*values, ()]
@@ -88,9 +82,6 @@ def most_together(roles: Sequence[Role], expired: Expired) -> int:
 
     For each resource, the pods with the largest requests of it compete for the nodes. A node holds no more of them than
     of the pods with the smallest of these requests, and all of them together request no more than the nodes offer.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     most = [min(each.asked, most_on_empty_nodes(each.info, each.snapshot, each.nodes, expired)) for each in roles]
     bounds = [sum(most)]

@@ -10,12 +10,12 @@ from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.result import Placement
 from webhook.placement.framework.together import Together
 from webhook.placement.gang.domains import (
-    domains_of,
     domains_together,
     follows_itself,
     in_domain,
     is_countable,
     nodes_of,
+    with_first,
 )
 from webhook.placement.gang.further_pods import Further, further_pods
 from webhook.placement.replicas.independent_nodes import are_nodes_independent
@@ -54,11 +54,7 @@ class Count(NamedTuple):
 def count_pods(
     scheduler: Scheduler, gang: Gang, pod: WaitingPod, own: Placement, snapshot: Snapshot, left: int, expired: Expired
 ) -> Count:
-    """Return the count of `left` further pods like `pod` of `gang` that fit on `snapshot`, where the first has `own`.
-
-    Raises:
-        DeadlineNearError: the deadline is near.
-    """
+    """Return the count of `left` further pods like `pod` of `gang` that fit on `snapshot`; the first has `own`."""
     within, info = gang.within, pod.signature.info
     if within is None:
         return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired))
@@ -72,7 +68,7 @@ def count_pods(
         return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired), together)
     if is_by_affinity:
         # Its pods outside of all domains attract no others.
-        return _by_affinity(scheduler, pod, own, snapshot, left, expired, within, replace(together, outside=0))
+        return _by_affinity(scheduler, pod, own, snapshot, left, expired, replace(together, outside=0))
     # Of those with room, the one with the least leaves the most for others.
     chosen = min(together.with_room, key=lambda each: each.fits, default=together.largest)
     if chosen is None:
@@ -98,21 +94,15 @@ def _by_affinity(
     snapshot: Snapshot,
     left: int,
     expired: Expired,
-    within: Within,
     together: Together,
 ) -> Count:
-    """Return the count for pods that follow the first of them into its domain, by their affinity.
-
-    If several nodes are equally good for the first pod, kube-scheduler chooses one at random.
-    """
+    """Return the count for pods that follow the first of them into its domain, by their affinity."""
     occupied = [each for each in together.domains if each.members]
     if own.verdict != "Feasible" or own.best_rows is None or len(occupied) > 1:
         return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired), together)
-    possible = domains_of(own.best_rows, snapshot, within.path)
-    fits = [each.fits >= left for each in together.domains if each.path in possible]
-    if fits and all(fits):
+    with_choice, room = with_first(together, own.best_rows, snapshot)
+    if room and min(room) >= left:
         return Count(own, Further(left, None), together)
-    if any(fits):
-        return Count(own, Further(0, None, is_complete=False), replace(together, first=possible))
-    further = further_pods(scheduler, pod, own, snapshot, left, expired)
-    return Count(own, further, together if occupied else replace(together, first=possible))
+    if room and max(room) >= left:
+        return Count(own, Further(0, None, is_complete=False), with_choice)
+    return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired), with_choice)

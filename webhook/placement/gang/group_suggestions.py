@@ -1,8 +1,4 @@
-"""Suggestions for pods that are only useful together. Each suggestion is verified for all of these pods.
-
-A suggestion is found for one pod while the others are on their nodes. It can propose to free room that the others hold,
-or a change that makes the pod differ from them.
-"""
+"""Suggestions for pods that are only useful together, each verified for all of these pods."""
 
 import re
 from collections.abc import Callable, Collection
@@ -44,10 +40,7 @@ class Group:
         return first if number == self.number else Placement.unknown("not all pods of the group fit")
 
     def verified(self, placement: Placement) -> Placement:
-        """Return `placement`, that of a pod of the group, with only the suggestions after which the whole group fits.
-
-        The suggestion to remove scheduling gates is kept if any pod fits, because gates also hold back pods that fit.
-        """
+        """Return `placement` with only the suggestions after which the whole group, or without gates any pod, fits."""
         if not placement.suggestions or (self.number <= 1 and not self.own_nodes):
             return placement
         counted = [(each, self._fitting(each)) for each in placement.remedies]
@@ -55,10 +48,7 @@ class Group:
         return replace(placement, suggestions=tuple(each.text for each in remedies), remedies=remedies)
 
     def _text(self, remedy: Remedy, number: int) -> str:
-        """Return the text of the suggestion with the `number` of pods that would fit.
-
-        It replaces the number of nodes or the largest free block, which only hold after the placed pods of the group.
-        """
+        """Return the text of the suggestion with the `number` of pods that would fit."""
         of_all = f" of {self.number}" if number < self.number else ""
         fit = f"{number}{of_all} pod{'' if self.number == 1 else 's'} would fit"
         if remedy.text.startswith(ASK_FOR):
@@ -66,10 +56,7 @@ class Group:
         return _NODES_WOULD_FIT.sub(fit, remedy.text)
 
     def _fitting(self, remedy: Remedy) -> int:
-        """Return the number of pods that fit with `remedy` and without gates, or 0 if not all fit.
-
-        If the remedy is to remove the gates, return the number even if not all pods fit.
-        """
+        """Return the number of pods that fit with `remedy` and without gates, or 0 if not all fit."""
         info, nodes = remedy.change(self.pod.signature.info, self.snapshot)
         if nodes is not self.snapshot and remedy.node in self.own_nodes:
             # What is to be freed there can be held by the group.

@@ -10,10 +10,10 @@ from webhook.kube.deadline import Expired
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.domains import (
-    domains_of,
     domains_together,
     follows_itself,
     is_countable,
+    with_first,
     without_counted_topologies,
 )
 from webhook.placement.replicas.replicas import Replicas
@@ -30,11 +30,7 @@ _LONGEST_SHOWN = 63
 def with_domains(
     fit: GangFit, gang: GangRequest, roles: Sequence[PlacedRole], spec: PolicySpec, base: Snapshot, expired: Expired
 ) -> GangFit:
-    """Return `fit`, that of the object with `gang`, with its domains if its pods run together and are all alike.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return `fit`, that of the object with `gang`, with its domains if its pods run together and are all alike."""
     within = gang.within
     if within is None or gang.groups > 1 or len(roles) != 1 or roles[0][0] is None:
         return fit
@@ -52,11 +48,11 @@ def with_domains(
         return replace(fit, together=together)
     if follows_itself(signature.info, within.key, base):
         rows = roles[0][1].first.best_rows
-        possible = () if rows is None else domains_of(rows, base, within.path)
-        room = [each.fits for each in together.domains if each.path in possible]
+        room: list[int] = []
+        if rows is not None:
+            with_choice, room = with_first(together, rows, base)
+            together = with_choice if room else together
         least = min(room, default=size)
-        if least < size:
-            together = replace(together, first=possible)
         if least < size <= max(room, default=size):
             fit = replace(fit, fit=min(fit.fit, least), is_complete=False)
         return replace(fit, together=together)

@@ -42,16 +42,12 @@ class _RequestTable:
         self.wanted = self.cells(self.requests)
 
     def cells(self, amounts: Sequence[Column]) -> _Cells:
-        """Return the cells of nodes with these free amounts, or of pods with these requests."""
         return tuple(
             np.searchsorted(axis, column, side="right") for axis, column in zip(self._axes, amounts, strict=True)
         )
 
     def of_fitting(self, values: Numbers) -> Numbers:
-        """Return for each cell the sum of `values` over the kinds of pods that fit there.
-
-        `values` has one value for each kind.
-        """
+        """Return for each cell the sum of `values` over the kinds of pods that fit there."""
         sums = self._sums(self.wanted, values)
         for axis in range(len(self._shape)):
             np.cumsum(sums, axis=axis, out=sums)
@@ -79,7 +75,6 @@ class Fragmentation:
     """
 
     def __init__(self, mix: Mix, free: Free) -> None:
-        """Value the cards of nodes with the amounts `free` for `mix`, which must not be empty."""
         self._requests = table = _RequestTable(mix)
         cells = table.cells(free)
         usable = table.usable_cards(cells, free.cards)[table.wanted]

@@ -158,7 +158,6 @@ class FreeCardsByProduct:
         return self._bounded([_joined(kind, parts) for kind, parts in found.items()])
 
     def _rows(self, snapshot: Snapshot, resource: str, accelerator: Accelerator) -> Mapping[tuple[str, str], list[int]]:
-        """Return the rows of the nodes that offer `resource`, by pool and product."""
         suffix = "" if fnmatchcase(resource, accelerator.resources[0]) else f" {resource}"
         rows: dict[tuple[str, str], list[int]] = {}
         for row in np.flatnonzero(snapshot.allocatable(resource)).tolist():
@@ -176,7 +175,6 @@ class FreeCardsByProduct:
 
 
 def _joined(kind: tuple[str, str], parts: Sequence[FreeCards]) -> FreeCards:
-    """Return the sum of `parts`, at least one, as the free cards of `kind`."""
     nodes: Counter[int] = Counter()
     for part in parts:
         nodes.update(part.nodes)

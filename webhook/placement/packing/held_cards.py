@@ -52,10 +52,7 @@ def waiting_class(pod: RunningPod, reason: str) -> str:
 
 
 def held_class(pod: RunningPod, node: Node, now: int) -> str:
-    """Return the class for which `pod` on `node` does not use its cards, or an empty string if it may use them.
-
-    `now` is in Unix seconds.
-    """
+    """Return the class for which `pod` does not use its cards at `now`, in Unix seconds, or "" if it may."""
     if is_of_node(pod):
         return ""
     if is_overdue(pod, now):
@@ -88,6 +85,3 @@ class HeldCards(NamedTuple):
                     pods[reason] += 1
                     cards.update({(reason, name): pod.requests[name] for name in held})
         return cls(cards, pods)
-
-
-NO_HELD_CARDS = HeldCards({}, {})

@@ -88,11 +88,7 @@ class InterPodAffinity:
         return None if self.skips(pod) else normalized(self.counts(pod, nodes, expired), rows)
 
     def counts(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> DomainCounts:
-        """Return the weight of the running pods in each domain.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the weight of the running pods in each domain."""
         counts = DomainCounts(nodes.labels)
         for weight, term in in_time(pod.inter_pod.terms.preferred, expired):
             counts.add(term.topology_key, self._selected_rows(term, nodes, expired), weight)
@@ -100,11 +96,7 @@ class InterPodAffinity:
         return counts
 
     def terms_selecting(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> frozenset[WeightedPodTerm]:
-        """Return the terms of running pods that select `pod` and attract or repel it.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the terms of running pods that select `pod` and attract or repel it."""
         return frozenset(
             WeightedPodTerm(carried.weight if carried.kind == "preferred" else _REQUIRED, carried.term)
             for carried in in_time(_terms_selecting(pod, nodes), expired)
@@ -123,9 +115,6 @@ class InterPodAffinity:
 
         These are the terms in `preferred` of the pending pod that select `running`, and the terms of `running` in
         `selecting`, which select the pending pod.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
         """
         found = []
         for weight, term in in_time(preferred, expired):
@@ -141,7 +130,6 @@ class InterPodAffinity:
         return found
 
     def _count_existing(self, concerning: Iterable[CarriedTerm], nodes: Snapshot, counts: DomainCounts) -> None:
-        """Count the running pods whose terms select the pod, with the weights of these terms."""
         for carried in concerning:
             weight = carried.weight if carried.kind == "preferred" else self._hard_pod_affinity_weight
             if carried.kind != "anti_required" and weight:
@@ -194,7 +182,6 @@ class InterPodAffinity:
         return nodes.pods.rows_of(selected)
 
     def _violates_anti_affinity(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
-        """Return the nodes whose domain has a pod that a required anti-affinity term selects."""
         found = np.zeros(len(nodes.nodes), dtype=np.bool_)
         for term in in_time(pod.inter_pod.terms.anti_required, expired):
             found |= _nodes_sharing_domain(term.topology_key, self._selected_rows(term, nodes, expired), nodes)
@@ -269,7 +256,6 @@ def _terms_selecting(pod: PodInfo, nodes: Snapshot) -> Iterable[CarriedTerm]:
 
 
 def _has_all_domains(terms: Sequence[PodTerm], nodes: Snapshot, expired: Expired) -> Mask:
-    """Return the nodes that have the topology keys of all `terms`."""
     complete = np.ones(len(nodes.nodes), dtype=np.bool_)
     for term in in_time(terms, expired):
         complete &= nodes.labels.domains(term.topology_key).codes >= 0
@@ -277,7 +263,6 @@ def _has_all_domains(terms: Sequence[PodTerm], nodes: Snapshot, expired: Expired
 
 
 def _nodes_sharing_domain(topology_key: str, pods: Codes, nodes: Snapshot) -> Mask:
-    """Return the nodes of the domains in which `pods` run."""
     codes, size = nodes.labels.domains(topology_key)
     domains = np.zeros(size + 1, dtype=np.bool_)
     domains[codes[pods]] = True

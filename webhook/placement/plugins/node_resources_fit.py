@@ -103,10 +103,7 @@ class NodeResourcesFit:
         return resource in self._ignored or resource.partition("/")[0] in self._ignored_groups
 
     def certainty(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Certainty:
-        """Return the certainty.
-
-        Scores are not known if a DeviceClass backs a resource and its devices are not known.
-        """
+        """Return the certainty. Scores need the devices of a resource that a DeviceClass backs."""
         return Certainty(
             all(are_totals_known(pod, resource, nodes, expired) for resource, _ in self._strategy.resources)
         )

@@ -62,7 +62,6 @@ class PackGpus:
         return _scores(loss, cards_left, milli_cpu) if valued else None
 
     def _valued(self, nodes: Snapshot) -> tuple[_Valued, ...]:
-        """Return the cards of `nodes` with their values for the mix of each resource."""
         last, valued = self._last
         state = nodes.state
         if last == state:

@@ -120,7 +120,6 @@ class InterPodInfo:
 
 
 def _owner(metadata: Reader) -> Owner | None:
-    """Return the controller among the owner references, or None. A pod has at most one."""
     for owner in metadata.objects("ownerReferences"):
         if owner.raw.get("controller") is True:
             return Owner(owner.text("apiVersion"), owner.text("kind"), owner.text("name"))

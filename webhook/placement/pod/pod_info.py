@@ -35,10 +35,7 @@ _TEXT_OR_NONE = frozenset((str, type(None)))
 
 
 class PodResourceClaim(NamedTuple):
-    """A ResourceClaim that a pod uses, or the ResourceClaimTemplate of a claim that is not created yet.
-
-    `owner` is the pod itself if the claim was created from a template. The claim must then belong to this pod.
-    """
+    """A ResourceClaim of a pod, or a template that is not created yet. `owner` is the pod that it must belong to."""
 
     namespace: str
     name: str
@@ -148,10 +145,7 @@ class PodInfo(NamedTuple):
         )
 
     def native_group(self, snapshot: Snapshot) -> PodGroup | None:
-        """Return the PodGroup of kube-scheduler itself that has the pod, or None if there is none, or it is not known.
-
-        The info must not be normalized.
-        """
+        """Return the PodGroup of kube-scheduler that has this not normalized pod, or None if not known."""
         return (snapshot.pod_groups.native or {}).get((self.inter_pod.namespace, self.preemption.group))
 
     def normalized_for(self, snapshot: Snapshot) -> "PodInfo":

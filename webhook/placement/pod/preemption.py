@@ -23,10 +23,7 @@ class Preemption(NamedTuple):
 
     @classmethod
     def of(cls, spec: Reader) -> "Preemption":
-        """Return the preemption of a pod with `spec`.
-
-        The API server resolves the class, but a pod in a file may only name it.
-        """
+        """Return the preemption of a pod with `spec`, whose class the API server may not have resolved yet."""
         is_never = spec.text("preemptionPolicy") == NEVER
         group = spec.object("schedulingGroup").text("podGroupName") if spec.raw.get("schedulingGroup") else ""
         if spec.raw.get("priority") is not None:

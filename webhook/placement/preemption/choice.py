@@ -64,7 +64,6 @@ def choose(
 
 
 def _bounds(outcomes: Sequence[Candidate], snapshot: Snapshot) -> tuple[Cost, Cost]:
-    """Return the smallest and the largest cost of the outcomes of a node."""
     if not any(each.is_open for each in outcomes):
         costs = [each.cost for each in outcomes]
         return min(costs), max(costs)

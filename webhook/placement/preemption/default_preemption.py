@@ -77,7 +77,6 @@ def predict_preemption(profile: Profile, pod: PodInfo, snapshot: Snapshot, expir
 
     Raises:
         BudgetSpentError: the search for devices takes too many steps.
-        DeadlineNearError: `expired()` returned true.
     """
     found = _predicted(profile, pod, snapshot, expired)
     if found.evicts or not found.message:
@@ -138,7 +137,6 @@ def best_on(
 
     Raises:
         BudgetSpentError: the search for devices takes too many steps.
-        DeadlineNearError: `expired()` returned true.
     """
     if pod.preemption.is_never:
         return None
@@ -158,7 +156,6 @@ def chosen_by(dice: Dice, profile: Profile, pod: PodInfo, snapshot: Snapshot, ex
 
     Raises:
         BudgetSpentError: the search for devices takes too many steps.
-        DeadlineNearError: `expired()` returned true.
     """
     if pod.preemption.is_never:
         return None
@@ -178,13 +175,10 @@ def chosen_by(dice: Dice, profile: Profile, pod: PodInfo, snapshot: Snapshot, ex
 
 
 def potential_nodes(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired) -> Mask:
-    """Return the nodes that reject `pod` for a reason that an eviction of pods on the node can remove.
-
-    Only the reasons of the first filter that rejects a node count.
+    """Return the nodes whose first filter that rejects `pod` can pass after an eviction there.
 
     Raises:
         BudgetSpentError: the search for devices takes too many steps.
-        DeadlineNearError: `expired()` returned true.
     """
     found = np.zeros(len(snapshot.nodes), dtype=np.bool_)
     before = run_pre_filters(profile.pre_filters, pod, snapshot, ignore_transient=False)
@@ -249,10 +243,7 @@ def _waits_for_victims(pod: PodInfo, snapshot: Snapshot, potential: Mask) -> boo
 
 
 def _rooms(room: Room, rows: Iterable[int], reasons: Counter[str]) -> Iterator[tuple[str, NodeRoom]]:
-    """Yield the nodes in `rows` that can take the pod without pods of lower priority.
-
-    Count the reasons of the other nodes in `reasons`.
-    """
+    """Yield the nodes in `rows` that can take the pod without pods of lower priority."""
     nodes, priority = room.snapshot.nodes, room.pod.preemption.priority or 0
     for row in in_time(rows, room.expired):
         if nodes[row].lowest_priority >= priority:

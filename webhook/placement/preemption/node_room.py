@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter, gt, le, sub
 
-from webhook.cluster.node_info import NodeInfo, RunningPod
+from webhook.cluster.node_info import NodeInfo, RunningPod, key_of
 from webhook.cluster.update import updated
 from webhook.kube.deadline import in_time
 from webhook.kube.pod.amounts import Amounts
@@ -26,10 +26,7 @@ _REQUESTS_OF = attrgetter("requests")
 
 
 class NodeRoom:
-    """One node without some of its pods, which can be put back one by one.
-
-    Nominated pods that have precedence also count. Only resources that are insufficient with all pods are counted.
-    """
+    """One node, with nominated pods that have precedence, whose lower pods can be put back one by one."""
 
     def __init__(self, room: Room, row: int) -> None:
         self._room, self._row = room, row
@@ -57,7 +54,7 @@ class NodeRoom:
         # More than amounts and places decides.
         self._reads_more = self._reads_pods or bool(room.host_ports)
         self._known: dict[tuple[str, int, int], bool] = {}
-        self._gone = {(each.namespace, each.name) for each in lower} if self._reads_more else set()
+        self._gone = {*map(key_of, lower)} if self._reads_more else set()
         # As in kube-scheduler, a port is free once one of the pods that use it is gone.
         self._taken: set[HostPort] = set()
         if room.host_ports:
@@ -69,7 +66,6 @@ class NodeRoom:
         """Return the reasons of the first filter that rejects the node, or none if the pod fits.
 
         Raises:
-            DeadlineNearError: `expired()` returned true.
             WorkSpentError: the filters that read pods have run too often.
         """
         room = self._room
@@ -91,7 +87,6 @@ class NodeRoom:
         """Return, for each of `ordered`, whether it fits with the pending pod when it is put back in this order.
 
         Raises:
-            DeadlineNearError: `expired()` returned true.
             WorkSpentError: the filters that read pods have run too often.
         """
         if not self._reads_more:
@@ -171,10 +166,10 @@ class NodeRoom:
             self._free[resource] += sign * pod.requests.get(resource, 0)
         self._places += sign
         if sign > 0:
-            self._gone.add((pod.namespace, pod.name))
+            self._gone.add(key_of(pod))
             self._taken.difference_update(pod.host_ports)
         else:
-            self._gone.discard((pod.namespace, pod.name))
+            self._gone.discard(key_of(pod))
             self._taken.update(pod.host_ports)
 
     def _is_rejected(self) -> bool:
@@ -182,7 +177,7 @@ class NodeRoom:
         return any(self._of_pods(plugins, pods) for pods in ([self._nominated, ()] if self._nominated else [()]))
 
     def _staying(self) -> Iterator[RunningPod]:
-        return (each for each in self._info.pods if (each.namespace, each.name) not in self._gone)
+        return (each for each in self._info.pods if key_of(each) not in self._gone)
 
     def _conflicts(self, taken: HostPort) -> bool:
         return any(port.conflicts(taken) for port in self._room.host_ports)

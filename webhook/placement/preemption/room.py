@@ -100,11 +100,7 @@ class Room:
             raise WorkSpentError
 
     def of_facts(self, plugin: FilterPlugin, row: int) -> list[str]:
-        """Return the reasons why `plugin` rejects the node in `row` with all its pods.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the reasons why `plugin` rejects the node in `row` with all its pods."""
         if plugin.name not in self._of_facts:
             self._of_facts[plugin.name] = [*plugin.filter(self.pod, self.snapshot, self.expired)]
         return [reason for reason, rejected in self._of_facts[plugin.name] if rejected[row]]

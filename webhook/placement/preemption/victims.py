@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import compress, islice, permutations, product
 from operator import attrgetter, not_
 
-from webhook.cluster.node_info import RunningPod
+from webhook.cluster.node_info import RunningPod, key_of
 from webhook.cluster.objects.disruption_budget import DisruptionBudget, budgets_by_namespace
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.selectors import selector_matches
@@ -40,11 +40,6 @@ class Candidate:
     cost: Cost
     tied: tuple[RunningPod, ...] = ()
     is_open: bool = False
-
-
-def key_of(pod: RunningPod) -> tuple[str, str]:
-    """Return the namespace and the name of `pod`."""
-    return pod.namespace, pod.name
 
 
 def start_of(pod: RunningPod) -> float:
@@ -92,7 +87,6 @@ def candidates_on(node: str, room: NodeRoom, protection: Protection, expired: Ex
     requests. There is none if all pods can stay, because kube-scheduler then does not choose the node.
 
     Raises:
-        DeadlineNearError: `expired()` returned true.
         WorkSpentError: the filters that read pods have run too often.
     """
     ordered = _by_importance(room.lower)
@@ -172,7 +166,6 @@ def _undecided(ordered: Sequence[RunningPod], flags: Sequence[bool]) -> Iterator
 
 
 def _rank(pod: RunningPod) -> tuple[int, float]:
-    """Return the place of `pod` in the order of importance."""
     return -pod.priority, start_of(pod)
 
 
@@ -189,7 +182,6 @@ def _cost(victims: Sequence[RunningPod], violations: int) -> Cost:
 
 
 def _orders(ordered: Sequence[RunningPod], mixed: Sequence[Sequence[RunningPod]]) -> Iterator[list[RunningPod]]:
-    """Yield `ordered` with the pods of each group of `mixed` in every order."""
     group_of = {key_of(each): number for number, group in enumerate(mixed) for each in group}
     for orders in product(*(islice(permutations(group), _MOST_ORDERS) for group in mixed)):
         left = [iter(order) for order in orders]

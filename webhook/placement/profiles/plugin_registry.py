@@ -1,8 +1,4 @@
-"""The table of the plugins that are built into kube-scheduler 1.37, and the plugins of this project.
-
-A row contains all facts about a plugin: its place in the default order, its weight and extension points, its args in a
-KubeSchedulerConfiguration, and the class that models it, if any.
-"""
+"""The plugins of kube-scheduler 1.37 and of this project, with order, weight, extension points and args."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -185,8 +181,5 @@ PLUGIN_BY_NAME: Mapping[str, PluginRow] = {row.name: row for row in PLUGINS}
 
 
 def modelled_plugins(args: PluginArgs) -> tuple[Plugin, ...]:
-    """Return every modelled plugin, created with `args`, in the default order, followed by those of this project.
-
-    The plugins of this project have no row, and only run in profiles that enable them.
-    """
+    """Return every modelled plugin with `args` in default order, then those that profiles must enable."""
     return (*(row.factory(args) for row in PLUGINS if row.factory is not None), PackGpus(args.cards))

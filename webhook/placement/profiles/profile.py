@@ -40,10 +40,7 @@ BUILT_IN_SCHEDULERS = frozenset((DEFAULT_SCHEDULER, "binpack-scheduler"))
 
 @dataclass(frozen=True, slots=True)
 class Enabled:
-    """The names of the plugins that run at each extension point, in order. Score plugins have their weights.
-
-    They include plugins that are not modelled.
-    """
+    """The names of all plugins, modelled or not, that run at each extension point in order; scores have weights."""
 
     pre_filter: tuple[str, ...]
     filter: tuple[str, ...]
@@ -139,10 +136,7 @@ class Profile:
     def unmodelled(
         self, info: PodInfo, required: frozenset[str], preferred: frozenset[str]
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the names of unmodelled plugins and steps: those that may exclude nodes, and those that only score.
-
-        `required` and `preferred` are the two sets before the plugins that the profile enables are considered.
-        """
+        """Return the unmodelled plugins and steps that may exclude nodes, and those that only score."""
         if self.enabled:
             # Nominated pods keep their nodes with any set of plugins.
             required &= {*self.enabled.filter, DEFAULT_PREEMPTION}

@@ -23,9 +23,6 @@ def permanent_rejections(
 
     Running pods do not count, because kube-scheduler has a newer view of them and has already filtered the nodes by it.
     If a node were rejected because of a pod that has just ended, the pending pod could not use the node for minutes.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     empty = nodes.without_pods()
     info = pod.info._replace(nomination=Nomination()).normalized_for(empty)
@@ -46,9 +43,6 @@ def priorities(profile: Profile, pod: PodSignature, nodes: Snapshot, rows: Rows,
     Exactly one node has `MAX_PRIORITY`: the node with the best score, or the first by name of several. So the node that
     kube-scheduler will pick is known, and its room is taken for the next pod before the cluster shows this. The other
     nodes have up to `MAX_PRIORITY` - 1, in proportion to their scores.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     totals = run_scores(profile.scores, pod.info.normalized_for(nodes), nodes, rows, expired).totals
     least = totals.min()

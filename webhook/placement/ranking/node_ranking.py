@@ -1,7 +1,4 @@
-"""The part of a ranking in which the result of a node does not depend on other nodes.
-
-Pods of many templates share it.
-"""
+"""The part of a ranking that does not depend on other nodes, shared by pods of many templates."""
 
 from collections.abc import Collection, Sequence
 from operator import attrgetter
@@ -57,7 +54,6 @@ class _Spread:
     __slots__ = ("_column", "_ends")
 
     def __init__(self, column: ScoreColumn, rows: Rows, size: int) -> None:
-        """Create the scores of `size` nodes from `column`, which contains the scores of `rows`."""
         self._column: Column = np.full(size, column.min(), dtype=np.int64)
         self._column[rows] = column
         self._ends = int(rows[column.argmin()]), int(rows[column.argmax()])
@@ -84,11 +80,7 @@ class FactRanking:
         self._every = _NO_SCORES
 
     def passing(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
-        """Return a mask of the nodes that pass the filters.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return a mask of the nodes that pass the filters."""
         if self._passing is None:
             every = np.ones(len(nodes.nodes), dtype=np.bool_)
             self._passing = passing(self._plugins.fact_filters, pod, nodes, every, expired)
@@ -98,9 +90,6 @@ class FactRanking:
         """Return the scores of `rows`, normalized over these rows. `among` is the mask of `rows`.
 
         Normalizing over fewer nodes gives the same result if they have both the smallest and the largest score.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
         """
         if self._spreads is None:
             every = np.flatnonzero(self.passing(pod, nodes, expired))
@@ -122,13 +111,7 @@ class _Own(NamedTuple):
 
 
 class NodeRanking:
-    """The part of a ranking in which the result of a node does not depend on other nodes.
-
-    Pods that differ only in `inter_pod` share it.
-
-    Nodes with equal amounts have equal results, which are cached, because the pods of a burst take a node through a few
-    states.
-    """
+    """The part of a ranking without other nodes, shared by pods that differ only in `inter_pod`."""
 
     def __init__(self, plugins: RankingPlugins, facts: FactRanking, pod: PodInfo) -> None:
         self._plugins = plugins
@@ -143,19 +126,11 @@ class NodeRanking:
         self.totals = _NO_SCORES
 
     def totals_of(self, rows: Rows, among: Mask, nodes: Snapshot, expired: Expired) -> ScoreColumn:
-        """Return the scores of `rows`, which are feasible. `among` is the mask of `rows`.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the scores of `rows`, which are feasible. `among` is the mask of `rows`."""
         return self._facts.totals(self._pod, nodes, rows, among, expired) + self._own.take(rows)
 
     def update(self, nodes: Snapshot, expired: Expired) -> None:
-        """Update the ranking to the state of `nodes`, which must have the same log as in the first call.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Update the ranking to the state of `nodes`, which must have the same log as in the first call."""
         log = nodes.log
         if self._position == log.position:
             return
@@ -239,11 +214,7 @@ def _amounts(info: NodeInfo) -> object:
 
 
 def passing(filters: Sequence[FilterPlugin], pod: PodInfo, nodes: Snapshot, candidates: Mask, expired: Expired) -> Mask:
-    """Return the `candidates` that pass all `filters`. If all pass, the same mask is returned.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return the `candidates` that pass all `filters`. If all pass, the same mask is returned."""
     left = candidates
     for plugin in filters:
         for _, rejected in plugin.filter(pod, nodes, expired):
@@ -253,11 +224,7 @@ def passing(filters: Sequence[FilterPlugin], pod: PodInfo, nodes: Snapshot, cand
 
 
 def totals(plugins: Sequence[Weighted], pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired) -> ScoreColumn:
-    """Return the sum of the weighted scores for each of `rows`.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return the sum of the weighted scores for each of `rows`."""
     found: ScoreColumn = np.zeros(len(rows), dtype=np.int64)
     for _, column in weighted_scores(plugins, pod, nodes, rows, expired):
         found = found + column

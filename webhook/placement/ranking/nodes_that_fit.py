@@ -19,10 +19,7 @@ from webhook.placement.reasons.diagnosis import rejecting_plugins
 
 @dataclass(frozen=True, slots=True)
 class NodesThatFit:
-    """The nodes that pass every filter, and the number of nodes rejected for each reason.
-
-    `pre_filter_msg` is the reason of a pre-filter that rejects all nodes, or empty if there is none.
-    """
+    """The nodes that pass every filter, those rejected by reason, and `pre_filter_msg` if that rejects all."""
 
     feasible: Mask
     reasons: Mapping[str, int]

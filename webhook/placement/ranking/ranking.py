@@ -44,11 +44,7 @@ class AffinityCounts:
         self._weights: dict[int, list[tuple[str, int]]] = {}
 
     def updated(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> DomainCounts:
-        """Return the counts for `pod`, which must have the terms, on `nodes`. The log must be that of the first call.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the counts for `pod`, which must have the terms, on `nodes` with the log of the first call."""
         log = nodes.log
         new = log.since(self._position) if self._counts is not None else None
         if self._counts is None or new is None:
@@ -70,10 +66,7 @@ class AffinityCounts:
 
 
 class Ranking:
-    """The ranking for one pod: a `NodeRanking`, and the results that depend on pods of other nodes.
-
-    `counts_for` returns the AffinityCounts that pods with equal terms share.
-    """
+    """The ranking for one pod: a `NodeRanking`, and results by pods of other nodes (`counts_for`)."""
 
     def __init__(
         self,
@@ -92,11 +85,7 @@ class Ranking:
         self._term_count = -1
 
     def feasible(self, nodes: Snapshot, expired: Expired) -> Mask:
-        """Return a mask of the nodes that pass every filter.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return a mask of the nodes that pass every filter."""
         if expired():
             raise DeadlineNearError
         if self._filters is None:
@@ -106,11 +95,7 @@ class Ranking:
         return passing(self._filters, self._pod, nodes, self._nodes.feasible, expired)
 
     def best_rows(self, nodes: Snapshot, feasible: Mask, expired: Expired) -> Rows:
-        """Return the rows of the nodes with the best score among `feasible`, which must have at least one node.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the rows of the nodes with the best score among `feasible`, which must have at least one node."""
         if expired():
             raise DeadlineNearError
         of_nodes, pod = self._nodes, self._pod

@@ -84,11 +84,7 @@ class KeptAnswer:
     def unmodelled_by(
         self, profile: Profile, snapshot: Snapshot, expired: Expired
     ) -> tuple[frozenset[str], tuple[str, ...]]:
-        """Return the unmodelled plugins that may exclude nodes, and all unmodelled plugins in order.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return the unmodelled plugins that may exclude nodes, and all unmodelled plugins in order."""
         info, term_count = self.info, snapshot.pods.classes.term_count
         if self.unmodelled is not None and self.unmodelled[0] == term_count:
             return self.unmodelled[1:]
@@ -200,7 +196,6 @@ class RankingCache:
         return facts
 
     def _counts_for(self, log: RowLog, nodes: int, plugin: InterPodAffinity, key: AffinityKey) -> AffinityCounts:
-        """Return the counts of pod affinity that pods with equal terms share."""
         counts = self._counts.get((log, key))
         if counts is None:
             counts = AffinityCounts(plugin, key)

@@ -142,10 +142,7 @@ def _known_products(accelerator: Accelerator, snapshot: Snapshot, templates: Seq
 def is_absent(
     scheduler: str, snapshot: Snapshot, schedulers: Mapping[str, SchedulerSettings] = BUILT_IN_SCHEDULERS
 ) -> bool:
-    """Return whether `snapshot` has no evidence that `scheduler` runs, or false if that cannot be known.
-
-    `schedulers` are the settings of the policy.
-    """
+    """Return whether `snapshot` lacks evidence that `scheduler` runs; false if not known."""
     evidence = snapshot.scheduler_evidence
     if scheduler in ("", DEFAULT_SCHEDULER) or evidence is None:
         return False
@@ -171,10 +168,7 @@ def absent_scheduler(
 
 
 def absent_schedulers_of(spec: PolicySpec, snapshot: Snapshot) -> Iterator[str]:
-    """Yield the warning about each missing scheduler that the policy names, with the policy field.
-
-    Schedulers that are only in the default of `allowedSchedulers` are not checked.
-    """
+    """Yield the warning about each missing scheduler that a policy field names explicitly."""
     reported = set()
     for path, scheduler in spec.named_schedulers().items():
         if scheduler not in reported:
@@ -184,10 +178,7 @@ def absent_schedulers_of(spec: PolicySpec, snapshot: Snapshot) -> Iterator[str]:
 
 
 def missing_priority_class(name: str, snapshot: Snapshot) -> Iterator[str]:
-    """Yield a warning if `snapshot` has no PriorityClass `name`. There is none if the classes are not known.
-
-    The API server looks the class up again after the webhook.
-    """
+    """Yield a warning if the known classes lack `name`, which the API server looks up again later."""
     if name and snapshot.lacks_priority_class(name):
         shown = cut(name, _LONGEST_SHOWN)
         yield f"PriorityClass {shown} does not exist: the API server denies this pod; create it, or name another class"
@@ -225,7 +216,6 @@ def _is_packing_hint(term: PodTerm, packing: BinPacking) -> bool:
 
 
 def _bases(product: str, named: frozenset[str]) -> set[str]:
-    """Return the products in `named` that `product` is a variant of."""
     return {product[:index] for index, char in enumerate(product) if char == "-"} & named
 
 

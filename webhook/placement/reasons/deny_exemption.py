@@ -74,7 +74,6 @@ class Restored:
         return bool(self.before[1].unschedulable[row])
 
     def _taints(self, row: int) -> list[str]:
-        """Return the keys of the temporary taints of the node that the pod does not tolerate."""
         info, nodes = self.before
         return [
             each.key
@@ -95,7 +94,6 @@ class Restored:
         return " or ".join(parts)
 
     def _devices(self, rows: Rows, *, of_each: bool) -> str:
-        """Return the text about the devices of the first resource that is insufficient."""
         info, nodes = self.before
         resource = next(name for name, _ in info.requests if self._short(rows, (name,), of_each=of_each).any())
         whole, healthy = self.nodes.allocatable(resource)[rows], int(nodes.allocatable(resource)[rows].sum())

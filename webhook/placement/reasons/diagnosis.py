@@ -47,9 +47,6 @@ def rejections(
 
     Unlike in a scheduling cycle, a node that one plugin rejects is also evaluated by the other plugins. With
     `ignore_transient`, rejections of pre-filters that can disappear without a change of a node are left out.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     nominated = nodes.rows.get(pod.nomination.node_name)
     named: list[tuple[int, str, frozenset[str]]] = []
@@ -75,10 +72,7 @@ def rejections(
 def _pre_filter_rejections(
     named: Sequence[tuple[int, str, frozenset[str]]], nodes: Snapshot, rejecting: frozenset[str]
 ) -> Iterator[Rejection]:
-    """Yield the nodes that each pre-filter excludes.
-
-    `named` are (step, plugin, named nodes) of the pre-filters. its step, its plugin and the nodes that it names.
-    """
+    """Yield the nodes that each pre-filter excludes. `named` are (step, plugin, named nodes) of the pre-filters."""
     if not named:
         return
     is_disjoint = not frozenset.intersection(*(names for _, _, names in named))
@@ -103,11 +97,7 @@ def _filter_rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired:
 
 
 def rejecting_plugins(profile: Profile, pod: PodInfo, nodes: Snapshot, row: int, expired: Expired) -> frozenset[str]:
-    """Return the first plugin whose filter rejects the node in `row`, or an empty set if the node can take the pod.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return the first plugin whose filter rejects the node in `row`, or an empty set if the node can take the pod."""
     names = (each.plugin for each in _filter_rejections(profile, pod, nodes, expired) if each.rejected[row])
     return frozenset(itertools.islice(names, 1))
 
@@ -142,10 +132,7 @@ def explain_in_detail(profile: Profile, pod: PodInfo, nodes: Snapshot) -> NodeTo
 
 
 class _NodeDetails:
-    """Describes the rejections of `pod` by `nodes` in detail.
-
-    Only the text changes, not the decision of the plugins.
-    """
+    """Describes the rejections of `pod` by `nodes` in detail, without a change of the decision."""
 
     def __init__(self, pod: PodInfo, nodes: Snapshot) -> None:
         self._pod, self._nodes = pod, nodes

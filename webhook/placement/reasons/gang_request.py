@@ -95,10 +95,7 @@ def partial_start(request: GangRequest, placement: Placement) -> tuple[str, ...]
 
 
 def effect_text(groups: str, ends_after: str) -> str:
-    """Return a text about the effect of a partial start on `groups`, such as gangs.
-
-    `ends_after` is the time after which Kueue ends the partial start, or empty.
-    """
+    """Return the effect of a partial start on `groups`, which ends after the time `ends_after` if not ""."""
     end = f"and two such {groups} can deadlock"
     if ends_after:
         end = f"until Kueue evicts them after {ends_after} (waitForPodsReady)"
@@ -166,10 +163,7 @@ class Demand:
         return found
 
     def excess(self, most: Mapping[str, float], used: Mapping[str, int], snapshot: Snapshot) -> str:
-        """Return a text about the first resource whose demand exceeds `most`, or "".
-
-        `used` are the amounts in use, including those of running pods of the gang.
-        """
+        """Return a text about the first resource whose demand exceeds `most` beside the `used` amounts, or ""."""
         found = excess(self.requests, most, used)
         if not found or self.gang is None or excess(self.requests, most):
             return found

@@ -18,13 +18,7 @@ _OF_VOLUMES = (VolumeBinding.name, VolumeZone.name, VolumeRestrictions.name, Nod
 
 
 def missing_kinds(info: PodInfo, snapshot: Snapshot, expired: Expired = never) -> tuple[str, ...]:
-    """Return the plural names of the kinds that `snapshot` lacks and that plugins need for their evaluation.
-
-    The result is empty if a plugin that can exclude nodes could not be evaluated even with these kinds.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
-    """
+    """Return the plurals of the kinds that plugins lack, or none if they would not suffice either."""
     needed = [tuple(_lacking(plugin, info, snapshot)) for plugin in unmodelled_plugins(info, snapshot, expired)[0]]
     return tuple(sorted({kind for kinds in needed for kind in kinds})) if all(needed) else ()
 

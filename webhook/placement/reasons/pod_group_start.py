@@ -1,7 +1,4 @@
-"""Check whether the PodGroup of a pod allows it to start.
-
-If the PodGroup can never start, its pods are Infeasible even if nodes are free.
-"""
+"""Check whether the PodGroup of a pod allows it to start. Otherwise, its pods are Infeasible."""
 
 from dataclasses import replace
 
@@ -17,9 +14,7 @@ _CAN_CHANGE = "its PodGroup can change"
 
 
 def never_starts(group: PodGroup, pod: PodInfo, size: int, snapshot: Snapshot) -> str:
-    """Return the reason why `group` never starts `pod`, or an empty string if it may start it.
-
-    `size` is the size of the gang, or 0 if it is not known.
+    """Return why `group` never starts `pod` of a gang of `size` (0: unknown), or "" if it may.
 
     Source: k8s.io/kubernetes/pkg/scheduler/schedule_one_podgroup.go, validatePodGroup
     """

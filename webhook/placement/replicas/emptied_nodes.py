@@ -51,9 +51,6 @@ def overdue_lines(
     """Return which nodes take the pod once pods are gone that should have ended, and a note on its scheduler.
 
     `backend` is the kind of its scheduler. `reader` is the only namespace whose pods are named; None means all.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     if not snapshot.pods.is_any_terminating:
         return ()

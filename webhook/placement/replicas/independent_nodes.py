@@ -58,7 +58,6 @@ def are_nodes_independent(scheduler: Scheduler, signature: PodSignature, snapsho
 
 
 def _is_on_node(topology_key: str, snapshot: Snapshot) -> bool:
-    """Return whether each domain of `topology_key` has only one node."""
     codes = snapshot.labels.domains(topology_key).codes
     labelled = codes[codes >= 0]
     return len(np.unique(labelled)) == len(labelled)
@@ -85,9 +84,6 @@ def fill(
 
     `among` is a mask of the nodes to fill, or None for all. The filters run a few times for each doubling of the
     largest number. `are_nodes_independent` must be true.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods: a node
     must pass with its nominated pods and without them
@@ -116,10 +112,7 @@ def fill(
 
 
 def _with_one_running(snapshot: Snapshot, pod: RunningPod, nodes: Mask) -> Snapshot:
-    """Return `snapshot` with one `pod` running on each of `nodes`.
-
-    Its ports, volumes and labels count once on a node.
-    """
+    """Return `snapshot` with one `pod` running on each of `nodes`."""
     infos = (snapshot.nodes[row] for row in np.flatnonzero(nodes).tolist())
     added = [info.with_pods((pod._replace(node_name=info.node.name),)) for info in infos]
     return updated(snapshot, added, snapshot.generation + 1)
@@ -149,10 +142,7 @@ def _sum(column: Column, copies: Column, amount: int) -> Column:
 def _with_running_copies(
     snapshot: Snapshot, pod: RunningPod, copies: Column, with_nominated: NodesWithNominatedPods | None
 ) -> Snapshot:
-    """Return `snapshot` in which the nodes with nominated pods also show the copies as running pods.
-
-    The load of these nodes is recomputed from their pods.
-    """
+    """Return `snapshot` in which the nodes with nominated pods also show the copies as running pods."""
     if with_nominated is None:
         return snapshot
     nodes = list(snapshot.nodes)

@@ -18,10 +18,7 @@ Pod = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReplicaPrediction(Generic[K]):
-    """The number of replicas that fit with the pods that wait before them.
-
-    `before` is the snapshot before the first replica. `assumed` shows the placed replicas as running.
-    """
+    """The replicas that fit after the snapshot `before`, and the cluster with them running (`assumed`)."""
 
     found: Replicas
     before: Snapshot

@@ -42,10 +42,7 @@ class Replicas:
 
     @property
     def placement(self) -> Placement:
-        """Return the placement of the first replica that does not fit, or of the first replica if all fit.
-
-        It is Unknown if the count ended early.
-        """
+        """Return the placement of the first replica that does not fit, else of the first; Unknown if cut short."""
         if self.stopped is not None or self.is_complete:
             return self.stopped or self.first
         return replace(self.first, verdict="Unknown", node=None, message=self.text)
@@ -78,10 +75,7 @@ class FillingCluster:
         return self._to_provision.isdisjoint(use.name for use in signature.info.volumes.claims)
 
     def add(self, signature: PodSignature, pod: RunningPod, node: str) -> None:
-        """Add `pod`, which has `signature`, to the node `node`.
-
-        It is added as a reservation, so predictions for emptied nodes do not count its room as free.
-        """
+        """Add `pod` to `node` as a reservation, whose room does not count as free on emptied nodes."""
         snapshot = self.snapshot
         info = snapshot.nodes[snapshot.rows[node]].with_pods((pod._replace(node_name=node, is_reserved=True),))
         snapshot = updated(snapshot, (info,), snapshot.generation + 1)
@@ -145,10 +139,7 @@ def place_replicas(
 
 
 def with_chosen_volumes(snapshot: Snapshot, pod: PodInfo, node: str) -> tuple[Snapshot, frozenset[str]]:
-    """Return `snapshot` with the claims of `pod` bound as they would be on `node`, and the claims to provision.
-
-    Claims that a provisioner serves stay unbound, because their volumes are not known yet.
-    """
+    """Return `snapshot` with the claims bound as on `node`, and the claims that stay to be provisioned."""
     if not pod.volumes.claims:
         return snapshot, frozenset()
     found = chosen_volumes(pod, snapshot, snapshot.rows[node])

@@ -1,13 +1,10 @@
-"""Changes of nodes after which a pending pod may fit, represented as data.
-
-Changes of the pod are in `webhook.placement.suggest.pod_changes`.
-"""
+"""Changes of nodes, as data, after which a pod may fit. Those of pods are in `pod_changes`."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from webhook.cluster.node_info import NodeInfo, RunningPod
+from webhook.cluster.node_info import NodeInfo, RunningPod, key_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.pod.ports import HostPort
@@ -71,7 +68,7 @@ class Evict(NodeChange):
 
     def _changed(self, info: NodeInfo) -> NodeInfo:
         gone = set(self.pods)
-        staying = (running for running in info.pods if (running.namespace, running.name) not in gone)
+        staying = (running for running in info.pods if key_of(running) not in gone)
         return NodeInfo.of(info.node, staying)
 
 

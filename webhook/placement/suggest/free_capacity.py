@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.index.labels import Mask
+from webhook.cluster.node_info import key_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired
 from webhook.kube.pod.ports import HostPort
 from webhook.placement.framework.node_states import healthy_amounts
 from webhook.placement.preemption.default_preemption import best_on
-from webhook.placement.preemption.victims import key_of
 from webhook.placement.profiles.profile import Profile
 from webhook.placement.suggest.changes import Change, Evict, Free, Scenario, Uncordon
 from webhook.placement.suggest.node_groups import NodeGroup
@@ -48,9 +48,6 @@ def capacity_changes(
 
     `running` are the nodes without nominated pods, because the resources of nominated pods cannot be freed. `evicts` is
     true if kube-scheduler evicts pods for the unchanged pod.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     row = int(group.rows[0])
     if not (group.short or group.has_too_many_pods or group.has_taken_ports):
@@ -109,10 +106,7 @@ def _replace_requests(group: NodeGroup, scenario: Scenario) -> Iterator[Capacity
 
 
 def _free_on_best_node(group: NodeGroup, scenario: Scenario, running: Snapshot) -> CapacityChange | None:
-    """Free the missing amounts on the node with the smallest missing share of the requests.
-
-    Pods that are not bound yet cannot free their reserved room.
-    """
+    """Free the missing amounts on the node with the smallest missing share of the requests."""
     pod, nodes = scenario
     requested = dict(pod.requests)
     is_large_enough = nodes.allowed_pods[group.rows] > 0
@@ -203,7 +197,6 @@ def _first_largest(group: NodeGroup, share: Share) -> int:
 
 
 def _taken_ports(scenario: Scenario, row: int) -> tuple[HostPort, ...]:
-    """Return the host ports of the pod that are in use on the node."""
     taken: dict[tuple[str, int], list[HostPort]] = {}
     for running in scenario.nodes.nodes[row].pods:
         for port in running.host_ports:

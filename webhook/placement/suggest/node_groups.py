@@ -101,9 +101,6 @@ def node_groups(
     """Return at most `most` groups of nodes that changes can make fit, sorted by the fewest obstacles, then by size.
 
     A node is in no group if no change removes one of its rejections, such as one because of `temporary_taints`.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     pod, nodes = scenario
     if not nodes.nodes:

@@ -56,10 +56,7 @@ _OPERATORS = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<", "Exists": "ex
 
 @dataclass(frozen=True, slots=True)
 class WithoutRequirement(Without):
-    """Remove the requirement from all terms of the required node affinity.
-
-    A term that becomes empty removes the whole affinity, since terms are ORed.
-    """
+    """Remove the requirement from all terms of the required node affinity, and the affinity if one is empty then."""
 
     requirement: Requirement
     is_of_field: bool = False

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.documents.listing import plural
 from webhook.kube.names import HOSTNAME_LABEL
 from webhook.placement.framework.amount_text import amount_text
 from webhook.placement.pod.pod_info import PodInfo
@@ -27,10 +28,7 @@ T = TypeVar("T")
 
 
 def suggestion_text(changes: Sequence[Change], row: int, count: int, fitting_rows: Rows, scenario: Scenario) -> str:
-    """Return a sentence that `count` nodes can take the pod after `changes`.
-
-    The changes are derived from the node in `row`. The nodes in `fitting_rows` have the same obstacles.
-    """
+    """Return that `count` nodes can take the pod after `changes`, derived from the node in `row`."""
     requests = _of(changes, ReduceRequest)
     of_node = [change for change in changes if isinstance(change, NodeChange)]
     if len(changes) == len(requests) == 1:
@@ -100,7 +98,7 @@ def _event(change: NodeChange) -> str:
     if isinstance(change, Uncordon):
         return "it is uncordoned"
     if isinstance(change, Evict):
-        return f"{_counted(len(change.pods), 'pod')} of lower priority {_are(len(change.pods))} gone"
+        return f"{plural(len(change.pods), 'pod')} of lower priority {_are(len(change.pods))} gone"
     assert isinstance(change, Free)  # noqa: S101 - the third kind
     events = []
     if change.amounts:
@@ -111,7 +109,7 @@ def _event(change: NodeChange) -> str:
         ports = _joined(f"{port.port}/{port.protocol}" for port in change.ports)
         events.append(f"host port{'s' if len(change.ports) > 1 else ''} {ports} {_are(len(change.ports))} free")
     if change.pods:
-        events.append(f"{_counted(change.pods, 'pod')} {_are(change.pods)} gone")
+        events.append(f"{plural(change.pods, 'pod')} {_are(change.pods)} gone")
     return _joined(events)
 
 
@@ -135,10 +133,6 @@ def _cut(values: Sequence[str]) -> str:
 
 def _of(changes: Iterable[Change], kind: type[T]) -> list[T]:
     return [change for change in changes if isinstance(change, kind)]
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _are(count: int) -> str:

@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from webhook.cluster.index.labels import Mask
+from webhook.cluster.node_info import key_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.pod.taints import TEMPORARY_TAINTS
@@ -19,7 +20,6 @@ from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pod
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.framework.result import PlacementVerdict, Remedy
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.preemption.victims import key_of
 from webhook.placement.profiles.profile import Profile
 from webhook.placement.suggest.changes import Change, Evict, NodeChange, Scenario
 from webhook.placement.suggest.free_capacity import capacity_changes
@@ -49,10 +49,7 @@ FeasibleNodes = Callable[[Scenario], Mask]
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A suggestion: after `changes`, `nodes` nodes can take the pod; `node` is one of them.
-
-    `text` is the sentence about it.
-    """
+    """A suggestion with its text: after `changes`, `nodes` nodes can take the pod, one of them `node`."""
 
     text: str
     changes: tuple[Change, ...]
@@ -91,9 +88,6 @@ def suggest(
 
     `feasible_nodes` runs all filters. `preemption` is the predicted preemption for the pod. The resources of nominated
     pods cannot be freed. Tolerating `temporary_taints` is never suggested.
-
-    Raises:
-        DeadlineNearError: `expired()` returned true.
     """
     pod, nodes = scenario
     if pod.gates and len(rows := np.flatnonzero(feasible_nodes(scenario))):
@@ -132,7 +126,7 @@ def _once_victims_are_gone(scenario: Scenario, feasible_nodes: FeasibleNodes) ->
     pod, nodes = scenario
     node = pod.nomination.node_name
     ending = [each for each in nodes.nodes[nodes.rows[node]].pods if each.is_terminating] if node in nodes.rows else []
-    changes = (Evict(node, tuple((each.namespace, each.name) for each in ending)),)
+    changes = (Evict(node, tuple(map(key_of, ending))),)
     if ending and feasible_nodes(_changed(changes, *scenario))[nodes.rows[node]]:
         yield Suggestion(nominated_text(node, ending), changes, 1, node)
 

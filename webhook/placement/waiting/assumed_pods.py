@@ -249,10 +249,7 @@ def isolated(snapshot: Snapshot) -> Snapshot:
 
 
 def tied_nodes(placement: Placement, snapshot: Snapshot) -> frozenset[str]:
-    """Return the nodes that kube-scheduler can pick.
-
-    Return none if there is only one, or if it may score only a part.
-    """
+    """Return the nodes among which kube-scheduler picks, or none if there is one or it may score only a part."""
     rows = placement.best_rows
     if rows is None or placement.feasible > MOST_SCORED_NODES:
         return frozenset()

@@ -108,10 +108,7 @@ def predict_placement(
 def predict_after_waiting(
     scorer: Scorer, asked: PodSignature, placement: Placement, assumed: AssumedPods[Any], expired: Expired
 ) -> Placement:
-    """Return `placement`, which was made after the pods that wait before the pod, with their number and effect.
-
-    The verdict is Waiting if the pod would fit without these pods.
-    """
+    """Return `placement` with the number of waiting pods before it; Waiting if it would fit without."""
     priority = assumed.priority_of(asked.info.preemption)
     reserved = assumed.count_before(priority)
     if not reserved or placement.verdict == "Unknown":
@@ -153,10 +150,7 @@ def _with_possible_nodes(
 def place_and_assume(
     scorer: Scorer, key: K, pod: WaitingPod, assumed: AssumedPods[K], seed: str, expired: Expired = never
 ) -> tuple[Placement, tuple[K, ...]]:
-    """Place `pod` after the pods that wait before it, and assume it on its node.
-
-    Return the placement, and the keys of the pods that lost their room.
-    """
+    """Place and assume `pod` after those before it. Return the placement and the pods that lose room."""
     placement = predict_placement(scorer, pod.signature, assumed, seed, expired)
     if placement.verdict != "Feasible" or placement.node is None:
         return placement, ()
@@ -164,12 +158,7 @@ def place_and_assume(
 
 
 def assume(key: K, pod: WaitingPod, placement: Placement, assumed: AssumedPods[K]) -> tuple[K, ...]:
-    """Assume `pod` on the node of `placement`, which must be Feasible.
-
-    Return the keys of the pods that lose their room.
-
-    These are pods on this node with a lower priority, because they come later.
-    """
+    """Assume `pod` where it is Feasible. Return the later pods of lower priority that lose their room there."""
     node, priority = placement.node, assumed.priority_of(pod.preemption)
     assert node is not None  # noqa: S101 - Feasible
     displaced = assumed.after_on_node(node, priority)

@@ -108,10 +108,7 @@ class PodTable(dict[int, TableEntry]):
         return self._unseen_of[namespace] < MOST_OF_A_NAMESPACE
 
     def admit(self, identity: PodIdentity, priority: int, digest: bytes, pod: WaitingPod, until_seconds: float) -> int:
-        """Add `pod`, which is only known from its admission, and return its number.
-
-        `until_seconds` must not decrease between calls.
-        """
+        """Add `pod`, known by its admission, and return its number. `until_seconds` must not decrease."""
         namespace, key = identity.namespace, identity.keys[0]
         size_bytes = _POD_BYTES + _LABEL_BYTES * len(pod.running.labels)
         order = QueueOrder(-priority, _NOT_CREATED_YET, self._last + 1)
@@ -142,20 +139,14 @@ class PodTable(dict[int, TableEntry]):
         return number, is_changed
 
     def find(self, identity: PodIdentity) -> int | None:
-        """Return the number of the pod with `identity`, or None.
-
-        Of several pods that are not seen yet, return the first.
-        """
+        """Return the number of the pod with `identity`, the first of several unseen ones, or None."""
         number = self.seen.get(identity[:2])
         if number is not None:
             return number
         return next((found[0] for key in identity.keys if (found := self._unseen_by_key.get(key))), None)
 
     def find_admitted(self, identity: PodIdentity) -> int | None:
-        """Return the number of the unseen pod that is certainly the one with `identity`, or None.
-
-        Any thread may call this.
-        """
+        """Return the number of the unseen pod that certainly has `identity`, or None. Thread-safe."""
         if not identity.name and not identity.token_volume:
             return None
         return next(iter(self._unseen_by_key.get(identity.keys[0], ())), None)

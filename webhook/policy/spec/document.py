@@ -1,7 +1,4 @@
-"""The PlacementPolicy document.
-
-The docstrings of its fields are the descriptions in the reference page (docs/policy.md) and in the JSON schema.
-"""
+"""The PlacementPolicy document. Docstrings of fields are the texts of docs/policy.md and the JSON schema."""
 
 from operator import attrgetter
 from typing import Annotated, Literal

@@ -25,7 +25,6 @@ from webhook.serving.decisions.audit_record import audit_record
 from webhook.serving.decisions.deciders import Decider
 from webhook.serving.decisions.pod_recorder import PodRecorder
 from webhook.serving.decisions.rendering import Candidate, Rendered, render
-from webhook.serving.tracing import spans
 from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
 
 # Maps a random hexadecimal digit to one with the variant bits of RFC 9562.
@@ -151,14 +150,12 @@ class Admissions:
         """
         request, policy = None, policies.default if isinstance(policies, PolicySet) else policies
         try:
-            with spans.step("parse"):
-                request = _parsed(body)
+            request = _parsed(body)
             if isinstance(policies, PolicySet):
                 policy = policy_for(request, policies, cluster)
             if cluster is not None:
                 cluster = self._dependencies.among_others(request, cluster)
-            with spans.step("evaluate"):
-                rendered = decider.decide(request, policy, cluster, work_budget)
+            rendered = decider.decide(request, policy, cluster, work_budget)
             return Decision(request, policy, cluster, rendered, decider.records_predictions)
         except TimeSliceEndedError:
             raise
@@ -220,7 +217,6 @@ class Admissions:
             pod = "" if pods is None else pods.digest_of(request, admission.policy, decision.cluster, time)
             self._dependencies.audit(self._unsealed(admission, result.record, pod))
             self._counts.count(result.counted)
-            spans.note(admission.decision, result.counted)
             self._seconds.observe(self._dependencies.monotonic_seconds() - arrived_seconds)
             if decision.records_predictions and (prediction := result.prediction) is not None:
                 self._dependencies.predicted(request, prediction.binding, decision.cluster, admission.policy)
@@ -245,10 +241,7 @@ class Admissions:
         return self._invalid(error)
 
     def _failed(self, admission: _Admission, error: Exception) -> Answer:
-        """Respond to an internal error with HTTP 500, never with a denial, and audit it unless auditing itself failed.
-
-        If the policy is not enforced for the request, the response allows the request unchanged.
-        """
+        """Respond to an internal error with HTTP 500, never with a denial, and audit it unless that has failed."""
         request, decision = admission.request, admission.decision
         ids = {"decision": decision, "uid": request.uid, "namespace": request.namespace}
         unenforced = self._unless_in_shadow(request, error, admission.policy)
@@ -266,7 +259,6 @@ class Admissions:
         except Exception:
             self._log.exception("admission is not on record", **ids)
         self._counts.count(AdmissionCount("Error"))
-        spans.note(decision, AdmissionCount("Error"))
         self._seconds.observe(self._dependencies.monotonic_seconds() - admission.arrived_seconds)
         text = f"placement-webhook: internal fault, decision {decision}; the audit log and the server's log say more"
         return Answer(500, text.encode())

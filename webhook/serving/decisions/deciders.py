@@ -1,8 +1,4 @@
-"""The decider of the worker thread, and a scorer that reports its time.
-
-The event loop uses a `DecisionCache`, which runs the scorer again when the cluster has changed. The decider of the
-worker only caches rendered decisions, for a limited time.
-"""
+"""The decider of the worker thread, which caches rendered decisions for a time, and a timed scorer."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -21,7 +17,6 @@ from webhook.runtime.byte_cache import ByteCache, parsed_bytes
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.decision_keys import DecisionKey
 from webhook.serving.decisions.rendering import Rendered
-from webhook.serving.tracing import spans
 from webhook.serving.work_budget import WorkBudget
 
 _CACHE_BYTES = 6 * 1024 * 1024
@@ -47,8 +42,7 @@ class TimedScorer(Generic[S]):
     def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
         """Return the placement of the scorer."""
         began_seconds = time.perf_counter()
-        with spans.step("place"):
-            placement = self.scorer.answer(asked, snapshot, expired)
+        placement = self.scorer.answer(asked, snapshot, expired)
         self.observe(time.perf_counter() - began_seconds)
         return placement
 
@@ -135,7 +129,6 @@ def _has_room(rendered: Rendered, cluster: ClusterView | None) -> bool:
 
 
 def _cached_bytes(rendered: Rendered, data: bytes) -> int:
-    """Return the maximum size of `rendered` in memory."""
     size_bytes, placement = rendered.size_bytes, rendered.placement
     if rendered.candidate is not None:
         size_bytes += 2 * parsed_bytes(data)

@@ -1,9 +1,4 @@
-"""Cache the policy's result and the rendered decision, by the content of the pod.
-
-Pods of one template are equal in everything that a decision depends on (`webhook.admission.pod_content`). The policy's
-result is valid until the policy changes. A placement is valid until its nodes change (`webhook.placement.ranking`). A
-rendered decision is valid while both are valid.
-"""
+"""Cache the policy's result and the rendered decision by the content of the pod (see ARCHITECTURE.md)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -138,10 +133,7 @@ class DecisionCache:
         self.of_policies.put(key, of_policy, size_bytes + (of_policy.like.size_bytes if of_policy.like else 0))
 
     def _use_policy(self, policy: Policy) -> None:
-        """Clear the caches if `policy` is new and replaces one of the same name, whose keys are never looked up again.
-
-        The keys of a policy that was deleted or renamed age out.
-        """
+        """Clear the caches if `policy` replaces one of the same name, whose keys are never looked up again."""
         if policy.name in self._policies or len(self._policies) >= _MOST_POLICIES:
             self.known.clear()
             self.of_policies.clear()
@@ -161,7 +153,6 @@ class _KnownSteps(Steps):
         self._of_policy: _OfPolicy | None = None
 
     def evaluate(self, content: PodContent, policy: Policy, expired: Expired) -> PolicyResult:
-        """Return the result for an equal pod, or evaluate the pod."""
         key = DecisionKey.of(content, policy)
         known = None if key is None else self._cache.known.get(key)
         is_new = known is None
@@ -195,10 +186,7 @@ class _KnownSteps(Steps):
         return known.of_cluster
 
     def predict(self, result: Mutated, policy: Policy, cluster: ClusterView | None, expired: Expired) -> Placement:
-        """Return the cached placement of an equal pod on the same state of the cluster, or predict the placement.
-
-        A pod for which room is reserved is always predicted separately.
-        """
+        """Return the cached placement of an equal pod on the same state of the cluster, or predict the placement."""
         known = self.known
         if known is None or cluster is None or cluster.assumed is None or cluster.stale_reason:
             return predict(result, policy, cluster, expired)
@@ -216,7 +204,6 @@ class _KnownSteps(Steps):
         return placement
 
     def conclude(self, result: Mutated, placement: Placement, of_cluster: tuple[str, ...]) -> PodVerdict:
-        """Return the cached verdict on an equal pod with the same placement and warnings, or a new one."""
         known = self.known
         assert known is not None  # noqa: S101 - evaluated
         if known.verdict is None or known.placement is not placement or known.warned != of_cluster:
@@ -227,7 +214,6 @@ class _KnownSteps(Steps):
     def rendered(
         self, request: AdmissionRequest, verdict: Verdict | ObjectVerdict, policy: Policy, shadow: str | None
     ) -> Rendered:
-        """Return the rendered verdict of this admission, or of an equal pod."""
         known = self.known
         assert known is not None  # noqa: S101 - evaluated
         if known.rendered is None or known.rendered_of is not verdict or known.shadow != shadow:
@@ -240,7 +226,6 @@ class _KnownSteps(Steps):
         return known.rendered
 
     def finish(self) -> None:
-        """Cache the results, and drop the pod."""
         known = self.known
         if known is None:
             return
@@ -266,7 +251,6 @@ def _fits(placement: Placement) -> bool:
 
 
 def _known_bytes(known: _Known) -> int:
-    """Return the maximum size of `known` in memory."""
     size_bytes = 0
     if known.rendered is not None:
         placement = known.rendered.placement
@@ -278,7 +262,6 @@ def _known_bytes(known: _Known) -> int:
 
 
 def _rules_bytes(result: RulesResult) -> int:
-    """Return the maximum size of `result` in memory."""
     size_bytes = _RESULT_BYTES + sum(len(text) * 4 for text in result.warnings)
     if isinstance(result, Denied):
         size_bytes += len(result.denial.message) * 4

@@ -12,10 +12,7 @@ class GroupCommit:
         self._waiting: list[Callable[[Exception | None], None]] = []
 
     def when_written(self, done: Callable[[Exception | None], None]) -> None:
-        """Call `done` once all staged records are written, because a response is sent only after its record.
-
-        `done` gets the internal error that prevented the write, or None.
-        """
+        """Call `done` with None, or the error that prevented it, once all staged records are written."""
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._end)
         self._waiting.append(done)

@@ -33,10 +33,7 @@ class PodRecorder:
         self._window = ""
 
     def digest_of(self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, time: str) -> str:
-        """Record the new pod of `request` and return its digest, or "" if it is not recorded, as in a dry run.
-
-        `time` is the time of the admission in RFC 3339.
-        """
+        """Record the pod at `time` (RFC 3339) and return its digest, or "" if not, as in a dry run."""
         if request.dry_run or not_a_pod_creation(request):
             return ""
         namespace = request.namespace or DEFAULT_NAMESPACE

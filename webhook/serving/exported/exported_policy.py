@@ -1,8 +1,4 @@
-"""Keep the exported policy in the cluster equal to the policy in force. One replica, the leader, does this.
-
-The admission policies and bindings are written by name, and watched. An object that another client changes or deletes
-is written again. None of this is on the request path.
-"""
+"""Keep the exported policy in the cluster equal to the policy in force. The leader of the replicas does it."""
 
 import asyncio
 import math
@@ -69,10 +65,7 @@ class ExportOptions:
 
 
 class ExportedPolicy:
-    """Exports the policies that `in_force` returns, once `is_known` returns true.
-
-    `export` returns the objects for a release; it runs in another thread. `on_fault` is called after an internal error.
-    """
+    """Exports the policies in force once they are known; `export` runs in another thread."""
 
     def __init__(
         self,
@@ -140,7 +133,6 @@ class ExportedPolicy:
             self._report(f"internal error: {error!r}")
 
     async def _compare(self, release: Release, stores: dict[Resource, ObjectsByName], pacing: WritePacing) -> None:
-        """Write the objects that differ, in one pass."""
         if not self._is_known() or any(each.by_name is None and not each.is_unknown for each in stores.values()):
             return
         async with self._connect() as api:
@@ -225,7 +217,6 @@ class ExportedPolicy:
 
 
 def _resources(release: Release) -> list[Resource]:
-    """Return the kinds to watch, in the versions of the release."""
     version = f"{GROUP}/{mutating_version(release.minor)}"
     return [Resource(kind, version, plural) for kind, plural in PLURALS.items()]
 

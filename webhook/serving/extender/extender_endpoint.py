@@ -1,8 +1,4 @@
-"""The scheduler extender: a stock kube-scheduler calls it to filter and to prioritize nodes by a profile.
-
-It never blocks kube-scheduler. Without a current view of the cluster, or if a pod takes too long, the response is
-neutral: every node passes, with the priority 0.
-"""
+"""The scheduler extender. It never blocks: without a current view or time, every node passes with priority 0."""
 
 from collections.abc import Callable
 from functools import partial
@@ -87,9 +83,7 @@ class Extender:
     def judge(
         self, verb: str, body: bytes, caller: str, profile: Profile, cluster: ClusterView, expired: Expired
     ) -> Judged | Answer:
-        """Return the response to a call, or an error response to a body that is not a call of kube-scheduler.
-
-        `caller` is empty for a client with a verified certificate, or else its address.
+        """Return the response to a call. `caller` is the address of a client without a verified certificate.
 
         Raises:
             TimeSliceEndedError: the client has disconnected.
@@ -132,7 +126,6 @@ class Extender:
         return pods
 
     def _finish(self, verb: str, judged: Judged | Answer, arrived_seconds: float) -> Answer:
-        """Count the call and return its response."""
         if isinstance(judged, Answer):
             self._refused.labels(str(judged.status)).inc()
             return judged

@@ -24,10 +24,7 @@ _MOST_BYTES = 4 * 1024 * 1024
 
 
 class RecentlyBound:
-    """The pods that the watch has reported as bound since the last call of `taken`, limited to the latest ones.
-
-    `note` and `taken` may be called in different threads.
-    """
+    """The latest pods that the watch has reported as bound since the last call of `taken`. Thread-safe."""
 
     def __init__(self) -> None:
         self._noted: deque[tuple[PodKey, int]] = deque(maxlen=_MOST_PODS)
@@ -64,10 +61,7 @@ class ExtenderPods:
         return len(self._entries)
 
     def note_bound(self, bound: Iterable[tuple[PodKey, int]]) -> None:
-        """Mark pods to be forgotten with the first snapshot that shows them as bound.
-
-        `bound` are the pods with the generation of this snapshot.
-        """
+        """Mark (pod, generation) to be forgotten with the first snapshot that shows the pod as bound."""
         for key, generation in bound:
             if entry := self._entries.get(key):
                 self._entries[key] = entry._replace(bound_in=generation)

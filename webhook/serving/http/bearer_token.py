@@ -22,10 +22,7 @@ class BearerToken:
         self._token = read_token(path)
 
     def allows(self, authorization: str) -> bool:
-        """Return whether the header `authorization` contains the token.
-
-        While the file is invalid, the last token is used.
-        """
+        """Return whether the header has the token, the last valid one while the file is invalid."""
         with suppress(InvalidInput):
             self._token = read_token(self._path)
         scheme, _, given = authorization.partition(" ")

@@ -8,10 +8,7 @@ class BodyBudgetExceededError(Exception):
 
 
 class BodyBudget:
-    """A budget of bytes. Requests that exceed it wait in the order of their arrival.
-
-    A request of any size fits if it is the only one. An instance is for one event loop.
-    """
+    """A budget of bytes, for which requests wait in order; one of any size fits by itself. For one event loop."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes

@@ -27,7 +27,6 @@ from webhook.serving.http.request_head import (
 )
 from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Dispatcher
 from webhook.serving.scheduling.work import CLIENT_GONE, LimitError, OverdueError, QueueFullError
-from webhook.serving.tracing import spans
 
 # A body with reserved memory must arrive within this time.
 _BODY_LATENCY_SECONDS = 1.0
@@ -76,15 +75,10 @@ class MutateEndpoint:
         metrics.waiting.set_function(lambda: dispatcher.waiting)
 
     def answer_at_once(self, protocol: HttpProtocol, message: RawRequestMessage, body: bytes) -> Answer | None:
-        """Return the response to a review that can be answered immediately, or None.
-
-        `answer` handles the other requests: those that are not reviews or exceed a limit, the last request on a
-        connection, the first one with a client certificate, and traced requests, because their span lasts until the
-        record is written.
-        """
+        """Return the response to a review that meets all limits and needs no waiting, else None."""
         arrived_seconds, connection = time.monotonic(), protocol.connection
         is_unknown = self._settings.client_ca is not None and not connection.client
-        if is_unknown or spans.are_made():
+        if is_unknown:
             return None
         try:
             limits = self._checked_limits(protocol, message.method, message.path, message.headers)
@@ -110,11 +104,7 @@ class MutateEndpoint:
     def _checked_limits(
         self, protocol: HttpProtocol, method: str, target: str, headers: Mapping[str, str]
     ) -> TimeLimits:
-        """Check the head of a request, and return its path and time limits.
-
-        Raises:
-            HTTPException: the request is not a review.
-        """
+        """Check the head of a request, and return its path and time limits."""
         limits = time_limits(target, self._timeout.seconds)
         if limits.path != PATH and self._extender is None:
             raise web.HTTPNotFound
@@ -158,11 +148,7 @@ class MutateEndpoint:
     async def _answer_within_limits(
         self, request: web.BaseRequest, limits: TimeLimits, arrived_seconds: float, connection: Connection
     ) -> Answer:
-        """Return the response to a request.
-
-        Raises:
-            LimitError: the request exceeds a limit.
-        """
+        """Return the response to a request."""
         size_bytes = self._size_bytes(request.headers)
         # The number of connections bounds the small bodies, so they do not wait for large ones.
         reserved_bytes = size_bytes if size_bytes > SMALL_BYTES else 0
@@ -173,25 +159,20 @@ class MutateEndpoint:
             if limits.path != PATH and self._extender is not None:
                 work = self._extender.work(limits.path, body, arrived_seconds, connection)
                 return await self.dispatcher.answer_in_worker(work, timeouts, connection)
-            with spans.admission(request.headers):
-                answer = await self.dispatcher.answer(body, timeouts, self._now(), connection)
-                with spans.step("audit"):
-                    await self.commit.written()
-                return answer
+            answer = await self.dispatcher.answer(body, timeouts, self._now(), connection)
+            await self.commit.written()
         except (OverdueError, QueueFullError) as error:
             reason = str(error) or f"its turn did not come within {limits.whole_seconds:g} s"
             raise LimitError(web.HTTPServiceUnavailable(text=f"{reason}\n"), body) from error
+        else:
+            return answer
         finally:
             self._body_budget.release(reserved_bytes)
 
     async def _answer_in_shadow(
         self, request: web.BaseRequest, error: LimitError, path: str, arrived_seconds: float, connection: Connection
     ) -> Answer:
-        """Return the response to a request that exceeds a limit, if its policy is in shadow mode.
-
-        Raises:
-            HTTPException: the policy is not in shadow mode, or the body does not begin like that of an API server.
-        """
+        """Return the response to a request that exceeds a limit, if its policy is in shadow mode."""
         if path != PATH or not self.dispatcher.may_be_in_shadow:
             raise error.refusal from error
         if not error.beginning:
@@ -214,10 +195,7 @@ class MutateEndpoint:
         return int(length)
 
     async def _large_body(self, request: web.BaseRequest, size_bytes: int, limits: TimeLimits) -> bytes:
-        """Read a large body, reserve memory for it and return it.
-
-        Memory is reserved after the first bytes have arrived, so a body that is announced but not sent reserves none.
-        """
+        """Read a large body, reserve memory for it and return it."""
         timeout_seconds = self._settings.read_timeout_seconds
         start = await self._body(request, SMALL_BYTES)
         try:
@@ -261,7 +239,6 @@ class MutateEndpoint:
             raise web.HTTPBadRequest(text=text) from error
 
     async def _read(self, content: StreamReader, pieces: list[bytes], enough_bytes: int | None) -> bytes:
-        """Read the rest of the body, and join all `pieces` once."""
         size_bytes, most_bytes = len(pieces[0]), self._settings.max_body_bytes
         while piece := await content.readany():
             size_bytes += len(piece)

@@ -70,11 +70,7 @@ class Health:
 
 
 def is_own_host(host: str) -> bool:
-    """Return whether the Host header `host` is of a client that knows the server: no site can have such a name.
-
-    A site whose name resolves to the server (DNS rebinding) sends its own name. A client without the header is no
-    browser.
-    """
+    """Return whether the Host header is absent (no browser) or a name that no site can have (DNS rebinding)."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
     except ValueError:

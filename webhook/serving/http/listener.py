@@ -215,7 +215,6 @@ class Listener:
         return self._evict(largest if held < most else [address], address)
 
     def _evict(self, addresses: Sequence[str], address: str) -> bool:
-        """Evict a connection of `addresses` for one of `address`. Return whether one could be evicted."""
         candidates = chain.from_iterable(self._by_address[each] for each in addresses)
         least = min(candidates, key=lambda each: (each.connection.stage, each.connection.since_seconds))
         held = len(self._by_address.get(address, ()))
@@ -253,10 +252,7 @@ class Listener:
     def answer_failure(
         self, protocol: HttpProtocol, status: int, exc: BaseException | None, message: str | None
     ) -> web.Response:
-        """Return the response to a request that is not HTTP (`status` below 500) or failed internally.
-
-        Log and count it.
-        """
+        """Log, count and answer a request that is not HTTP (`status` below 500) or failed internally."""
         self._count_failure(status)
         if status >= 500:
             self._log.error("request failed", exc_info=exc, address=protocol.connection.address)

@@ -61,9 +61,7 @@ class TimeLimits(NamedTuple):
 
 @lru_cache(maxsize=64)
 def time_limits(target: str, registered_seconds: float) -> TimeLimits:
-    """Return the path and `?timeout=` of the URL, which is limited to `registered_seconds`.
-
-    The result is cached, because an API server always sends the same URL.
+    """Return the cached path and `?timeout=` of the URL, which is limited to `registered_seconds`.
 
     Raises:
         HTTPNotFound: the path does not exist.

@@ -70,9 +70,7 @@ def read_client_ca(path: Path | None) -> str:
 
 
 def server_context(pair: Pair, client_ca: str = "") -> ssl.SSLContext:
-    """Return a context that serves `pair`, and verifies the certificates of clients by `client_ca`, in PEM.
-
-    A client without a certificate is not rejected here: see `webhook.serving.http.clients`.
+    """Return a context that serves `pair` and verifies certificates of clients, if they send one, by a CA.
 
     Raises:
         InvalidInput: the two files do not belong together, or one is not PEM.
@@ -91,9 +89,7 @@ def server_context(pair: Pair, client_ca: str = "") -> ssl.SSLContext:
 
 
 def load(context: ssl.SSLContext, pair: Pair) -> None:
-    """Load `pair` into `context` for the next handshakes; open connections stay open.
-
-    Loading an invalid pair makes the context unusable.
+    """Load `pair` for the next handshakes. After an invalid pair, the context is unusable.
 
     Raises:
         InvalidInput: the two files do not belong together, or one is not PEM.
@@ -122,10 +118,7 @@ def _explained(pair: Pair, error: ssl.SSLError) -> str:
 
 
 def in_memory(name: str) -> IO[bytes]:
-    """Return a file that only this process can read.
-
-    It is in memory if possible, or else on disk until it is closed.
-    """
+    """Return a file for only this process, in memory if possible, or else on disk until it is closed."""
     # The image's file systems are read-only, and the key must not be on disk.
     return os.fdopen(os.memfd_create(name), "w+b") if hasattr(os, "memfd_create") else tempfile.NamedTemporaryFile()
 

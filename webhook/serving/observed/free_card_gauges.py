@@ -9,7 +9,7 @@ from prometheus_client import Gauge
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.packing.free_cards import FreeCards
-from webhook.placement.packing.held_cards import NO_HELD_CARDS, HeldCards
+from webhook.placement.packing.held_cards import HeldCards
 from webhook.runtime.metrics import Metrics
 
 # Anyone who reaches the admin port can ask for metrics. A count takes tens of milliseconds in a large cluster.
@@ -28,12 +28,9 @@ class FreeCardGauges:
         count: Callable[[Snapshot], Sequence[FreeCards]],
         metrics: Metrics,
         monotonic_seconds: Callable[[], float],
-        count_held: Callable[[Snapshot], HeldCards] = lambda _: NO_HELD_CARDS,
+        count_held: Callable[[Snapshot], HeldCards],
     ) -> None:
-        """Create the gauges for the snapshots that `snapshot` returns.
-
-        `count` and `count_held` run in another thread and may take long.
-        """
+        """Create the gauges for the snapshots that `snapshot` returns."""
         self._snapshot = snapshot
         self._count = count
         self._count_held = count_held

@@ -28,10 +28,7 @@ _LIST_AGAIN_SECONDS = 600.0
 
 
 class MissedPods:
-    """Keeps the number of missed pods. Not thread-safe.
-
-    `policies` returns the policies in force, and `is_policy_known` whether their source has been read.
-    """
+    """Keeps the number of missed pods by the policies in force, once they are known. Not thread-safe."""
 
     def __init__(
         self,
@@ -73,10 +70,7 @@ class MissedPods:
             self._note_pod(key, content)
 
     def work(self) -> bool:
-        """Evaluate pods for some milliseconds, once all pods and namespaces have been listed.
-
-        Return whether all pods have to be noted again.
-        """
+        """Evaluate listed pods for some milliseconds. Return whether all must be noted again."""
         end_seconds = self._monotonic_seconds() + _TURN_SECONDS
         policies, before = self._policies(), self._judged_by
         if self._selection is None or not self._is_policy_known():

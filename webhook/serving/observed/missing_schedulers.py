@@ -1,7 +1,4 @@
-"""Log the schedulers that the policies in force name and that do not run, according to the view of the cluster.
-
-Pods of such a scheduler stay Pending, and nothing else in the cluster reports it.
-"""
+"""Log the schedulers that policies name and that do not run, since nothing else in the cluster reports it."""
 
 from collections.abc import Callable
 
@@ -16,10 +13,7 @@ _REMEDY = "install the scheduler, or name one that runs in schedulerName of the 
 
 
 class MissingSchedulers:
-    """Looks for the schedulers of `policies()` at the start, after `forget`, and when the evidence is read again.
-
-    `judged` is the evidence at the last look.
-    """
+    """Looks for the schedulers of `policies()` at the start, after `forget`, and when the evidence changes."""
 
     def __init__(self, policies: Callable[[], PolicySet]) -> None:
         self._policies = policies

@@ -227,10 +227,7 @@ class Predictions:
 
 
 class PredictionRecorder:
-    """Records predictions at admission and compares them when pods are bound, or stay pending.
-
-    `wall_seconds` is the wall clock, because a pod can be matched by its creation time.
-    """
+    """Records predictions at admission and compares them when pods are bound or stay pending."""
 
     def __init__(self, predictions: Predictions, metrics: Metrics, wall_seconds: Callable[[], float]) -> None:
         self._predictions = predictions

@@ -201,7 +201,6 @@ PolicySource = PolicyFile | ClusterPolicies
 
 
 def _age(item: tuple[str, JsonObject]) -> tuple[str, str]:
-    """Return the key that sorts the oldest objects first."""
     name, content = item
     return str(content["metadata"].get("creationTimestamp") or ""), name
 

@@ -111,7 +111,6 @@ class Policies:
         self._announce("policies of the cluster applied", facts, unregistered)
 
     def _announce(self, event: str, facts: Mapping[str, object], unregistered: Iterable[Policy]) -> None:
-        """Log that other policies are in force, and notify metrics and followers."""
         self._metrics.policy_reloads.labels("applied").inc()
         self._log.info(event, **facts)
         self._warn_of_conflicts()
@@ -129,20 +128,14 @@ class Policies:
             self._log.warning("a PlacementPolicy is never in force", error=warning)
 
     def miss_objects(self, missing: Mapping[str, str]) -> None:
-        """Record the rejected PlacementPolicies whose last generation in force is not known to this replica.
-
-        `missing` are the revisions of these generations by name.
-        """
+        """Record rejected PlacementPolicies, each with the revision in force that this replica does not know."""
         for name in missing.keys() - self._missing_objects.keys():
             self._log.error(_MISSING, policy=f"{name}@{missing[name]}", source=f"PlacementPolicy {name}")
         self._missing_objects = dict(missing)
         self._metrics.policies_missing.set(len(missing))
 
     def missing_reason(self) -> str:
-        """Return a text that names such a PlacementPolicy and the remedy, or "" if there is none.
-
-        See `miss_objects`.
-        """
+        """Return a text about such a PlacementPolicy of `miss_objects` and its remedy, or ""."""
         for name, revision in self._missing_objects.items():
             error = next(iter(self._rejected_objects.get(name, ())), "")
             remedy = "it is judged again" if error.startswith(_INTERNAL_ERROR) else "correct or delete it"
@@ -221,10 +214,7 @@ class Policies:
         return self._set is not before
 
     def _denying(self, default: Policy) -> Iterator[Policy]:
-        """Yield a policy that denies every pod for each policy that was never valid.
-
-        The objects are reused between calls.
-        """
+        """Yield a policy that denies every pod for each policy that was never valid."""
         before, self._stand_ins = self._stand_ins, {}
         for name, selection in self._never_valid.items():
             key = name, repr(selection), default
@@ -266,6 +256,5 @@ def errors_of(error: Exception) -> tuple[str, ...]:
 
 
 def _registered(policies: PolicySet) -> tuple[frozenset[str], frozenset[WorkloadKind]]:
-    """Return the parts of the policies that webhook rules depend on: key domains and kinds."""
     domains = frozenset(each.spec.key_domain for each in policies)
     return domains, frozenset(kind for each in policies for kind in each.kinds.values())

@@ -60,7 +60,6 @@ class PolicyScorer:
 
 @lru_cache(maxsize=64)
 def _settings(policy: Policy) -> bytes:
-    """Return the settings of `policy` that predictions depend on."""
     spec = policy.spec
     settings = spec.model_dump(mode="json", include=_READ)
     return orjson.dumps([settings, spec.placement_check.profile], option=orjson.OPT_SORT_KEYS)

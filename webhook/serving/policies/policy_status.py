@@ -75,10 +75,7 @@ class JudgedObject:
 
 
 class StatusWriter:
-    """Writes statuses to the objects at `path`. `now` returns the time in RFC 3339.
-
-    `on_rejected` is called for a rejected object by the one replica that has written its status.
-    """
+    """Writes statuses below `path`. `on_rejected` is called by the one replica that wrote a rejection."""
 
     def __init__(
         self,

@@ -47,10 +47,7 @@ _MIN_CHARGED_SECONDS = 0.0005
 
 
 class Dispatcher:
-    """Schedules reviews in the event loop and the worker thread. An instance is for one event loop.
-
-    While `draining`, the scorer is skipped, so that waiting reviews are answered soon.
-    """
+    """Schedules reviews in one event loop and a worker thread. While `draining`, the scorer is skipped."""
 
     def __init__(
         self,

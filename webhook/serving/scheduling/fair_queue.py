@@ -130,10 +130,7 @@ class FairQueue(Generic[T]):
         return self._waiting.pop(best)[0]
 
     def take_last(self, address: str) -> T:
-        """Remove and return the item of `address` whose flows have the most recent work.
-
-        Among equal items, take the last.
-        """
+        """Remove and return the item, the last of equal ones, whose flows have the most recent work."""
         places = [place for place, (_, _, of) in enumerate(self._waiting) if of == address]
         used = {flows: self._usage.used_seconds(flows) for flows in {self._waiting[place][1] for place in places}}
         return self._waiting.pop(max(places, key=lambda place: (used[self._waiting[place][1]], place)))[0]

@@ -20,10 +20,7 @@ CLIENT_GONE = 499
 
 
 class Timeouts(NamedTuple):
-    """The time limits of one request, on the monotonic clock.
-
-    After `deadline_seconds` the placement check stops; after `overdue_seconds` the client has timed out.
-    """
+    """Monotonic times: of the end of the placement check, and of the client's timeout (`overdue_seconds`)."""
 
     arrived_seconds: float
     deadline_seconds: float | None

@@ -25,10 +25,7 @@ def live_view(
     timeout: RegisteredTimeout | None = None,
     bound: RecentlyBound | None = None,
 ) -> LiveCluster:
-    """Return a live view of the cluster of `source`. Its maximum age is that of the policy in force.
-
-    The other arguments are those of the ServerFollower of the view.
-    """
+    """Return a live view of the cluster of `source`, as old as the policy allows, with a ServerFollower."""
     live = LiveCluster(
         source.connect,
         ServerFollower(metrics, predictions, waiting, policies, followed, timeout, bound),

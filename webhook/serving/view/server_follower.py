@@ -88,11 +88,7 @@ class ServerFollower(ClusterFollower):
 
 
 def _selection(configuration: Mapping[str, Any] | None) -> Selection:
-    """Return the selection of pods that are sent to the webhook. A `configuration` of None means that it is not known.
-
-    Raises:
-        InvalidInput: the configuration has no valid webhook for pods.
-    """
+    """Return the selection of pods that are sent to the webhook. A `configuration` of None is not known."""
     if configuration is None:
         return Selection.shipped(os.environ.get("POD_NAMESPACE") or "placement-webhook")
     found = selection_of_configuration(configuration)

@@ -71,14 +71,12 @@ class QueuedPods(AssumedPods[int]):
         self._enqueue(numbers)
 
     def _enqueue(self, numbers: Iterable[int]) -> None:
-        """Put pods without room into the queue."""
         for number in numbers:
             if number in self._table:
                 self._leave(number)
                 self._ready.add(number)
 
     def _leave(self, number: int) -> None:
-        """Remove a pod from all parts of the queue."""
         for numbers in (self._ready, self._retries, self._without_room):
             numbers.discard(number)
 
@@ -88,10 +86,7 @@ class QueuedPods(AssumedPods[int]):
         self._without_room.add(number)
 
     def _hold_gang(self, number: int) -> None:
-        """Release the room of the gang of a pod without room, unless enough pods of the gang have room to start.
-
-        The pods of the gang are placed again with the next retries.
-        """
+        """Release the room of the gang of a pod without room, unless enough pods of the gang have room to start."""
         self._leave_without_room(number)
         entry = self._table[number]
         if entry.gang is None or self._can_start(entry, entry.gang, self.by_key):
@@ -103,7 +98,6 @@ class QueuedPods(AssumedPods[int]):
             self._leave_without_room(each)
 
     def _resume_gang(self, gang: GangKey) -> None:
-        """Put the pods of a held gang that can start now into the queue."""
         self._table.held.discard(gang)
         self._enqueue(self._without_room.intersection(self._table.members(gang)))
 
@@ -121,12 +115,7 @@ class QueuedPods(AssumedPods[int]):
         return has_no_room or not self._can_start(entry, entry.gang, members)
 
     def _place_again(self, slice_seconds: float, most: int) -> None:
-        """Place at most `most` pods after `_outdated_after` again.
-
-        Pods that are not reached within the slice keep their room.
-
-        Pods whose node cannot be predicted also keep their room. A pod without room can get room.
-        """
+        """Place at most `most` pods after `_outdated_after` again. Pods that are not reached keep their room."""
         first = self._outdated_after
         if first is None:
             return
@@ -169,10 +158,7 @@ class QueuedPods(AssumedPods[int]):
         return sorted([self._table[number].order for number in numbers])
 
     def _place_one(self, number: int, without_room: set[Hashable]) -> bool:
-        """Place a pod, unless it is equal to a pod in `without_room`. Return whether the placement was tried.
-
-        If no node has room for the pod, add its kind to `without_room`, because there can be thousands of equal pods.
-        """
+        """Place a pod, unless it is equal to a pod in `without_room`. Return whether the placement was tried."""
         entry = self._table[number]
         if entry.kind in without_room:
             self._leave_without_room(number)
@@ -196,7 +182,6 @@ class QueuedPods(AssumedPods[int]):
         return True
 
     def _read_pod(self, entry: TableEntry) -> WaitingPod | None:
-        """Return the WaitingPod of `entry`, or None if the pod cannot be read."""
         pod = entry.pod or self._read.get((entry.namespace, entry.digest))
         if pod is None and entry.pending is not None and (pod := read_waiting(entry.pending)) is not None:
             self._keep_read(entry, pod)

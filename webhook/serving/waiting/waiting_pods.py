@@ -73,10 +73,7 @@ class WaitingPods(QueuedPods):
         return len(self._table)
 
     def before_review(self, snapshot: Snapshot) -> None:
-        """Show the assumed pods on `snapshot`, or on a later snapshot if one is already known.
-
-        Before that, place pods that are not placed yet, for at most a few milliseconds.
-        """
+        """Show the assumed pods on `snapshot`, or a later one, after placing new pods for a few milliseconds."""
         self._follow(snapshot)
         if self._outdated_after is not self._too_many_after:
             self._place_again(_SLICE_SECONDS, _MOST_PLACED_AGAIN)
@@ -140,7 +137,6 @@ class WaitingPods(QueuedPods):
         self._outdated_after, self._retry_at_seconds = _BEFORE_ALL, 0.0
 
     def _follow(self, snapshot: Snapshot) -> None:
-        """Update the pods from a later snapshot."""
         now_seconds, before, table = self._monotonic_seconds(), self.base, self._table
         while table.unseen and (given_up := table.given_up(now_seconds)) is not None:
             self._end_wait(given_up)
@@ -175,7 +171,6 @@ class WaitingPods(QueuedPods):
         self._pending = pending
 
     def _see(self, pod: PendingPod, snapshot: Snapshot) -> None:
-        """Update the state of a pending pod."""
         number = self._table.find(pod.identity)
         if not pod.is_waiting or pod.nominated is not None:
             self._end_wait(number)
@@ -195,17 +190,13 @@ class WaitingPods(QueuedPods):
                 self._table.join(number, gangs[0], request.least)
 
     def _has_place(self, namespace: str) -> bool:
-        """Return whether a pod of `namespace` can be added.
-
-        If the table is full, forget a pod of another namespace for it.
-        """
+        """Return whether a pod of `namespace` can be added."""
         number = self._table.to_make_room(namespace)
         if number:
             self._end_wait(number)
         return number != 0
 
     def _take_room_of_abandoned(self) -> None:
-        """Release the room of pods whose scheduler does not run any more."""
         self._forget_gone()
         self._present.clear()
         schedulers = {each.pod.scheduler for each in self.by_key.values()}
@@ -213,10 +204,7 @@ class WaitingPods(QueuedPods):
             self._take_room([number for number, each in self.by_key.items() if each.pod.scheduler in gone])
 
     def _end_wait(self, number: int | None, node: str = "") -> None:
-        """Forget the pod `number`, if it is known, because it no longer waits.
-
-        `node` is the node to which it is bound.
-        """
+        """Forget the pod `number`, if it is known, because it no longer waits."""
         if number is None or (entry := self._table.remove(number)) is None:
             return
         known = self.by_key.get(number)

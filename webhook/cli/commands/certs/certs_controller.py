@@ -210,7 +210,6 @@ async def _is_shown(
 
 
 def _next_step(secret: JsonObject | None, configuration: JsonObject | None, now: datetime) -> str:
-    """Return a text with the next step of the controller and the longest time until then, with default settings."""
     if secret is None or not is_owned(secret):
         return "the Secret is gone, or has another owner"
     held, bundles = artifacts_in(secret), trusted_certificates([configuration] if configuration else [])

@@ -164,7 +164,6 @@ def _is_live(view: frozenset[str], policy_source: str, export_mode: str) -> bool
 
 
 def _chosen_view(ctx: click.Context) -> frozenset[str]:
-    """Return the options of the view that the user has chosen, if any. Flags win over the environment."""
     given = {name: ctx.get_parameter_source(name) for view in _VIEWS for name in view if ctx.params[name]}
     flags = {name for name, source in given.items() if source is ParameterSource.COMMANDLINE}
     chosen = [view for view in _VIEWS if view & (flags or given.keys())]
@@ -176,7 +175,6 @@ def _chosen_view(ctx: click.Context) -> frozenset[str]:
 
 
 def _view_name(ctx: click.Context, view: frozenset[str]) -> str:
-    """Return the view of the cluster for the log, as the user has chosen it."""
     given = [f"{name} {ctx.params[name]}" for name in ("cluster", "kubeconfig", "context") if ctx.params[name]]
     if "in_cluster" in view:
         return "in-cluster"
@@ -185,7 +183,6 @@ def _view_name(ctx: click.Context, view: frozenset[str]) -> str:
 
 
 def _last_file(paths: Sequence[Path]) -> Path | None:
-    """Return the last of the files, or None if there is none. Log the other files as not used."""
     *others, last = paths or (None,)
     if others:
         ignored = [str(each) for each in others]
@@ -216,10 +213,7 @@ def with_objects(
     metrics: Metrics,
     recorder: EventRecorder | None = None,
 ) -> PolicySource:
-    """Return a source of policies that reads the PlacementPolicy objects of a cluster, then `file`.
-
-    `recorder` gets the objects that are rejected.
-    """
+    """Return a source of policies: the PlacementPolicy objects, then `file`. `recorder` gets rejected objects."""
     policies.follow(partial(_warn_of_equal_names, policies))
     fault = metrics.feed_faults.inc
     on_rejected: Reported = recorder.report_on if recorder else lambda *_: None
@@ -227,10 +221,7 @@ def with_objects(
 
 
 def _warn_of_equal_names(policies: Policies, default: Policy) -> None:
-    """Warn about an object with the name of the file's default policy.
-
-    On pods, only the revision distinguishes the two.
-    """
+    """Warn about an object with the name of the file's default policy."""
     other = policies.in_force().with_name_of_default()
     if other is not None:
         log = structlog.get_logger()
@@ -238,11 +229,7 @@ def _warn_of_equal_names(policies: Policies, default: Policy) -> None:
 
 
 def _validated_file(text: bytes, place: str, *, knows_labels: bool) -> PolicySet:
-    """Return the policies in `text`, after their test cases have passed and schedulers have been created for them.
-
-    Raises:
-        InvalidInput: a document is not a valid PlacementPolicy, a test case fails, or they cannot be in force together.
-    """
+    """Return the policies in `text`, after their test cases have passed and schedulers have been created for them."""
     found = parse_tested_policies(text, place)
     policies = policy_set(found)
     if policies.others and not knows_labels:

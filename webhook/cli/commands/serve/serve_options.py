@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
 
@@ -15,16 +14,13 @@ from webhook.runtime.settings import Settings
 
 _DEFAULTS = Settings(tls_dir=Path())
 _SECONDS = click.FloatRange(min=0)
-_TRACES_PATH = "/v1/traces"
 
 
 def _option(flag: str, kind: Any, text: str | None, default: Any, metavar: str | None = None) -> Option:
-    """Return an option that shows its default."""
     return click.option(flag, type=kind, default=default, show_default=True, metavar=metavar, help=text)
 
 
 def _setting(flag: str, kind: Any, text: str) -> Option:
-    """Return an option for the field of Settings with the same name as the flag, with the default of that field."""
     return _option(flag, kind, text, getattr(_DEFAULTS, flag.removeprefix("--").replace("-", "_")))
 
 
@@ -32,35 +28,6 @@ def _check_client_names(ctx: click.Context, _: click.Parameter, names: tuple[str
     if names and ctx.params.get("client_ca") is None:
         raise click.UsageError("--client-name needs --client-ca: without a CA, no name of a client is verified.")
     return names
-
-
-def _start_tracing(ctx: click.Context, _: click.Parameter, endpoint: str | None) -> str | None:
-    """Trace until the context of the command ends."""
-    if endpoint is None or ctx.resilient_parsing:
-        return endpoint
-    url = _traces_url(endpoint)
-    try:
-        # The image has the packages; another installation has them with the extra only.
-        from webhook.serving.tracing.opentelemetry_spans import exporting
-    except ModuleNotFoundError as error:
-        raise click.UsageError(
-            f"--otlp-endpoint needs the package of {error.name}: pip install 'placement-webhook[tracing]'."
-        ) from error
-    ctx.with_resource(exporting(url))
-    return url
-
-
-def _traces_url(endpoint: str) -> str:
-    """Return the URL for traces. As for OTEL_EXPORTER_OTLP_ENDPOINT, `/v1/traces` is added to a URL without a path."""
-    problem = click.BadParameter(f'"{endpoint}" must be an HTTP URL, such as http://collector:4318')
-    try:
-        parts = urlsplit(endpoint)
-        is_http = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError as error:
-        raise problem from error
-    if not is_http:
-        raise problem
-    return endpoint if parts.path.strip("/") else f"{endpoint.rstrip('/')}{_TRACES_PATH}"
 
 
 _VIEW = (
@@ -166,13 +133,6 @@ _LIFE = (
         "certificate for it.",
     ),
     _setting("--shutdown-delay-seconds", _SECONDS, "On SIGTERM, serve for this long while not ready."),
-    click.option(
-        "--otlp-endpoint",
-        metavar="URL",
-        expose_value=False,
-        callback=_start_tracing,
-        help="Trace admissions with OpenTelemetry, and export the spans over OTLP/HTTP to this collector.",
-    ),
     _option("--log-level", click.Choice(["debug", "info", "warning", "error"]), None, "info"),
 )
 # All options of `serve` but `--tls-dir` and `--policy`.
