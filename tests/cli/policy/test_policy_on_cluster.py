@@ -23,8 +23,8 @@ def test_a_policy_is_compared_with_the_cluster(cluster: Cluster, run: Run, tmp_p
     assert outcome.output.partition("\n")[2] == of_doctor.output
     titles = [line for line in of_doctor.output.splitlines() if line.startswith("error")]
     assert titles[:2] == [
-        f"error [schedulers] policy: spec.workloadTypes.t.schedulerName",
-        f"error [priority-classes] policy: spec.workloadTypes.t.priorityClassName",
+        "error [schedulers] policy: spec.workloadTypes.t.schedulerName",
+        "error [priority-classes] policy: spec.workloadTypes.t.priorityClassName",
     ]
     assert "[installed]" not in of_doctor.output
     assert run("policy", "check", file).code == 0
