@@ -85,6 +85,23 @@ def parts(objects: dict[ObjectId, Object]) -> dict[str, tuple[object, ...]]:
     return {str(key): (each["spec"], *(each["metadata"].get(k) for k in kept)) for key, each in objects.items()}
 
 
+def test_policies_of_others_stay(cluster: Cluster) -> None:
+    _, foreign = exported(PolicySet(policy_with())).objects
+    cluster.create(foreign | {"metadata": {"name": "team.example.com"}})
+
+    async def follow() -> None:
+        replica = make_replica(cluster)
+        async with replica.running():
+            await until(lambda: replica.in_step == 1)
+            replica.policies.replace(policy_with(mode="shadow"))
+            await settled(cluster.client, {"MutatingAdmissionPolicy team.example.com"})
+
+    try:
+        run(follow)
+    finally:
+        cluster.client.delete("MutatingAdmissionPolicy", "team.example.com", api_version=ADMISSION)
+
+
 def test_a_pass_without_a_difference_writes_nothing(cluster: Cluster) -> None:
     async def follow() -> None:
         replica = make_replica(cluster)
