@@ -66,4 +66,5 @@ def test_slices_of_an_older_generation_are_outdated(count: int, expected: str) -
     counters = make_counters("a", {"memory": "4"}, generation=2, count=2)
     older = make_counters("a", {"memory": "9"}, generation=1, count=2) | {"metadata": {"name": "older"}}
     claim = make_resource_claim("own", exactly("parts", count))
-    assert verdict(claim, parts, counters, older) == expected
+    for objects in ((parts, counters, older), (older, parts, counters)):
+        assert verdict(claim, *objects) == expected
