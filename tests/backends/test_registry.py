@@ -27,7 +27,9 @@ def test_kai_reads_the_domain_of_a_pod_with_an_owner_from_the_owner(pod: PodBuil
     assert names.required_level == level
 
 
-@pytest.mark.parametrize(("backend", "topology", "is_whole"), [("kai", "", True), ("kueue", "", False), ("kueue", "rack", True)])
+@pytest.mark.parametrize(
+    ("backend", "topology", "is_whole"), [("kai", "", True), ("kueue", "", False), ("kueue", "rack", True)]
+)
 def test_kueue_starts_a_gang_whole_only_where_it_looks_at_nodes(backend: str, topology: str, is_whole: bool) -> None:
     pod = make_pod().label("kueue.x-k8s.io/queue-name", "q")
     if topology:

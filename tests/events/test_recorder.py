@@ -50,7 +50,10 @@ def test_pods_of_an_owner_count_anew_after_two_minutes(play: Play) -> None:
         for number in range(6):
             if number == 5:
                 scene.clock.seconds += 120
-            scene.api.pods = [*scene.api.pods, stored(number, created=f"2026-01-01T00:0{number // 5 * 2}:{2 * number:02}Z")]
+            scene.api.pods = [
+                *scene.api.pods,
+                stored(number, created=f"2026-01-01T00:0{number // 5 * 2}:{2 * number:02}Z"),
+            ]
             scene.report(pod_of("web"), WAITING)
             await scene.after(2)
         assert scene.api.counts() == {(f"web-{number}", "PlacementWaiting"): 1 for number in range(6)}

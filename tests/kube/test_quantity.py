@@ -137,7 +137,13 @@ def test_canonical_form_is_that_of_upstream(written: object, printed: str) -> No
 
 @pytest.mark.parametrize(
     ("left", "right", "total"),
-    [("1Gi", "1Gi", "2Gi"), ("1Gi", "1G", "2073741824"), ("0", "1Gi", "1Gi"), ("500m", "0.5", "1"), ("0", "1e3", "1e3")],
+    [
+        ("1Gi", "1Gi", "2Gi"),
+        ("1Gi", "1G", "2073741824"),
+        ("0", "1Gi", "1Gi"),
+        ("500m", "0.5", "1"),
+        ("0", "1e3", "1e3"),
+    ],
 )
 def test_a_sum_has_the_form_of_its_first_part_that_is_not_zero(left: str, right: str, total: str) -> None:
     """Source: k8s.io/apimachinery/pkg/api/resource/quantity.go, Quantity.Add."""

@@ -16,8 +16,8 @@ from certs.pki import issue_ca
 from certs.plan import Action, Rules
 from certs.registration import Target, manifest
 from certs.secret import artifacts_in
-from tests.support.tls.certificates import NOW
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
+from tests.support.tls.certificates import NOW
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ClientConfig
 

@@ -48,11 +48,11 @@ def test_answers_are_forgotten_the_oldest_first_once_they_take_more_than_the_bud
 
 
 @pytest.mark.parametrize(("candidates", "generations"), [(0, [True, True]), (1, [True, False])])
-def test_an_answer_that_predicts_evictions_holds_for_one_generation(
-    candidates: int, generations: list[bool]
-) -> None:
+def test_an_answer_that_predicts_evictions_holds_for_one_generation(candidates: int, generations: list[bool]) -> None:
     signature, answer = PodSignature.of(make_pod().obj()), Placement.unknown("")
-    kept = KeptAnswer(signature, Snapshot.of([node("a")]).log, frozenset(), has_terms=False, class_count=0, info=signature.info)
+    kept = KeptAnswer(
+        signature, Snapshot.of([node("a")]).log, frozenset(), has_terms=False, class_count=0, info=signature.info
+    )
     kept.advised = answer, replace(answer, preemption=PredictedPreemption(candidates=candidates)), 7
 
     assert [kept.is_advised(answer, generation) for generation in (7, 8)] == generations
