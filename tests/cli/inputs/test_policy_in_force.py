@@ -215,17 +215,6 @@ def test_what_leads_to_the_config_map_need_not_be_readable_once_it_is_known(
     assert "not known: the policy in force: " not in outcome.errors
 
 
-def test_a_user_whom_the_api_server_does_not_know_reads_no_policy(
-    run: Run, api: FakeConfigurationApi, kubeconfig: Path
-) -> None:
-    api.refuses = 401
-
-    outcome = run("mutate", "-f", "-", "--kubeconfig", kubeconfig, stdin=as_list(TRAINER))
-
-    assert "401" in outcome.errors
-    assert "not known: the policy in force: " not in outcome.errors
-
-
 def test_a_cluster_file_has_no_policy_in_force(run: Run, tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.json"
     cluster.write_text(as_list(make_node_object("a")))
