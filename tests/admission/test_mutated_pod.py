@@ -57,8 +57,10 @@ def test_what_the_deadline_left_unread_is_read_for_the_next_equal_pod() -> None:
     assert isinstance(result, Mutated)
     content = result.content
     result.bind(content, lambda: True)
+    assert result.known_signature is None
     assert isinstance(result.signature, str)
     result.release()
     result.bind(content, never)
+    signature: object = result.signature
 
-    assert isinstance(result.signature, PodSignature)
+    assert isinstance(signature, PodSignature)

@@ -50,7 +50,7 @@ def test_two_replicas_that_count_at_once_lose_no_pod(play: Play) -> None:
                 event["count"], event["metadata"]["resourceVersion"] = 7, "9"
             return answer
 
-        scene.api._patch = read_before_another_writes  # type: ignore[method-assign]
+        scene.api._patch = read_before_another_writes  # type: ignore[method-assign, assignment]
         scene.report(pod_of("web", "Job"), DENIED)
         await scene.after(2)
         assert scene.api.counts() == {("web", "PlacementDenied"): 8}

@@ -106,6 +106,7 @@ def test_a_device_that_is_given_back_gives_its_counters_back() -> None:
 
 def test_a_device_that_one_constraint_rejects_counts_for_no_other() -> None:
     rules = [AttributeRule("model", is_distinct=False), AttributeRule("rack", is_distinct=False)]
-    devices = [Candidate((FREE,), values) for values in (("x", None), ("y", "1"))]
+    texts = ("string", "x"), ("string", "y")
+    devices = [Candidate((FREE,), values) for values in ((texts[0], None), (texts[1], texts[1]))]
 
     assert allocate([choice_for(DeviceRequest("r", "gpu"), constraints=(0, 1))], rules, devices, StepBudget()) == (0,)

@@ -126,9 +126,9 @@ def test_another_policy_of_the_name_forgets_everything() -> None:
     assert after is not before
 
 
-def test_the_canary_decides_for_each_owner_of_equal_pods() -> None:
+def test_the_canary_decides_by_the_names_of_equal_pods_without_an_owner() -> None:
     decisions, canary = DecisionCache(), policy_with(canaryPercent=50)
-    pods = [TRAINING.owner("Job", "train", uid=f"uid-{number}") for number in range(20)]
+    pods = [make_pod(f"pod-{number}").annotate(TYPE, "training") for number in range(20)]
     alone = [decided(DecisionCache(), each, canary).answer for each in pods]
 
     assert [decided(decisions, each, canary).answer for each in pods] == alone

@@ -216,7 +216,7 @@ def test_a_change_of_another_client_during_a_write_is_no_failure(cluster: Cluste
                     cluster.client.patch("MutatingAdmissionPolicy", NAME, labels, api_version=ADMISSION)
                 return await patch(path, *given)
 
-            api.patch = patch_late  # type: ignore[method-assign]
+            api.patch = patch_late  # type: ignore[method-assign, assignment]
             yield api
 
     async def follow() -> None:
