@@ -11,8 +11,9 @@ from tests.support.plugins import node
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Denied
 from webhook.admission.verdict import Patched
-from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Namespace, Snapshot
+from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 from webhook.policy.policy import Policy
 
 DOMAIN = "maip.mxsf.io"
@@ -242,6 +243,18 @@ def test_one_product_is_suggested_and_one_that_works(usage: str, product: str, q
     assert [each for each in verdict.warnings if each.startswith("gpu-product: ")] == [
         f"gpu-product: no node has NVIDIA-H2O{question}"
     ]
+
+
+def test_the_suggestion_counts_no_room_of_pods_that_wait() -> None:
+    policy, base = policy_with(), Snapshot.of(A100)
+    waits = RunningPod.of(make_pod("waits").gpu(8).obj()).assumed_on("a100-0", 0)
+    texts = []
+    for pods in ({}, {"waits": AssumedPod(waits, 0)}):
+        view = ClusterView(base, scheduler_for(policy), assumed=AssumedPods(base, pods))
+        verdict = admit_pod(training(gpu_product="NVIDIA-H20").obj(), policy, cluster=view)
+        texts += [each for each in verdict.warnings if each.startswith(SUGGESTION)]
+
+    assert ["3 nodes" in texts[0], "3 nodes" in texts[1], "2 nodes" in texts[1]] == [True, False, True], texts
 
 
 def test_the_patch_does_not_depend_on_the_suggestion() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.admission.shipped_selection import selection_of
+from tests.policy.several import with_unknown
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, policy_with
 from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
@@ -63,6 +64,13 @@ def test_an_admitted_pod_is_not_missed() -> None:
 
 def test_a_pod_that_was_admitted_under_an_earlier_policy_is_not_missed() -> None:
     assert found(TRAINER.annotate(f"{DOMAIN}/placement-policy", "default@0123456789ab")) is None
+
+
+def test_a_pod_of_an_unknown_namespace_is_not_missed_by_the_labels_that_it_may_have() -> None:
+    policies = with_unknown("leave", {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]})
+
+    assert missed_pod(TRAINER.obj(), policies, SHIPPED, {}) is None
+    assert missed_pod(TRAINER.obj(), policies, SHIPPED, {"team-a": NO_SCOPE}) is not None
 
 
 def test_a_pod_that_the_policy_denies_is_missed_with_the_message() -> None:

@@ -4,6 +4,7 @@ from tests.serving.decisions.decided import decided, evaluated
 from tests.support.admission import DOMAIN, TYPE
 from tests.support.objects.builders import make_pod
 from webhook.admission.mutated_pod import Mutated
+from webhook.kube.deadline import never
 from webhook.placement.scorer import PodSignature
 from webhook.serving.decisions.decision_cache import DecisionCache
 
@@ -48,3 +49,18 @@ def test_what_is_read_of_a_pod_counts_once_it_is_read() -> None:
     sizes.append(result.size_bytes)
 
     assert sizes == [0, signature.size_bytes, 3 * signature.size_bytes]
+
+
+def test_what_the_deadline_left_unread_is_read_for_the_next_equal_pod() -> None:
+    tolerations = [{"key": f"key-{number}", "operator": "Exists"} for number in range(2000)]
+    result = evaluated(TRAINING.spec(tolerations=tolerations))
+    assert isinstance(result, Mutated)
+    content = result.content
+    result.bind(content, lambda: True)
+    assert result.known_signature is None
+    assert isinstance(result.signature, str)
+    result.release()
+    result.bind(content, never)
+    signature: object = result.signature
+
+    assert isinstance(signature, PodSignature)

@@ -5,7 +5,10 @@ import pytest
 from tests.policy.several import named, with_unknown
 from tests.support.admission import TYPE, make_request
 from tests.support.objects.builders import make_pod
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.pipeline import policy_for
+from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.documents.documents import Document
 from webhook.objects.admission import admit_request
 from webhook.policy.policy_set import PolicySet
 
@@ -16,7 +19,9 @@ def test_a_namespace_is_judged_by_its_own_labels() -> None:
     policies = PolicySet.of(named("default"), [named("a", SELECTOR)])
     content = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new", "labels": {"team": "a"}}}
     request = make_request(content, namespace="new", name="new", kind="Namespace", resource="namespaces")
-    assert policy_for(request, policies, None).name == "a"
+    before = snapshot_from_documents([Document("f", content | {"metadata": {"name": "new", "labels": {"team": "b"}}})])
+    for cluster in (None, ClusterView(before, None)):
+        assert policy_for(request, policies, cluster).name == "a"
 
 
 @pytest.mark.parametrize(("handling", "outcome"), [("default", "Patched"), ("leave", "Bypassed"), ("deny", "Denied")])

@@ -238,6 +238,15 @@ class TestOnRecord:
         stated = [(record.sequence, record.rotation) for record in log.records() if record.rotation]
         assert stated == [(4, Rotation(Oldest(1, FIRST))), (6, Rotation(Oldest(1, FIRST)))]
 
+    def test_of_records_written_together_the_first_has_the_rotation(self, log: Log) -> None:
+        with log.writer(max_bytes=TWO_BYTES, backups=9) as writer:
+            for number in range(3):
+                writer.write(make_record(number))
+            for number in (3, 4):
+                writer.stage(make_record(number))
+
+        assert [record.sequence for record in log.records() if record.rotation] == [4]
+
     def test_record_lists_dropped_files_before_their_deletion(self, log: Log) -> None:
         with log.writer(max_bytes=TWO_BYTES, backups=1, keep_seconds=0) as writer, capture_logs():
             for number in range(5):

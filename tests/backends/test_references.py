@@ -90,3 +90,12 @@ def test_limit_of_a_queue_is_for_the_pods_that_start_together(
     pod: PodBuilder, objects: list[Object], warnings: list[str]
 ) -> None:
     assert warnings_of(pod, objects, GangRequest("train", 4, "s", starts_whole=True)) == warnings
+
+
+@pytest.mark.parametrize(
+    ("size", "members", "is_whole", "least"), [(4, 6, True, 4), (4, 2, True, 2), (4, 0, True, 4), (4, 0, False, 1)]
+)
+def test_a_gang_needs_the_pods_of_its_group_and_no_more_than_it_has(
+    size: int, members: int, is_whole: bool, least: int
+) -> None:
+    assert GangRequest("train", size, "s", starts_whole=is_whole, members=members).least == least

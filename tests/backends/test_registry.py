@@ -2,8 +2,13 @@
 
 from typing import get_args
 
+import pytest
+
 from tests.backends.requests import WRITTEN
-from webhook.backends.registry import BACKENDS
+from tests.support.objects.builders import PodBuilder, make_pod
+from webhook.backends.backend import BatchNames
+from webhook.backends.kai import QUEUE, Kai
+from webhook.backends.registry import BACKENDS, batch_names_of, starts_whole
 from webhook.policy.spec.schedulers import BackendName
 
 
@@ -13,3 +18,21 @@ def test_the_policy_can_name_every_backend_but_kueue() -> None:
 
 def test_the_table_has_every_backend() -> None:
     assert WRITTEN.keys() == BACKENDS.keys()
+
+
+@pytest.mark.parametrize(("pod", "level"), [(make_pod(), "rack"), (make_pod().owner("Job", "train"), "")])
+def test_kai_reads_the_domain_of_a_pod_with_an_owner_from_the_owner(pod: PodBuilder, level: str) -> None:
+    (names,) = batch_names_of(pod.annotate(Kai.required_level_at, "rack").label(QUEUE, "q").obj(), Kai)
+
+    assert names.required_level == level
+
+
+@pytest.mark.parametrize(
+    ("backend", "topology", "is_whole"), [("kai", "", True), ("kueue", "", False), ("kueue", "rack", True)]
+)
+def test_kueue_starts_a_gang_whole_only_where_it_looks_at_nodes(backend: str, topology: str, is_whole: bool) -> None:
+    pod = make_pod().label("kueue.x-k8s.io/queue-name", "q")
+    if topology:
+        pod = pod.annotate("kueue.x-k8s.io/podset-required-topology", topology)
+
+    assert starts_whole(pod.obj(), [BatchNames(backend, "q", "", has_owner=False, starts_whole=True)]) is is_whole

@@ -138,6 +138,7 @@ def test_a_bundle_is_bounded_and_keeps_the_cas_in_use() -> None:
     step = planned(ADDED, others)
     assert len(step.ca_bundle) == MOST_CAS
     assert {*certificates_of(FIRST, SECOND)} <= set(step.ca_bundle)
+    assert set(step.ca_bundle) == {*certificates_of(FIRST, SECOND, *others[2:])}
 
 
 def test_the_secret_keeps_every_ca_that_may_be_served() -> None:

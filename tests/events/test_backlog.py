@@ -27,6 +27,26 @@ def test_equal_items_become_one() -> None:
     assert (item.count, len(backlog)) == (3, 0)
 
 
+def test_an_item_that_waits_again_takes_over_later_reports_with_their_objects() -> None:
+    backlog, later = Backlog(), pending("a", "x")
+    later.count, later.targets = 0, [(later.subject, 2)]
+    assert all(backlog.put(each) for each in (pending("a", "x"), later))
+    item = backlog.take_due(0.0)
+    assert item is not None
+    assert (item.count, item.targets) == (1, later.targets)
+
+
+def test_of_several_reports_of_a_pod_the_latest_is_withdrawn() -> None:
+    backlog, latest = Backlog(), pending("a", "x")
+    latest.report = Report("PlacementInfeasible", "no node")
+    for each in (pending("a", "x"), latest):
+        backlog.put(each)
+    backlog.withdraw(latest.subject)
+    item = backlog.take_due(0.0)
+    assert item is not None
+    assert item.report.reason == "PlacementWaiting"
+
+
 def test_item_is_not_taken_before_its_time() -> None:
     backlog = Backlog()
     backlog.put(pending("a", "x", 2.0))

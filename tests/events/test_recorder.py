@@ -45,6 +45,22 @@ def test_pods_of_an_owner_that_come_one_by_one_count_on_the_owner_after_the_fift
     play(scene)
 
 
+def test_pods_of_an_owner_count_anew_after_two_minutes(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        for number in range(6):
+            if number == 5:
+                scene.clock.seconds += 120
+            scene.api.pods = [
+                *scene.api.pods,
+                stored(number, created=f"2026-01-01T00:0{number // 5 * 2}:{2 * number:02}Z"),
+            ]
+            scene.report(pod_of("web"), WAITING)
+            await scene.after(2)
+        assert scene.api.counts() == {(f"web-{number}", "PlacementWaiting"): 1 for number in range(6)}
+
+    play(scene)
+
+
 def test_missing_scheduler_is_on_the_first_pods_and_on_the_owner(play: Play) -> None:
     missing = Report("PlacementSchedulerMissing", "scheduler volcano: no sign that it runs: no Lease")
 

@@ -38,6 +38,26 @@ def test_event_of_another_replica_is_counted_on(play: Play) -> None:
     play(scene)
 
 
+def test_two_replicas_that_count_at_once_lose_no_pod(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        scene.report(pod_of("web", "Job"), DENIED)
+        await scene.after(1)
+        (event,), patch = scene.api.events.values(), scene.api._patch
+
+        def read_before_another_writes(name: str, changes: dict[str, Any]) -> Any:
+            answer = patch(name, changes)
+            if event["count"] == 1:
+                event["count"], event["metadata"]["resourceVersion"] = 7, "9"
+            return answer
+
+        scene.api._patch = read_before_another_writes  # type: ignore[method-assign, assignment]
+        scene.report(pod_of("web", "Job"), DENIED)
+        await scene.after(2)
+        assert scene.api.counts() == {("web", "PlacementDenied"): 8}
+
+    play(scene)
+
+
 def test_event_of_a_pod_that_another_replica_has_written_is_left_as_it_is(play: Play) -> None:
     """The API server calls one replica in the first round and another in the second."""
 

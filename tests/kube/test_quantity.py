@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.kube import quantity
-from webhook.kube.quantity import MAX_INT64, SUFFIXES, canonical, milli_value, value
+from webhook.kube.quantity import MAX_INT64, SUFFIXES, added, canonical, milli_value, value
 
 _UPSTREAM_SUFFIXES = {
     "Ki": (2, 10),
@@ -133,3 +133,18 @@ def test_long_text_is_parsed_but_not_cached() -> None:
 def test_canonical_form_is_that_of_upstream(written: object, printed: str) -> None:
     """Source: k8s.io/apimachinery/pkg/api/resource/quantity_test.go, TestQuantityString."""
     assert canonical(written) == printed
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "total"),
+    [
+        ("1Gi", "1Gi", "2Gi"),
+        ("1Gi", "1G", "2073741824"),
+        ("0", "1Gi", "1Gi"),
+        ("500m", "0.5", "1"),
+        ("0", "1e3", "1e3"),
+    ],
+)
+def test_a_sum_has_the_form_of_its_first_part_that_is_not_zero(left: str, right: str, total: str) -> None:
+    """Source: k8s.io/apimachinery/pkg/api/resource/quantity.go, Quantity.Add."""
+    assert added(left, right) == total

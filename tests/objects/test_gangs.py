@@ -240,6 +240,14 @@ def test_quota_of_kueue_is_for_all_pods_of_a_job(quota: str, borrowing: str, fit
     assert found == ([] if fits else [f"{never}: {GPU} 4 of 2"])
 
 
+def test_queue_of_a_job_that_kueue_admits_is_that_of_the_job() -> None:
+    content = queued(job(JOB, 4))
+    content["spec"]["template"]["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "of-pods"
+    queue = cluster_queue("cards", {"spot": {GPU: "4"}})
+
+    assert about_queues(content, KUBE_SCHEDULER, local_queue("q", namespace="team-a"), queue) == []
+
+
 @pytest.mark.parametrize(
     ("annotations", "name"), [({"gang": "train", "gang_size": "4"}, "train"), ({"gang_size": "4"}, "web")]
 )

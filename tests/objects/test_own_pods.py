@@ -45,6 +45,14 @@ def test_an_update_replaces_the_pods_of_the_object() -> None:
     )
 
 
+def test_pods_with_the_labels_of_the_object_in_another_namespace_stay() -> None:
+    foreign = running(2).namespace("team-b")
+    cluster = view(gpu_node("n1", running(1), foreign))
+    old, new = DEPLOYMENT.object(template(4), 2), DEPLOYMENT.object(template(4, bin_packing="false"), 2)
+
+    assert "1 of 2 replicas fits now" in warnings_of(admitted(new, cluster, old=old))[0]
+
+
 def test_an_update_that_does_not_fit_says_what_is_assumed() -> None:
     old, new = DEPLOYMENT.object(template(4), 4), DEPLOYMENT.object(template(8), 4)
 

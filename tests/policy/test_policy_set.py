@@ -77,6 +77,13 @@ def test_selection_by_other_labels_than_the_name_needs_labels(
     assert PolicySet.of(named("default"), others).selects_by_labels is needs_labels
 
 
+def test_objects_of_the_cluster_replace_policies_of_the_file_with_their_names() -> None:
+    file = PolicySet.of(named("default"), [named("a", SELECTOR), named("b", SELECTOR)])
+    objects = [named("a", SELECTOR, 7), named("default", priority=1)]
+
+    assert [*file.with_objects(objects)] == [objects[1], objects[0], file.others[1]]
+
+
 def test_a_policy_that_can_never_be_in_force_is_a_conflict() -> None:
     found = PolicySet.of(named("default"), [named("b", SELECTOR), named("a", SELECTOR), named("c", SELECTOR, 1)])
     assert list(found.conflicts()) == ["b"]

@@ -53,6 +53,13 @@ def test_an_entry_of_more_than_a_quarter_of_the_budget_is_not_kept() -> None:
     assert (cache.get("fits"), cache.get("too large"), len(cache)) == (1, None, 1)
 
 
+def test_an_entry_that_becomes_too_large_is_gone() -> None:
+    cache: ByteCache[str, int] = ByteCache(4096)
+    cache.put("a", 1, 100)
+    assert not cache.put("a", 2, 1025 - OVERHEAD)
+    assert (cache.get("a"), cache.used_bytes) == (None, 0)
+
+
 def test_an_entry_put_again_counts_once_and_one_dropped_not_at_all() -> None:
     cache: ByteCache[str, int] = ByteCache(4096)
     cache.put("a", 1, 100)

@@ -139,6 +139,18 @@ def watched_for(seconds: float, monkeypatch: pytest.MonkeyPatch) -> Reflector:
     return asyncio.run(run())
 
 
+def test_listed_objects_are_current_as_of_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def list_pages(*_: object) -> str:
+        return "5"
+
+    readings, server = iter([100.0, *[130.0] * 5]), None
+    monkeypatch.setattr("webhook.watch.reflector.time", SimpleNamespace(monotonic=lambda: next(readings)))
+    monkeypatch.setattr("webhook.watch.reflector.list_pages", list_pages)
+    reflector = reflector_of_nodes()
+    asyncio.run(reflector._list(server))  # type: ignore[arg-type]
+    assert reflector.current_as_of_seconds == 100.0
+
+
 def test_watch_that_ends_a_twentieth_of_a_second_early_has_lasted_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clocks of two machines do not run quite alike."""
     assert watched_for(0.95, monkeypatch).current_as_of_seconds == 100.95

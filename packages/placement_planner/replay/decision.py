@@ -128,18 +128,20 @@ def _of_verdict(verdict: Verdict, pod: JsonObject, policy: Policy, *, has_view: 
     return decision._replace(
         rules={each.name: each.edits for each in verdict.rules if each.edits},
         verdict=verdict.placement.verdict if has_view else "",
-        operations=tuple(each for each in operations if not _is_mark(each, policy)),
+        operations=tuple(_without_marks(operations, policy)),
     )
 
 
-def _is_mark(operation: Mapping[str, Any], policy: Policy) -> bool:
-    """Return whether an operation writes the name and the rules of the policy, or creates the map that has them."""
-    path, value = operation["path"], operation.get("value")
-    if path == "/metadata/annotations":
-        return not value
+def _without_marks(operations: Iterable[JsonObject], policy: Policy) -> Iterator[JsonObject]:
+    """Yield `operations` without the name and the rules of the policy, also in a new map of annotations."""
     marks = policy.policy_annotation, policy.rules_annotation
-    pointers = (f"/metadata/annotations/{each.replace('/', '~1')}" for each in marks)
-    return path in pointers
+    pointers = [f"/metadata/annotations/{each.replace('/', '~1')}" for each in marks]
+    for each in operations:
+        if each["path"] == "/metadata/annotations":
+            if others := {key: value for key, value in each["value"].items() if key not in marks}:
+                yield {**each, "value": others}
+        elif each["path"] not in pointers:
+            yield each
 
 
 def _scheduling(pod: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:

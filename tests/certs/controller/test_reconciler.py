@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 
 from certs.controller.admin import MEND, ControllerMetrics
-from certs.controller.reconciler import Options, Pass, Reconciler
+from certs.controller.reconciler import Memory, Options, Pass, Reconciler
 from certs.names import server_names
+from certs.pem import certificates
+from certs.pki import issue_ca
 from certs.plan import Action, Rules
 from certs.registration import Target, manifest
 from certs.secret import artifacts_in
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
+from tests.support.tls.certificates import NOW
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ClientConfig
 
@@ -27,6 +30,22 @@ OPTIONS = Options(
     Rules(server_names(["localhost"]), trust_wait=NONE, propagation_wait=NONE),
     "one",
 )
+
+
+def test_a_ca_is_trusted_from_when_every_bundle_has_it() -> None:
+    memory, (old, new) = Memory(), (certificates(issue_ca(now=NOW).certificate, "ca.crt")[0] for _ in range(2))
+
+    assert memory.trusted_for(((old,), (old, new)), 0.0) == {old: NONE}
+    assert memory.trusted_for(((old, new), (old, new)), 10.0) == {old: timedelta(seconds=10), new: NONE}
+    assert memory.trusted_for(((old,), (new,)), 20.0) == {}
+    assert memory.trusted_for(((old,), (old,)), 30.0) == {old: NONE}
+
+
+def test_a_secret_is_unchanged_from_its_last_version() -> None:
+    memory = Memory()
+
+    found = [memory.unchanged_for(*each).total_seconds() for each in (("1", 5.0), ("1", 9.0), ("2", 10.0), ("2", 12.0))]
+    assert found == [0, 4, 0, 2]
 
 
 def passes(api: FakeConfigurationApi, folder: Path, metrics: ControllerMetrics) -> list[Pass]:

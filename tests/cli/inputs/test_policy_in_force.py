@@ -204,6 +204,17 @@ def test_the_built_in_policy_is_used_and_reported_if_the_other_is_not_known(
     assert all(each.endswith("; the built-in policy is used") for each in found)
 
 
+def test_what_leads_to_the_config_map_need_not_be_readable_once_it_is_known(
+    run: Run, api: FakeConfigurationApi, kubeconfig: Path
+) -> None:
+    del api.objects[CONFIGURATIONS]
+
+    outcome = run("mutate", "-f", "-", "--kubeconfig", kubeconfig, "-o", "json", stdin=as_list(TRAINER))
+
+    assert lines(outcome.output)[0]["spec"]["schedulerName"] == "own-scheduler"
+    assert "not known: the policy in force: " not in outcome.errors
+
+
 def test_a_cluster_file_has_no_policy_in_force(run: Run, tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.json"
     cluster.write_text(as_list(make_node_object("a")))

@@ -408,6 +408,7 @@ def test_a_toleration_for_a_time_is_added_unless_another_lasts_as_long(toleratio
         pytest.param({"key": "usage", "operator": "Exists"}, False, id="every value"),
         pytest.param({"operator": "Exists"}, False, id="everything"),
         pytest.param(TOLERATION, True, id="one effect"),
+        pytest.param({"key": "usage", "operator": "Exists", "tolerationSeconds": 9}, True, id="for a time"),
     ],
 )
 def test_a_toleration_of_every_effect_is_added_unless_another_covers_it(
@@ -417,6 +418,13 @@ def test_a_toleration_of_every_effect_is_added_unless_another_covers_it(
 
     ours = {"key": "usage", "operator": "Equal", "value": "training"}
     assert pod == {"spec": {"tolerations": [toleration, ours] if added else [toleration]}}
+
+
+def test_a_toleration_of_an_earlier_edit_is_not_added_again() -> None:
+    editor = PodEditor({"spec": {"tolerations": [{"key": "other"}]}})
+
+    assert [TAINT.apply(editor).changed for _ in range(2)] == [True, False]
+    assert len(editor.operations) == 1
 
 
 @pytest.mark.parametrize("spec", [{}, {"tolerations": None}, {"tolerations": []}], ids=["missing", "null", "empty"])

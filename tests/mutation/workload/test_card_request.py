@@ -4,6 +4,7 @@ from tests.support.admission import DOMAIN, TYPE, admit_pod, policy_with
 from tests.support.objects.builders import make_pod
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.verdict import Patched
+from webhook.mutation.workload.card_request import CardRequest
 from webhook.mutation.workload.workload import read_workload
 
 MISSING_TYPE = (
@@ -56,3 +57,13 @@ def test_a_resource_one_edit_away_from_a_card_is_a_question() -> None:
     assert read_workload(pod.obj(), "default", {}, policy_with()).warnings == (
         "resource nvidia.com/gpus is not that of an accelerator of the policy; did you mean nvidia.com/gpu?",
     )
+
+
+def test_defaults_that_restrict_apply_to_a_pod_without_a_card() -> None:
+    policy = policy_with(withoutAccelerator={"namespaceDefaults": "leave"})
+    keys, pod = policy.keys, make_pod().requests(cpu=1).obj()
+    defaults = {keys.inject: "disabled", keys.placement_check: "deny", keys.workload_type: "training"}
+
+    kept = CardRequest.of(pod, {}, (), policy).applicable_defaults(defaults, policy)
+
+    assert kept == {keys.inject: "disabled", keys.placement_check: "deny"}

@@ -73,3 +73,11 @@ def test_plugins_are_switched(
 def test_plugins_that_a_point_names_go_first() -> None:
     plugins = {"filter": {"enabled": [{"name": "NodePorts"}, {"name": "NodeAffinity"}]}}
     assert names_of(profile_of(plugins=plugins))[:3] == ["NodePorts", "NodeAffinity", "NodeUnschedulable"]
+
+
+def test_a_plugin_that_only_a_point_enables_runs_after_the_others() -> None:
+    ports = [{"name": "NodePorts"}]
+    plugins = {"multiPoint": {"disabled": ports}, "filter": {"enabled": [{"name": "TaintToleration"}, *ports]}}
+    names = [each.name for each in profile_of(plugins=plugins).filters]
+
+    assert (names[0], names[-1]) == ("TaintToleration", "NodePorts")

@@ -102,6 +102,17 @@ def test_extender_is_named_for_the_pods_that_it_is_asked_about() -> None:
     assert framework.place(make_pod().obj(), snapshot).verdict == "Feasible"
 
 
+def test_extender_that_binds_may_exclude_nodes_though_it_does_not_filter() -> None:
+    verbs = {"prioritizeVerb": "prioritize", "weight": 1}
+    steps = [
+        parse_profiles(document(extenders=[{"urlPrefix": "http://gpu", **verbs, **each}]), "s.yaml")[
+            "default-scheduler"
+        ].unmodelled_steps
+        for each in ({}, {"bindVerb": "bind"})
+    ]
+    assert [each.scores_only for (each,) in steps] == [True, False]
+
+
 _SHAPE = "profiles[0].pluginConfig[0].args.scoringStrategy.requestedToCapacityRatio.shape"
 
 

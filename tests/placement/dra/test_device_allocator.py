@@ -7,9 +7,11 @@ import pytest
 from tests.placement.dra.chosen import choice_for
 from webhook.cluster.dra.resource_claim import DeviceRequest
 from webhook.kube.deadline import DeadlineNearError
+from webhook.placement.dra.constraints import AttributeRule
 from webhook.placement.dra.device_allocator import (
     ALLOCATED,
     FREE,
+    NOT_SELECTED,
     TAINTED,
     Candidate,
     Choice,
@@ -90,3 +92,21 @@ def test_each_device_that_is_tried_is_a_step(takes_all: bool) -> None:
     assert allocate([choice], [], _stock(3, FREE), StepBudget(steps=3)) == (0,)
     with pytest.raises(SearchAbortedError):
         allocate([choice], [], _stock(3, FREE), StepBudget(steps=2))
+
+
+def test_a_device_that_is_given_back_gives_its_counters_back() -> None:
+    """The first request has to leave the larger device to the second, and then takes the smaller one."""
+    large = Candidate((FREE, FREE), (), pool=0, counters=((0, 2),))
+    small = Candidate((FREE, NOT_SELECTED), (), pool=0, counters=((0, 1),))
+    choices = [choice_for(DeviceRequest("a", "gpu")), choice_for(DeviceRequest("b", "gpu"), first=1)]
+
+    assert allocate(choices, [], [large, small], StepBudget(), free_counters=[(3,)]) == (0, 0)
+    assert allocate(choices, [], [large, small], StepBudget(), free_counters=[(2,)]) is None
+
+
+def test_a_device_that_one_constraint_rejects_counts_for_no_other() -> None:
+    rules = [AttributeRule("model", is_distinct=False), AttributeRule("rack", is_distinct=False)]
+    texts = ("string", "x"), ("string", "y")
+    devices = [Candidate((FREE,), values) for values in ((texts[0], None), (texts[1], texts[1]))]
+
+    assert allocate([choice_for(DeviceRequest("r", "gpu"), constraints=(0, 1))], rules, devices, StepBudget()) == (0,)

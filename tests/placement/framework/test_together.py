@@ -46,6 +46,18 @@ def test_members_lock_their_domain() -> None:
     assert replace(running, missing=2).room_text() == "1 of 2 racks has room for the 2 missing pods: rack-1"
 
 
+def test_a_smaller_gang_has_the_members_that_run_already() -> None:
+    running = replace(BERT, missing=12, domains=(RACKS[0]._replace(members=4), *RACKS[1:]))
+
+    assert running.smaller_gang() == "a gang of 6 pods would fit in rack-1 now"
+
+
+def test_a_member_in_a_domain_and_one_outside_leave_none() -> None:
+    apart = replace(BERT, outside=1, domains=(RACKS[0]._replace(members=1), *RACKS[1:]))
+
+    assert apart.allowed == ()
+
+
 def test_members_in_two_domains_leave_none() -> None:
     apart = replace(BERT, domains=tuple(each._replace(members=1) for each in RACKS[:2]))
 

@@ -13,9 +13,10 @@ from tests.placement.gang.gangs import (
     snapshot_of,
 )
 from tests.support.effort import examples
+from tests.support.objects.builders import make_node_object, make_pod
 from webhook.kube.deadline import never
 from webhook.kube.pod.gang_key import GangKey
-from webhook.placement.gang.domains import count_domains, follows_itself, room_on_nodes
+from webhook.placement.gang.domains import count_domains, follows_itself, in_domain, room_on_nodes
 from webhook.placement.replicas.independent_nodes import are_nodes_independent, fill
 from webhook.placement.replicas.replicas import place_replicas
 from webhook.placement.scheduler import Scheduler
@@ -56,3 +57,16 @@ def test_room_on_nodes_is_that_of_a_search(cluster: Any, pod: Object) -> None:
     found = fill(Scheduler(), waiting.signature, waiting.running, snapshot)
 
     np.testing.assert_array_equal(room_on_nodes(Scheduler(), waiting.signature, snapshot, never), found.copies)
+
+
+def test_a_pod_in_a_domain_keeps_its_own_node_selector() -> None:
+    pod = in_domain(WaitingPod.of(make_pod().node_selector("disk", "nvme").obj()), ("zone", "rack"), ("a", "1"))
+
+    assert pod.signature.info.node_selector == (("disk", "nvme"), ("zone", "a"), ("rack", "1"))
+
+
+def test_room_on_a_node_is_that_beside_its_nominated_pods() -> None:
+    nominated = make_pod("other").gpu(3).status(nominatedNodeName="a").obj()
+    snapshot = snapshot_of([make_node_object("a", capacity={"nvidia.com/gpu": 8})], [nominated])
+
+    assert room_on_nodes(Scheduler(), WaitingPod.of(make_pod().gpu(2).obj()).signature, snapshot, never).tolist() == [2]

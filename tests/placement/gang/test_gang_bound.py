@@ -10,7 +10,7 @@ from tests.support.objects.builders import make_pod
 from tests.support.plugins import node, pod_info
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
-from webhook.placement.gang.gang_bound import Role, most_together
+from webhook.placement.gang.gang_bound import Role, most_on_empty_nodes, most_together
 
 amounts = st.tuples(st.integers(0, 4), st.integers(1, 4))
 
@@ -37,6 +37,17 @@ def test_bound_is_never_below_what_the_nodes_hold(
     ]
 
     assert most_together(asked, never) >= most_held(tuple(nodes), tuple(roles))
+
+
+def test_anti_affinity_bounds_the_pods_of_a_domain_and_none_outside_of_domains() -> None:
+    apart = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone", "labelSelector": {}}]}
+    info = pod_info(make_pod().gpu(1).affinity({"podAntiAffinity": apart}))
+    zone, cards = {"zone": "z"}, {"nvidia.com/gpu": "4"}
+    snapshot = Snapshot.of([node("a", labels=zone, capacity=cards), node("b", labels=zone, capacity=cards)])
+    outside = Snapshot.of([node("a", labels=zone, capacity=cards), node("b", capacity=cards)])
+
+    every = np.ones(2, dtype=np.bool_)
+    assert [most_on_empty_nodes(info, each, every, never) for each in (snapshot, outside)] == [1, 5]
 
 
 @cache

@@ -39,12 +39,17 @@ def test_cards_are_counted_by_class_and_resource_and_pods_by_class() -> None:
     assert found.pods == {"crash-loop": 1, "image-pull": 2, "config-error": 1, "terminating": 1, "node-down": 1}
 
 
+def test_an_overdue_pod_on_a_node_that_is_down_is_terminating() -> None:
+    assert counted(card_pod("stuck", "down", 8).deletion(ago(HOUR))).cards["terminating", CARD] == 8
+
+
 @pytest.mark.parametrize(
     "pod",
     [
         pytest.param(card_pod("runs", "n1"), id="runs"),
         pytest.param(card_pod("ends", "n1").deletion(ago(-HOUR)), id="is within its grace period"),
         pytest.param(card_pod("ends", "n1").deletion(ago(30)), id="is being killed"),
+        pytest.param(CRASH.deletion(ago(30)), id="crashes while it is being killed"),
         pytest.param(CRASH.owner("Job", "train", api_version="batch/v1"), id="is restarted by a Job"),
         pytest.param(card_pod("agent", "down").owner("DaemonSet", "agent"), id="is of a DaemonSet"),
         pytest.param(card_pod("static", "down").owner("Node", "down", api_version="v1"), id="is static"),

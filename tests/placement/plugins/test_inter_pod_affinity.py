@@ -114,6 +114,14 @@ def test_running_pods_keep_away_whom_their_terms_select(term: dict[str, Any], na
     assert found == {name: [ERR_REASON_EXISTING_ANTI_AFFINITY] for name in rejected}
 
 
+def test_only_the_first_of_its_kind_chooses_a_domain() -> None:
+    me, other = (make_pod(name).label("app", "me") for name in ("me", "other"))
+    nodes = [node("a", other, labels={"zone": "x"}), node("b", labels={"zone": "y"})]
+    pod = me.affinity(_near(_term({"matchLabels": {"app": "me"}})))
+
+    assert rejections(InterPodAffinity(), pod, *nodes) == {"b": [ERR_REASON_AFFINITY]}
+
+
 def test_node_is_rejected_for_the_first_reason_alone() -> None:
     jealous = make_pod().label("app", "db").affinity(_apart(_term(_WEB)))
     nodes = node("a", jealous, labels={"zone": "x"}), node("b", labels={"zone": "y"})

@@ -77,6 +77,10 @@ def test_a_pod_waits_for_the_victims_on_its_nominated_node() -> None:
     found = preempting(make_pod().gpu(2).status(nominatedNodeName="a"), info)
     text = "preemption: not eligible due to a terminating pod on the nominated node."
     assert (found.evicts, found.message) == (False, text)
+    # A pod of its own priority was evicted for another one.
+    equal = running("x", 100, 2).deletion("2026-01-01T00:00:00Z").status(conditions=[condition])
+    other = preempting(make_pod().gpu(2).status(nominatedNodeName="a"), node("a", equal, capacity=TWO_CARDS))
+    assert other.message != text
 
 
 def test_only_some_of_many_nodes_are_compared() -> None:

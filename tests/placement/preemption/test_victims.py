@@ -47,6 +47,12 @@ def test_equal_pods_of_different_sizes_are_tried_in_every_order() -> None:
             "b",
             id="the later",
         ),
+        pytest.param(
+            [running("x", 5, 1, "2026-01-01T00:00:00Z"), running("y", 1, 1, "2026-01-03T00:00:00Z")],
+            [running("z", 5, 1, "2026-01-02T00:00:00Z"), running("w", 1, 1, "2025-01-01T00:00:00Z")],
+            "b",
+            id="the later of those with the highest priority",
+        ),
         pytest.param([running("x", 1, 2, "2026-01-01T00:00:00Z")], [running("y", 1, 2)], "b", id="not started"),
     ],
 )

@@ -1,7 +1,9 @@
 """The profiles, and the weights of their plugins."""
 
-from webhook.placement.profiles.plugin_registry import PLUGIN_BY_NAME, PluginArgs, modelled_plugins
-from webhook.placement.profiles.profile import BINPACK, DEFAULT, PACK_GPUS, PROFILES
+from tests.support.objects.builders import make_pod
+from tests.support.plugins import pod_info
+from webhook.placement.profiles.plugin_registry import DEFAULT_PREEMPTION, PLUGIN_BY_NAME, PluginArgs, modelled_plugins
+from webhook.placement.profiles.profile import BINPACK, DEFAULT, PACK_GPUS, PROFILES, Enabled, Profile
 
 _MADE = modelled_plugins(PluginArgs())
 
@@ -44,3 +46,11 @@ def test_pack_gpus_profile_decides_by_taints_and_affinity_then_cards_then_the_re
 
 def test_profiles_are_found_by_name() -> None:
     assert PROFILES == {"default": DEFAULT, "binpack": BINPACK, "pack-gpus": PACK_GPUS}
+
+
+def test_nominated_pods_keep_their_nodes_with_any_plugins() -> None:
+    profile, required = Profile.of("x", enabled=Enabled((), ("NodeName",), ())), {DEFAULT_PREEMPTION, "VolumeZone"}
+
+    found, _ = profile.unmodelled(pod_info(make_pod()), frozenset(required), frozenset())
+
+    assert found == {DEFAULT_PREEMPTION}

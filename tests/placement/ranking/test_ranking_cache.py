@@ -1,9 +1,16 @@
 """Answers that a scheduler keeps."""
 
+from dataclasses import replace
+
+import pytest
+
 from tests.support.objects.builders import make_pod
 from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.scheduler import Scheduler
+from webhook.placement.framework.predicted_preemption import PredictedPreemption
+from webhook.placement.framework.result import Placement
+from webhook.placement.ranking.ranking_cache import KeptAnswer
+from webhook.placement.scheduler import PodSignature, Scheduler
 
 _SMALL = {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "8", "pods": "3"}
 
@@ -38,3 +45,14 @@ def test_answers_are_forgotten_the_oldest_first_once_they_take_more_than_the_bud
         cache.used_bytes <= max(cache.budget_bytes, 8 * cache.used_bytes // len(cache))
         for cache in framework.caches[:3]
     )
+
+
+@pytest.mark.parametrize(("candidates", "generations"), [(0, [True, True]), (1, [True, False])])
+def test_an_answer_that_predicts_evictions_holds_for_one_generation(candidates: int, generations: list[bool]) -> None:
+    signature, answer = PodSignature.of(make_pod().obj()), Placement.unknown("")
+    kept = KeptAnswer(
+        signature, Snapshot.of([node("a")]).log, frozenset(), has_terms=False, class_count=0, info=signature.info
+    )
+    kept.advised = answer, replace(answer, preemption=PredictedPreemption(candidates=candidates)), 7
+
+    assert [kept.is_advised(answer, generation) for generation in (7, 8)] == generations

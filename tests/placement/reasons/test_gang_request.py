@@ -16,11 +16,12 @@ from tests.support.objects.batch_objects import (
     volcano_group,
 )
 from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.plugins import pod_info
 from tests.support.views import made_anew
 from webhook.backends.backend import BatchNames
 from webhook.backends.references import GangRequest, Within
 from webhook.backends.registry import backend_of, batch_names_of
-from webhook.placement.reasons.gang_request import grouped
+from webhook.placement.reasons.gang_request import Demand, GangDemand, grouped
 
 GPU = "nvidia.com/gpu"
 _KAI = make_pod().namespace("default").scheduler("kai-scheduler").requests(cpu="1").gpu(2)
@@ -153,3 +154,20 @@ def test_group_that_needs_more_pods_than_the_gang_has_never_starts(pod: PodBuild
     found = warnings_of(pod, [group], GangRequest("train", 4, "s", starts_whole=True))
 
     assert found == [f"{holder}: PodGroup g needs 6 pods, and the gang has 4: it never starts"]
+
+
+def test_a_gang_that_starts_in_part_needs_the_amounts_of_its_smallest_pods() -> None:
+    sets = tuple((pod_info(make_pod().requests(cpu=cpu)), count) for cpu, count in (("8", 2), ("1", 1), ("2", 4)))
+    request = GangRequest("train", 7, "s", starts_whole=False, members=3)
+
+    assert Demand(sets[0][0], GangDemand(request, sets), least=3).requests == {"cpu": 5000}
+
+
+def test_a_native_group_without_a_domain_places_its_pods_anywhere() -> None:
+    names = [BatchNames("native", "", "g", has_owner=False)]
+    request = GangRequest("train", 4, "s", starts_whole=True, within=Within("rack"))
+
+    found = grouped(request, names, "default", made_anew([pod_group("g", group="scheduling.k8s.io")]))
+
+    assert found is not None
+    assert found.within is None

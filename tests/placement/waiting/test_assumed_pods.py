@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from tests.support.views import said
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.index.layered_pod_classes import LayeredPodClasses
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
+from webhook.documents.documents import Document
 from webhook.placement.framework.result import Placement
-from webhook.placement.scheduler import Scheduler
+from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods, chosen_node
 
 
@@ -47,6 +49,32 @@ def test_a_pod_sees_those_of_its_own_and_of_a_higher_priority() -> None:
         10: [1, 3, 1],
         11: [1, 1, 1],
     }
+
+
+def test_a_pod_that_is_assumed_again_leaves_its_first_node() -> None:
+    found = AssumedPods(_base(), {1: _assumed("p", "a")})
+    assert _gpus(found.before(0)) == [3, 1, 1]
+    found.assume(1, _assumed("p", "b"))
+    assert (_gpus(found.before(0)), found.count_before(0), [*found.keys_on("a")]) == ([1, 3, 1], 1, [])
+
+
+def test_the_priority_of_a_class_is_that_of_the_newest_view() -> None:
+    def view(value: int) -> Snapshot:
+        high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}}
+        return snapshot_from_documents([Document("the test", high | {"value": value})])
+
+    preemption = PodSignature.of(make_pod().spec(priorityClassName="high").obj()).info.preemption
+    found = AssumedPods[int](view(10))
+    assert found.priority_of(preemption) == 10
+    found.follow(view(20))
+    assert found.priority_of(preemption) == 20
+
+
+def test_a_pod_on_a_node_with_other_facts_is_placed_again_though_it_has_room() -> None:
+    before, tainted = _base(), node("a", taints=["k:NoSchedule"], capacity={"nvidia.com/gpu": "8"})
+    found = AssumedPods(before, {1: _assumed("p", "a"), 2: _assumed("q", "b")})
+    found.follow(updated(before, [tainted], before.generation + 1))
+    assert found.without_room_since(before) == [1]
 
 
 def test_assumed_pods_on_a_node_that_is_gone_are_left_out() -> None:

@@ -4,14 +4,15 @@ import re
 
 import pytest
 
-from placement_planner.simulation.arrival import Load
+from placement_planner.simulation.arrival import Arrival, Load
 from placement_planner.simulation.outcome import Outcome, Unplaced, Waits
 from placement_planner.simulation.sweep import Run, simulated, swept
 from tests.support.objects.batch_objects import KAI_TOPOLOGY, kai_group, topology
-from tests.support.objects.builders import make_node_object
+from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.programs.traces import POOL, experiment, gpu_nodes, lines, outcome
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
+from webhook.kube.names import HOSTNAME_LABEL
 
 GPU = "nvidia.com/gpu"
 _GANG = "arrival,duration,replicas,requests,annotations"
@@ -113,6 +114,23 @@ def test_the_pod_with_the_higher_priority_is_tried_first() -> None:
     assert (waits_of(found, "cards", "6").p50, waits_of(found, "cards", "7").p50) == (8, 19)
 
 
+def test_of_pods_that_arrive_together_the_one_with_the_higher_priority_is_first() -> None:
+    rows = ("0,10,nvidia.com/gpu=7,0", "0,10,nvidia.com/gpu=6,100")
+
+    found = outcome(gpu_nodes(8), lines(*rows, header="arrival,duration,requests,priority"))
+
+    assert (waits_of(found, "cards", "6").p50, waits_of(found, "cards", "7").p50) == (0, 10)
+
+
+def test_a_backoff_lasts_until_the_end_of_its_second() -> None:
+    """At 2 s, the backoff of the pod with priority 0 is over; that of the other ends in this second."""
+    rows = ("0,2,nvidia.com/gpu=8,0", "0.5,10,nvidia.com/gpu=7,0", "1,10,nvidia.com/gpu=6,100")
+
+    found = outcome(gpu_nodes(8), lines(*rows, header="arrival,duration,requests,priority"))
+
+    assert (waits_of(found, "cards", "7").p50, waits_of(found, "cards", "6").p50) == (1.5, 11)
+
+
 @pytest.mark.parametrize("freed_at", [9, 25])
 def test_a_newcomer_passes_a_pod_whose_backoff_is_long(freed_at: int) -> None:
     """Short pods end every second, so every second both pods that wait are tried, and fail."""
@@ -165,6 +183,27 @@ def test_a_gang_that_lacks_a_member_never_starts() -> None:
     row = f"0,50,3,nvidia.com/gpu=2,{_VOLCANO}"
 
     assert waits_of(outcome(gpu_nodes(8), lines(row, header=_GANG), profile="")).never_placed == 3
+
+
+def test_a_late_pod_of_a_gang_waits_by_itself() -> None:
+    rows = ("0,50,1,nvidia.com/gpu=8,workload-type=training", f"1,50,4,nvidia.com/gpu=2,{_VOLCANO}")
+    late = f"2,50,1,nvidia.com/gpu=2,{_VOLCANO}"
+
+    found = outcome(gpu_nodes(8), lines(*rows, late, header=_GANG), profile="")
+
+    assert waits_of(found, "cards", "2") == Waits("cards", "2", 5, 0, 49, 98)
+
+
+def test_a_pod_that_is_spread_is_tried_though_an_equal_one_waits() -> None:
+    """The second would be the second on node-0 with none on node-1. The last comes after one has run there."""
+    apart = {"maxSkew": 1, "topologyKey": HOSTNAME_LABEL, "whenUnsatisfiable": "DoNotSchedule"}
+    spread = [{**apart, "labelSelector": {"matchLabels": {"app": "a"}}}]
+    pod = make_pod("apart").label("app", "a").gpu(2).spec(topologySpreadConstraints=spread).obj()
+    other = make_pod("other").label("app", "a").gpu(1).obj()
+    found = experiment(gpu_nodes(8, 1), lines("0,,cpu=1"))
+    found.trace = tuple(Arrival(at, None, each, 1, "") for at, each in enumerate((pod, pod, other, pod)))
+
+    assert waits_of(simulated(found, Run(0, "binpack", 1))).never_placed == 1
 
 
 def test_denied_pods_are_counted_with_the_message() -> None:

@@ -126,6 +126,15 @@ def test_another_policy_of_the_name_forgets_everything() -> None:
     assert after is not before
 
 
+def test_the_canary_decides_by_the_names_of_equal_pods_without_an_owner() -> None:
+    decisions, canary = DecisionCache(), policy_with(canaryPercent=50)
+    pods = [make_pod(f"pod-{number}").annotate(TYPE, "training") for number in range(20)]
+    alone = [decided(DecisionCache(), each, canary).answer for each in pods]
+
+    assert [decided(decisions, each, canary).answer for each in pods] == alone
+    assert {bool(each.patch) for each in alone} == {True, False}
+
+
 def test_only_what_fits_the_budget_is_remembered_the_last_asked_first() -> None:
     measuring = DecisionCache()
     kinds = [TRAINING.label("kind", str(number)) for number in range(6)]

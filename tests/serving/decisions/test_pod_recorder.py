@@ -91,6 +91,15 @@ def test_a_namespace_adds_a_bounded_amount_in_ten_minutes(
     assert digest(recorder, requests[-1], time="2026-05-01T08:10:00.000000Z")
 
 
+def test_a_known_pod_is_written_again_to_a_new_file(tmp_path: Path) -> None:
+    file = PodFile(tmp_path / "audit.jsonl", max_bytes=1)
+    recorder = PodRecorder(file)
+    digests = [digest(recorder, parse_review(review(number, shape=shape))) for number, shape in enumerate((0, 1, 0))]
+
+    assert (file.era, digests[0]) == (2, digests[2])
+    assert digests[2].encode() in (tmp_path / "audit.jsonl.pods").read_bytes()
+
+
 def test_records_are_printed_or_have_pods(tmp_path: Path) -> None:
     done = run_here("serve", "--tls-dir", tmp_path, "--audit-pods")
 

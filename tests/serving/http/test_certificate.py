@@ -409,6 +409,17 @@ def test_server_is_ready_only_with_a_certificate_for_its_name(tmp_path: Path) ->
     assert ("error", reason) in [(log["log_level"], log["event"]) for log in logs]
 
 
+def test_pair_for_another_name_is_served_instead_of_one_that_has_expired(tmp_path: Path) -> None:
+    """No API server trusts either, and the fault of the new one is what to mend."""
+    ca, later = write_certificate(tmp_path), timedelta()
+    certificate = Certificate(tmp_path, Metrics(), lambda: utc_now() + later, "localhost")
+    later = 2 * SERVER_VALIDITY
+    write_pair(tmp_path, issue_server(ca, dns_names=["example.com"], now=utc_now() + later))
+    certificate.reload()
+    assert certificate.reload_failure() == ""
+    assert "not valid for localhost" in certificate.invalid_reason()
+
+
 def test_pair_for_another_name_leaves_the_last_good_one_in_use(tmp_path: Path) -> None:
     ca = write_certificate(tmp_path)
     certificate = Certificate(tmp_path, Metrics(), utc_now, "localhost")

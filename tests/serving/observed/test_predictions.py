@@ -285,6 +285,12 @@ class TestPodsPredictedFeasible:
         two = pending(pod(), "worker-a") | pending(pod(), "worker-b")
         assert [*predictions.follow(two, NOW_SECONDS + 61)] == ["predicted_feasible_but_pending"] * 2
 
+    def test_one_prediction_is_disproved_by_one_pod(self) -> None:
+        predictions = Predictions()
+        remember(predictions, pod())
+        two = pending(pod(), "worker-a") | pending(pod(), "worker-b")
+        assert [*predictions.follow(two, NOW_SECONDS + 61)] == ["predicted_feasible_but_pending"]
+
     def test_infeasible_pod_may_stay_pending(self) -> None:
         predictions = Predictions()
         remember(predictions, pod("900"))

@@ -126,6 +126,8 @@ def test_a_client_that_disconnects_while_waiting_costs_no_work() -> None:
         await asyncio.sleep(0)
         for task in leaving:
             task.cancel()
+        await asyncio.wait(leaving)
+        assert site.dispatcher.waiting == 2
         site.gate.open.set()
         await asyncio.gather(slow, staying)
         assert site.gate.asked == 2

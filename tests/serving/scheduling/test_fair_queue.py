@@ -35,6 +35,20 @@ def test_a_flow_without_usage_goes_first() -> None:
     assert waiting.take() == "jane"
 
 
+def test_the_work_of_an_address_that_others_did_not_wait_for_is_forgotten() -> None:
+    waiting, _ = queue()
+    for item in ("a1", "b1"):
+        waiting.put(item, (b"",), item[0])
+    waiting.charge("a", 5.0)
+    assert waiting.take() == "b1"
+    waiting.remove("a1")
+    waiting.charge("b", 0.1)
+    for item in ("a2", "b2"):
+        waiting.put(item, (b"",), item[0])
+
+    assert waiting.take() == "a2"
+
+
 def test_waiting_flows_get_equal_shares_of_time() -> None:
     """An item of Mallory costs ten times as much, so ten items of Jane follow each of hers."""
     waiting, usage = queue()

@@ -16,7 +16,7 @@ from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_set import PolicyOrSet, PolicySet
 from webhook.runtime.metrics import Metrics
 from webhook.serving.exported.exported_policy import Export, ExportedPolicy, ExportOptions
-from webhook.watch.api_server import ClientConfig
+from webhook.watch.api_server import ClientConfig, Connect
 from webhook.watch.lease import LeaseOptions
 
 ADMISSION = "admissionregistration.k8s.io/v1"
@@ -55,6 +55,8 @@ class Replica:
         name: str = "replica-a",
         owner: str = EXPORT_OWNER,
         policy: PolicyOrSet | None = None,
+        is_known: Callable[[], bool] = lambda: True,
+        connect: Connect | None = None,
     ) -> None:
         self.metrics = Metrics()
         self.policies = policies_of(built_in_policy(), self.metrics)
@@ -63,9 +65,9 @@ class Replica:
         # The shortest times that the election takes.
         lease = LeaseOptions(namespace, EXPORT_LEASE, name, 3.0, 2.0, 1.0)
         options = ExportOptions(lease, owner=owner, resync_seconds=5.0)
-        connect = ClientConfig(kubeconfig).connect
+        connect, on_fault = connect or ClientConfig(kubeconfig).connect, self.metrics.feed_faults.inc
         self.exported = ExportedPolicy(
-            connect, self.policies.in_force, lambda: True, export, options, self.metrics, self.metrics.feed_faults.inc
+            connect, self.policies.in_force, is_known, export, options, self.metrics, on_fault
         )
         self.policies.follow(self.exported.policy_changed)
 
