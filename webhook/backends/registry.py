@@ -8,6 +8,7 @@ from webhook.backends.kai import Kai
 from webhook.backends.kube_scheduler import Coscheduling, Default, Native
 from webhook.backends.kueue import QUEUE, TOPOLOGIES, Kueue
 from webhook.backends.volcano import Volcano
+from webhook.cluster.batch.hyper_nodes import NetworkTopology
 from webhook.documents.documents import field
 from webhook.policy.spec.document import PolicySpec
 from webhook.policy.spec.schedulers import SchedulerSettings, settings_of
@@ -62,8 +63,11 @@ def batch_names_of(pod: Mapping[str, Any], backend: type[Backend]) -> tuple[Batc
             has_owner = bool(metadata.get("ownerReferences"))
             # KAI reads the annotation of an owner instead, which is not known.
             is_read = each.required_level_at and not (has_owner and each is Kai)
+            reads_network = each is Volcano and not group
             level = str((metadata.get("annotations") or {}).get(each.required_level_at, "")) if is_read else ""
-            found.append(BatchNames(each.name, queue, group, has_owner, _holds_gang(pod, each), level))
+            # The PodGroup decides if the pod names one.
+            network = NetworkTopology.of_annotations(metadata.get("annotations") or {}) if reads_network else None
+            found.append(BatchNames(each.name, queue, group, has_owner, _holds_gang(pod, each), level, network))
     return tuple(found)
 
 

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.batch.kueue import NO_KUEUE, KueueObjects
+from webhook.cluster.batch.hyper_nodes import tier_of_key
 from webhook.cluster.batch.queues import NO_KAI, NO_POD_GROUPS, NO_VOLCANO, KaiObjects, PodGroups, VolcanoObjects
+from webhook.cluster.batch.volcano_configuration import VolcanoConfiguration
 from webhook.cluster.dra.devices import NO_DEVICES, Devices
 from webhook.cluster.index.images import Images
 from webhook.cluster.index.labels import LabelColumns, Mask, TaintClasses
@@ -124,6 +126,12 @@ class ClusterObjects:
     is_without_pods: bool = False
     plugins: frozenset[str] = frozenset()
 
+    @property
+    def volcano_configuration(self) -> VolcanoConfiguration:
+        """Return the configuration of Volcano's scheduler."""
+        of_cluster = self.scheduler_evidence.volcano if self.scheduler_evidence else None
+        return self.volcano.configuration or of_cluster or VolcanoConfiguration()
+
 
 _NOT_OF_NODES = tuple(each.name for each in fields(ClusterObjects))
 
@@ -235,6 +243,17 @@ class Snapshot(ClusterObjects):
         changed = self.with_nodes(nodes, self.generation)
         devices = replace(self.devices, slices=None, answers={})
         return replace(changed, nominated=NO_NOMINATED_PODS, is_without_pods=True, devices=devices)
+
+    def with_domains(self, key: str) -> "Snapshot":
+        """Return the snapshot with the domains of `key` as a label of its nodes: itself, unless they are HyperNodes.
+
+        The HyperNodes must be known, see `HyperNodes.domains`.
+        """
+        tier = tier_of_key(key)
+        if tier is None or self.volcano.hyper_nodes is None or self.labels.has(key):
+            return self
+        labels = self.volcano.hyper_nodes.domains(tier, self.labels, self.rows)
+        return self if isinstance(labels, str) else replace(self, labels=labels)
 
     def lacks_priority_class(self, name: str) -> bool:
         """Return whether there is no PriorityClass `name`; false if the classes are not known."""

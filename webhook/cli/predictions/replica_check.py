@@ -138,10 +138,11 @@ class Checks:
         verdicts = {each.verdict for each, *_ in counted}
         scheduler, pods = schedulers.name_for(counted[0][2]), sum(replicas.asked for _, replicas, _ in counted)
         within = next((found for *_, first in counted if (found := within_of(first, policy)) is not None), None)
-        gang = gang_of_object(workload.source.content, kind, requests, pods, scheduler, policy, wholes, within)
+        base = self.pending.assumed.base
+        gang = gang_of_object(workload.source.content, kind, requests, pods, scheduler, policy, wholes, within, base)
         if gang is None:
             return answers
-        fit = fit_of_object(gang, roles, policy, self.pending.assumed.base, never, verdicts)
+        fit = fit_of_object(gang, roles, policy, base, never, verdicts)
         return [in_gang_of_object(each, gang, fit) for each in answers]
 
     def _rolling(self, answer: Answer) -> Answer:

@@ -43,6 +43,7 @@ def domains_together(
     Raises:
         DeadlineNearError: `expired()` returned true.
     """
+    snapshot = snapshot.with_domains(within.key)
     domains = count_domains(scheduler, pod, gang, within.path, snapshot, left, expired)
     codes, _ = snapshot.labels.paths(within.path)
     unlabelled = codes < 0
@@ -78,6 +79,7 @@ def count_domains(
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/topologyaware/topology_placement.go, GeneratePlacements
     """
+    snapshot = snapshot.with_domains(path[-1])
     codes, values = snapshot.labels.paths(path)
     present = np.unique(codes[codes >= 0]).tolist()
     free = without_own_affinity(pod, path[-1], snapshot)
@@ -102,8 +104,8 @@ def members_on(snapshot: Snapshot, gang: GangKey) -> int:
 
 def nodes_of(snapshot: Snapshot, path: Sequence[str], values: Sequence[str]) -> list[NodeInfo]:
     """Return the nodes of `snapshot` whose labels `path` have `values`."""
-    wanted = {*zip(path, values, strict=True)}
-    return [info for info in snapshot.nodes if wanted <= info.node.labels.items()]
+    codes, paths = snapshot.labels.paths(path)
+    return [snapshot.nodes[row] for row in (codes == paths.index(tuple(values))).nonzero()[0].tolist()]
 
 
 def in_domain(pod: WaitingPod, path: Sequence[str], values: Sequence[str]) -> WaitingPod:
@@ -119,10 +121,10 @@ def domains_of(rows: Rows, snapshot: Snapshot, path: Sequence[str]) -> tuple[tup
 
 
 def without_counted_topologies(pod: WaitingPod) -> WaitingPod:
-    """Return `pod` without the annotations by which Kueue or KAI places its gang in one domain."""
+    """Return `pod` without the annotations by which Kueue, KAI or Volcano places its gang in one domain."""
     info = pod.signature.info
     left = tuple(each for each in info.topologies if each not in (KUEUE_TOPOLOGY, KAI_TOPOLOGY))
-    return _with_info(pod, info._replace(topologies=left))
+    return _with_info(pod, info._replace(topologies=left, network=None))
 
 
 def without_own_affinity(pod: WaitingPod, topology_key: str, snapshot: Snapshot) -> WaitingPod:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from webhook.backends.references import GangRequest, Within
+from webhook.cluster.batch.hyper_nodes import tier_of_key
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
@@ -84,7 +85,8 @@ def gang_placement(
         return own if within is None else _with_label_in_future(own, within, assumed.base)
     # The pods may never run: users decide how many labels they have.
     before = isolated(assumed.before_pod(pod.preemption))
-    if within is not None and pod.signature.info.topologies:
+    info = pod.signature.info
+    if within is not None and (info.topologies or info.network):
         # The domains are counted here.
         pod = without_counted_topologies(pod)
         own = replace(scheduler.answer_alone(pod.signature, before, expired), suggestions=own.suggestions)
@@ -121,13 +123,15 @@ def gang_placement(
 
 def _with_label_in_future(own: Placement, within: Within, base: Snapshot) -> Placement:
     """Return `own`, which is not denied if no node has the labels of the domain: nodes can get them later."""
-    codes, _ = base.labels.paths(within.path)
+    codes, _ = base.with_domains(within.key).labels.paths(within.path)
     if own.verdict != "Infeasible" or (codes >= 0).any():
         return own
     return replace(own, deny_exemption=own.deny_exemption or _label_later(within))
 
 
 def _label_later(within: Within) -> str:
+    if tier_of_key(within.key) is not None:
+        return "HyperNodes can change"
     return f"nodes can get the label {cut(within.key, 63)} later"
 
 

@@ -70,7 +70,7 @@ def most_in_domains(
     Raises:
         DeadlineNearError: `expired()` returned true.
     """
-    codes, values = snapshot.labels.paths(path)
+    codes, values = snapshot.with_domains(path[-1]).labels.paths(path)
     present, named = np.unique(codes).tolist(), [*values, ()]
     terms = info.inter_pod.terms
     if not (terms.anti_required or terms.required or info.inter_pod.spread):

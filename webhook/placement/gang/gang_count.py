@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from webhook.backends.references import Within
+from webhook.cluster.batch.hyper_nodes import tier_of_key
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired
 from webhook.kube.pod.gang_key import GangKey
@@ -62,6 +63,7 @@ def count_pods(
     within, info = gang.within, pod.signature.info
     if within is None:
         return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired))
+    snapshot = snapshot.with_domains(within.key)
     is_by_affinity = follows_itself(info, within.key, snapshot)
     if not is_countable(scheduler, info):
         further = further_pods(scheduler, pod, own, snapshot, left, expired)
@@ -73,6 +75,10 @@ def count_pods(
     if is_by_affinity:
         # Its pods outside of all domains attract no others.
         return _by_affinity(scheduler, pod, own, snapshot, left, expired, within, replace(together, outside=0))
+    possible = tuple(each.path for each in together.domains if each.fits >= gang.least)
+    if tier_of_key(within.key) is not None and together.with_room and len(possible) > len(together.with_room):
+        # Volcano looks for room for the pods that it knows then, which can be only the `least` that start the gang.
+        return Count(own, Further(0, None, is_complete=False), replace(together, first=possible))
     # Of those with room, the one with the least leaves the most for others.
     chosen = min(together.with_room, key=lambda each: each.fits, default=together.largest)
     if chosen is None:

@@ -6,6 +6,7 @@ If the PodGroup can never start, its pods are Infeasible even if nodes are free.
 from dataclasses import replace
 
 from webhook.cluster.batch.queues import PodGroup
+from webhook.cluster.network_limit import NetworkLimit, network_limit
 from webhook.cluster.objects.priority_class import priority_class_named
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
@@ -55,9 +56,11 @@ def as_grouped(placement: Placement, group: PodGroup, pod: PodInfo, size: int, s
     if never := never_starts(group, pod, size, snapshot):
         return _never(placement, never)
     shown = cut(group.name, _LONGEST_SHOWN)
-    if group.topology_key and placement.verdict == "Feasible" and not is_counted:
+    limit = network_limit(group.network, snapshot) if group.network is not None else NetworkLimit()
+    if group.topology_key and placement.verdict == "Feasible" and not is_counted and not limit.ignored:
         reason = f"PodGroup {shown} runs in one domain of {cut(group.topology_key, _LONGEST_SHOWN)}"
-        message = f"{placement.message.removesuffix('.')}. {reason}, which is not modelled."
+        message = f"{placement.message.removesuffix('.')}. {reason}, which is not modelled"
+        message = f"{message}: {limit.unknown}." if limit.unknown else f"{message}."
         unmodelled = (*placement.unmodelled, group.topology_plugin)
         return replace(placement, verdict="Unknown", node=None, message=message, unmodelled=unmodelled)
     if group.is_basic and placement.gang is not None and placement.verdict == "Infeasible":

@@ -36,7 +36,7 @@ def preemption_note(
     if backend == "kai":
         return _KAI
     if backend == "volcano":
-        return _volcano(snapshot.volcano.actions)
+        return _volcano(snapshot.volcano_configuration.actions)
     preemption = placement.preemption
     if preemption is None or preemption.evicts or pod.preemption.is_never:
         return ""

@@ -1,0 +1,211 @@
+"""The HyperNodes of Volcano, which stand for switches: groups of nodes in tiers, tier 1 being the closest."""
+
+import re
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from webhook.cluster.batch import fields
+from webhook.cluster.index.labels import LabelColumns, Mask
+from webhook.cluster.index.node_selector import Requirement, Term, matches
+from webhook.documents.documents import field
+from webhook.kube.names import VOLCANO_SOFT, VOLCANO_TIER, VOLCANO_TOPOLOGY
+
+# More nodes than a cluster has.
+_MOST_MEMBERS = 10_000
+# Volcano's patterns are Go's, which match in linear time. These take no longer here, and mean the same.
+_MOST_REPEATS = 3
+_NOT_EVALUATED = re.compile(r"\(\?|\)[*+{]|[*+?}][*+]|\\[^.dw-]|\[:|[^ -~]")
+_KEY = "HyperNodes up to tier "
+
+
+def key_of_tier(tier: int) -> str:
+    """Return the key that stands for the label of a domain: the HyperNodes of `tier` and below. No label has it."""
+    return f"{_KEY}{tier}"
+
+
+def tier_of_key(key: str) -> int | None:
+    """Return the tier of a key of `key_of_tier`, or None if `key` is that of a label."""
+    return int(key.removeprefix(_KEY)) if key.startswith(_KEY) else None
+
+
+class NetworkTopology(NamedTuple):
+    """The request that a group runs within one HyperNode, of a tier that is at most `tier`, or that of `tier_name`.
+
+    If `is_hard` is false, it is a preference. `has_subgroups` is true if parts of the group have requests of their own.
+
+    Source: volcano.sh/apis/pkg/apis/scheduling/v1beta1/types.go, NetworkTopologySpec and SubGroupPolicySpec
+    """
+
+    is_hard: bool
+    tier: int | None
+    tier_name: str = ""
+    has_subgroups: bool = False
+
+    @classmethod
+    def of(cls, spec: Mapping[str, Any]) -> "NetworkTopology | None":
+        """Return the request in `spec`, that of a PodGroup or a Job of Volcano, or None if it has none."""
+        written = field(spec, "networkTopology")
+        parts = [field(each, "networkTopology") for each in fields.items(spec, "subGroupPolicy")]
+        is_hard = any(isinstance(each, Mapping) and each.get("mode") != VOLCANO_SOFT for each in (written, *parts))
+        if not isinstance(written, Mapping) and not is_hard:
+            return None
+        tier = fields.number(written, "highestTierAllowed")
+        name = fields.text(written, "highestTierName")
+        return cls(is_hard, None if tier is None else int(tier), name, any(parts))
+
+    @classmethod
+    def of_annotations(cls, annotations: Mapping[str, Any]) -> "NetworkTopology | None":
+        """Return the request in the `annotations` of a pod, or None if they have none.
+
+        Source: volcano.sh/volcano/pkg/controllers/podgroup/pg_controller_handler.go, parseNetworkTopologyFromPod
+        """
+        if annotations.keys().isdisjoint((VOLCANO_TOPOLOGY, VOLCANO_TIER)):
+            return None
+        tier = str(annotations.get(VOLCANO_TIER))
+        is_soft = str(annotations.get(VOLCANO_TOPOLOGY)).lower() == VOLCANO_SOFT
+        return cls(not is_soft, int(tier) if tier.isascii() and tier.isdigit() and len(tier) <= 9 else None)
+
+
+class HyperNode(NamedTuple):
+    """A HyperNode. It has the nodes `names`, those that match one of `terms` or `patterns`, and those of `children`.
+
+    Source: volcano.sh/apis/pkg/apis/topology/v1alpha1/hypernode_types.go
+    """
+
+    name: str
+    tier: int
+    tier_name: str
+    names: tuple[str, ...]
+    terms: tuple[Term, ...]
+    patterns: tuple[str, ...]
+    children: tuple[str, ...]
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "HyperNode":
+        """Return the facts of `content`, a raw API object."""
+        members = field(content, "spec", "members")
+        terms, patterns, names, children = [], [], [], []
+        for each in islice(members if isinstance(members, list) else (), _MOST_MEMBERS):
+            name, pattern = (
+                fields.text(each, "selector", "exactMatch", "name"),
+                field(each, "selector", "regexMatch", "pattern"),
+            )
+            if field(each, "type") == "HyperNode":
+                children.append(name)
+            elif name:
+                names.append(name)
+            elif isinstance(pattern, str):
+                patterns.append(pattern)
+            else:
+                terms.append(_labels(field(each, "selector", "labelMatch")))
+        return cls(
+            fields.text(content, "metadata", "name"),
+            fields.count(content, "spec", "tier"),
+            fields.text(content, "spec", "tierName"),
+            tuple(names),
+            tuple(terms),
+            tuple(patterns),
+            tuple(filter(None, children)),
+        )
+
+    def own_nodes(self, labels: LabelColumns, rows: Mapping[str, int]) -> Mask:
+        """Return a mask of the nodes that are members themselves."""
+        found = np.zeros(labels.count, dtype=np.bool_)
+        found[[rows[name] for name in self.names if name in rows]] = True
+        for term in self.terms:
+            found |= matches(term, labels, rows)
+        for pattern in self.patterns:
+            compiled = _compiled(pattern)
+            found |= [compiled is not None and compiled.search(name) is not None for name in rows]
+        return found
+
+
+class HyperNodes:
+    """All HyperNodes of a cluster."""
+
+    def __init__(self, found: Iterable[HyperNode]) -> None:
+        self._by_name = {each.name: each for each in found}
+        self._domains: dict[int, tuple[LabelColumns, LabelColumns | str]] = {}
+
+    @property
+    def top(self) -> int:
+        """Return the highest tier. Above it, Volcano has one HyperNode with all nodes."""
+        return max((each.tier for each in self._by_name.values()), default=0)
+
+    def tiers_named(self, name: str) -> set[int]:
+        """Return the tiers with the name `name`; if they are several, Volcano takes one of them."""
+        return {each.tier for each in self._by_name.values() if name and each.tier_name == name}
+
+    def domains(self, tier: int, labels: LabelColumns, rows: Mapping[str, int]) -> LabelColumns | str:
+        """Return `labels` with the domains of `tier` as a label of the nodes, or the reason why they are not known.
+
+        The key of the label is that of `key_of_tier`. The domains are the HyperNodes of `tier` and below that are in no
+        other one of these: a group that may use them may use all of their nodes. `rows` are those of the nodes.
+
+        Source: volcano.sh/volcano/pkg/scheduler/plugins/network-topology-aware, hyperNodeGradientFn;
+        pkg/scheduler/api/hyper_node_info.go, BuildHyperNodeCache
+        """
+        known = self._domains.get(tier)
+        if known is None or known[0] is not labels:
+            known = self._domains[tier] = labels, self._read(tier, labels, rows)
+        return known[1]
+
+    def _read(self, tier: int, labels: LabelColumns, rows: Mapping[str, int]) -> LabelColumns | str:
+        parents: dict[str, str] = {}
+        for each in self._by_name.values():
+            if not all(map(_compiled, each.patterns)):
+                return f"the pattern of HyperNode {each.name} is not evaluated"
+            for child in each.children:
+                if parents.setdefault(child, each.name) != each.name:
+                    return f"HyperNode {child} is a member of two HyperNodes, so Volcano starts no such gang"
+                if child in self._by_name and self._by_name[child].tier >= each.tier:
+                    return f"HyperNode {child} is a member of one that is not of a higher tier"
+        allowed = [each for each in self._by_name.values() if each.tier <= tier]
+        highest = [each for each in allowed if self._tier(parents.get(each.name, ""), tier + 1) > tier]
+        codes = np.full(labels.count, -1, dtype=np.intp)
+        for code, each in enumerate(highest):
+            own = self._nodes(each, labels, rows)
+            if (codes[own] >= 0).any():
+                other = highest[int(codes[own].max())].name
+                return f"the HyperNodes {other} and {each.name} have nodes in common"
+            codes[own] = code
+        return labels.with_column(key_of_tier(tier), [each.name for each in highest], codes)
+
+    def _tier(self, name: str, default: int) -> int:
+        return self._by_name[name].tier if name in self._by_name else default
+
+    def _nodes(self, of: HyperNode, labels: LabelColumns, rows: Mapping[str, int]) -> Mask:
+        """Return a mask of the nodes of `of` and of its children, whose tiers are lower."""
+        found = of.own_nodes(labels, rows)
+        for child in of.children:
+            if child in self._by_name:
+                found |= self._nodes(self._by_name[child], labels, rows)
+        return found
+
+
+def _labels(selector: Any) -> Term:
+    """Return the requirements of a LabelSelector. As in Volcano, one that is empty or invalid matches nothing."""
+    exact = [Requirement(key, "In", (value,)) for key, value in fields.texts(selector, "matchLabels").items()]
+    others = [
+        Requirement(fields.text(each, "key"), fields.text(each, "operator"), _texts(field(each, "values")))
+        for each in fields.items(selector, "matchExpressions")
+    ]
+    is_valid = all(each.operator not in ("Gt", "Lt") for each in others)
+    return Term((*exact, *others) if is_valid else (), ())
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    return tuple(each for each in values if isinstance(each, str)) if isinstance(values, list) else ()
+
+
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    """Return the pattern, or None if it could take long or mean something else than in Go."""
+    if len(re.findall(r"[*+{]", pattern)) > _MOST_REPEATS or _NOT_EVALUATED.search(pattern):
+        return None
+    try:
+        return re.compile(pattern, re.ASCII)
+    except re.error:
+        return None
