@@ -197,7 +197,7 @@ def _full_quotas(found: FactsByKind) -> dict[str, str]:
 
 
 def _volcano(found: FactsByKind) -> VolcanoObjects:
-    hyper_nodes = found.get(f"HyperNode.{_VOLCANO_TOPOLOGY}")
+    hyper_nodes = _by_name(found, f"HyperNode.{_VOLCANO_TOPOLOGY}")
     return VolcanoObjects(
         _by_name(found, f"Queue.{_VOLCANO}"),
         _by_full_name(found, f"PodGroup.{_VOLCANO}"),

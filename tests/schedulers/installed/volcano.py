@@ -17,6 +17,7 @@ SCHEDULING = "scheduling.volcano.sh/v1beta1"
 COMMANDS = "bus.volcano.sh/v1alpha1"
 JOBS = "batch.volcano.sh/v1alpha1"
 TOPOLOGY = "topology.volcano.sh/v1alpha1"
+NAMESPACE = "volcano-system"
 
 DEFAULT_CONFIGURATION = "installer/helm/chart/volcano/config/volcano-scheduler.conf"
 
@@ -143,6 +144,9 @@ def running(
     text = built.file(DEFAULT_CONFIGURATION).read_text() + "".join(f"  - name: {each}\n" for each in plugins)
     configuration = folder / "volcano-scheduler.conf"
     configuration.write_text(text)
+    cluster.make_namespace(NAMESPACE)
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "volcano-scheduler-configmap"}}
+    cluster.client.create({**config_map, "data": {configuration.name: text}}, namespace=NAMESPACE)
     control_plane = cluster.control_plane
     apply_definitions(control_plane, *(built.file(path) for path in _DEFINITIONS))
     control_plane.start_scheduler(KUBE_SCHEDULER_ALONE)

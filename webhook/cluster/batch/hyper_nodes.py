@@ -1,7 +1,9 @@
 """The HyperNodes of Volcano, which stand for switches: groups of nodes in tiers, tier 1 being the closest."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -123,21 +125,23 @@ class HyperNode(NamedTuple):
         return found
 
 
+@dataclass(frozen=True, slots=True)
 class HyperNodes:
     """All HyperNodes of a cluster."""
 
-    def __init__(self, found: Iterable[HyperNode]) -> None:
-        self._by_name = {each.name: each for each in found}
-        self._domains: dict[int, tuple[LabelColumns, LabelColumns | str]] = {}
+    by_name: Mapping[str, HyperNode]
+    _domains: dict[int, tuple[LabelColumns, LabelColumns | str]] = dataclass_field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     @property
     def top(self) -> int:
         """Return the highest tier. Above it, Volcano has one HyperNode with all nodes."""
-        return max((each.tier for each in self._by_name.values()), default=0)
+        return max((each.tier for each in self.by_name.values()), default=0)
 
     def tiers_named(self, name: str) -> set[int]:
         """Return the tiers with the name `name`; if they are several, Volcano takes one of them."""
-        return {each.tier for each in self._by_name.values() if name and each.tier_name == name}
+        return {each.tier for each in self.by_name.values() if name and each.tier_name == name}
 
     def domains(self, tier: int, labels: LabelColumns, rows: Mapping[str, int]) -> LabelColumns | str:
         """Return `labels` with the domains of `tier` as a label of the nodes, or the reason why they are not known.
@@ -155,15 +159,15 @@ class HyperNodes:
 
     def _read(self, tier: int, labels: LabelColumns, rows: Mapping[str, int]) -> LabelColumns | str:
         parents: dict[str, str] = {}
-        for each in self._by_name.values():
+        for each in self.by_name.values():
             if not all(map(_compiled, each.patterns)):
                 return f"the pattern of HyperNode {each.name} is not evaluated"
             for child in each.children:
                 if parents.setdefault(child, each.name) != each.name:
                     return f"HyperNode {child} is a member of two HyperNodes, so Volcano starts no such gang"
-                if child in self._by_name and self._by_name[child].tier >= each.tier:
+                if child in self.by_name and self.by_name[child].tier >= each.tier:
                     return f"HyperNode {child} is a member of one that is not of a higher tier"
-        allowed = [each for each in self._by_name.values() if each.tier <= tier]
+        allowed = [each for each in self.by_name.values() if each.tier <= tier]
         highest = [each for each in allowed if self._tier(parents.get(each.name, ""), tier + 1) > tier]
         codes = np.full(labels.count, -1, dtype=np.intp)
         for code, each in enumerate(highest):
@@ -175,14 +179,14 @@ class HyperNodes:
         return labels.with_column(key_of_tier(tier), [each.name for each in highest], codes)
 
     def _tier(self, name: str, default: int) -> int:
-        return self._by_name[name].tier if name in self._by_name else default
+        return self.by_name[name].tier if name in self.by_name else default
 
     def _nodes(self, of: HyperNode, labels: LabelColumns, rows: Mapping[str, int]) -> Mask:
         """Return a mask of the nodes of `of` and of its children, whose tiers are lower."""
         found = of.own_nodes(labels, rows)
         for child in of.children:
-            if child in self._by_name:
-                found |= self._nodes(self._by_name[child], labels, rows)
+            if child in self.by_name:
+                found |= self._nodes(self.by_name[child], labels, rows)
         return found
 
 
