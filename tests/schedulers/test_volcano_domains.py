@@ -8,7 +8,7 @@ from tests.controlplane.client import Answer, Object
 from tests.controlplane.cluster import Cluster
 from tests.schedulers.groups import Gangs, said
 from tests.schedulers.installed.volcano import Volcano, volcano_job
-from tests.schedulers.jobs import gpu_node, wait_bound_all, wait_refused
+from tests.schedulers.jobs import gpu_node, wait_bound_all, wait_refused, worker
 from tests.support.on_cluster.registered import Webhook
 
 KINDS = "queues.scheduling.volcano.sh,podgroups.scheduling.volcano.sh,hypernodes.topology.volcano.sh"
@@ -80,7 +80,7 @@ def test_gang_that_no_rack_holds_is_not_started(
 
     answers = start(gangs, volcano_with_domains, 5, HARD)
 
-    never = "no HyperNode of tier ≤ 1 could hold 5 pods: r2 would hold 4 if it were empty"
+    never = "no HyperNode up to tier 1 could hold 5 pods: r2 would hold 4 if it were empty"
     assert all(never in said(each)[0] for each in answers)
     message = wait_not_started(gangs, answers)
     assert message.startswith("pod group is not ready, 5 Pending, 5 minAvailable") or "In hyperNode r" in message
@@ -89,13 +89,14 @@ def test_gang_that_no_rack_holds_is_not_started(
 def test_gang_waits_for_a_rack_that_others_use(gangs: Gangs, volcano_with_domains: Volcano) -> None:
     make_racks(volcano_with_domains)
     volcano_with_domains.make_pod_group("llama", 1)
-    (other,) = [each for each in gangs.create(1, gang="llama", gang_size=1)]
+    gangs.look()
+    other = gangs.cluster.create(worker("llama", gang="llama", gang_size=1))
     used = gangs.cluster.wait_bound(other.object)
 
     answers = start(gangs, volcano_with_domains, 4, HARD)
 
     if used.startswith("b"):
-        waits = "no HyperNode of tier ≤ 1 has room for the 4 pods of gang bert now: r"
+        waits = "no HyperNode up to tier 1 has room for the 4 pods of gang bert now: r"
         assert all(waits in said(each)[0] for each in answers)
         wait_not_started(gangs, answers)
         gangs.cluster.delete_pod(other.object)
@@ -130,7 +131,7 @@ def test_gang_that_may_run_in_two_racks_does(
             "no HyperNode has tier 2 or a higher one",
             id="above all",
         ),
-        pytest.param(make_racks, {"mode": "hard"}, "it has no highestTierAllowed", id="no tier"),
+        pytest.param(make_racks, {"mode": "hard"}, "mode hard needs highestTierAllowed or highestTierName", id="no tier"),
         pytest.param(
             make_racks, {"mode": "hard", "highestTierName": "row"}, "no HyperNode has the tierName row", id="no name"
         ),
@@ -144,7 +145,7 @@ def test_hard_topology_without_a_limit_has_no_effect(
     answers = start(gangs, volcano_with_domains, 5, topology)
 
     assert [said(each) for each in answers] == [
-        [f"Volcano: the network topology of PodGroup bert has no effect: {why}"]
+        [f"Volcano ignores the network topology of PodGroup bert: {why}"]
     ] * 5
     assert len({node[0] for node in nodes_of(gangs, answers)}) == 2
 
@@ -173,7 +174,7 @@ def test_job_of_volcano_runs_in_one_rack(gangs: Gangs, volcano_with_domains: Vol
         assert said(answer) == []
         assert {*wait_bound_all(gangs.cluster, gangs.cluster.wait_pods(4))} == {"b1", "b2"}
         return
-    never = "no HyperNode of tier ≤ 1 could hold 5 pods: r2 would hold 4 if it were empty"
+    never = "no HyperNode up to tier 1 could hold 5 pods: r2 would hold 4 if it were empty"
     assert never in said(answer)[0]
     assert "0/5 tasks" not in volcano_with_domains.wait_group_is_held("bert")["status"]["conditions"][-1]["message"]
     assert gangs.bound_at_last([]) == 0
@@ -184,8 +185,8 @@ def test_configuration_of_the_chart_ignores_a_hard_topology(as_shipped: Gangs, v
 
     answers = start(as_shipped, volcano, 7, HARD)
 
-    why = "Volcano's configuration has no plugin network-topology-aware"
+    why = "its configuration has no plugin network-topology-aware"
     assert [said(each) for each in answers] == [
-        [f"Volcano: the network topology of PodGroup bert has no effect: {why}"]
+        [f"Volcano ignores the network topology of PodGroup bert: {why}"]
     ] * 7
     assert nodes_of(as_shipped, answers) == {*CARDS}

@@ -31,7 +31,7 @@ def network_limit(network: NetworkTopology, snapshot: Snapshot) -> NetworkLimit:
     if plugins is None:
         return NetworkLimit(unknown=f"it is not known whether Volcano's configuration has the plugin {VOLCANO_PLUGIN}")
     if VOLCANO_PLUGIN not in plugins:
-        return NetworkLimit(ignored=f"Volcano's configuration has no plugin {VOLCANO_PLUGIN}")
+        return NetworkLimit(ignored=f"its configuration has no plugin {VOLCANO_PLUGIN}")
     if network.has_subgroups:
         return NetworkLimit(unknown="its subgroups can have domains of their own")
     if nodes is None:
@@ -42,7 +42,7 @@ def network_limit(network: NetworkTopology, snapshot: Snapshot) -> NetworkLimit:
         return NetworkLimit(unknown=f"HyperNodes of several tiers have {shown}")
     tier = next(iter(tiers), None)
     if tier is None or tier > nodes.top:
-        why = f"no HyperNode has {shown}" if network.tier_name else "it has no highestTierAllowed"
+        why = f"no HyperNode has {shown}" if network.tier_name else "mode hard needs highestTierAllowed or highestTierName"
         why = why if tier is None else f"no HyperNode has tier {tier} or a higher one"
         # The tier has no effect on a preference.
         return NetworkLimit(ignored=why if network.is_hard else "")

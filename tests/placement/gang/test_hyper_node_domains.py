@@ -55,8 +55,8 @@ def group(size: int, **topology: Any) -> Object:
 @pytest.mark.parametrize(
     ("size", "verdict", "text"),
     [
-        (3, "Feasible", "1 of 2 HyperNodes of tier ≤ 1 has room for all 3 pods: r1"),
-        (4, "Infeasible", "no HyperNode of tier ≤ 1 could hold 4 pods: r1 would hold 3 if it were empty"),
+        (3, "Feasible", "1 of 2 HyperNodes up to tier 1 has room for all 3 pods: r1"),
+        (4, "Infeasible", "no HyperNode up to tier 1 could hold 4 pods: r1 would hold 3 if it were empty"),
     ],
 )
 def test_gang_of_a_group_runs_in_one_hyper_node(size: int, verdict: str, text: str) -> None:
@@ -74,8 +74,8 @@ def test_gang_waits_for_a_hyper_node_with_room() -> None:
     assert placement.gang is not None
     assert placement.verdict == "Waiting"
     assert placement.gang.text.startswith(
-        "no HyperNode of tier ≤ 1 has room for the 3 pods of gang g now: r1 has the most, for 2; "
-        "2 HyperNodes of tier ≤ 1, 1 node has no HyperNode of tier ≤ 1"
+        "no HyperNode up to tier 1 has room for the 3 pods of gang g now: r1 has the most, for 2; "
+        "2 HyperNodes up to tier 1, 1 node has no HyperNode up to tier 1"
     )
 
 
@@ -85,7 +85,7 @@ def test_gang_that_runs_stays_in_its_hyper_node(nodes: str) -> None:
     running["metadata"]["name"] = "g-1"
     placement = placed(OF_GROUP, 4, WITH_PLUGIN, *RACKS, group(4, **HARD), running, cards=(2, 1, 8, 8))
 
-    in_none = "gang g has a pod on a node without a HyperNode of tier ≤ 1"
+    in_none = "gang g has a pod on a node without a HyperNode up to tier 1"
     in_r1 = "gang g runs in r1, which has room for 2 of the 3 missing pods; r2 has room for all"
     assert placement.gang is not None
     assert placement.verdict == "Waiting"
@@ -138,7 +138,7 @@ def test_hard_gang_without_a_hyper_node_of_its_tier_is_not_denied() -> None:
     placement = placed(OF_GROUP, 2, WITH_PLUGIN, hyper_node("x", 3, *named("a")), group(2, **HARD))
 
     assert placement.verdict == "Infeasible"
-    assert "Gang g runs in one HyperNode of tier ≤ 1, and no node has a HyperNode of tier ≤ 1" in placement.message
+    assert "Gang g runs in one HyperNode up to tier 1, and no node has a HyperNode up to tier 1" in placement.message
     assert placement.deny_exemption == "HyperNodes can change"
 
 
@@ -148,7 +148,7 @@ def test_preference_says_over_how_many_hyper_nodes_the_gang_would_be_spread() ->
     assert placement.gang is not None
     assert placement.verdict == "Feasible"
     assert placement.gang.text.endswith(
-        "would be spread over 2 HyperNodes of tier ≤ 1: the largest has room for 3 of 4"
+        "would be spread over 2 HyperNodes up to tier 1: the largest has room for 3 of 4"
     )
 
 
@@ -173,16 +173,16 @@ def test_pods_of_an_owner_run_in_one_hyper_node(size: int, others: tuple[Object,
 
 def warnings_of(pod: PodBuilder, *others: Object) -> list[str]:
     verdict = admit_pod(pod.annotate(f"{DOMAIN}/gang-size", "2").obj(), POLICY, view(*others))
-    return [each for each in verdict.warnings if each.startswith("Volcano: the network topology")]
+    return [each for each in verdict.warnings if each.startswith("Volcano ignores")]
 
 
 @pytest.mark.parametrize(
     ("others", "topology", "reason"),
     [
-        ((CHART,), HARD, "Volcano's configuration has no plugin network-topology-aware"),
-        ((CHART,), {"mode": "soft"}, "Volcano's configuration has no plugin network-topology-aware"),
+        ((CHART,), HARD, "its configuration has no plugin network-topology-aware"),
+        ((CHART,), {"mode": "soft"}, "its configuration has no plugin network-topology-aware"),
         ((WITH_PLUGIN, NO_HYPER_NODES), HARD, "no HyperNode has tier 1 or a higher one"),
-        ((WITH_PLUGIN, *RACKS), {"mode": "hard"}, "it has no highestTierAllowed"),
+        ((WITH_PLUGIN, *RACKS), {"mode": "hard"}, "mode hard needs highestTierAllowed or highestTierName"),
         ((WITH_PLUGIN, *RACKS), {"highestTierName": "row"}, "no HyperNode has the tierName row"),
         ((WITH_PLUGIN, *RACKS), HARD, ""),
         ((WITH_PLUGIN, *RACKS), {"mode": "soft"}, ""),
@@ -192,12 +192,12 @@ def warnings_of(pod: PodBuilder, *others: Object) -> list[str]:
 def test_request_that_has_no_effect_is_warned_about(others: tuple[Object, ...], topology: Object, reason: str) -> None:
     found = warnings_of(OF_GROUP, *others, group(2, **topology))
 
-    assert found == ([f"Volcano: the network topology of PodGroup g has no effect: {reason}"] if reason else [])
+    assert found == ([f"Volcano ignores the network topology of PodGroup g: {reason}"] if reason else [])
 
 
 def test_annotations_that_have_no_effect_are_warned_about() -> None:
     assert warnings_of(OF_OWNER, CHART) == [
-        "Volcano: the network topology has no effect: Volcano's configuration has no plugin network-topology-aware"
+        "Volcano ignores the network topology of the pods: its configuration has no plugin network-topology-aware"
     ]
 
 
@@ -237,5 +237,5 @@ def test_volcano_job_runs_anywhere_without_the_plugin() -> None:
     assert found.placement is not None
     assert found.placement.verdict == "Feasible"
     assert found.warnings == (
-        "Volcano: the network topology has no effect: Volcano's configuration has no plugin network-topology-aware",
+        "Volcano ignores the network topology of the pods: its configuration has no plugin network-topology-aware",
     )

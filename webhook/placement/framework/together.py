@@ -198,7 +198,7 @@ class Together:
     @property
     def _tier(self) -> str:
         tier = tier_of_key(self.path[-1])
-        return "" if tier is None else f"of tier ≤ {tier}"
+        return "" if tier is None else f"up to tier {tier}"
 
     @property
     def _noun(self) -> str:

@@ -52,7 +52,7 @@ def _volcano(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[st
     Source: volcano.sh/volcano/pkg/scheduler/plugins/proportion/proportion.go, queueAllocatable and JobEnqueueableFn
     """
     objects, namespace = snapshot.volcano, pods.pod.inter_pod.namespace
-    queue_name, network, of = names.queue or VOLCANO_DEFAULT_QUEUE, names.network, ""
+    queue_name, network, of = names.queue or VOLCANO_DEFAULT_QUEUE, names.network, " of the pods"
     if names.group and objects.groups is not None:
         group = objects.groups.get((namespace, names.group))
         if group is None:
@@ -62,7 +62,7 @@ def _volcano(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[st
             yield f"Volcano: PodGroup {_shown(names.group)} is Pending: no pod of it is scheduled before it is enqueued"
         queue_name, network, of = group.queue or VOLCANO_DEFAULT_QUEUE, group.network, f" of PodGroup {group.name}"
     if network is not None and (why := network_limit(network, snapshot).ignored):
-        yield f"Volcano: the network topology{_shown(of)} has no effect: {why}"
+        yield f"Volcano ignores the network topology{_shown(of)}: {why}"
     if objects.queues is None:
         return
     queue = objects.queues.get(queue_name)
