@@ -429,7 +429,9 @@ def test_object_without_pods_needs_no_domain() -> None:
     content, gang = job(DEPLOYMENT, 0), GangRequest("bert", 4, "default-scheduler", starts_whole=False)
     kind, within = KUBE_SCHEDULER.kinds["apps", "Deployment"], Within("topology.kubernetes.io/rack")
 
-    whole = gang_of_object(content, kind, [gang], 0, "default-scheduler", KUBE_SCHEDULER, [False], within, Snapshot.of(()))
+    whole = gang_of_object(
+        content, kind, [gang], 0, "default-scheduler", KUBE_SCHEDULER, [False], within, Snapshot.of(())
+    )
 
     assert whole == gang
 

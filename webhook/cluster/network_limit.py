@@ -42,7 +42,11 @@ def network_limit(network: NetworkTopology, snapshot: Snapshot) -> NetworkLimit:
         return NetworkLimit(unknown=f"HyperNodes of several tiers have {shown}")
     tier = next(iter(tiers), None)
     if tier is None or tier > nodes.top:
-        why = f"no HyperNode has {shown}" if network.tier_name else "mode hard needs highestTierAllowed or highestTierName"
+        why = (
+            f"no HyperNode has {shown}"
+            if network.tier_name
+            else "mode hard needs highestTierAllowed or highestTierName"
+        )
         why = why if tier is None else f"no HyperNode has tier {tier} or a higher one"
         # The tier has no effect on a preference.
         return NetworkLimit(ignored=why if network.is_hard else "")

@@ -10,8 +10,8 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.batch.kueue import NO_KUEUE, KueueObjects
 from webhook.cluster.batch.hyper_nodes import tier_of_key
+from webhook.cluster.batch.kueue import NO_KUEUE, KueueObjects
 from webhook.cluster.batch.queues import NO_KAI, NO_POD_GROUPS, NO_VOLCANO, KaiObjects, PodGroups, VolcanoObjects
 from webhook.cluster.batch.volcano_configuration import VolcanoConfiguration
 from webhook.cluster.dra.devices import NO_DEVICES, Devices

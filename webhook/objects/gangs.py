@@ -150,7 +150,9 @@ def gang_of_object(
         within = within_network(network, snapshot)
         if within is not None and within.is_required and pods > size:
             # It can look for room for all pods, not only for the least number that has to run together.
-            within = within._replace(doubt=within.doubt or f"Volcano can wait for a domain with room for all {pods} pods")
+            within = within._replace(
+                doubt=within.doubt or f"Volcano can wait for a domain with room for all {pods} pods"
+            )
     # Without pods, no domain has to hold any.
     within = within if pods else None
     is_gang = size > 1 or (within is not None and bool(within.doubt))

@@ -17,8 +17,8 @@ from webhook.kube.names import (
     KUEUE_CONFIGURATION,
     KUEUE_GROUP,
     KUEUE_NAMESPACE,
-    VOLCANO_CONFIGURATION,
     VOLCANO_API_GROUP,
+    VOLCANO_CONFIGURATION,
     VOLCANO_NAMESPACE,
 )
 from webhook.kube.release import ASSUMED, Release

@@ -85,9 +85,7 @@ def print_nodes(session: Session, by: str | None) -> None:
     if key and not any(key in node.labels for node in found):
         print_lines(console, [f"by {by}: no node has the label"], indent=0)
     elif key:
-        print_table(
-            console, (Column(key.rpartition("/")[2].upper(), least=8), *_OF_DOMAINS), map(_domain_row, domains)
-        )
+        print_table(console, (Column(key.rpartition("/")[2].upper(), least=8), *_OF_DOMAINS), map(_domain_row, domains))
     else:
         print_table(console, _COLUMNS, map(_row, groups))
     _print_some(console, "nodes that take no pods:", [f"{name}: {state}" for name, state in closed.items()])

@@ -11,7 +11,8 @@ from webhook.cluster.snapshot import Snapshot
 
 Object = dict[str, Any]
 CLUSTER = Snapshot.of(
-    node(name, labels={"rack": rack} if rack else {}) for name, rack in (("a1", "a"), ("a2", "a"), ("b1", ""), ("b2", ""))
+    node(name, labels={"rack": rack} if rack else {})
+    for name, rack in (("a1", "a"), ("a2", "a"), ("b1", ""), ("b2", ""))
 )
 A = hyper_node("a", 1, {"labelMatch": {"matchLabels": {"rack": "a"}}})
 B = hyper_node("b", 1, *named("b1", "gone"), {"regexMatch": {"pattern": "^b[2-9]$"}})
@@ -71,7 +72,9 @@ def test_node_is_in_the_highest_hyper_node_up_to_the_tier(
 @pytest.mark.parametrize(
     ("objects", "reason"),
     [
-        pytest.param((A, hyper_node("x", 1, *named("a1"))), "the HyperNodes a and x have nodes in common", id="overlap"),
+        pytest.param(
+            (A, hyper_node("x", 1, *named("a1"))), "the HyperNodes a and x have nodes in common", id="overlap"
+        ),
         pytest.param(
             (A, ALL, hyper_node("x", 2, *named("a"), of="HyperNode")),
             "HyperNode a is a member of two HyperNodes, so Volcano starts no such gang",

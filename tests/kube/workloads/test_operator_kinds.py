@@ -30,7 +30,11 @@ def test_the_priority_class_of_a_volcano_job_is_that_of_its_pods() -> None:
 
 
 def test_a_network_topology_of_partitions_leaves_the_placement_unknown() -> None:
-    partitions = {"totalPartitions": 2, "partitionSize": 2, "networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
+    partitions = {
+        "totalPartitions": 2,
+        "partitionSize": 2,
+        "networkTopology": {"mode": "hard", "highestTierAllowed": 1},
+    }
     content = volcano({"template": TEMPLATE, "partitionPolicy": partitions}, {"template": TEMPLATE})
 
     assert [each.caveat for each in sets_of(content)] == [

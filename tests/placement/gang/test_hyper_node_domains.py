@@ -113,7 +113,9 @@ def test_gang_that_may_run_anywhere_fits(others: tuple[Object, ...], topology: O
 @pytest.mark.parametrize(
     ("others", "spec", "reason"),
     [
-        pytest.param(RACKS, {}, "it is not known whether Volcano's configuration has the plugin", id="no configuration"),
+        pytest.param(
+            RACKS, {}, "it is not known whether Volcano's configuration has the plugin", id="no configuration"
+        ),
         pytest.param((WITH_PLUGIN,), {}, "the HyperNodes are not known", id="no HyperNodes"),
         pytest.param(
             (WITH_PLUGIN, *RACKS, hyper_node("x", 1, *named("a"))), {}, "x have nodes in common", id="in common"

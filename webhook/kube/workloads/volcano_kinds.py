@@ -5,7 +5,6 @@ from typing import Any
 from webhook.kube.names import VOLCANO_DEFAULT_QUEUE
 from webhook.kube.workloads.pod_template_path import Count, PodTemplatePath, WorkloadKind
 
-
 _OF_PARTS = "Volcano keeps each of its partitions within a domain of its network topology"
 
 

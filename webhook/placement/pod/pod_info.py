@@ -64,8 +64,9 @@ class PodInfo(NamedTuple):
     `is_queued` is true if it names a queue of Kueue. `needs_declared_features` is true if some nodes may lack declared
     features that it needs. `shares` are the requested shares of cards that a scheduler extender counts if no node
     offers them. `topologies` are the annotations by which a queue keeps a group of pods within a domain, and `network`
-    is what those of Volcano require, or None if they require nothing. `summed` are the resources that several containers request, so that the sum exceeds every single request. `defaulted` are the
-    resources whose request LimitRanger has set.
+    is what those of Volcano require, or None if they require nothing. `summed` are the resources that several
+    containers request, so that the sum exceeds every single request. `defaulted` are the resources whose request
+    LimitRanger has set.
     """
 
     requests: tuple[tuple[str, int], ...]

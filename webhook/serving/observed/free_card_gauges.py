@@ -1,4 +1,7 @@
-"""Export the free cards of the cluster view, the largest gangs, and the held cards. A scrape starts the count, which runs in another thread."""
+"""Export the free cards of the cluster view, the largest gangs, and the held cards.
+
+A scrape starts the count, which runs in another thread.
+"""
 
 import asyncio
 import weakref
