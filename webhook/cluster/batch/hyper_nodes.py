@@ -21,6 +21,7 @@ _MOST_MEMBERS = 10_000
 _MOST_REPEATS = 3
 _NOT_EVALUATED = re.compile(r"\(\?|\)[*+{]|[*+?}][*+]|\\[^.dw-]|\[:|[^ -~]")
 _KEY = "HyperNodes up to tier "
+_PATTERN = ("selector", "regexMatch", "pattern")
 
 
 def key_of_tier(tier: int) -> str:
@@ -91,10 +92,7 @@ class HyperNode(NamedTuple):
         members = field(content, "spec", "members")
         terms, patterns, names, children = [], [], [], []
         for each in islice(members if isinstance(members, list) else (), _MOST_MEMBERS):
-            name, pattern = (
-                fields.text(each, "selector", "exactMatch", "name"),
-                field(each, "selector", "regexMatch", "pattern"),
-            )
+            name, pattern = fields.text(each, "selector", "exactMatch", "name"), field(each, *_PATTERN)
             if field(each, "type") == "HyperNode":
                 children.append(name)
             elif name:
@@ -112,17 +110,6 @@ class HyperNode(NamedTuple):
             tuple(patterns),
             tuple(filter(None, children)),
         )
-
-    def own_nodes(self, labels: LabelColumns, rows: Mapping[str, int]) -> Mask:
-        """Return a mask of the nodes that are members themselves."""
-        found = np.zeros(labels.count, dtype=np.bool_)
-        found[[rows[name] for name in self.names if name in rows]] = True
-        for term in self.terms:
-            found |= matches(term, labels, rows)
-        for pattern in self.patterns:
-            compiled = _compiled(pattern)
-            found |= [compiled is not None and compiled.search(name) is not None for name in rows]
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +154,8 @@ class HyperNodes:
                     return f"HyperNode {child} is a member of two HyperNodes, so Volcano starts no such gang"
                 if child in self.by_name and self.by_name[child].tier >= each.tier:
                     return f"HyperNode {child} is a member of one that is not of a higher tier"
-        allowed = [each for each in self.by_name.values() if each.tier <= tier]
-        highest = [each for each in allowed if self._tier(parents.get(each.name, ""), tier + 1) > tier]
+        allowed = {name: each for name, each in self.by_name.items() if each.tier <= tier}
+        highest = [each for name, each in allowed.items() if parents.get(name) not in allowed]
         codes = np.full(labels.count, -1, dtype=np.intp)
         for code, each in enumerate(highest):
             own = self._nodes(each, labels, rows)
@@ -178,12 +165,14 @@ class HyperNodes:
             codes[own] = code
         return labels.with_column(key_of_tier(tier), [each.name for each in highest], codes)
 
-    def _tier(self, name: str, default: int) -> int:
-        return self.by_name[name].tier if name in self.by_name else default
-
     def _nodes(self, of: HyperNode, labels: LabelColumns, rows: Mapping[str, int]) -> Mask:
         """Return a mask of the nodes of `of` and of its children, whose tiers are lower."""
-        found = of.own_nodes(labels, rows)
+        found = np.zeros(labels.count, dtype=np.bool_)
+        found[[rows[name] for name in of.names if name in rows]] = True
+        for compiled in filter(None, map(_compiled, of.patterns)):
+            found[[row for name, row in rows.items() if compiled.search(name)]] = True
+        for term in of.terms:
+            found |= matches(term, labels, rows)
         for child in of.children:
             if child in self.by_name:
                 found |= self._nodes(self.by_name[child], labels, rows)
