@@ -146,7 +146,7 @@ def gang_of_object(
         found = GangRequest(name, size, scheduler, is_whole)
     missing = gang_key(policy.keys.gang, policy.spec, scheduler) if size > 1 and not annotated else found.missing
     groups = max(1, pods // size) if kind.group_size else 1
-    if network := _network_of_job(content, kind, within):
+    if (kind.group, kind.kind) == _VOLCANO_JOB and (network := _network_of_job(content, within)):
         within = within_network(network, snapshot)
         if within is not None and within.is_required and pods > size:
             # It can look for room for all pods, not only for the least number that has to run together.
@@ -188,10 +188,9 @@ def queues_of(
     if not references.batch and not queue:
         return (), None
     names = [each for each in references.batch if each.backend != "kueue" or not queue]
-    if network := _network_of_job(content, kind, role.result.injection.within):
-        names = [each._replace(network=network) for each in names]
     if found == _VOLCANO_JOB:
-        names = [_in_volcano_job(each, content) if each.backend == "volcano" else each for each in names]
+        network = _network_of_job(content, role.result.injection.within)
+        names = [_in_volcano_job(each, content, network) if each.backend == "volcano" else each for each in names]
     elif not kind.group_size and found in backend_of(workload.policy.spec, references.scheduler).gang_owners:
         names = [each._replace(starts_whole=True) for each in names]
     if queue:
@@ -205,10 +204,10 @@ def queues_of(
     return names, GangDemand(gang or GangRequest(name, pods, references.scheduler, starts_whole=True), sets)
 
 
-def _network_of_job(content: JsonObject, kind: WorkloadKind, within: Within | None) -> NetworkTopology | None:
+def _network_of_job(content: JsonObject, within: Within | None) -> NetworkTopology | None:
     """Return the request of a Volcano Job for a domain: its own, or else that of `within`, which the policy injects."""
     spec = field(content, "spec")
-    if (kind.group, kind.kind) != _VOLCANO_JOB or not isinstance(spec, Mapping):
+    if not isinstance(spec, Mapping):
         return None
     if "networkTopology" in spec or within is None:
         return NetworkTopology.of(spec)
@@ -216,13 +215,13 @@ def _network_of_job(content: JsonObject, kind: WorkloadKind, within: Within | No
     return None if tier is None else NetworkTopology(within.is_required, tier)
 
 
-def _in_volcano_job(names: BatchNames, content: JsonObject) -> BatchNames:
-    """Return the queue and group of the pods of a Volcano Job.
+def _in_volcano_job(names: BatchNames, content: JsonObject, network: NetworkTopology | None) -> BatchNames:
+    """Return the queue and group of the pods of a Volcano Job, whose request for a domain is `network`.
 
     The controller creates the PodGroup in the queue of the Job.
     """
     queue = field(content, "spec", "queue")
-    return names._replace(queue=queue if isinstance(queue, str) else "", group="", starts_whole=True)
+    return names._replace(queue=queue if isinstance(queue, str) else "", group="", starts_whole=True, network=network)
 
 
 def with_gang(
