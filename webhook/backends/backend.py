@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from webhook.cluster.batch.hyper_nodes import NetworkTopology
+from webhook.cluster.batch.network_topology import NetworkTopology
 from webhook.documents.documents import field
 
 

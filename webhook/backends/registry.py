@@ -8,7 +8,7 @@ from webhook.backends.kai import Kai
 from webhook.backends.kube_scheduler import Coscheduling, Default, Native
 from webhook.backends.kueue import QUEUE, TOPOLOGIES, Kueue
 from webhook.backends.volcano import Volcano
-from webhook.cluster.batch.hyper_nodes import NetworkTopology
+from webhook.cluster.batch.network_topology import NetworkTopology
 from webhook.documents.documents import field
 from webhook.kube.names import VOLCANO_TIER, VOLCANO_TOPOLOGY
 from webhook.policy.spec.document import PolicySpec

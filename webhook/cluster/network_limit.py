@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from webhook.cluster.batch.hyper_nodes import NetworkTopology
+from webhook.cluster.batch.network_topology import NetworkTopology
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
 from webhook.kube.names import VOLCANO_PLUGIN

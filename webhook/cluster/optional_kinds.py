@@ -9,16 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
-from webhook.cluster.batch.hyper_nodes import HyperNode, HyperNodes
 from webhook.cluster.batch.kueue import ClusterQueue, KueueObjects, LocalQueue, ResourceFlavor
-from webhook.cluster.batch.queues import (
-    KaiObjects,
-    KaiQueue,
-    PodGroup,
-    PodGroups,
-    VolcanoObjects,
-    VolcanoQueue,
-)
+from webhook.cluster.batch.queues import KaiObjects, KaiQueue, PodGroup, PodGroups, VolcanoQueue
 from webhook.cluster.batch.topologies import Topology
 from webhook.cluster.dra.device import DeviceTaintRule
 from webhook.cluster.dra.device_class import DEVICES_V1BETA1, DeviceClass
@@ -34,6 +26,8 @@ from webhook.cluster.objects.selecting_objects import SelectingObject, Selecting
 from webhook.cluster.storage.csi import Csi, CsiDriver, CsiStorageCapacity, VolumeAttachment
 from webhook.cluster.storage.storage import Storage, StorageClass, VolumeLimits
 from webhook.cluster.storage.volumes import PersistentVolume, PersistentVolumeClaim
+from webhook.cluster.volcano.hyper_nodes import HyperNode, HyperNodes
+from webhook.cluster.volcano.volcano_objects import VolcanoObjects
 
 Facts: TypeAlias = object
 """The facts of an object of EVERY_OPTIONAL_KIND."""

@@ -10,9 +10,9 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.batch.hyper_nodes import tier_of_key
 from webhook.cluster.batch.kueue import NO_KUEUE, KueueObjects
-from webhook.cluster.batch.queues import NO_KAI, NO_POD_GROUPS, NO_VOLCANO, KaiObjects, PodGroups, VolcanoObjects
+from webhook.cluster.batch.network_topology import tier_of_key
+from webhook.cluster.batch.queues import NO_KAI, NO_POD_GROUPS, KaiObjects, PodGroups
 from webhook.cluster.batch.volcano_configuration import VolcanoConfiguration
 from webhook.cluster.dra.devices import NO_DEVICES, Devices
 from webhook.cluster.index.images import Images
@@ -31,6 +31,7 @@ from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.row_log import RowLog
 from webhook.cluster.storage.csi import NO_CSI, Csi
 from webhook.cluster.storage.storage import NO_STORAGE, Storage
+from webhook.cluster.volcano.volcano_objects import NO_VOLCANO, VolcanoObjects
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.kube.pod.ports import HostPort
 from webhook.kube.reader import Reader, reading

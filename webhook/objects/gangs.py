@@ -12,7 +12,7 @@ from webhook.backends.backend import BatchNames
 from webhook.backends.kueue import QUEUE, QUEUED_WHOLE
 from webhook.backends.references import GangRequest, Within
 from webhook.backends.registry import backend_of, batch_names_of, gang_key, starts_whole
-from webhook.cluster.batch.hyper_nodes import NetworkTopology, tier_of_key
+from webhook.cluster.batch.network_topology import NetworkTopology, tier_of_key
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput

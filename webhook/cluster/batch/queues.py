@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from webhook.cluster.batch import fields
-from webhook.cluster.batch.hyper_nodes import HyperNodes, NetworkTopology
+from webhook.cluster.batch.network_topology import NetworkTopology
 from webhook.cluster.batch.topologies import Topology
-from webhook.cluster.batch.volcano_configuration import VolcanoConfiguration
 from webhook.documents.documents import field
 from webhook.kube.names import VOLCANO_PLUGIN
 from webhook.kube.pod.amounts import CPU, MEMORY, NVIDIA_GPU, Amounts
@@ -106,22 +105,6 @@ class VolcanoQueue(NamedTuple):
             fields.amounts(content, "spec", "capability"),
             fields.amounts(content, "status", "allocated"),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class VolcanoObjects:
-    """The objects of Volcano by name, or by namespace and name, and the configuration in a cluster file.
-
-    None means not known.
-    """
-
-    queues: Mapping[str, VolcanoQueue] | None = None
-    groups: Mapping[tuple[str, str], PodGroup] | None = None
-    hyper_nodes: HyperNodes | None = None
-    configuration: VolcanoConfiguration | None = None
-
-
-NO_VOLCANO = VolcanoObjects()
 
 
 # The units of a queue: GPUs, thousandths of a core, megabytes.

@@ -13,7 +13,7 @@ from webhook.backends.kueue import Kueue
 from webhook.backends.references import Within
 from webhook.backends.registry import queueing_backend_of
 from webhook.backends.volcano import Volcano
-from webhook.cluster.batch.hyper_nodes import key_of_tier
+from webhook.cluster.batch.network_topology import key_of_tier
 from webhook.documents.documents import field
 from webhook.documents.text import cut
 from webhook.kube.names import DEFAULT_SCHEDULER, HOSTNAME_LABEL

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from webhook.cluster.batch.hyper_nodes import tier_of_key
+from webhook.cluster.batch.network_topology import tier_of_key
 from webhook.documents.listing import plural, some
 from webhook.documents.text import cut
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from webhook.backends.references import GangRequest, Within
-from webhook.cluster.batch.hyper_nodes import tier_of_key
+from webhook.cluster.batch.network_topology import tier_of_key
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from webhook.backends.references import Within
-from webhook.cluster.batch.hyper_nodes import tier_of_key
+from webhook.cluster.batch.network_topology import tier_of_key
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired
 from webhook.kube.pod.gang_key import GangKey

@@ -56,7 +56,7 @@ def largest_gangs(snapshot: Snapshot, policy: Policy) -> Mapping[str, int]:
     Each pod of such a gang takes all cards of a node, and all pods have the same product. The keys are those of the
     policy's topology aliases that nodes with cards have. A host has no more than one such pod, so its key is left out.
     """
-    found = {}
+    found: dict[str, int] = {}
     for key in {*policy.spec.topology_aliases.values()} - {HOSTNAME_LABEL}:
         if snapshot.labels.has(key):
             sizes = [each.whole for each in cards_by_domain(snapshot, key, policy) if each.value is not None]

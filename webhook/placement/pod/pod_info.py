@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from webhook.cluster.batch.hyper_nodes import NetworkTopology
+from webhook.cluster.batch.network_topology import NetworkTopology
 from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.index.images import normalized_image_name
 from webhook.cluster.index.node_selector import Term, WeightedTerm, read_node_affinity

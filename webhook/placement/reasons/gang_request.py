@@ -7,7 +7,7 @@ from functools import cached_property
 
 from webhook.backends.backend import BatchNames
 from webhook.backends.references import GangRequest, Within
-from webhook.cluster.batch.hyper_nodes import NetworkTopology, key_of_tier
+from webhook.cluster.batch.network_topology import NetworkTopology, key_of_tier
 from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.batch.topologies import path_to
 from webhook.cluster.network_limit import network_limit

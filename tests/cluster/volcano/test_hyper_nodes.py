@@ -6,8 +6,9 @@ import pytest
 
 from tests.support.objects.batch_objects import hyper_node, named
 from tests.support.plugins import node
-from webhook.cluster.batch.hyper_nodes import HyperNode, HyperNodes, NetworkTopology, key_of_tier, tier_of_key
+from webhook.cluster.batch.network_topology import NetworkTopology, key_of_tier, tier_of_key
 from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.volcano.hyper_nodes import HyperNode, HyperNodes
 
 Object = dict[str, Any]
 CLUSTER = Snapshot.of(

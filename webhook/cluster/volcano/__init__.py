@@ -1,0 +1,1 @@
+"""The HyperNodes of Volcano, and its objects in a snapshot."""
