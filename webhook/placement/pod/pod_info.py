@@ -7,7 +7,6 @@ from webhook.cluster.batch.network_topology import NetworkTopology
 from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.index.images import normalized_image_name
 from webhook.cluster.index.node_selector import Term, WeightedTerm, read_node_affinity
-from webhook.cluster.network_limit import network_limit
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field
 from webhook.kube.names import (
@@ -30,6 +29,7 @@ from webhook.kube.pod.volumes import NO_VOLUMES, PodReference, PodVolumes, read_
 from webhook.kube.reader import Reader
 from webhook.kube.release import Change
 from webhook.placement.pod.inter_pod_info import InterPodInfo
+from webhook.placement.pod.network_limit import network_limit
 from webhook.placement.pod.preemption import Nomination, Preemption
 
 _CONTAINERS = ("initContainers", "containers")

@@ -12,11 +12,11 @@ from webhook.backends.backend import BatchNames
 from webhook.backends.kueue import Kueue
 from webhook.cluster.batch.kueue import ClusterQueue, FlavorQuota, ResourceFlavor, ResourceGroup
 from webhook.cluster.batch.queues import KaiQueue
-from webhook.cluster.network_limit import network_limit
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
 from webhook.kube.names import KAI_DEFAULT_QUEUE, VOLCANO_DEFAULT_QUEUE
 from webhook.kube.selectors import requirement_matches
+from webhook.placement.pod.network_limit import network_limit
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.reasons.gang_request import Demand, GangDemand, excess, pod_group_of
 from webhook.placement.reasons.pod_group_start import never_starts

@@ -10,11 +10,11 @@ from webhook.backends.references import GangRequest, Within
 from webhook.cluster.batch.network_topology import NetworkTopology, key_of_tier
 from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.batch.topologies import path_to
-from webhook.cluster.network_limit import network_limit
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
 from webhook.placement.framework.amount_text import amount_text
 from webhook.placement.framework.result import Placement
+from webhook.placement.pod.network_limit import network_limit
 from webhook.placement.pod.pod_info import PodInfo
 
 _LONGEST_NAME = 32

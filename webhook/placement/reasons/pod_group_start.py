@@ -6,11 +6,11 @@ If the PodGroup can never start, its pods are Infeasible even if nodes are free.
 from dataclasses import replace
 
 from webhook.cluster.batch.queues import PodGroup
-from webhook.cluster.network_limit import NetworkLimit, network_limit
 from webhook.cluster.objects.priority_class import priority_class_named
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
 from webhook.placement.framework.result import Placement
+from webhook.placement.pod.network_limit import NetworkLimit, network_limit
 from webhook.placement.pod.pod_info import PodInfo
 
 _LONGEST_SHOWN = 63
