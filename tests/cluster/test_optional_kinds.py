@@ -11,8 +11,8 @@ from tests.support.views import made_anew, said
 from webhook.cluster.batch.kueue import NO_KUEUE
 from webhook.cluster.batch.queues import NO_KAI, NO_POD_GROUPS, KaiQueue, VolcanoQueue
 from webhook.cluster.cache.cluster_cache import ClusterCache
+from webhook.cluster.objects.hyper_nodes import NO_VOLCANO
 from webhook.cluster.optional_kinds import BATCH_KINDS
-from webhook.cluster.volcano.volcano_objects import NO_VOLCANO
 
 
 @pytest.mark.parametrize("kind", BATCH_KINDS)

@@ -18,6 +18,7 @@ from webhook.cluster.dra.devices import Devices
 from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.dra.resource_slice import ResourceSlice
 from webhook.cluster.objects.disruption_budget import DISRUPTION_BUDGET_KIND, DisruptionBudget
+from webhook.cluster.objects.hyper_nodes import HyperNode, HyperNodes, VolcanoObjects
 from webhook.cluster.objects.limit_range import LimitRange
 from webhook.cluster.objects.priority_class import PRIORITY_CLASS_KIND, PriorityClass
 from webhook.cluster.objects.resource_quota import ResourceQuota
@@ -26,8 +27,6 @@ from webhook.cluster.objects.selecting_objects import SelectingObject, Selecting
 from webhook.cluster.storage.csi import Csi, CsiDriver, CsiStorageCapacity, VolumeAttachment
 from webhook.cluster.storage.storage import Storage, StorageClass, VolumeLimits
 from webhook.cluster.storage.volumes import PersistentVolume, PersistentVolumeClaim
-from webhook.cluster.volcano.hyper_nodes import HyperNode, HyperNodes
-from webhook.cluster.volcano.volcano_objects import VolcanoObjects
 
 Facts: TypeAlias = object
 """The facts of an object of EVERY_OPTIONAL_KIND."""

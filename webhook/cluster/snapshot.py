@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.batch.kueue import NO_KUEUE, KueueObjects
-from webhook.cluster.batch.network_topology import tier_of_key
 from webhook.cluster.batch.queues import NO_KAI, NO_POD_GROUPS, KaiObjects, PodGroups
-from webhook.cluster.batch.volcano_configuration import VolcanoConfiguration
 from webhook.cluster.dra.devices import NO_DEVICES, Devices
 from webhook.cluster.index.images import Images
 from webhook.cluster.index.labels import LabelColumns, Mask, TaintClasses
@@ -21,6 +19,7 @@ from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.left_out import NOTHING_LEFT_OUT, LeftOut
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.objects.disruption_budget import DisruptionBudget
+from webhook.cluster.objects.hyper_nodes import NO_VOLCANO, VolcanoObjects
 from webhook.cluster.objects.limit_range import LimitRange
 from webhook.cluster.objects.priority_class import PRIORITY_CLASS_KIND, PriorityClass, priority_class_named
 from webhook.cluster.objects.runtime_class import NO_RUNTIME_CLASSES, RuntimeClasses
@@ -31,7 +30,6 @@ from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.row_log import RowLog
 from webhook.cluster.storage.csi import NO_CSI, Csi
 from webhook.cluster.storage.storage import NO_STORAGE, Storage
-from webhook.cluster.volcano.volcano_objects import NO_VOLCANO, VolcanoObjects
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.kube.pod.ports import HostPort
 from webhook.kube.reader import Reader, reading
@@ -126,12 +124,6 @@ class ClusterObjects:
     pending: Mapping[PodKey, PendingPod] = field(default_factory=dict)
     is_without_pods: bool = False
     plugins: frozenset[str] = frozenset()
-
-    @property
-    def volcano_configuration(self) -> VolcanoConfiguration:
-        """Return the configuration of Volcano's scheduler."""
-        of_cluster = self.scheduler_evidence.volcano if self.scheduler_evidence else None
-        return self.volcano.configuration or of_cluster or VolcanoConfiguration()
 
 
 _NOT_OF_NODES = tuple(each.name for each in fields(ClusterObjects))
@@ -244,17 +236,6 @@ class Snapshot(ClusterObjects):
         changed = self.with_nodes(nodes, self.generation)
         devices = replace(self.devices, slices=None, answers={})
         return replace(changed, nominated=NO_NOMINATED_PODS, is_without_pods=True, devices=devices)
-
-    def with_domains(self, key: str) -> "Snapshot":
-        """Return the snapshot with the domains of `key` as a label of its nodes: itself, unless they are HyperNodes.
-
-        The HyperNodes must be known, see `HyperNodes.domains`.
-        """
-        tier = tier_of_key(key)
-        if tier is None or self.volcano.hyper_nodes is None or self.labels.has(key):
-            return self
-        labels = self.volcano.hyper_nodes.domains(tier, self.labels, self.rows)
-        return self if isinstance(labels, str) else replace(self, labels=labels)
 
     def lacks_priority_class(self, name: str) -> bool:
         """Return whether there is no PriorityClass `name`; false if the classes are not known."""

@@ -12,7 +12,7 @@ from webhook.backends.backend import BatchNames
 from webhook.backends.kueue import QUEUE, QUEUED_WHOLE
 from webhook.backends.references import GangRequest, Within
 from webhook.backends.registry import backend_of, batch_names_of, gang_key, starts_whole
-from webhook.cluster.batch.network_topology import NetworkTopology, tier_of_key
+from webhook.cluster.batch.network_topology import NetworkTopology
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput
@@ -30,6 +30,7 @@ from webhook.placement.reasons.gang_request import (
     GangDemand,
     effect_text,
     grouped,
+    network_of_job,
     pods_ready_timeout,
     starts_text,
     within_network,
@@ -146,7 +147,7 @@ def gang_of_object(
         found = GangRequest(name, size, scheduler, is_whole)
     missing = gang_key(policy.keys.gang, policy.spec, scheduler) if size > 1 and not annotated else found.missing
     groups = max(1, pods // size) if kind.group_size else 1
-    if (kind.group, kind.kind) == _VOLCANO_JOB and (network := _network_of_job(content, within)):
+    if (kind.group, kind.kind) == _VOLCANO_JOB and (network := network_of_job(content, within)):
         within = within_network(network, snapshot)
         if within is not None and within.is_required and pods > size:
             # It can look for room for all pods, not only for the least number that has to run together.
@@ -189,7 +190,7 @@ def queues_of(
         return (), None
     names = [each for each in references.batch if each.backend != "kueue" or not queue]
     if found == _VOLCANO_JOB:
-        network = _network_of_job(content, role.result.injection.within)
+        network = network_of_job(content, role.result.injection.within)
         names = [_in_volcano_job(each, content, network) if each.backend == "volcano" else each for each in names]
     elif not kind.group_size and found in backend_of(workload.policy.spec, references.scheduler).gang_owners:
         names = [each._replace(starts_whole=True) for each in names]
@@ -202,17 +203,6 @@ def queues_of(
     pods = sum(count for _, count in sets)
     gang, name = _gang_of_roles(roles, workload, base), str(field(content, "metadata", "name") or "")
     return names, GangDemand(gang or GangRequest(name, pods, references.scheduler, starts_whole=True), sets)
-
-
-def _network_of_job(content: JsonObject, within: Within | None) -> NetworkTopology | None:
-    """Return the request of a Volcano Job for a domain: its own, or else that of `within`, which the policy injects."""
-    spec = field(content, "spec")
-    if not isinstance(spec, Mapping):
-        return None
-    if "networkTopology" in spec or within is None:
-        return NetworkTopology.of(spec)
-    tier = tier_of_key(within.key)
-    return None if tier is None else NetworkTopology(within.is_required, tier)
 
 
 def _in_volcano_job(names: BatchNames, content: JsonObject, network: NetworkTopology | None) -> BatchNames:

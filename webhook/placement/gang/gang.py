@@ -25,6 +25,7 @@ from webhook.placement.gang.domains import members_on, without_counted_topologie
 from webhook.placement.gang.empty_cluster import most_in_each_domain, most_possible, restored_for
 from webhook.placement.gang.gang_count import Count, Gang, count_pods
 from webhook.placement.packing.free_cards import free_amounts
+from webhook.placement.pod.network_limit import with_domains
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.node_templates import TemplateNode
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -123,7 +124,7 @@ def gang_placement(
 
 def _with_label_in_future(own: Placement, within: Within, base: Snapshot) -> Placement:
     """Return `own`, which is not denied if no node has the labels of the domain: nodes can get them later."""
-    codes, _ = base.with_domains(within.key).labels.paths(within.path)
+    codes, _ = with_domains(base, within.key).labels.paths(within.path)
     if own.verdict != "Infeasible" or (codes >= 0).any():
         return own
     return replace(own, deny_exemption=own.deny_exemption or _label_later(within))

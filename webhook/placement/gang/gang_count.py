@@ -19,6 +19,7 @@ from webhook.placement.gang.domains import (
     nodes_of,
 )
 from webhook.placement.gang.further_pods import Further, further_pods
+from webhook.placement.pod.network_limit import with_domains
 from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting.pending_placement import WaitingPod
@@ -63,7 +64,7 @@ def count_pods(
     within, info = gang.within, pod.signature.info
     if within is None:
         return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired))
-    snapshot = snapshot.with_domains(within.key)
+    snapshot = with_domains(snapshot, within.key)
     is_by_affinity = follows_itself(info, within.key, snapshot)
     if not is_countable(scheduler, info):
         further = further_pods(scheduler, pod, own, snapshot, left, expired)

@@ -1,8 +1,10 @@
 """The domain in which Volcano keeps a group, by its request, the HyperNodes and the configuration of the scheduler."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
-from webhook.cluster.batch.network_topology import NetworkTopology
+from webhook.cluster.batch.network_topology import NetworkTopology, tier_of_key
+from webhook.cluster.batch.volcano_configuration import VolcanoConfiguration
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
 from webhook.kube.names import VOLCANO_PLUGIN
@@ -21,13 +23,31 @@ class NetworkLimit(NamedTuple):
     unknown: str = ""
 
 
+def configuration_of(snapshot: Snapshot) -> VolcanoConfiguration:
+    """Return the configuration of Volcano's scheduler in `snapshot`."""
+    of_cluster = snapshot.scheduler_evidence.volcano if snapshot.scheduler_evidence else None
+    return snapshot.volcano.configuration or of_cluster or VolcanoConfiguration()
+
+
+def with_domains(snapshot: Snapshot, key: str) -> Snapshot:
+    """Return `snapshot` with the domains of `key` as a label of its nodes: itself, unless they are HyperNodes.
+
+    The HyperNodes must be known, see `HyperNodes.domains`.
+    """
+    tier, nodes = tier_of_key(key), snapshot.volcano.hyper_nodes
+    if tier is None or nodes is None or snapshot.labels.has(key):
+        return snapshot
+    labels = nodes.domains(tier, snapshot.labels, snapshot.rows)
+    return snapshot if isinstance(labels, str) else replace(snapshot, labels=labels)
+
+
 def network_limit(network: NetworkTopology, snapshot: Snapshot) -> NetworkLimit:
     """Return the limit for the request `network`.
 
     Source: volcano.sh/volcano/pkg/scheduler/framework/session.go, addClusterTopHyperNode and adjustNetworkTopologySpec;
     session_plugins.go, HyperNodeGradientForJobFn
     """
-    plugins, nodes = snapshot.volcano_configuration.plugins, snapshot.volcano.hyper_nodes
+    plugins, nodes = configuration_of(snapshot).plugins, snapshot.volcano.hyper_nodes
     if plugins is None:
         return NetworkLimit(unknown=f"it is not known whether Volcano's configuration has the plugin {VOLCANO_PLUGIN}")
     if VOLCANO_PLUGIN not in plugins:

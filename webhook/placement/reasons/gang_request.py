@@ -7,10 +7,11 @@ from functools import cached_property
 
 from webhook.backends.backend import BatchNames
 from webhook.backends.references import GangRequest, Within
-from webhook.cluster.batch.network_topology import NetworkTopology, key_of_tier
+from webhook.cluster.batch.network_topology import NetworkTopology, key_of_tier, tier_of_key
 from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.batch.topologies import path_to
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.text import cut
 from webhook.placement.framework.amount_text import amount_text
 from webhook.placement.framework.result import Placement
@@ -67,6 +68,17 @@ def _within(within: Within | None, names: BatchNames, group: PodGroup | None, sn
             doubt=f"no single Topology is known that has the level {cut(within.key, _LONGEST_SHOWN)}"
         )
     return within._replace(parents=levels[:-1])
+
+
+def network_of_job(content: JsonObject, within: Within | None) -> NetworkTopology | None:
+    """Return the request of a Volcano Job for a domain: its own, or else that of `within`, which the policy injects."""
+    spec = field(content, "spec")
+    if not isinstance(spec, Mapping):
+        return None
+    if "networkTopology" in spec or within is None:
+        return NetworkTopology.of(spec)
+    tier = tier_of_key(within.key)
+    return None if tier is None else NetworkTopology(within.is_required, tier)
 
 
 def within_network(network: NetworkTopology, snapshot: Snapshot) -> Within | None:

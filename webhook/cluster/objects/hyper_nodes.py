@@ -1,4 +1,4 @@
-"""The HyperNodes of Volcano, which stand for switches: groups of nodes in tiers, tier 1 being the closest."""
+"""The HyperNodes of Volcano, groups of nodes in tiers that stand for switches, and all objects of Volcano."""
 
 import re
 from collections.abc import Mapping
@@ -11,6 +11,8 @@ import numpy as np
 
 from webhook.cluster.batch import fields
 from webhook.cluster.batch.network_topology import key_of_tier
+from webhook.cluster.batch.queues import PodGroup, VolcanoQueue
+from webhook.cluster.batch.volcano_configuration import VolcanoConfiguration
 from webhook.cluster.index.labels import LabelColumns, Mask
 from webhook.cluster.index.node_selector import Requirement, Term, matches
 from webhook.documents.documents import field
@@ -128,6 +130,22 @@ class HyperNodes:
             if child in self.by_name:
                 found |= self._nodes(self.by_name[child], labels, rows)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class VolcanoObjects:
+    """The objects of Volcano by name, or by namespace and name, and the configuration in a cluster file.
+
+    None means not known.
+    """
+
+    queues: Mapping[str, VolcanoQueue] | None = None
+    groups: Mapping[tuple[str, str], PodGroup] | None = None
+    hyper_nodes: HyperNodes | None = None
+    configuration: VolcanoConfiguration | None = None
+
+
+NO_VOLCANO = VolcanoObjects()
 
 
 def _labels(selector: Any) -> Term:

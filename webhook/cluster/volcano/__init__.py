@@ -1,1 +1,0 @@
-"""The HyperNodes of Volcano, and its objects in a snapshot."""
