@@ -283,6 +283,11 @@ ROWS: Sequence[tuple[str, Sequence[Panel]]] = (
                 stacked=True,
             ),
             Panel(
+                "Largest gang of whole nodes in one domain",
+                (("{{domain_key}}", f"max by (domain_key) (placement_webhook_largest_gang{{{_JOB}}})"),),
+                "The most pods, each with all cards of a node, that one domain such as a rack could start now.",
+            ),
+            Panel(
                 "Free blocks now",
                 (
                     (

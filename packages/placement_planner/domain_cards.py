@@ -1,6 +1,5 @@
-"""The cards of each topology domain, such as a rack, and the largest gang that each could start."""
+"""The largest gang of a given pod that each topology domain, such as a rack, could start."""
 
-from collections import defaultdict
 from typing import NamedTuple
 
 from placement_planner.capacity.simulation import FurtherPods
@@ -14,20 +13,6 @@ from webhook.placement.waiting.pending_placement import WaitingPod
 from webhook.policy.policy import Policy
 
 _MOST_PODS = 1000
-
-
-class DomainCards(NamedTuple):
-    """The cards of one product in one domain. `value` is that of the label, or None for nodes without it.
-
-    `largest` is the largest number of free cards on one node.
-    """
-
-    value: str | None
-    product: str
-    nodes: int
-    cards: int
-    free: int
-    largest: int
 
 
 class DomainRoom(NamedTuple):
@@ -48,29 +33,6 @@ class DomainRoom(NamedTuple):
 def topology_key(policy: Policy, name: str) -> str:
     """Return the label of a topology alias of the policy; another name is the label itself."""
     return policy.spec.topology_aliases.get(name, name)
-
-
-def cards_by_domain(snapshot: Snapshot, key: str, policy: Policy) -> list[DomainCards]:
-    """Return the cards of each domain of the label `key` and product, in order; the nodes without the label are last.
-
-    For cards without a product label, the product is their resource.
-    """
-    spec, found = policy.spec, defaultdict[tuple[str | None, str], list[tuple[int, int]]](list)
-    is_open = open_nodes(snapshot, spec.temporary_taints)
-    for resource in snapshot.allocatable_columns:
-        accelerator = accelerator_of(resource, spec.accelerators)
-        if accelerator is None:
-            continue
-        offered, free = snapshot.allocatable(resource), free_amounts(snapshot, resource, is_open)
-        for row in offered.nonzero()[0].tolist():
-            labels = snapshot.nodes[row].node.labels
-            kind = (labels.get(key), accelerator.product_of(labels) or resource)
-            found[kind].append((int(offered[row]), int(free[row])))
-    made = []
-    for (value, product), cards in found.items():
-        total, unused = (sum(each) for each in zip(*cards, strict=True))
-        made.append(DomainCards(value, product, len(cards), total, unused, max(free for _, free in cards)))
-    return sorted(made, key=lambda each: (each.value is None, each.value or "", each.product))
 
 
 def room_by_domain(pods: FurtherPods, snapshot: Snapshot, key: str, policy: Policy) -> list[DomainRoom] | None:

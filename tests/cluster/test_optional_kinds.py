@@ -9,8 +9,9 @@ from tests.support.objects.batch_objects import (
 from tests.support.objects.builders import make_node_object
 from tests.support.views import made_anew, said
 from webhook.cluster.batch.kueue import NO_KUEUE
-from webhook.cluster.batch.queues import NO_KAI, NO_POD_GROUPS, NO_VOLCANO, KaiQueue, VolcanoQueue
+from webhook.cluster.batch.queues import NO_KAI, NO_POD_GROUPS, KaiQueue, VolcanoQueue
 from webhook.cluster.cache.cluster_cache import ClusterCache
+from webhook.cluster.objects.hyper_nodes import NO_VOLCANO
 from webhook.cluster.optional_kinds import BATCH_KINDS
 
 

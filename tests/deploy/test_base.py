@@ -148,11 +148,11 @@ def test_server_reads_what_it_watches_and_writes_events_alone() -> None:
     objects = [content for path in (DEPLOY / "base").glob("*.yaml") for content in read(f"base/{path.name}")]
     rights = {content["kind"]: content for content in objects if content["kind"].endswith(("Role", "RoleBinding"))}
     assert set(rights) == {"ClusterRole", "ClusterRoleBinding"}
-    *rules, kueue, leases, configuration, events, owners = rights["ClusterRole"]["rules"]
-    assert kueue == {
+    *rules, configurations, leases, configuration, events, owners = rights["ClusterRole"]["rules"]
+    assert configurations == {
         "apiGroups": [""],
         "resources": ["configmaps"],
-        "resourceNames": ["kueue-manager-config"],
+        "resourceNames": ["kueue-manager-config", "volcano-scheduler-configmap"],
         "verbs": ["get"],
     }
     assert leases == {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["list"]}

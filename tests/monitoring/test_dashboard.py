@@ -76,6 +76,7 @@ def test_dashboard_is_imported_as_a_new_one() -> None:
         "placement_webhook_unusable_free_cards_share",
         "placement_webhook_held_cards",
         "placement_webhook_held_pods",
+        "placement_webhook_largest_gang",
     ],
 )
 def test_what_an_operator_watches_is_on_the_dashboard(metric: str) -> None:

@@ -15,6 +15,7 @@ from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.verdict import Advised
 from webhook.backends.references import GangRequest, Within
 from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.workloads.pod_sets import pod_sets
 from webhook.objects.admission import admit_request
@@ -425,7 +426,7 @@ def test_gang_of_an_object_and_of_its_pods_is_within_a_domain(size: dict[str, st
     within = Within("topology.kubernetes.io/rack", is_required=False)
 
     gang = gang_of_pod(role.pod, policy, cluster.snapshot)
-    whole = gang_of_object(content, kind, [gang], 4, "default-scheduler", policy, [False], within)
+    whole = gang_of_object(content, kind, [gang], 4, "default-scheduler", policy, [False], within, cluster.snapshot)
 
     assert (gang and gang.within) == (within if size else None)
     assert whole is not None
@@ -436,7 +437,9 @@ def test_object_without_pods_needs_no_domain() -> None:
     content, gang = job(DEPLOYMENT, 0), GangRequest("bert", 4, "default-scheduler", starts_whole=False)
     kind, within = KUBE_SCHEDULER.kinds["apps", "Deployment"], Within("topology.kubernetes.io/rack")
 
-    whole = gang_of_object(content, kind, [gang], 0, "default-scheduler", KUBE_SCHEDULER, [False], within)
+    whole = gang_of_object(
+        content, kind, [gang], 0, "default-scheduler", KUBE_SCHEDULER, [False], within, Snapshot.of(())
+    )
 
     assert whole == gang
 

@@ -65,6 +65,14 @@ def volcano(cluster: Cluster, volcano_programs: Built, tmp_path: Path) -> Iterat
 
 
 @pytest.fixture
+def volcano_with_domains(cluster: Cluster, volcano_programs: Built, tmp_path: Path) -> Iterator[Volcano]:
+    """The real Volcano with its plugin for HyperNodes, running for the test."""
+    plugins = ("network-topology-aware",)
+    with volcano_program.running(cluster, volcano_programs, tmp_path, plugins=plugins) as started:
+        yield started
+
+
+@pytest.fixture
 def kai(cluster: Cluster, kai_programs: Built, tmp_path: Path) -> Iterator[Kai]:
     """The real KAI, running for the test."""
     with kai_program.running(cluster, kai_programs, tmp_path) as started:

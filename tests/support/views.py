@@ -105,7 +105,14 @@ SAID: Mapping[str, Callable[[Snapshot], Any]] = {
     "runtime_classes": lambda snapshot: dict(snapshot.runtime_classes.by_name),
     "limit_ranges": lambda snapshot: {name: set(map(str, each)) for name, each in snapshot.limit_ranges.items()},
     "disruption_budgets": lambda snapshot: set(snapshot.disruption_budgets or ()),
-    "volcano": lambda snapshot: [each or {} for each in (snapshot.volcano.queues, snapshot.volcano.groups)],
+    "volcano": lambda snapshot: [
+        each or {}
+        for each in (
+            snapshot.volcano.queues,
+            snapshot.volcano.groups,
+            snapshot.volcano.hyper_nodes and snapshot.volcano.hyper_nodes.by_name,
+        )
+    ],
     "kai": lambda snapshot: [getattr(snapshot.kai, each.name) or {} for each in fields(KaiObjects)],
     "kueue": lambda snapshot: [getattr(snapshot.kueue, each.name) or {} for each in fields(KueueObjects)],
     "pod_groups": lambda snapshot: [

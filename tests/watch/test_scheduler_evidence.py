@@ -11,7 +11,7 @@ from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
-from tests.support.objects.batch_objects import definition
+from tests.support.objects.batch_objects import definition, volcano_configuration
 from tests.support.objects.builders import make_pod
 from tests.support.objects.manifests import read
 from tests.support.on_cluster.service_account import RBAC, limited_to
@@ -19,6 +19,7 @@ from tests.support.servers.fake_api import fake_api, json
 from tests.support.servers.live import following_in_thread
 from webhook.backends.kai import Kai
 from webhook.backends.volcano import Volcano
+from webhook.cluster.batch.volcano_configuration import VolcanoConfiguration
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ClientConfig
@@ -150,6 +151,18 @@ def test_shipped_role_allows_to_read_the_configuration_of_kueue_alone(cluster: C
         assert read_evidence(kubeconfig).pods_ready_timeout == "90s"
         with pytest.raises(ApiServerError, match='configmaps "other" is forbidden'):
             asyncio.run(read_config_map(kubeconfig, "other"))
+
+
+@pytest.mark.usefixtures("volcano_api_group")
+def test_shipped_role_allows_to_read_the_configuration_of_volcano(cluster: Cluster, tmp_path: Path) -> None:
+    namespace = cluster.make_namespace("volcano-system")
+    with limited_to(cluster, tmp_path, _SHIPPED["rules"]) as kubeconfig:
+        assert wait_for(lambda: read_or_none(kubeconfig), "the right").volcano is None
+        made = volcano_configuration("actions: allocate\ntiers:\n- plugins:\n  - name: gang\n")
+        cluster.client.create(made, namespace=namespace)
+
+        found = wait_for(lambda: read_evidence(kubeconfig).volcano, "the configuration")
+        assert found == VolcanoConfiguration(frozenset({"allocate"}), frozenset({"gang"}))
 
 
 async def read_config_map(kubeconfig: Path, name: str) -> Object:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+from webhook.cluster.batch.network_topology import NetworkTopology
 from webhook.documents.documents import field
 
 
@@ -103,7 +104,8 @@ class BatchNames(NamedTuple):
 
     `has_owner` is true if the scheduler may read the queue from an owner of the pod instead. `starts_whole` is true if
     the scheduler holds the pods of a gang until all of them can start, or, for Kueue, until its quota has room for all
-    of them. `required_level` is the node label of the domain in which it must place them together, or "".
+    of them. `required_level` is the node label of the domain in which it must place them together, or "". `network` is
+    the request of Volcano that the pod itself, or its Job, has for that.
     """
 
     backend: str
@@ -112,6 +114,7 @@ class BatchNames(NamedTuple):
     has_owner: bool
     starts_whole: bool = False
     required_level: str = ""
+    network: NetworkTopology | None = None
 
 
 Terms = Mapping[str, Callable[[Any], PodField] | str]

@@ -8,7 +8,9 @@ from webhook.backends.kai import Kai
 from webhook.backends.kube_scheduler import Coscheduling, Default, Native
 from webhook.backends.kueue import QUEUE, TOPOLOGIES, Kueue
 from webhook.backends.volcano import Volcano
+from webhook.cluster.batch.network_topology import NetworkTopology
 from webhook.documents.documents import field
+from webhook.kube.names import VOLCANO_TIER, VOLCANO_TOPOLOGY
 from webhook.policy.spec.document import PolicySpec
 from webhook.policy.spec.schedulers import SchedulerSettings, settings_of
 
@@ -57,7 +59,12 @@ def batch_names_of(pod: Mapping[str, Any], backend: type[Backend]) -> tuple[Batc
             # KAI reads the annotation of an owner instead, which is not known.
             is_read = each.required_level_at and not (has_owner and each is Kai)
             level = str((metadata.get("annotations") or {}).get(each.required_level_at, "")) if is_read else ""
-            found.append(BatchNames(each.name, queue, group, has_owner, _holds_gang(pod, each), level))
+            annotations = metadata.get("annotations") or {}
+            # The PodGroup decides if the pod names one.
+            is_read = VOLCANO_TOPOLOGY in annotations or VOLCANO_TIER in annotations
+            is_read = is_read and each is Volcano and not group
+            network = NetworkTopology.of_annotations(annotations) if is_read else None
+            found.append(BatchNames(each.name, queue, group, has_owner, _holds_gang(pod, each), level, network))
     return tuple(found)
 
 

@@ -16,7 +16,7 @@ from webhook.backends.backend import (
     annotation,
 )
 from webhook.documents.documents import field
-from webhook.kube.names import VOLCANO_GROUP
+from webhook.kube.names import VOLCANO_API_GROUP, VOLCANO_GROUP
 
 QUEUE = "scheduling.volcano.sh/queue-name"
 GROUP = VOLCANO_GROUP
@@ -37,7 +37,7 @@ class Volcano(Backend):
     """
 
     name = "volcano"
-    api_groups = ("scheduling.volcano.sh",)
+    api_groups = (VOLCANO_API_GROUP,)
     gang_fields = ((("metadata", "annotations", GROUP),), (("metadata", "labels", JOB_LABEL),))
     profile = "volcano"
     queue_at = (("annotations", QUEUE),)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from webhook.cluster.batch.volcano_configuration import volcano_actions
+from webhook.cluster.batch.volcano_configuration import VolcanoConfiguration
 from webhook.cluster.interner import Interner
 from webhook.cluster.left_out import LeftOut, LeftOutTracker
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
@@ -32,7 +32,7 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     claim names a volume. If there are ResourceClaims or ResourceClaimTemplates, all DeviceClasses count as known.
 
     The release of the cluster is read from the output of `kubectl version -o json`, if it is among `documents`, and the
-    actions of Volcano's scheduler are read from its ConfigMap.
+    actions and plugins of Volcano's scheduler are read from its ConfigMap.
 
     A bound pod counts on its node until it has ended, even while it is being deleted. A pod on a node that does not
     exist is not counted. Pods that are not bound are in `pending`; pods with a nominated node are also in `nominated`.
@@ -51,7 +51,7 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     pending: dict[PodKey, PendingPod] = {}
     namespaces: dict[str, Namespace] = {}
     found: dict[str, list[Facts]] = {}
-    actions: frozenset[str] | None = None
+    configuration: VolcanoConfiguration | None = None
     for document in documents:
         kind, content = str(document.content.get("kind")), document.content
         _take_release(document, releases, errors)
@@ -73,12 +73,12 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
         elif kind == "Namespace" and (namespace := read_document(document, Namespace.of, errors)):
             namespaces[str(field(content, "metadata", "name"))] = namespace
         else:
-            actions = actions or volcano_actions(content)
+            configuration = configuration or VolcanoConfiguration.of(content)
     if errors:
         raise InvalidInput(errors)
     nominated = NominatedPods.of(pod.nominated for pod in pending.values() if pod.nominated)
     snapshot = _snapshot(nodes, pods.values(), namespaces, found)
-    volcano = replace(snapshot.volcano, actions=actions)
+    volcano = replace(snapshot.volcano, configuration=configuration)
     release, left_out = next(iter(releases.values()), ASSUMED), _left_out_of(pods.values())
     return replace(snapshot, volcano=volcano, pending=pending, nominated=nominated, release=release, left_out=left_out)
 

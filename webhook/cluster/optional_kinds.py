@@ -10,14 +10,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from webhook.cluster.batch.kueue import ClusterQueue, KueueObjects, LocalQueue, ResourceFlavor
-from webhook.cluster.batch.queues import (
-    KaiObjects,
-    KaiQueue,
-    PodGroup,
-    PodGroups,
-    VolcanoObjects,
-    VolcanoQueue,
-)
+from webhook.cluster.batch.queues import KaiObjects, KaiQueue, PodGroup, PodGroups, VolcanoQueue
 from webhook.cluster.batch.topologies import Topology
 from webhook.cluster.dra.device import DeviceTaintRule
 from webhook.cluster.dra.device_class import DEVICES_V1BETA1, DeviceClass
@@ -25,6 +18,7 @@ from webhook.cluster.dra.devices import Devices
 from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.dra.resource_slice import ResourceSlice
 from webhook.cluster.objects.disruption_budget import DISRUPTION_BUDGET_KIND, DisruptionBudget
+from webhook.cluster.objects.hyper_nodes import HyperNode, HyperNodes, VolcanoObjects
 from webhook.cluster.objects.limit_range import LimitRange
 from webhook.cluster.objects.priority_class import PRIORITY_CLASS_KIND, PriorityClass
 from webhook.cluster.objects.resource_quota import ResourceQuota
@@ -84,11 +78,14 @@ OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
 }
 
 _VOLCANO, _KAI, _KUEUE = "scheduling.volcano.sh", "scheduling.run.ai", "kueue.x-k8s.io"
-_KAI_TOPOLOGY = "kai.scheduler"
+_VOLCANO_TOPOLOGY, _KAI_TOPOLOGY = "topology.volcano.sh", "kai.scheduler"
 _COSCHEDULING, _NATIVE = "scheduling.x-k8s.io", "scheduling.k8s.io"
 BATCH_KINDS: Mapping[str, OptionalKind] = {
     f"Queue.{_VOLCANO}": OptionalKind(f"{_VOLCANO}/v1beta1", "queues", VolcanoQueue.of, "volcano"),
     f"PodGroup.{_VOLCANO}": OptionalKind(f"{_VOLCANO}/v1beta1", "podgroups", PodGroup.of_volcano, "volcano"),
+    f"HyperNode.{_VOLCANO_TOPOLOGY}": OptionalKind(
+        f"{_VOLCANO_TOPOLOGY}/v1alpha1", "hypernodes", HyperNode.of, "volcano"
+    ),
     f"Queue.{_KAI}": OptionalKind(f"{_KAI}/v2", "queues", KaiQueue.of, "kai"),
     f"PodGroup.{_KAI}": OptionalKind(f"{_KAI}/v2alpha2", "podgroups", PodGroup.of_kai, "kai"),
     f"Topology.{_KAI_TOPOLOGY}": OptionalKind(f"{_KAI_TOPOLOGY}/v1alpha1", "topologies", Topology.of, "kai"),
@@ -188,6 +185,15 @@ def _full_quotas(found: FactsByKind) -> dict[str, str]:
     return {each.namespace: each.name for each in reversed(denying)}
 
 
+def _volcano(found: FactsByKind) -> VolcanoObjects:
+    hyper_nodes = _by_name(found, f"HyperNode.{_VOLCANO_TOPOLOGY}")
+    return VolcanoObjects(
+        _by_name(found, f"Queue.{_VOLCANO}"),
+        _by_full_name(found, f"PodGroup.{_VOLCANO}"),
+        None if hyper_nodes is None else HyperNodes(hyper_nodes),
+    )
+
+
 def _kai(found: FactsByKind) -> KaiObjects:
     queues = _by_name(found, f"Queue.{_KAI}")
     parents = frozenset(each.parent for each in (queues or {}).values() if each.parent)
@@ -210,9 +216,7 @@ _MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
     "disruption_budgets": lambda found: (
         tuple(found[DISRUPTION_BUDGET_KIND]) if DISRUPTION_BUDGET_KIND in found else None
     ),
-    "volcano": lambda found: VolcanoObjects(
-        _by_name(found, f"Queue.{_VOLCANO}"), _by_full_name(found, f"PodGroup.{_VOLCANO}")
-    ),
+    "volcano": _volcano,
     "kai": _kai,
     "kueue": lambda found: KueueObjects(
         _by_full_name(found, f"LocalQueue.{_KUEUE}"),

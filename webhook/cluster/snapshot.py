@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.batch.kueue import NO_KUEUE, KueueObjects
-from webhook.cluster.batch.queues import NO_KAI, NO_POD_GROUPS, NO_VOLCANO, KaiObjects, PodGroups, VolcanoObjects
+from webhook.cluster.batch.queues import NO_KAI, NO_POD_GROUPS, KaiObjects, PodGroups
 from webhook.cluster.dra.devices import NO_DEVICES, Devices
 from webhook.cluster.index.images import Images
 from webhook.cluster.index.labels import LabelColumns, Mask, TaintClasses
@@ -19,6 +19,7 @@ from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.left_out import NOTHING_LEFT_OUT, LeftOut
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.objects.disruption_budget import DisruptionBudget
+from webhook.cluster.objects.hyper_nodes import NO_VOLCANO, VolcanoObjects
 from webhook.cluster.objects.limit_range import LimitRange
 from webhook.cluster.objects.priority_class import PRIORITY_CLASS_KIND, PriorityClass, priority_class_named
 from webhook.cluster.objects.runtime_class import NO_RUNTIME_CLASSES, RuntimeClasses

@@ -28,6 +28,7 @@ MANUAL_JOB_ANNOTATION, MANUAL_JOB = "cronjob.kubernetes.io/instantiate", "manual
 VOLCANO_GROUP = "scheduling.k8s.io/group-name"
 # Where Volcano's chart, with its default names, puts the configuration of its scheduler.
 VOLCANO_NAMESPACE, VOLCANO_CONFIGURATION = "volcano-system", "volcano-scheduler-configmap"
+VOLCANO_API_GROUP = "scheduling.volcano.sh"
 # The queues of pods that name none.
 VOLCANO_DEFAULT_QUEUE, KAI_DEFAULT_QUEUE = "default", "default-queue"
 KUEUE_GROUP = "kueue.x-k8s.io"
@@ -43,6 +44,9 @@ KUEUE_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
 KAI_TOPOLOGY = "kai.scheduler/topology-required-placement"
 # The modes of a network topology of Volcano are `soft` and `hard`, which is the default.
 VOLCANO_TOPOLOGY, VOLCANO_SOFT = "volcano.sh/network-topology-mode", "soft"
+VOLCANO_TIER = "volcano.sh/network-topology-highest-tier"
+# The plugin without which Volcano ignores them.
+VOLCANO_PLUGIN = "network-topology-aware"
 # The annotations by which Kueue, KAI and Volcano keep the pods of a group within a domain.
 REQUIRED_TOPOLOGIES = frozenset(
     (
@@ -51,7 +55,7 @@ REQUIRED_TOPOLOGIES = frozenset(
         "kueue.x-k8s.io/podset-slice-required-topology-constraints",
         KAI_TOPOLOGY,
         VOLCANO_TOPOLOGY,
-        "volcano.sh/network-topology-highest-tier",
+        VOLCANO_TIER,
     )
 )
 # The annotation with the number of cards that such a pod shares.

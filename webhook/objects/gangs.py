@@ -12,6 +12,7 @@ from webhook.backends.backend import BatchNames
 from webhook.backends.kueue import QUEUE, QUEUED_WHOLE
 from webhook.backends.references import GangRequest, Within
 from webhook.backends.registry import backend_of, batch_names_of, gang_key, starts_whole
+from webhook.cluster.batch.network_topology import NetworkTopology
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput
@@ -25,7 +26,15 @@ from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.empty_cluster import most_of_roles
 from webhook.placement.gang.object_domains import PlacedRole, as_together, with_domains
-from webhook.placement.reasons.gang_request import GangDemand, effect_text, grouped, pods_ready_timeout, starts_text
+from webhook.placement.reasons.gang_request import (
+    GangDemand,
+    effect_text,
+    grouped,
+    network_of_job,
+    pods_ready_timeout,
+    starts_text,
+    within_network,
+)
 from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scorer import PodSignature
 from webhook.policy.keys import positive
@@ -111,12 +120,13 @@ def gang_of_object(
     policy: Policy,
     wholes: Sequence[bool],
     within: Within | None,
+    snapshot: Snapshot,
 ) -> GangRequest | None:
     """Return the gang of an object of `kind` with `pods` pods, whose templates request `requests`, or None.
 
     Without an annotation, the size is that in the object, if the object defines that its pods run together. `wholes`
     has a value for each template: true if its pods start together or not at all. `within` is the request of its pods
-    that the gang runs within one domain. For some kinds, KAI makes a gang by itself.
+    that the gang runs within one domain; a Volcano Job has its own. For some kinds, KAI makes a gang by itself.
     """
     is_grouped = (kind.group, kind.kind) in backend_of(policy.spec, scheduler).gang_owners
     is_whole = is_grouped or all(wholes)
@@ -134,8 +144,17 @@ def gang_of_object(
         found = GangRequest(name, size, scheduler, is_whole)
     missing = gang_key(policy.keys.gang, policy.spec, scheduler) if size > 1 and not annotated else found.missing
     groups = max(1, pods // size) if kind.group_size else 1
+    if (kind.group, kind.kind) == _VOLCANO_JOB and (network := network_of_job(content, within)):
+        within = within_network(network, snapshot)
+        if within is not None and within.is_required and pods > size:
+            # It can look for room for all pods, not only for the least number that has to run together.
+            within = within._replace(
+                doubt=within.doubt or f"Volcano can wait for a domain with room for all {pods} pods"
+            )
     # Without pods, no domain has to hold any.
-    return found._replace(groups=groups, missing=missing, within=within if pods else None) if size > 1 else None
+    within = within if pods else None
+    is_gang = size > 1 or (within is not None and bool(within.doubt))
+    return found._replace(groups=groups, missing=missing, within=within) if is_gang else None
 
 
 def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Snapshot) -> GangRequest | None:
@@ -145,7 +164,7 @@ def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Sna
     wholes = [each.starts_whole for each in injections]
     asked = [each.gang and grouped(each.gang, each.references.batch, workload.namespace, base) for each in injections]
     within = next((each.within for each in injections if each.within is not None), None)
-    gang = gang_of_object(content, kind, asked, pods, scheduler, workload.policy, wholes, within)
+    gang = gang_of_object(content, kind, asked, pods, scheduler, workload.policy, wholes, within, base)
     if gang is None or (kind.group, kind.kind) not in QUEUED_WHOLE or not field(content, "metadata", "labels", QUEUE):
         return gang
     return gang._replace(ends_after=pods_ready_timeout(base))
@@ -165,7 +184,8 @@ def queues_of(
         return (), None
     names = [each for each in references.batch if each.backend != "kueue" or not queue]
     if found == _VOLCANO_JOB:
-        names = [_in_volcano_job(each, content) if each.backend == "volcano" else each for each in names]
+        network = network_of_job(content, role.result.injection.within)
+        names = [_in_volcano_job(each, content, network) if each.backend == "volcano" else each for each in names]
     elif not kind.group_size and found in backend_of(workload.policy.spec, references.scheduler).gang_owners:
         names = [each._replace(starts_whole=True) for each in names]
     if queue:
@@ -179,10 +199,13 @@ def queues_of(
     return names, GangDemand(gang or GangRequest(name, pods, references.scheduler, starts_whole=True), sets)
 
 
-def _in_volcano_job(names: BatchNames, content: JsonObject) -> BatchNames:
-    """Return the queue and group of the pods of a Volcano Job, whose controller creates the PodGroup in its queue."""
+def _in_volcano_job(names: BatchNames, content: JsonObject, network: NetworkTopology | None) -> BatchNames:
+    """Return the queue, the group and the requested domain of the pods of a Volcano Job.
+
+    The controller creates the PodGroup in the queue of the Job.
+    """
     queue = field(content, "spec", "queue")
-    return names._replace(queue=queue if isinstance(queue, str) else "", group="", starts_whole=True)
+    return names._replace(queue=queue if isinstance(queue, str) else "", group="", starts_whole=True, network=network)
 
 
 def with_gang(

@@ -131,6 +131,11 @@ class Metrics:
         pool=(),
         product=(),
     )
+    largest_gang: Gauge = _gauge(
+        "largest_gang",
+        "Pods in the largest gang of whole nodes that one topology domain could start now, by topology key.",
+        domain_key=(),
+    )
     held_cards: Gauge = _gauge(
         "held_cards", "Cards that are held and not used, by reason and resource.", reason=(), resource=()
     )

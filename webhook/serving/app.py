@@ -18,6 +18,7 @@ from webhook.kube.api.admission import AdmissionRequest
 from webhook.mutation.rules import RULES
 from webhook.objects.gangs import gang_of_pod
 from webhook.placement.framework.result import PlacementVerdict
+from webhook.placement.packing.domain_cards import largest_gangs
 from webhook.placement.packing.free_cards import FreeCardsByProduct
 from webhook.placement.packing.held_cards import HeldCards
 from webhook.placement.packing.typical_pods import ExpectedMixes
@@ -215,8 +216,11 @@ def _free_cards(throttle: SnapshotThrottle, policies: Policies, metrics: Metrics
     def held(snapshot: Snapshot) -> HeldCards:
         return HeldCards.of(snapshot, policies.current().spec.accelerators, int(time.time()))
 
+    def gangs(snapshot: Snapshot) -> Mapping[str, int]:
+        return largest_gangs(snapshot, policies.current())
+
     count = counting(policies.current()).of
-    gauges = FreeCardGauges(lambda: throttle().snapshot, count, metrics, time.monotonic, held)
+    gauges = FreeCardGauges(lambda: throttle().snapshot, count, metrics, time.monotonic, held, gangs)
     policies.follow(lambda policy: gauges.count_by(counting(policy).of))
     return gauges
 

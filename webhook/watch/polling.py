@@ -10,9 +10,17 @@ from urllib.parse import quote
 import structlog
 
 from webhook.cluster.batch.kueue_configuration import pods_ready_timeout
+from webhook.cluster.batch.volcano_configuration import VolcanoConfiguration
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.documents.field import InvalidInput
-from webhook.kube.names import KUEUE_CONFIGURATION, KUEUE_GROUP, KUEUE_NAMESPACE
+from webhook.kube.names import (
+    KUEUE_CONFIGURATION,
+    KUEUE_GROUP,
+    KUEUE_NAMESPACE,
+    VOLCANO_API_GROUP,
+    VOLCANO_CONFIGURATION,
+    VOLCANO_NAMESPACE,
+)
 from webhook.kube.release import ASSUMED, Release
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import NOT_READABLE, ApiServer, Connect, JsonObject
@@ -24,7 +32,8 @@ _LEASES_QUERY = {"fieldSelector": "metadata.namespace!=kube-node-lease", "resour
 # About 2,000 Leases. Users can create Leases, and decoding them blocks the event loop.
 _MOST_LEASES_BYTES = 2 * 1024 * 1024
 _KUEUE_CONFIGURATION_PATH = f"/api/v1/namespaces/{KUEUE_NAMESPACE}/configmaps/{KUEUE_CONFIGURATION}"
-_MOST_KUEUE_BYTES = 64 * 1024
+_VOLCANO_CONFIGURATION_PATH = f"/api/v1/namespaces/{VOLCANO_NAMESPACE}/configmaps/{VOLCANO_CONFIGURATION}"
+_MOST_CONFIG_MAP_BYTES = 64 * 1024
 _CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 # Twice the size that etcd stores.
 _MOST_CONFIGURATION_BYTES = 3 * 1024 * 1024
@@ -45,7 +54,9 @@ async def read_release(server: ApiServer) -> Release:
 
 
 async def read_scheduler_evidence(server: ApiServer) -> SchedulerEvidence:
-    """Return the evidence in API groups and Leases of the cluster, and in Kueue's configuration if it can be read.
+    """Return the evidence in API groups and Leases of the cluster, and in the configurations that can be read.
+
+    These are the ConfigMaps of Kueue and Volcano, which can have other names.
 
     Raises:
         ApiServerError: the API groups or Leases cannot be read or are too many.
@@ -53,13 +64,21 @@ async def read_scheduler_evidence(server: ApiServer) -> SchedulerEvidence:
     groups = await server.get("/apis", {}, most_bytes=_MOST_LEASES_BYTES)
     leases = await server.get(_LEASES_PATH, _LEASES_QUERY, most_bytes=_MOST_LEASES_BYTES)
     found = SchedulerEvidence.of(groups, leases, datetime.now(UTC))
-    if KUEUE_GROUP not in found.groups:
-        return found
+    if KUEUE_GROUP in found.groups:
+        kueue = await _config_map(server, _KUEUE_CONFIGURATION_PATH)
+        found = replace(found, pods_ready_timeout=pods_ready_timeout(kueue))
+    if VOLCANO_API_GROUP in found.groups:
+        volcano = await _config_map(server, _VOLCANO_CONFIGURATION_PATH)
+        found = replace(found, volcano=VolcanoConfiguration.of(volcano))
+    return found
+
+
+async def _config_map(server: ApiServer, path: str) -> JsonObject:
+    """Return a ConfigMap, or an empty object if it cannot be read."""
     try:
-        kueue = await server.get(_KUEUE_CONFIGURATION_PATH, {}, most_bytes=_MOST_KUEUE_BYTES)
+        return await server.get(path, {}, most_bytes=_MOST_CONFIG_MAP_BYTES)
     except ApiServerError:
-        return found
-    return replace(found, pods_ready_timeout=pods_ready_timeout(kueue))
+        return {}
 
 
 async def read_webhook_configuration(server: ApiServer, name: str) -> JsonObject:

@@ -9,7 +9,7 @@ from rich.console import Console
 from placement_doctor.check import Finding
 from placement_doctor.checks.node_spelling import misspelt
 from placement_planner.card_groups import card_count, group_facts
-from placement_planner.domain_cards import DomainCards, cards_by_domain, topology_key
+from placement_planner.domain_cards import topology_key
 from webhook.cli.inputs.clusters import cluster_option, live_options
 from webhook.cli.inputs.files import output_option
 from webhook.cli.inputs.policies import policies_option
@@ -19,6 +19,7 @@ from webhook.cli.output.terminal import echo_json
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.listing import plural
 from webhook.placement.framework.node_states import UnhealthyDevices, is_ready, state_of, unhealthy_devices
+from webhook.placement.packing.domain_cards import DomainCards, cards_by_domain
 from webhook.placement.packing.free_cards import NONE, FreeCards, accelerator_of
 from webhook.policy.policy import Policy
 
@@ -32,6 +33,7 @@ _COLUMNS = (
     Column("LARGEST", is_number=True),
     Column("FRAGMENTED", is_number=True, drop=1),
 )
+_OF_DOMAINS = (*_COLUMNS[1:-1], Column("WHOLE", is_number=True))
 
 
 by_option = click.option(
@@ -50,7 +52,7 @@ def nodes(session: Session, by: str | None) -> int:
     cannot use. A node that is cordoned, not ready or tainted for a time (`temporaryTaints` of the policy), or that runs
     as many pods as it may, has no free card. The pools are the values of the node label `node.usage` of the policy.
     Below are the nodes that take no pods, cards that are not healthy, and mistyped labels and taints. With --by, the
-    lines are domains, such as racks, instead of pools.
+    lines are domains, such as racks, instead of pools, and WHOLE is the number of nodes whose cards are all free.
 
     \b
     Examples:
@@ -83,9 +85,7 @@ def print_nodes(session: Session, by: str | None) -> None:
     if key and not any(key in node.labels for node in found):
         print_lines(console, [f"by {by}: no node has the label"], indent=0)
     elif key:
-        print_table(
-            console, (Column(key.rpartition("/")[2].upper(), least=8), *_COLUMNS[1:-1]), map(_domain_row, domains)
-        )
+        print_table(console, (Column(key.rpartition("/")[2].upper(), least=8), *_OF_DOMAINS), map(_domain_row, domains))
     else:
         print_table(console, _COLUMNS, map(_row, groups))
     _print_some(console, "nodes that take no pods:", [f"{name}: {state}" for name, state in closed.items()])

@@ -163,11 +163,12 @@ def test_configuration_is_read_by_its_name_in_a_live_cluster(
         "/api/v1/namespaces": [],
         "/api/v1/nodes": [node],
         "/api/v1/pods": [make_pod("low").node_name("n").gpu(1).obj()],
-        "/apis/scheduling.volcano.sh/v1beta1/queues": [],
+        "/apis/coordination.k8s.io/v1/leases": [],
     }
     path = "/api/v1/namespaces/volcano-system/configmaps/volcano-scheduler-configmap"
     with fake_api() as api:
         api.objects = {each: {"metadata": {"resourceVersion": "7"}, "items": items} for each, items in lists.items()}
+        api.objects["/apis"] = {"groups": [{"name": "scheduling.volcano.sh"}]}
         if served is not None:
             api.objects[path] = volcano_configuration("") | served
         stdin = as_list(of_scheduler("volcano"))

@@ -29,10 +29,18 @@ def test_the_priority_class_of_a_volcano_job_is_that_of_its_pods() -> None:
     assert [each.pod["spec"]["priorityClassName"] for each in sets_of(content)] == ["high", "low"]
 
 
-def test_a_network_topology_of_volcano_leaves_the_placement_unknown() -> None:
-    (found,) = sets_of(volcano({"template": TEMPLATE}, networkTopology={"mode": "hard", "highestTierAllowed": 1}))
+def test_a_network_topology_of_partitions_leaves_the_placement_unknown() -> None:
+    partitions = {
+        "totalPartitions": 2,
+        "partitionSize": 2,
+        "networkTopology": {"mode": "hard", "highestTierAllowed": 1},
+    }
+    content = volcano({"template": TEMPLATE, "partitionPolicy": partitions}, {"template": TEMPLATE})
 
-    assert found.caveat == "Volcano keeps its pods within a domain of its network topology"
+    assert [each.caveat for each in sets_of(content)] == [
+        "Volcano keeps each of its partitions within a domain of its network topology",
+        "",
+    ]
 
 
 def test_a_topology_that_kai_requires_of_the_owner_leaves_the_placement_unknown() -> None:

@@ -46,15 +46,15 @@ def test_nodes_are_counted_by_domain(run: Run, cluster: Path) -> None:
 
     def cards(value: str | None, *numbers: int) -> dict[str, Any]:
         return {"value": value, "product": "NVIDIA-H20"} | dict(
-            zip(("nodes", "cards", "free", "largest"), numbers, strict=True)
+            zip(("nodes", "cards", "free", "largest", "whole"), numbers, strict=True)
         )
 
     assert found["by"] == RACK
     assert found["domains"] == [
-        cards("", 1, 8, 8, 8),
-        cards("r1", 2, 16, 8, 8),
-        cards("r2", 2, 16, 7, 5),
-        cards(None, 1, 8, 8, 8),
+        cards("", 1, 8, 8, 8, 1),
+        cards("r1", 2, 16, 8, 8, 1),
+        cards("r2", 2, 16, 7, 5, 0),
+        cards(None, 1, 8, 8, 8, 1),
     ]
     assert "by" not in lines(run("nodes", "--cluster", cluster, "-o", "json").output)[0]
 
@@ -65,7 +65,7 @@ def test_the_text_has_a_line_for_each_domain(run: Run, cluster: Path, command: s
 
     rows = [line.split() for line in shown if "NVIDIA-H20" in line]
     assert next(line for line in shown if "PRODUCT" in line).split()[0] == "RACK"
-    assert rows[2] == ["r2", "NVIDIA-H20", "2", "16", "7", "5"]
+    assert rows[2] == ["r2", "NVIDIA-H20", "2", "16", "7", "5", "0"]
     assert [rows[0][0], " ".join(rows[3][:2])] == ['""', "no label"]
 
 

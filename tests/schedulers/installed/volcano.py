@@ -16,6 +16,8 @@ from tests.schedulers.running import KUBE_SCHEDULER_ALONE, Programs, apply_defin
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
 COMMANDS = "bus.volcano.sh/v1alpha1"
 JOBS = "batch.volcano.sh/v1alpha1"
+TOPOLOGY = "topology.volcano.sh/v1alpha1"
+NAMESPACE = "volcano-system"
 
 DEFAULT_CONFIGURATION = "installer/helm/chart/volcano/config/volcano-scheduler.conf"
 
@@ -48,11 +50,20 @@ class Volcano:
         self._client.create({**command, **target}, namespace="default")
         wait_for(lambda: self._state_of_queue(name) == "Closed", f"the queue {name} being closed")
 
-    def make_pod_group(self, name: str, members: int, queue: str = "default") -> Object:
-        """Return a new PodGroup of the test's namespace, which needs that many members to start."""
-        spec = {"minMember": members, "queue": queue}
+    def make_pod_group(self, name: str, members: int, queue: str = "default", **more: object) -> Object:
+        """Return a new PodGroup of the test's namespace, which needs that many members to start.
+
+        `more` are fields of its spec, such as `networkTopology`.
+        """
+        spec = {"minMember": members, "queue": queue, **more}
         group = {"apiVersion": SCHEDULING, "kind": "PodGroup", "metadata": {"name": name}, "spec": spec}
         return self._client.create(group, namespace=self.namespace).object
+
+    def make_hyper_node(self, name: str, tier: int, *selectors: Object, of: str = "Node", **more: object) -> None:
+        """Make a HyperNode with a member of the type `of` for each selector, such as `{"regexMatch": …}`."""
+        spec = {"tier": tier, **more, "members": [{"type": of, "selector": each} for each in selectors]}
+        made = {"apiVersion": TOPOLOGY, "kind": "HyperNode", "metadata": {"name": name}, "spec": spec}
+        self._client.create(made)
 
     def wait_enqueued(self, name: str) -> None:
         """Wait until the scheduler lets the pods of a PodGroup be scheduled."""
@@ -122,11 +133,20 @@ def volcano_job(name: str, replicas: int, own_queue: str, **keys: object) -> Obj
 
 
 @contextmanager
-def running(cluster: Cluster, built: Built, folder: Path, *, flags: Iterable[str] = ()) -> Iterator[Volcano]:
+def running(
+    cluster: Cluster, built: Built, folder: Path, *, flags: Iterable[str] = (), plugins: Iterable[str] = ()
+) -> Iterator[Volcano]:
     """Run Volcano with the default configuration of its chart; afterwards, nothing of it is left but the definitions.
 
-    Its own name belongs to it: kube-scheduler restarts without the stand-in profile of that name.
+    Its own name belongs to it: kube-scheduler restarts without the stand-in profile of that name. `plugins` are added
+    to the last tier of the configuration, which the cluster has in the ConfigMap of the chart.
     """
+    text = built.file(DEFAULT_CONFIGURATION).read_text() + "".join(f"  - name: {each}\n" for each in plugins)
+    configuration = folder / "volcano-scheduler.conf"
+    configuration.write_text(text)
+    cluster.make_namespace(NAMESPACE)
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "volcano-scheduler-configmap"}}
+    cluster.client.create({**config_map, "data": {configuration.name: text}}, namespace=NAMESPACE)
     control_plane = cluster.control_plane
     apply_definitions(control_plane, *(built.file(path) for path in _DEFINITIONS))
     control_plane.start_scheduler(KUBE_SCHEDULER_ALONE)
@@ -137,7 +157,7 @@ def running(cluster: Cluster, built: Built, folder: Path, *, flags: Iterable[str
             *common,
             "--schedule-period=200ms",
             "--plugins-dir=",
-            f"--scheduler-conf={built.file(DEFAULT_CONFIGURATION)}",
+            f"--scheduler-conf={configuration}",
             "--cache-dumper=false",
             "-v=5",
             *flags,
@@ -150,4 +170,5 @@ def running(cluster: Cluster, built: Built, folder: Path, *, flags: Iterable[str
             programs.stop()
             remove_all(cluster.client, JOBS, "Job")
             remove_all(cluster.client, SCHEDULING, "PodGroup")
+            remove_all(cluster.client, TOPOLOGY, "HyperNode")
             remove_all(cluster.client, SCHEDULING, "Queue", but=_OWN_QUEUES)

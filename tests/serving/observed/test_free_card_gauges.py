@@ -157,6 +157,24 @@ def test_held_cards_are_shown_by_reason_also_without_a_change_of_the_snapshot() 
     assert (first, held(metrics)) == ((8, 1, 0), (None, 0, 0))
 
 
+def test_largest_gangs_are_shown_by_topology_key_until_a_key_is_gone() -> None:
+    metrics, clock, view = Metrics(), Clock(), View()
+    found = [{"rack": 3, "zone": 4}, {"zone": 0}]
+    gauges = FreeCardGauges(view, Counter(), metrics, clock, count_gangs=lambda _: found.pop(0))
+
+    asyncio.run(gauges.refresh())
+    first = gangs(metrics)
+    view.snapshot, clock.seconds = Snapshot.of([]), clock.seconds + 10
+    asyncio.run(gauges.refresh())
+
+    assert (first, gangs(metrics)) == ([3, 4], [None, 0])
+
+
+def gangs(metrics: Metrics) -> list[float | None]:
+    values = metrics.registry.get_sample_value
+    return [values("placement_webhook_largest_gang", {"domain_key": key}) for key in ("rack", "zone")]
+
+
 def held(metrics: Metrics) -> tuple[float | None, ...]:
     value = metrics.registry.get_sample_value
     cards = value("placement_webhook_held_cards", {"reason": "image-pull", "resource": "nvidia.com/gpu"})

@@ -8,7 +8,7 @@ from webhook.cluster.optional_kinds import BATCH_KINDS
 Object = dict[str, Any]
 Amounts = Mapping[str, str]
 
-_OF_CLUSTER = ("Queue.scheduling.volcano.sh", "Queue.scheduling.run.ai", "ClusterQueue", "ResourceFlavor")
+_OF_CLUSTER = ("Queue.scheduling.volcano.sh", "Queue.scheduling.run.ai", "ClusterQueue", "ResourceFlavor", "HyperNode")
 
 
 def volcano_queue(
@@ -41,6 +41,25 @@ def volcano_configuration(text: object) -> Object:
     """Return the ConfigMap of Volcano's scheduler with this file."""
     metadata = {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"volcano-scheduler.conf": text}}
+
+
+def hyper_node(name: str, tier: int, *selectors: Object, of: str = "Node", tier_name: str = "") -> Object:
+    """Return a HyperNode of Volcano, with a member of the type `of` for each selector."""
+    return {
+        "apiVersion": "topology.volcano.sh/v1alpha1",
+        "kind": "HyperNode",
+        "metadata": {"name": name},
+        "spec": {
+            "tier": tier,
+            "members": [{"type": of, "selector": each} for each in selectors],
+            **({"tierName": tier_name} if tier_name else {}),
+        },
+    }
+
+
+def named(*names: str) -> list[Object]:
+    """Return a selector of members for each name."""
+    return [{"exactMatch": {"name": each}} for each in names]
 
 
 def kai_queue(
@@ -153,6 +172,7 @@ BATCH_OBJECTS: Mapping[str, Object] = dict(
         (
             volcano_queue("optional"),
             volcano_group("optional"),
+            hyper_node("optional", 1, *named("n1")),
             kai_queue("optional"),
             kai_group("optional"),
             topology("optional", KAI_TOPOLOGY, "rack"),

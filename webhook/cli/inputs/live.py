@@ -2,21 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
 from typing import TypeVar
 
 import click
 
 from webhook.cli.inputs.private_fields import without_secrets
 from webhook.cli.output.terminal import echo
-from webhook.cluster.batch.volcano_configuration import volcano_actions
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.resources import RESOURCES, Resource
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import InvalidInput
-from webhook.kube.names import VOLCANO_CONFIGURATION, VOLCANO_NAMESPACE
 from webhook.kube.release import Release
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import NOT_FOUND, NOT_READABLE, ApiServer, ClientConfig
@@ -27,8 +24,6 @@ OnPage = Callable[[Resource, list[JsonObject], bool], None]
 T = TypeVar("T")
 
 _PAGE_SIZE = 500
-_VOLCANO_CONFIGURATION_PATH = f"/api/v1/namespaces/{VOLCANO_NAMESPACE}/configmaps/{VOLCANO_CONFIGURATION}"
-_MOST_VOLCANO_BYTES = 64 * 1024
 _PRINTED = "webhook.cli: names of clusters that were printed"
 _WORKLOADS = (
     Resource("Namespace", "v1", "namespaces", is_required=True),
@@ -65,22 +60,7 @@ def read_live_cluster(
     cache.put_scheduler_evidence(ask_live(source, "signs of schedulers", read_scheduler_evidence))
     if (release := read_live_release(source)) is not None:
         cache.put_release(release)
-    snapshot = cache.snapshot()
-    if snapshot.volcano.queues is None:
-        return snapshot
-    return replace(snapshot, volcano=replace(snapshot.volcano, actions=_read_volcano_actions(source)))
-
-
-def _read_volcano_actions(source: ClientConfig) -> frozenset[str] | None:
-    """Return the actions of Volcano's scheduler, or None."""
-
-    async def read(server: ApiServer) -> JsonObject:
-        return await server.get(_VOLCANO_CONFIGURATION_PATH, {}, most_bytes=_MOST_VOLCANO_BYTES)
-
-    try:
-        return volcano_actions(ask(source, read))
-    except ApiServerError:
-        return None
+    return cache.snapshot()
 
 
 def read_live_disruptions(source: ClientConfig, on_page: OnPage = lambda *_: None) -> tuple[Snapshot, Disruptions]:

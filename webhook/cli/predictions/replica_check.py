@@ -118,11 +118,11 @@ class Checks:
         kind = next((each.workload.pods.kind for each, *_ in counted if each.workload.pods), None)
         if kind is None:
             return answers
-        workload, policy = counted[0][0].workload, counted[0][0].workload.policy
-        schedulers = self.admissions.schedulers(policy)
+        workload, base = counted[0][0].workload, self.pending.assumed.base
+        policy, schedulers = workload.policy, self.admissions.schedulers(workload.policy)
         requests, wholes, roles = [], [], []
         for _, replicas, first in counted:
-            requests.append(gang_of_pod(first, policy, self.pending.assumed.base))
+            requests.append(gang_of_pod(first, policy, base))
             names = batch_names_of(first, backend_of(policy.spec, schedulers.name_for(first)))
             wholes.append(starts_whole(first, names))
             chosen = schedulers.scheduler_of(first)
@@ -130,10 +130,10 @@ class Checks:
         verdicts = {each.verdict for each, *_ in counted}
         scheduler, pods = schedulers.name_for(counted[0][2]), sum(replicas.asked for _, replicas, _ in counted)
         within = next((found for *_, first in counted if (found := within_of(first, policy)) is not None), None)
-        gang = gang_of_object(workload.source.content, kind, requests, pods, scheduler, policy, wholes, within)
+        gang = gang_of_object(workload.source.content, kind, requests, pods, scheduler, policy, wholes, within, base)
         if gang is None:
             return answers
-        fit = fit_of_object(gang, roles, policy, self.pending.assumed.base, never, verdicts)
+        fit = fit_of_object(gang, roles, policy, base, never, verdicts)
         return [in_gang_of_object(each, gang, fit) for each in answers]
 
     def _rolling(self, answer: Answer) -> Answer:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from webhook.cluster.batch import fields
+from webhook.cluster.batch.network_topology import NetworkTopology
 from webhook.cluster.batch.topologies import Topology
 from webhook.documents.documents import field
-from webhook.kube.names import VOLCANO_SOFT
+from webhook.kube.names import VOLCANO_PLUGIN
 from webhook.kube.pod.amounts import CPU, MEMORY, NVIDIA_GPU, Amounts
 
 
@@ -16,9 +17,9 @@ class PodGroup(NamedTuple):
 
     `queue` is the queue of Volcano or KAI. `phase` is only read for Volcano, where it is Pending until the group is
     admitted to its queue. The phases of other schedulers change often and do not affect scheduling. If `topology_key`
-    is not empty, the plugin `topology_plugin` of the scheduler places all pods in one domain of this key. The other
-    fields are only set for kube-scheduler: `is_basic` is true if it starts the pods one by one, and `priority` is None
-    until the class is looked up.
+    is not empty, the plugin `topology_plugin` of the scheduler places all pods in one domain of this key; `network` is
+    the request of Volcano for that. The other fields are only set for kube-scheduler: `is_basic` is true if it starts
+    the pods one by one, and `priority` is None until the class is looked up.
 
     Source: sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1/types.go, PodGroupSpec;
     k8s.io/api/scheduling/v1beta1/types.go, PodGroupSpec
@@ -34,6 +35,7 @@ class PodGroup(NamedTuple):
     priority_class: str = ""
     topology_key: str = ""
     topology_plugin: str = "TopologyPlacementGenerator"
+    network: NetworkTopology | None = None
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "PodGroup":
@@ -61,16 +63,13 @@ class PodGroup(NamedTuple):
 
     @classmethod
     def of_volcano(cls, content: Mapping[str, Any]) -> "PodGroup":
-        """Return the facts of `content`, a raw API object, with its phase.
-
-        Source: volcano.sh/apis/pkg/apis/scheduling/v1beta1/types.go, NetworkTopologySpec
-        """
-        topology = field(content, "spec", "networkTopology")
-        is_hard = isinstance(topology, Mapping) and topology.get("mode") != VOLCANO_SOFT
+        """Return the facts of `content`, a raw API object, with its phase and its network topology."""
+        network = NetworkTopology.of(field(content, "spec") or {})
         return cls.of(content)._replace(
             phase=fields.text(content, "status", "phase"),
-            topology_key="its network topology" if is_hard else "",
-            topology_plugin="network-topology-aware",
+            topology_key="its network topology" if network is not None and network.is_hard else "",
+            topology_plugin=VOLCANO_PLUGIN,
+            network=network,
         )
 
     @classmethod
@@ -103,21 +102,6 @@ class VolcanoQueue(NamedTuple):
             fields.amounts(content, "spec", "capability"),
             fields.amounts(content, "status", "allocated"),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class VolcanoObjects:
-    """The objects of Volcano by name, or by namespace and name, and the actions of its scheduler.
-
-    None means not known. Only the commands read the actions.
-    """
-
-    queues: Mapping[str, VolcanoQueue] | None = None
-    groups: Mapping[tuple[str, str], PodGroup] | None = None
-    actions: frozenset[str] | None = None
-
-
-NO_VOLCANO = VolcanoObjects()
 
 
 # The units of a queue: GPUs, thousandths of a core, megabytes.

@@ -1,7 +1,7 @@
 """The configuration of Volcano's scheduler: the actions of its cycle, and its plugins."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from webhook.documents.documents import JsonObject, field, parse
 from webhook.documents.field import InvalidInput
@@ -11,6 +11,19 @@ from webhook.kube.names import VOLCANO_CONFIGURATION, VOLCANO_NAMESPACE
 _FILE = "volcano-scheduler.conf"
 # The file has no aliases.
 _MOST_ALIASED = 1000
+
+
+class VolcanoConfiguration(NamedTuple):
+    """The names of the actions and plugins of Volcano's scheduler. None means not known."""
+
+    actions: frozenset[str] | None = None
+    plugins: frozenset[str] | None = None
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "VolcanoConfiguration | None":
+        """Return the configuration in `content`, a raw object of v1, or None if it is another object or has none."""
+        found = cls(volcano_actions(content), volcano_plugins(content))
+        return None if found == (None, None) else found
 
 
 def volcano_actions(content: Mapping[str, Any]) -> frozenset[str] | None:

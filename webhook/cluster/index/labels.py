@@ -78,6 +78,13 @@ class LabelColumns:
         renewed._columns = kept | renewed._columns
         return renewed
 
+    def with_column(self, key: str, values: Iterable[str], codes: DomainCodes) -> "LabelColumns":
+        """Return the columns with the label `key` added: `codes[row]` is the position in `values`, or -1 without it."""
+        added = LabelColumns(())
+        added._rows = self._rows
+        added._columns = {**self._columns, key: _Column({value: code for code, value in enumerate(values)}, codes)}
+        return added
+
     def with_rows_moved(self, source: NDArray[np.intp]) -> "LabelColumns":
         """Return the columns with row `source[n]` as row n, without labels if `source[n]` is -1."""
         moved = LabelColumns(())
@@ -92,6 +99,10 @@ class LabelColumns:
     def count(self) -> int:
         """Return the number of nodes."""
         return self._rows
+
+    def has(self, key: str) -> bool:
+        """Return whether a node has the label `key`."""
+        return key in self._columns
 
     def values(self, key: str) -> frozenset[str]:
         """Return the values of the label `key` that nodes have."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from webhook.cluster.batch.volcano_configuration import VolcanoConfiguration
 from webhook.cluster.objects.lease import is_expired, newest_write
 from webhook.documents.documents import field
 
@@ -17,12 +18,13 @@ class SchedulerEvidence:
     """The API groups that a cluster serves, and a text with a line for each name and holder of its renewed Leases.
 
     `pods_ready_timeout` is the time, such as `5m`, after which Kueue evicts an admitted workload unless all of its pods
-    are ready. It is empty if Kueue does not evict it, or if that is not known.
+    are ready. It is empty if Kueue does not evict it, or if that is not known. `volcano` is None if it is not known.
     """
 
     groups: frozenset[str]
     leases: str
     pods_ready_timeout: str = ""
+    volcano: VolcanoConfiguration | None = None
 
     @classmethod
     def of(cls, groups: Mapping[str, Any], leases: Mapping[str, Any], now: datetime) -> "SchedulerEvidence":

@@ -5,6 +5,8 @@ from typing import Any
 from webhook.kube.names import VOLCANO_DEFAULT_QUEUE
 from webhook.kube.workloads.pod_template_path import Count, PodTemplatePath, WorkloadKind
 
+_OF_PARTS = "Volcano keeps each of its partitions within a domain of its network topology"
+
 
 def _volcano(group: str, kind: str, resource: str, spec: str, **more: Any) -> WorkloadKind:
     """Return a kind with the spec of Volcano's Job at `spec`.
@@ -30,7 +32,7 @@ def _volcano(group: str, kind: str, resource: str, spec: str, **more: Any) -> Wo
             ("schedulerName", f"{spec}.schedulerName", "volcano"),
             ("priorityClassName", f"{spec}.priorityClassName", ""),
         ),
-        caveats=((f"{spec}.networkTopology", "Volcano keeps its pods within a domain of its network topology"),),
+        caveats=((f"{spec}.tasks.*.partitionPolicy.networkTopology", _OF_PARTS),),
         gang=(f"{spec}.minAvailable",),
         queue=f"{spec}.queue",
         default_queue=VOLCANO_DEFAULT_QUEUE,

@@ -12,6 +12,8 @@ from webhook.backends.kai import LWS_LABEL
 from webhook.backends.kueue import Kueue
 from webhook.backends.references import Within
 from webhook.backends.registry import queueing_backend_of
+from webhook.backends.volcano import Volcano
+from webhook.cluster.batch.network_topology import key_of_tier
 from webhook.documents.documents import field
 from webhook.documents.text import cut
 from webhook.kube.names import DEFAULT_SCHEDULER, HOSTNAME_LABEL
@@ -167,11 +169,14 @@ def _gathering(
             return "each group of a LeaderWorkerSet is a gang of its own, and no label names the group in its template"
         hint, weight = packing_hint(policy.spec.bin_packing), None if within.is_required else _WEIGHT
         return Gathering(within, GatherByAffinity(within.key, group, hint, is_requested, weight))
-    found = backend.in_domain(_request(within, batch, pod, policy))
+    domain = _request(within, batch, pod, policy)
+    found = backend.in_domain(domain)
     if found.missing:
         holder = "Kueue" if backend is Kueue else f"scheduler {cut(batch.scheduler, LONGEST_SHOWN)}"
         return f"{holder} {found.missing}"
     edit = SetDomain(tuple(found.fields), tuple(backend.domain_keys), is_requested) if found.fields else None
+    if backend is Volcano:
+        within = within._replace(key=key_of_tier(domain.tier))
     return Gathering(within, edit, tuple(found.of_owner))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from webhook.cluster.batch.network_topology import tier_of_key
 from webhook.documents.listing import plural, some
 from webhook.documents.text import cut
 
@@ -106,10 +107,10 @@ class Together:
         have no label topology.kubernetes.io/rack`.
         """
         if not self.domains:
-            return f"{gang} runs in one {self._noun}, and no node has the {self._labels}"
+            return f"{gang} runs in one {self._noun}, and no node has {self._the_labels}"
         occupied = [each for each in self.domains if each.members]
         if self.outside:
-            return f"{gang} has a pod on a node without the {self._labels}"
+            return f"{gang} has a pod on a node without {self._the_labels}"
         if len(occupied) > 1:
             return f"{gang} runs in {_names(occupied)}: all of its pods must run in one {self._noun}"
         if occupied:
@@ -174,13 +175,24 @@ class Together:
         return f"{text}; {_names(found)} {_have(len(found))} room for all" if found else text
 
     @property
+    def _the_labels(self) -> str:
+        return f"{'a' if self._tier else 'the'} {self._labels}"
+
+    @property
     def _labels(self) -> str:
+        if self._tier:
+            return self._noun
         shown = ", ".join(cut(key, _LONGEST_SHOWN) for key in self.path[-_MOST_NAMED:])
         return f"label {shown}" if len(self.path) == 1 else f"labels {shown}"
 
     @property
     def _shown_key(self) -> str:
         return cut(self.path[-1], _LONGEST_SHOWN)
+
+    @property
+    def _tier(self) -> str:
+        tier = tier_of_key(self.path[-1])
+        return "" if tier is None else f"up to tier {tier}"
 
     @property
     def _noun(self) -> str:
@@ -193,6 +205,8 @@ class Together:
         return f"the {self.missing} missing pods" if self.missing > 1 else "the missing pod"
 
     def _counted(self, count: int) -> str:
+        if self._tier:
+            return f"{plural(count, 'HyperNode')} {self._tier}"
         if self.alias:
             shown = cut(self.alias, _LONGEST_SHOWN)
             return plural(count, shown if self.alias in _NOUNS else f"{shown} domain")

@@ -19,6 +19,7 @@ from webhook.placement.gang.empty_cluster import most_in_each_domain
 from webhook.placement.gang.further_pods import further_pods
 from webhook.placement.gang.gang_bound import by_domain, selecting_itself
 from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE
+from webhook.placement.pod.network_limit import with_domains
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -40,6 +41,7 @@ def domains_together(
 
     `alias` is the short name of the label, or "".
     """
+    snapshot = with_domains(snapshot, within.key)
     domains = count_domains(scheduler, pod, gang, within.path, snapshot, left, expired)
     codes, _ = snapshot.labels.paths(within.path)
     unlabelled = codes < 0
@@ -72,6 +74,7 @@ def count_domains(
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/topologyaware/topology_placement.go, GeneratePlacements
     """
+    snapshot = with_domains(snapshot, path[-1])
     codes, values = snapshot.labels.paths(path)
     present = np.unique(codes[codes >= 0]).tolist()
     free = without_own_affinity(pod, path[-1], snapshot)
@@ -96,8 +99,8 @@ def members_on(snapshot: Snapshot, gang: GangKey) -> int:
 
 def nodes_of(snapshot: Snapshot, path: Sequence[str], values: Sequence[str]) -> list[NodeInfo]:
     """Return the nodes of `snapshot` whose labels `path` have `values`."""
-    wanted = {*zip(path, values, strict=True)}
-    return [info for info in snapshot.nodes if wanted <= info.node.labels.items()]
+    codes, paths = snapshot.labels.paths(path)
+    return [snapshot.nodes[row] for row in (codes == paths.index(tuple(values))).nonzero()[0].tolist()]
 
 
 def in_domain(pod: WaitingPod, path: Sequence[str], values: Sequence[str]) -> WaitingPod:
@@ -124,10 +127,10 @@ def with_first(together: Together, rows: Rows, snapshot: Snapshot) -> tuple[Toge
 
 
 def without_counted_topologies(pod: WaitingPod) -> WaitingPod:
-    """Return `pod` without the annotations by which Kueue or KAI places its gang in one domain."""
+    """Return `pod` without the annotations by which Kueue, KAI or Volcano places its gang in one domain."""
     info = pod.signature.info
     left = tuple(each for each in info.topologies if each not in (KUEUE_TOPOLOGY, KAI_TOPOLOGY))
-    return _with_info(pod, info._replace(topologies=left))
+    return _with_info(pod, info._replace(topologies=left, network=None))
 
 
 def without_own_affinity(pod: WaitingPod, topology_key: str, snapshot: Snapshot) -> WaitingPod:

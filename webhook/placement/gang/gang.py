@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from webhook.backends.references import GangRequest, Within
+from webhook.cluster.batch.network_topology import tier_of_key
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
@@ -20,6 +21,7 @@ from webhook.placement.gang.domains import members_on, without_counted_topologie
 from webhook.placement.gang.empty_cluster import most_in_each_domain, most_possible, restored_for
 from webhook.placement.gang.gang_count import Count, Gang, count_pods
 from webhook.placement.packing.free_cards import free_amounts
+from webhook.placement.pod.network_limit import with_domains
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.node_templates import TemplateNode
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -76,7 +78,8 @@ def gang_placement(
         return own if within is None else _with_label_in_future(own, within, assumed.base)
     # The pods may never run: users decide how many labels they have.
     before = isolated(assumed.before_pod(pod.preemption))
-    if within is not None and pod.signature.info.topologies:
+    info = pod.signature.info
+    if within is not None and (info.topologies or info.network):
         # The domains are counted here.
         pod = without_counted_topologies(pod)
         own = replace(scheduler.answer_alone(pod.signature, before, expired), suggestions=own.suggestions)
@@ -113,13 +116,15 @@ def gang_placement(
 
 def _with_label_in_future(own: Placement, within: Within, base: Snapshot) -> Placement:
     """Return `own`, which is not denied if no node has the labels of the domain: nodes can get them later."""
-    codes, _ = base.labels.paths(within.path)
+    codes, _ = with_domains(base, within.key).labels.paths(within.path)
     if own.verdict != "Infeasible" or (codes >= 0).any():
         return own
     return replace(own, deny_exemption=own.deny_exemption or _label_later(within))
 
 
 def _label_later(within: Within) -> str:
+    if tier_of_key(within.key) is not None:
+        return "HyperNodes can change"
     return f"nodes can get the label {cut(within.key, 63)} later"
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from webhook.backends.references import Within
+from webhook.cluster.batch.network_topology import tier_of_key
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired
 from webhook.kube.pod.gang_key import GangKey
@@ -18,6 +19,7 @@ from webhook.placement.gang.domains import (
     with_first,
 )
 from webhook.placement.gang.further_pods import Further, further_pods
+from webhook.placement.pod.network_limit import with_domains
 from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting.pending_placement import WaitingPod
@@ -58,6 +60,7 @@ def count_pods(
     within, info = gang.within, pod.signature.info
     if within is None:
         return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired))
+    snapshot = with_domains(snapshot, within.key)
     is_by_affinity = follows_itself(info, within.key, snapshot)
     if not is_countable(scheduler, info):
         further = further_pods(scheduler, pod, own, snapshot, left, expired)
@@ -69,6 +72,10 @@ def count_pods(
     if is_by_affinity:
         # Its pods outside of all domains attract no others.
         return _by_affinity(scheduler, pod, own, snapshot, left, expired, replace(together, outside=0))
+    possible = tuple(each.path for each in together.domains if each.fits >= gang.least)
+    if tier_of_key(within.key) is not None and together.with_room and len(possible) > len(together.with_room):
+        # Volcano looks for room for the pods that it knows then, which can be only the `least` that start the gang.
+        return Count(own, Further(0, None, is_complete=False), replace(together, first=possible))
     # Of those with room, the one with the least leaves the most for others.
     chosen = min(together.with_room, key=lambda each: each.fits, default=together.largest)
     if chosen is None:

@@ -32,7 +32,7 @@ def with_domains(
 ) -> GangFit:
     """Return `fit`, that of the object with `gang`, with its domains if its pods run together and are all alike."""
     within = gang.within
-    if within is None or gang.groups > 1 or len(roles) != 1 or roles[0][0] is None:
+    if within is None or within.doubt or gang.groups > 1 or len(roles) != 1 or roles[0][0] is None:
         return fit
     scheduler, signature = roles[0][0]
     if not is_countable(scheduler, signature.info):
@@ -76,8 +76,9 @@ def as_together(placement: Placement, gang: GangRequest, fit: GangFit) -> Placem
         return placement
     base = placement.message.removesuffix(".")
     if fit.together is None:
-        reason = f"Whether one domain of {cut(gang.within.key, _LONGEST_SHOWN)} has room for all pods is not known."
-        return replace(placement, verdict="Unknown", node=None, message=f"{base}. {reason}")
+        doubt = f": {gang.within.doubt}" if gang.within.doubt else ""
+        reason = f"Whether one domain of {cut(gang.within.key, _LONGEST_SHOWN)} has room for all pods is not known"
+        return replace(placement, verdict="Unknown", node=None, message=f"{base}. {reason}{doubt}.")
     if fit.fit >= fit.size:
         return placement
     text = f"{fit.text[:1].upper()}{fit.text[1:]}"

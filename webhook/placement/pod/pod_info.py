@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from webhook.cluster.batch.network_topology import NetworkTopology
 from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.index.images import normalized_image_name
 from webhook.cluster.index.node_selector import Term, WeightedTerm, read_node_affinity
@@ -16,7 +17,7 @@ from webhook.kube.names import (
     LIMIT_RANGER,
     REQUIRED_TOPOLOGIES,
     VOLCANO_GROUP,
-    VOLCANO_SOFT,
+    VOLCANO_TIER,
     VOLCANO_TOPOLOGY,
 )
 from webhook.kube.pod.amounts import Amounts, is_schedulable_resource, read_milli, whole_units
@@ -28,6 +29,7 @@ from webhook.kube.pod.volumes import NO_VOLUMES, PodReference, PodVolumes, read_
 from webhook.kube.reader import Reader
 from webhook.kube.release import Change
 from webhook.placement.pod.inter_pod_info import InterPodInfo
+from webhook.placement.pod.network_limit import network_limit
 from webhook.placement.pod.preemption import Nomination, Preemption
 
 _CONTAINERS = ("initContainers", "containers")
@@ -58,9 +60,10 @@ class PodInfo(NamedTuple):
     if all belong to Kueue. `is_held` is true if it has a gate of Kueue, which waits for quota and not for nodes.
     `is_queued` is true if it names a queue of Kueue. `needs_declared_features` is true if some nodes may lack declared
     features that it needs. `shares` are the requested shares of cards that a scheduler extender counts if no node
-    offers them. `topologies` are the annotations by which a queue keeps a group of pods within a domain. `summed` are
-    the resources that several containers request, so that the sum exceeds every single request. `defaulted` are the
-    resources whose request LimitRanger has set.
+    offers them. `topologies` are the annotations by which a queue keeps a group of pods within a domain, and `network`
+    is what those of Volcano require, or None if they require nothing. `summed` are the resources that several
+    containers request, so that the sum exceeds every single request. `defaulted` are the resources whose request
+    LimitRanger has set.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -90,6 +93,7 @@ class PodInfo(NamedTuple):
     needs_declared_features: bool = False
     shares: tuple[str, ...] = ()
     topologies: tuple[str, ...] = ()
+    network: NetworkTopology | None = None
     overhead: tuple[tuple[str, int], ...] = ()
     runtime_class: str = ""
     summed: tuple[str, ...] = ()
@@ -121,6 +125,7 @@ class PodInfo(NamedTuple):
         note = annotations.get(LIMIT_RANGER) if isinstance(annotations, dict) else None
         of_kueue = _gates_of_kueue(spec) if spec.raw.get("schedulingGates") else ()
         node_affinity = read_node_affinity(spec.object("affinity"), "nodeAffinity")
+        topologies, network = _topologies(metadata)
         return cls(
             **of_containers,
             node_name=spec.text("nodeName"),
@@ -135,7 +140,8 @@ class PodInfo(NamedTuple):
             nomination=Nomination.of(pod, metadata, spec),
             has_group=bool(field(metadata.raw, "annotations", VOLCANO_GROUP)),
             shares_card=any(field(metadata.raw, "annotations", key) for key in KAI_SHARES),
-            topologies=_topologies(metadata),
+            topologies=topologies,
+            network=network,
             is_queued=any(of_kueue) or bool(field(metadata.raw, "labels", KUEUE_QUEUE)),
             is_held=any(of_kueue),
             needs_declared_features=_needs_declared_features(spec),
@@ -154,7 +160,9 @@ class PodInfo(NamedTuple):
         has_devices = bool(self.by_container) and release.has(Change.DEVICES_BACK_EXTENDED_RESOURCES)
         is_backed = has_devices and devices.back_any(self.requests)
         requests, of_containers = self.requests, self.container_requests
-        shares = self.shares
+        shares, network = self.shares, self.network
+        if network is not None and network_limit(network, snapshot).ignored:
+            network = None
         if shares:
             shares = tuple([name for name in shares if not snapshot.allocatable(name).any() and not devices.back(name)])
             requests = tuple([each for each in requests if each[0] not in shares])
@@ -168,6 +176,7 @@ class PodInfo(NamedTuple):
             inter_pod=self.inter_pod.normalized_for(snapshot),
             preemption=self.preemption.normalized_for(snapshot),
             nomination=self.nomination.normalized_for(snapshot),
+            network=network,
         )
 
 
@@ -176,17 +185,17 @@ def has_volumes(pod: PodInfo) -> bool:
     return bool(pod.volumes.claims)
 
 
-def _topologies(metadata: Reader) -> tuple[str, ...]:
-    """Return the annotations that require a topology.
+def _topologies(metadata: Reader) -> tuple[tuple[str, ...], NetworkTopology | None]:
+    """Return the annotations that require a topology, and the request in those of Volcano if it requires one.
 
-    Source: volcano.sh/volcano/pkg/controllers/podgroup/pg_controller_handler.go, parseNetworkTopologyFromPod
+    Volcano does not read its annotations on a pod that names a PodGroup.
     """
     annotations = metadata.raw.get("annotations")
-    found = REQUIRED_TOPOLOGIES & annotations.keys() if isinstance(annotations, Mapping) else ()
-    if not found:
-        return ()
-    is_soft = str(field(metadata.raw, "annotations", VOLCANO_TOPOLOGY)).lower() == VOLCANO_SOFT
-    return tuple(each for each in sorted(found) if not (is_soft and each.startswith("volcano.sh/")))
+    if not isinstance(annotations, Mapping) or not (found := REQUIRED_TOPOLOGIES & annotations.keys()):
+        return (), None
+    network = None if annotations.get(VOLCANO_GROUP) else NetworkTopology.of_annotations(annotations)
+    others = sorted(each for each in found if each not in (VOLCANO_TOPOLOGY, VOLCANO_TIER))
+    return tuple(others), network if network is not None and network.is_hard else None
 
 
 def _defaulted(note: str, resources: PodResources) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from webhook.kube.names import DEFAULT_SCHEDULER
+from webhook.kube.names import DEFAULT_SCHEDULER, VOLCANO_PLUGIN
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.placement.framework.fit_error import KUBE_SCHEDULER, Wording
 from webhook.placement.framework.interface import (
@@ -149,7 +149,7 @@ class Profile:
         unmodelled_steps = [each for each in self.unmodelled_steps if each.applies_to(info)]
         if info.shares and all(each.scores_only for each in unmodelled_steps):
             required |= {EXTENDER}
-        required |= {*info.topologies}
+        required |= {*info.topologies} if info.network is None else {*info.topologies, VOLCANO_PLUGIN}
         return (
             required | {each.name for each in unmodelled_steps if not each.scores_only},
             preferred | {each.name for each in unmodelled_steps if each.scores_only},

@@ -16,6 +16,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
 from webhook.kube.names import KAI_DEFAULT_QUEUE, VOLCANO_DEFAULT_QUEUE
 from webhook.kube.selectors import requirement_matches
+from webhook.placement.pod.network_limit import network_limit
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.reasons.gang_request import Demand, GangDemand, excess, pod_group_of
 from webhook.placement.reasons.pod_group_start import never_starts
@@ -51,7 +52,7 @@ def _volcano(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[st
     Source: volcano.sh/volcano/pkg/scheduler/plugins/proportion/proportion.go, queueAllocatable and JobEnqueueableFn
     """
     objects, namespace = snapshot.volcano, pods.pod.inter_pod.namespace
-    queue_name = names.queue or VOLCANO_DEFAULT_QUEUE
+    queue_name, network, of = names.queue or VOLCANO_DEFAULT_QUEUE, names.network, " of the pods"
     if names.group and objects.groups is not None:
         group = objects.groups.get((namespace, names.group))
         if group is None:
@@ -59,7 +60,9 @@ def _volcano(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[st
             return
         if group.phase == "Pending":
             yield f"Volcano: PodGroup {_shown(names.group)} is Pending: no pod of it is scheduled before it is enqueued"
-        queue_name = group.queue or VOLCANO_DEFAULT_QUEUE
+        queue_name, network, of = group.queue or VOLCANO_DEFAULT_QUEUE, group.network, f" of PodGroup {group.name}"
+    if network is not None and (why := network_limit(network, snapshot).ignored):
+        yield f"Volcano ignores the network topology{_shown(of)}: {why}"
     if objects.queues is None:
         return
     queue = objects.queues.get(queue_name)

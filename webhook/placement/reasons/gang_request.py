@@ -7,12 +7,15 @@ from functools import cached_property
 
 from webhook.backends.backend import BatchNames
 from webhook.backends.references import GangRequest, Within
+from webhook.cluster.batch.network_topology import NetworkTopology, key_of_tier, tier_of_key
 from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.batch.topologies import path_to
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.text import cut
 from webhook.placement.framework.amount_text import amount_text
 from webhook.placement.framework.result import Placement
+from webhook.placement.pod.network_limit import network_limit
 from webhook.placement.pod.pod_info import PodInfo
 
 _LONGEST_NAME = 32
@@ -47,6 +50,11 @@ def _within(within: Within | None, names: BatchNames, group: PodGroup | None, sn
 
     For kube-scheduler, only the PodGroup decides. A domain of Kueue and KAI is a path of the labels of a Topology.
     """
+    if names.backend == "volcano":
+        network = group.network if group is not None else names.network
+        found = within_network(network, snapshot) if network is not None else None
+        # The pods are Unknown then, see `as_grouped` and `PodInfo.network`.
+        return None if found is None or found.doubt else found
     if group is not None and names.backend in ("native", "kai") and (group.topology_key or names.backend == "native"):
         within = Within(group.topology_key) if group.topology_key else None
     elif names.required_level:
@@ -60,6 +68,28 @@ def _within(within: Within | None, names: BatchNames, group: PodGroup | None, sn
             doubt=f"no single Topology is known that has the level {cut(within.key, _LONGEST_SHOWN)}"
         )
     return within._replace(parents=levels[:-1])
+
+
+def network_of_job(content: JsonObject, within: Within | None) -> NetworkTopology | None:
+    """Return the request of a Volcano Job for a domain: its own, or else that of `within`, which the policy injects."""
+    spec = field(content, "spec")
+    if not isinstance(spec, Mapping):
+        return None
+    if "networkTopology" in spec or within is None:
+        return NetworkTopology.of(spec)
+    tier = tier_of_key(within.key)
+    return None if tier is None else NetworkTopology(within.is_required, tier)
+
+
+def within_network(network: NetworkTopology, snapshot: Snapshot) -> Within | None:
+    """Return the domain in which Volcano places a group by its request, or None if Volcano ignores the request.
+
+    If the domain is not known, the reason is its `doubt`.
+    """
+    limit = network_limit(network, snapshot)
+    if limit.tier is None and not limit.unknown:
+        return None
+    return Within(key_of_tier(limit.tier or 0), network.is_hard, doubt=limit.unknown)
 
 
 def group_named(names: Iterable[BatchNames], namespace: str, snapshot: Snapshot) -> PodGroup | None:

@@ -7,6 +7,7 @@ from webhook.cluster.objects.priority_class import priority_class_named
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
 from webhook.placement.framework.result import Placement
+from webhook.placement.pod.network_limit import NetworkLimit, network_limit
 from webhook.placement.pod.pod_info import PodInfo
 
 _LONGEST_SHOWN = 63
@@ -50,9 +51,11 @@ def as_grouped(placement: Placement, group: PodGroup, pod: PodInfo, size: int, s
     if never := never_starts(group, pod, size, snapshot):
         return _never(placement, never)
     shown = cut(group.name, _LONGEST_SHOWN)
-    if group.topology_key and placement.verdict == "Feasible" and not is_counted:
+    limit = network_limit(group.network, snapshot) if group.network is not None else NetworkLimit()
+    if group.topology_key and placement.verdict == "Feasible" and not is_counted and not limit.ignored:
         reason = f"PodGroup {shown} runs in one domain of {cut(group.topology_key, _LONGEST_SHOWN)}"
-        message = f"{placement.message.removesuffix('.')}. {reason}, which is not modelled."
+        message = f"{placement.message.removesuffix('.')}. {reason}, which is not modelled"
+        message = f"{message}: {limit.unknown}." if limit.unknown else f"{message}."
         unmodelled = (*placement.unmodelled, group.topology_plugin)
         return replace(placement, verdict="Unknown", node=None, message=message, unmodelled=unmodelled)
     if group.is_basic and placement.gang is not None and placement.verdict == "Infeasible":

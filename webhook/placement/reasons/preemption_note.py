@@ -6,6 +6,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.names import VOLCANO_CONFIGURATION, VOLCANO_NAMESPACE
 from webhook.placement.framework.result import Placement
 from webhook.placement.plugins.dynamic_resources import DynamicResources
+from webhook.placement.pod.network_limit import configuration_of
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.profile import Profile
 from webhook.placement.reasons.diagnosis import rejections
@@ -36,7 +37,7 @@ def preemption_note(
     if backend == "kai":
         return _KAI
     if backend == "volcano":
-        return _volcano(snapshot.volcano.actions)
+        return _volcano(configuration_of(snapshot).actions)
     preemption = placement.preemption
     if preemption is None or preemption.evicts or pod.preemption.is_never:
         return ""

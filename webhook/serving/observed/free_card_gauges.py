@@ -1,8 +1,11 @@
-"""Export the free and the held cards of the cluster view. A scrape starts the count, which runs in another thread."""
+"""Export the free cards of the cluster view, the largest gangs, and the held cards.
+
+A scrape starts the count, which runs in another thread.
+"""
 
 import asyncio
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 from prometheus_client import Gauge
@@ -29,11 +32,16 @@ class FreeCardGauges:
         metrics: Metrics,
         monotonic_seconds: Callable[[], float],
         count_held: Callable[[Snapshot], HeldCards],
+        count_gangs: Callable[[Snapshot], Mapping[str, int]],
     ) -> None:
-        """Create the gauges for the snapshots that `snapshot` returns."""
+        """Create the gauges for the snapshots that `snapshot` returns.
+
+        `count_gangs` returns the size of the largest gang by topology key.
+        """
         self._snapshot = snapshot
         self._count = count
         self._count_held = count_held
+        self._count_gangs = count_gangs
         self._metrics = metrics
         self._monotonic_seconds = monotonic_seconds
         # A strong reference would keep an old snapshot until the next scrape, which may never come.
@@ -61,6 +69,7 @@ class FreeCardGauges:
             snapshot = self._snapshot()
             if self._last is None or snapshot is not self._last():
                 self._show(await asyncio.to_thread(self._count, snapshot))
+                self._show_gangs(await asyncio.to_thread(self._count_gangs, snapshot))
                 self._last = weakref.ref(snapshot)
             self._show_held(await asyncio.to_thread(self._count_held, snapshot))
         except Exception:
@@ -79,6 +88,11 @@ class FreeCardGauges:
             if each.most > _MOST_EXACT:
                 more = sum(nodes for cards, nodes in each.nodes.items() if cards > _MOST_EXACT)
                 self._nodes(each, f"{_MOST_EXACT + 1}+").set(more)
+
+    def _show_gangs(self, found: Mapping[str, int]) -> None:
+        self._metrics.largest_gang.clear()
+        for key, pods in found.items():
+            self._metrics.largest_gang.labels(key).set(pods)
 
     def _show_held(self, found: HeldCards) -> None:
         self._metrics.held_cards.clear()

@@ -1,0 +1,58 @@
+"""The request of a group of Volcano to run within one HyperNode, and the keys of such domains."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from webhook.cluster.batch import fields
+from webhook.documents.documents import field
+from webhook.kube.names import VOLCANO_SOFT, VOLCANO_TIER, VOLCANO_TOPOLOGY
+
+_KEY = "HyperNodes up to tier "
+
+
+def key_of_tier(tier: int) -> str:
+    """Return the key that stands for the label of a domain: the HyperNodes of `tier` and below. No label has it."""
+    return f"{_KEY}{tier}"
+
+
+def tier_of_key(key: str) -> int | None:
+    """Return the tier of a key of `key_of_tier`, or None if `key` is that of a label."""
+    return int(key.removeprefix(_KEY)) if key.startswith(_KEY) else None
+
+
+class NetworkTopology(NamedTuple):
+    """The request that a group runs within one HyperNode, of a tier that is at most `tier`, or that of `tier_name`.
+
+    If `is_hard` is false, it is a preference. `has_subgroups` is true if parts of the group have requests of their own.
+
+    Source: volcano.sh/apis/pkg/apis/scheduling/v1beta1/types.go, NetworkTopologySpec and SubGroupPolicySpec
+    """
+
+    is_hard: bool
+    tier: int | None
+    tier_name: str = ""
+    has_subgroups: bool = False
+
+    @classmethod
+    def of(cls, spec: Mapping[str, Any]) -> "NetworkTopology | None":
+        """Return the request in `spec`, that of a PodGroup or a Job of Volcano, or None if it has none."""
+        written = field(spec, "networkTopology")
+        parts = [field(each, "networkTopology") for each in fields.items(spec, "subGroupPolicy")]
+        is_hard = any(isinstance(each, Mapping) and each.get("mode") != VOLCANO_SOFT for each in (written, *parts))
+        if not isinstance(written, Mapping) and not is_hard:
+            return None
+        tier = fields.number(written, "highestTierAllowed")
+        name = fields.text(written, "highestTierName")
+        return cls(is_hard, None if tier is None else int(tier), name, any(parts))
+
+    @classmethod
+    def of_annotations(cls, annotations: Mapping[str, Any]) -> "NetworkTopology | None":
+        """Return the request in the `annotations` of a pod, or None if they have none.
+
+        Source: volcano.sh/volcano/pkg/controllers/podgroup/pg_controller_handler.go, parseNetworkTopologyFromPod
+        """
+        if annotations.keys().isdisjoint((VOLCANO_TOPOLOGY, VOLCANO_TIER)):
+            return None
+        tier = str(annotations.get(VOLCANO_TIER))
+        is_soft = str(annotations.get(VOLCANO_TOPOLOGY)).lower() == VOLCANO_SOFT
+        return cls(not is_soft, int(tier) if tier.isascii() and tier.isdigit() and len(tier) <= 9 else None)
