@@ -220,9 +220,7 @@ _ALL_HEALTHY: Amounts = {}
 
 
 def _unhealthy(status: Reader, allocatable: Amounts) -> Amounts:
-    """Return the number of devices that the kubelet counts as unhealthy.
-
-    While a device plugin is down, this is all of them.
+    """Return the number of devices that are unhealthy: all of them while their device plugin is down.
 
     Source: k8s.io/kubernetes/pkg/kubelet/cm/devicemanager/manager.go, GetCapacity
     """
@@ -247,8 +245,7 @@ def _images(status: Reader) -> Mapping[str, int]:
 class NodeInfo(NamedTuple):
     """A node with its pods and the sum of their requests.
 
-    `schedulers` are the schedulers of the pods except the default one. `gangs` are the gangs of the pods.
-    `lowest_priority` is the lowest priority of the pods.
+    `schedulers` are those of the pods except the default one, and `lowest_priority` is the lowest of the pods.
     """
 
     node: Node

@@ -160,7 +160,9 @@ def test_held_cards_are_shown_by_reason_also_without_a_change_of_the_snapshot() 
 def test_largest_gangs_are_shown_by_topology_key_until_a_key_is_gone() -> None:
     metrics, clock, view = Metrics(), Clock(), View()
     found = [{"rack": 3, "zone": 4}, {"zone": 0}]
-    gauges = FreeCardGauges(view, Counter(), metrics, clock, count_gangs=lambda _: found.pop(0))
+    gauges = FreeCardGauges(
+        view, Counter(), metrics, clock, count_held=nothing_held, count_gangs=lambda _: found.pop(0)
+    )
 
     asyncio.run(gauges.refresh())
     first = gangs(metrics)

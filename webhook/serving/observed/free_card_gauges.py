@@ -32,7 +32,7 @@ class FreeCardGauges:
         metrics: Metrics,
         monotonic_seconds: Callable[[], float],
         count_held: Callable[[Snapshot], HeldCards],
-        count_gangs: Callable[[Snapshot], Mapping[str, int]],
+        count_gangs: Callable[[Snapshot], Mapping[str, int]] = lambda _: {},
     ) -> None:
         """Create the gauges for the snapshots that `snapshot` returns.
 
