@@ -88,8 +88,12 @@ def test_the_next_tab_takes_over_from_one_that_is_closed_or_hidden(browser: Test
 
     async def use() -> tuple[str, int]:
         async with console_following(view) as address, browser.page() as page:
-            first, second, third = await _tabs(page.context, address, 3)
-            await _show(8, first, second, third)
+            tabs = []
+            # They ask for the lock in this order.
+            for _ in range(3):
+                tabs += await _tabs(page.context, address, 1)
+                await _show(8, tabs[-1])
+            first, second, third = tabs
             await first.close()
             view.apply(pod("team-a", "runs", 3, "node-1"))
             await _show(5, second, third)

@@ -80,7 +80,9 @@ def doctor(
       placement-webhook doctor --skip answer --skip node-spelling
       placement-webhook doctor --endpoint localhost:8443    # kubectl port-forward service/... 8443:443
     """
-    checks = _chosen(only or (POLICY_CHECKS if policy_only else ()), skip)
+    if policy_only and only:
+        raise click.UsageError("--policy-only and --check are mutually exclusive; give one of them.")
+    checks = _chosen(POLICY_CHECKS if policy_only else only, skip)
     if lists:
         _print_checks(checks, output)
         return

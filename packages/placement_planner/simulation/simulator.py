@@ -102,7 +102,7 @@ class Simulation:
 
     def _reason(self, template: Template) -> str:
         placement = template.scheduler.scheduler.answer_alone(template.signature, self._cluster.snapshot)
-        if not placement.feasible:
+        if not placement.feasible or template.gang is None:
             return placement.message
         if template.within is not None:
             return f"no domain of {template.within.key} has room for all pods of their gang"

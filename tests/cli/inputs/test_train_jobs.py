@@ -1,14 +1,18 @@
 """A TrainJob of the Kubeflow trainer is evaluated with its runtime if the same file has it."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.admission import TYPE
+from tests.support.objects.builders import make_node_object
+from tests.support.programs.cluster_files import as_list
+from tests.support.programs.command import Run
 from webhook.cli.inputs.train_jobs import Runtimes
 from webhook.documents.documents import Document
 from webhook.kube.workloads.pod_set import PodSet
-from webhook.kube.workloads.pod_sets import pod_sets
 from webhook.policy.loader import built_in_policy
 
 API = "trainer.kubeflow.org/v1alpha1"
@@ -36,9 +40,7 @@ def train_job(**spec: Any) -> dict[str, Any]:
 
 def pods_of(job: dict[str, Any], *runtimes: dict[str, Any]) -> tuple[PodSet, ...]:
     """Return the pods of the job, or none if they are not known."""
-    documents = [Document("file", each) for each in (job, *runtimes)]
-    found = Runtimes.of(documents).job_set_of(job)
-    return pod_sets(found, built_in_policy().kinds) if found else ()
+    return Runtimes.of(Document("file", each) for each in (job, *runtimes)).pods_of(job, built_in_policy().kinds)
 
 
 def test_the_nodes_and_their_resources_are_those_of_the_job() -> None:
@@ -87,10 +89,50 @@ def test_a_runtime_of_the_namespace_is_meant_if_its_kind_is_named() -> None:
     assert not pods_of(named, runtime())
 
 
-@pytest.mark.parametrize(
-    "other",
-    [{"mlPolicy": {"mpi": {"runLauncherAsNode": True}}}, {"podGroupPolicy": {"coscheduling": {}}}],
-    ids=["an MPI launcher", "a PodGroup"],
-)
-def test_pods_are_not_known_if_the_trainer_makes_more_of_them(other: dict[str, Any]) -> None:
-    assert pods_of(train_job(), runtime(**other)) == ()
+NOT_KNOWN = {
+    "an MPI launcher": (train_job(), runtime(mlPolicy={"mpi": {"runLauncherAsNode": True}})),
+    "a PodGroup": (train_job(), runtime(podGroupPolicy={"coscheduling": {}})),
+    "nodes without a policy for them": (train_job(trainer={"numNodes": 2}), runtime(mlPolicy=None)),
+    "a policy that is no object": (train_job(), runtime(mlPolicy=3)),
+    "a template that is no object": (train_job(), runtime(template="x")),
+    "a number of nodes that is none": (train_job(trainer={"numNodes": "x"}), runtime()),
+    "no replicated jobs": (train_job(), runtime(template={"spec": {}})),
+    "a directive": (train_job(podTemplateOverrides=[{"spec": {"nodeSelector": {"$patch": "replace"}}}]), runtime()),
+    "a list with another key": (train_job(podTemplateOverrides=[{"spec": {"hostAliases": []}}]), runtime()),
+    "metadata that are none": ({**train_job(), "metadata": "x"}, runtime()),
+}
+
+
+@pytest.mark.parametrize(("job", "other"), NOT_KNOWN.values(), ids=NOT_KNOWN)
+def test_pods_that_are_not_certain_are_not_known(job: dict[str, Any], other: dict[str, Any]) -> None:
+    assert pods_of(job, other) == ()
+
+
+def test_resources_that_releases_of_the_trainer_combine_differently_are_not_known() -> None:
+    own = {"name": "node", "image": "torch", "resources": {"limits": {GPU: "8"}}}
+    of_runtime = {"spec": {"replicatedJobs": [replicated("node", {"containers": [own]}, STEP)]}}
+    more = train_job(trainer={"resourcesPerNode": {"limits": {"cpu": "4"}}})
+    same = train_job(trainer={"resourcesPerNode": {"limits": {GPU: "4"}}})
+
+    assert pods_of(more, runtime(template=of_runtime)) == ()
+    (node,) = pods_of(same, runtime(template=of_runtime))
+    assert node.pod["spec"]["containers"][0]["resources"] == {"limits": {GPU: "4"}}
+
+
+def test_without_a_policy_the_runtime_has_the_number_of_pods() -> None:
+    job = replicated("node", {"containers": [{"name": "node", "image": "torch"}]}, STEP)
+    job["template"]["spec"] |= {"parallelism": 4, "completions": 4}
+
+    (node,) = pods_of(train_job(), runtime(mlPolicy=None, template={"spec": {"replicatedJobs": [job]}}))
+
+    assert node.replicas == 4
+
+
+def test_the_runtime_of_a_job_is_not_checked_by_itself(run: Run, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(as_list(make_node_object("n1", capacity={GPU: 8})))
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, "-o", "json", stdin=as_list(train_job(), runtime()))
+
+    names = [json.loads(line)["pod"] for line in outcome.output.splitlines()]
+    assert names == ["ml/llama-data-0-0-", "ml/llama-node-0-0-"]

@@ -39,3 +39,20 @@ def test_a_scheduler_of_a_bound_pod_is_not_named(cluster: Cluster, run: Run, tmp
     outcome = run("policy", "check", file, "--kubeconfig", cluster.control_plane.kubeconfig)
 
     assert "[schedulers]" not in outcome.output
+
+
+def test_each_file_is_compared_alone_and_so_is_standard_input(cluster: Cluster, run: Run, tmp_path: Path) -> None:
+    """A file with policies of namespaces only is compared with the built-in policy for the others."""
+    files = [tmp_path / "a.yaml", tmp_path / "b.yaml"]
+    for file in files:
+        file.write_text(f"{_HEAD}metadata: {{name: p}}\nspec: {{}}\n")
+    selecting = f"{_HEAD}metadata: {{name: q}}\nspec: {{namespaceSelector: {{matchLabels: {{team: a}}}}}}\n"
+    live = ("--kubeconfig", cluster.control_plane.kubeconfig)
+
+    several = run("policy", "check", *files, *live)
+    piped = run("policy", "check", "-", *live, stdin=selecting)
+
+    assert several.output.count("error [schedulers]") == 2
+    assert "Error: " not in several.errors + piped.errors
+    assert "[schedulers]" in piped.output
+    assert "namespaceSelector has no effect" not in piped.output + piped.errors

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, cast
 
 import click
@@ -40,8 +41,8 @@ def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, c
     """Check that each FILE is a valid PlacementPolicy and its test cases pass. If not, print all errors; exit with 2.
 
     FILE can have several policies for --policy or as objects: a warning names those that would never be in force.
-    FILE can be - for standard input. With --kubeconfig or --context, also compare the policies with that cluster, as
-    `doctor --policy FILE --policy-only` does, with its exit codes.
+    FILE can be - for standard input. With --kubeconfig or --context, also compare the policies of each file with that
+    cluster, as `doctor --policy FILE --policy-only` does, with its exit codes: 3 for warnings, 4 for errors.
 
     \b
     Examples:
@@ -69,12 +70,26 @@ def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, c
         good = 0
     if good < len(files) > 1:
         echo(f"{len(files) - good} of {len(files)} files are not valid", err=True)
-    if good < len(files) or (kubeconfig is None and context is None):
-        ctx.exit(0 if good == len(files) else 2)
-    cluster = [("--kubeconfig", kubeconfig), ("--context", context), *(("--policy", file) for file in files)]
-    arguments = [str(each) for option in cluster if option[1] is not None for each in option]
+    code = 0 if good == len(files) else 2
+    if code == 0 and (kubeconfig is not None or context is not None):
+        live = [("--kubeconfig", kubeconfig), ("--context", context)]
+        options = [str(each) for option in live if option[1] is not None for each in option]
+        for file in dict.fromkeys(each.file for each in valid):
+            code = max(code, _compared(ctx, [each.policy for each in valid if each.file == file], options))
+    ctx.exit(code)
+
+
+def _compared(ctx: click.Context, policies: list[Policy], options: list[str]) -> int:
+    """Compare the policies of a file with the cluster by the command `doctor`, and return its exit code."""
+    if all(each.spec.namespace_selector is not None for each in policies):
+        policies = [built_in_policy(), *policies]
     doctor = cast("click.Group", ctx.find_root().command).get_command(ctx, "doctor")
-    ctx.exit(doctor.main(["--policy-only", *arguments], standalone_mode=False) if doctor else 0)
+    assert doctor is not None  # noqa: S101 - the root has it
+    with NamedTemporaryFile(suffix=".yaml") as file:
+        shown = [each.document.model_dump(mode="json", by_alias=True) for each in policies]
+        file.write(b"\n---\n".join(map(orjson.dumps, shown)))
+        file.flush()
+        return int(doctor.main([*options, "--policy-only", "--policy", file.name], standalone_mode=False))
 
 
 def _read_valid(file: str) -> list[PlacedPolicy]:

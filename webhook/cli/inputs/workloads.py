@@ -100,8 +100,10 @@ def read_pods(
     choice = NamespacePolicies(known.policies, snapshot, documents)
     without_pods: Counter[str] = Counter()
     runtimes = Runtimes.of(documents)
+    # Their pods are those of the TrainJobs.
+    used = [runtimes.of_job(each.content) for each in documents]
     for document in documents:
-        if is_server_version(document.content):
+        if is_server_version(document.content) or any(document.content is each for each in used):
             continue
         try:
             made = _workloads(document, choice, without_pods, runtimes)
@@ -212,7 +214,7 @@ def _workloads(
     policy = choice.of(content)
     make = partial(Workload, source=document, policy=policy, policy_is_chosen=choice.are_several)
     kinds = policy.kinds
-    found = pod_sets(runtimes.job_set_of(content) or content, kinds)
+    found = runtimes.pods_of(content, kinds) or pod_sets(content, kinds)
     # A Pod in a wrapper has a path.
     if found and not found[0].path:
         yield make(document, pods=found[0])

@@ -125,7 +125,7 @@ _JOBSET_LABELS = (
 _BY_SCRIPT = "the controller adds a selector for nodes that a script labels for each job"
 _TRAIN_JOB = (
     "the pods of a TrainJob come from the runtime that spec.runtimeRef names; check the TrainingRuntime or "
-    "ClusterTrainingRuntime, and annotate its pod templates"
+    "ClusterTrainingRuntime together with it, and annotate its pod templates"
 )
 
 OPERATOR_KINDS: tuple[WorkloadKind, ...] = (

@@ -56,7 +56,7 @@ class ClusterPage {
     this.unfollow = this.store.follow((changed) => this.onChange(changed));
     this.drawControls();
     this.update();
-    if (this.choices.node) this.choose(this.choices.node);
+    if (this.choices.node) this.choose(this.choices.node, false);
   }
 
   unmount() {
@@ -89,8 +89,8 @@ class ClusterPage {
     this.update();
   }
 
-  choose(name) {
-    this.app.put({ node: name });
+  choose(name, isStep = true) {
+    this.app.put({ node: name }, isStep);
     this.map.setChosen(name);
     this.details.show(name);
     this.root.classList.toggle("has-side", Boolean(name));

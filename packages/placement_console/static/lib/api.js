@@ -65,11 +65,16 @@ async function asked(url, options) {
 export async function readEvents(signal, take) {
   const response = await asked("/api/events", { signal });
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (let rest = ""; ;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    const parts = (rest + value).split("\n\n");
-    rest = parts.pop();
-    for (const part of parts) take(...part.match(/^event: (.*)\ndata: (.*)$/).slice(1));
+  try {
+    for (let rest = ""; ;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const parts = (rest + value).split("\n\n");
+      rest = parts.pop();
+      for (const part of parts) take(...part.match(/^event: (.*)\ndata: (.*)$/).slice(1));
+    }
+  } finally {
+    // A fault of `take` would leave the connection open.
+    reader.cancel().catch(() => {});
   }
 }

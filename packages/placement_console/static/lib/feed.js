@@ -49,6 +49,7 @@ class Feed {
       } catch (error) {
         if (!signal.aborted) this.pass({ event: "lost", text: error.message });
       }
+      if (signal.aborted) return;
       await pause(wait, signal);
       wait = Math.min(2 * wait, MOST_WAIT_MILLISECONDS);
     }

@@ -90,16 +90,21 @@ const SENTENCES = [
   [/^no record has the decision (.*)$/, "没有决策为 $1 的记录"],
   [/^not in this report$/, "不在此报告中"],
 ];
+// Longer texts, which no sentence makes, could take seconds.
+const MOST_CHARACTERS = 2000;
+const MOST_DEPTH = 20;
+
 export function own(text) {
-  return language() === "zh" ? translated(text) : text;
+  return language() === "zh" && text.length <= MOST_CHARACTERS ? translated(text, MOST_DEPTH) : text;
 }
 
-function translated(text) {
+function translated(text, depth) {
+  if (!depth) return text;
   for (const [sentence, form] of SENTENCES) {
     const parts = text.match(sentence);
     if (!parts) continue;
     const whole = form.replace(/\[([^\]]*\$(\d)[^\]]*)\]/g, (_, part, at) => (parts[at] ? part : ""));
-    return whole.replace(/\$(\d)(\*?)/g, (_, at, isList) => (isList ? parts[at].split(/, | and /).map(translated).join("、") : translated(parts[at] ?? "")));
+    return whole.replace(/\$(\d)(\*?)/g, (_, at, isList) => (isList ? parts[at].split(/, | and /).map((each) => translated(each, depth - 1)).join("、") : translated(parts[at] ?? "", depth - 1)));
   }
   return text;
 }
