@@ -11,7 +11,14 @@ from webhook.cli.inputs.installed_servers import containers_of, follows_objects,
 from webhook.cluster.cache.resources import RESOURCES
 from webhook.documents.documents import JsonObject, field
 from webhook.kube.api.admission_policy import EXPORT_LEASE, EXPORT_OWNER, PLURALS
-from webhook.kube.names import KUEUE_CONFIGURATION, KUEUE_GROUP, KUEUE_NAMESPACE
+from webhook.kube.names import (
+    KUEUE_CONFIGURATION,
+    KUEUE_GROUP,
+    KUEUE_NAMESPACE,
+    VOLCANO_API_GROUP,
+    VOLCANO_CONFIGURATION,
+    VOLCANO_NAMESPACE,
+)
 from webhook.mutation.exported.export import name_of
 from webhook.policy.spec.document import API_VERSION
 
@@ -55,6 +62,8 @@ def needed_rights(
     yield from optional("coordination.k8s.io", "leases", "list")
     if KUEUE_GROUP in groups:
         yield from optional("", "configmaps", "get", KUEUE_CONFIGURATION, namespace=KUEUE_NAMESPACE)
+    if VOLCANO_API_GROUP in groups:
+        yield from optional("", "configmaps", "get", VOLCANO_CONFIGURATION, namespace=VOLCANO_NAMESPACE)
     yield from optional(_ADMISSION, _CONFIGURATIONS, "get", configuration)
     if writes_events:
         yield from optional("", "events", "create patch")

@@ -214,6 +214,8 @@ def test_the_map_is_grouped_by_a_domain_that_nodes_have(browser: TestBrowser, tm
         async with console_of(cluster=file) as address, browser.page() as page:
             await page.goto(address)
             choice = page.get_by_label("Group by")
+            # It is drawn anew with the first state.
+            await choice.locator("option", has_text="rack").wait_for(state="attached")
             offered = await choice.locator("option").all_text_contents()
             await choice.select_option("rack")
             titles = await page.locator(".group h2").all_text_contents()

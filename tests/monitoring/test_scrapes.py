@@ -24,7 +24,7 @@ Programs = dict[str, Path]
 PODS = "pods.placement.maip.mxsf.io"
 WORKLOADS = "workloads.placement.maip.mxsf.io"
 CALLS = "apiserver_admission_webhook_admission_duration_seconds"
-GPU, PRODUCT = "nvidia.com/gpu", "nvidia.com/gpu.product"
+GPU, PRODUCT, RACK = "nvidia.com/gpu", "nvidia.com/gpu.product", "topology.kubernetes.io/rack"
 VARIABLES = {"__rate_interval": "1m", "job": "placement-webhook", "pool": ".*"}
 
 
@@ -46,7 +46,7 @@ def scraped(
     write_certificate(folder)
     cluster = Cluster(own_control_plane)
     for name in "ab":
-        labels = {USAGE: "inference", PRODUCT: "NVIDIA-H20", "kubernetes.io/hostname": name}
+        labels = {USAGE: "inference", PRODUCT: "NVIDIA-H20", "kubernetes.io/hostname": name, RACK: "r1"}
         cluster.make_node(name, labels=labels, capacity={"cpu": 64, "memory": "1Ti", "pods": 110, GPU: 8})
     # Free cards are counted when a replica is first scraped, and every ten seconds.
     for number in range(3):

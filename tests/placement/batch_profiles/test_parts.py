@@ -45,22 +45,27 @@ def test_empty_cluster_scores_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "key",
+    ("key", "shown"),
     [
-        "kueue.x-k8s.io/podset-required-topology",
-        "kueue.x-k8s.io/podset-slice-required-topology",
-        "kai.scheduler/topology-required-placement",
-        "volcano.sh/network-topology-mode",
-        "volcano.sh/network-topology-highest-tier",
+        *(
+            (key, key)
+            for key in (
+                "kueue.x-k8s.io/podset-required-topology",
+                "kueue.x-k8s.io/podset-slice-required-topology",
+                "kai.scheduler/topology-required-placement",
+            )
+        ),
+        ("volcano.sh/network-topology-mode", "network-topology-aware"),
+        ("volcano.sh/network-topology-highest-tier", "network-topology-aware"),
     ],
 )
-def test_topology_that_another_component_requires_leaves_a_pod_that_fits_unknown(key: str) -> None:
+def test_topology_that_another_component_requires_leaves_a_pod_that_fits_unknown(key: str, shown: str) -> None:
     view = made_anew([make_node_object("a", capacity={"cpu": "2"})])
     fitting, other = (make_pod().requests(cpu=amount).annotate(key, "rack").obj() for amount in (1, 3))
     preferred = make_pod().requests(cpu=1).annotate("kueue.x-k8s.io/podset-preferred-topology", "rack").obj()
 
     for profile in (KAI, VOLCANO):
         placement = Scheduler(profile).place(fitting, view)
-        assert (placement.verdict, key in placement.message) == ("Unknown", True)
+        assert (placement.verdict, shown in placement.message) == ("Unknown", True)
         assert Scheduler(profile).place(other, view).verdict == "Infeasible"
         assert Scheduler(profile).place(preferred, view).verdict == "Feasible"
