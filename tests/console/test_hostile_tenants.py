@@ -73,7 +73,7 @@ async def _visit(page: Any) -> dict[str, dict[str, Any]]:
     for link in await page.locator("nav a").all():
         await link.click()
         await page.wait_for_selector("main .summary, main .message, main form, main .controls")
-        await page.wait_for_function("!document.body.innerText.includes('Loading …')")
+        await page.locator("main", has_text="Loading …").wait_for(state="detached")
         for button in (await page.locator(".row").all())[:2]:
             await button.click()
             await page.wait_for_selector(".side .part, .side .message")
