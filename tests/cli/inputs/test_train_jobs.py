@@ -95,11 +95,11 @@ NOT_KNOWN = {
     "nodes without a policy for them": (train_job(trainer={"numNodes": 2}), runtime(mlPolicy=None)),
     "a policy that is no object": (train_job(), runtime(mlPolicy=3)),
     "a template that is no object": (train_job(), runtime(template="x")),
-    "a number of nodes that is none": (train_job(trainer={"numNodes": "x"}), runtime()),
+    "nodes that are no number": (train_job(trainer={"numNodes": "x"}), runtime()),
     "no replicated jobs": (train_job(), runtime(template={"spec": {}})),
     "a directive": (train_job(podTemplateOverrides=[{"spec": {"nodeSelector": {"$patch": "replace"}}}]), runtime()),
     "a list with another key": (train_job(podTemplateOverrides=[{"spec": {"hostAliases": []}}]), runtime()),
-    "metadata that are none": ({**train_job(), "metadata": "x"}, runtime()),
+    "metadata that are no object": ({**train_job(), "metadata": "x"}, runtime()),
 }
 
 

@@ -11,7 +11,7 @@ _TYPE = "t: {nodeUsage: {allow: [a]}, schedulerName: mine, priorityClassName: hi
 
 
 def test_a_policy_is_compared_with_the_cluster(cluster: Cluster, run: Run, tmp_path: Path) -> None:
-    """The installation is not looked at: there is none."""
+    """The checks of the installation do not run."""
     file = tmp_path / "policy.yaml"
     file.write_text(f"{_HEAD}spec: {{allowedSchedulers: [mine], workloadTypes: {{{_TYPE}}}}}\n")
     live = ("--kubeconfig", cluster.control_plane.kubeconfig)
