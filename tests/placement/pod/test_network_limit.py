@@ -204,7 +204,7 @@ def test_annotations_that_have_no_effect_are_warned_about() -> None:
 
 
 def advised(replicas: int, least: int, *others: Object, within: str = "", **spec: Any) -> Advised:
-    """Return the advice on a Volcano Job with so many pods, of which the least number must run together."""
+    """Return the advice on a Volcano Job with `replicas` pods; it starts with `least` of them."""
     worker = make_pod("").gpu(1).annotate(TYPE, "training")
     template = (worker.annotate(f"{DOMAIN}/within", within).annotate(*REQUIRED) if within else worker).template()
     tasks = [{"name": "w", "replicas": replicas, "template": template}]
