@@ -5,6 +5,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from placement_doctor.cli.doctor import doctor
 from tests.support.programs.command import Run
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.spec.document import PolicyDocument
@@ -289,3 +290,17 @@ def test_check_reports_the_errors_of_each_document(tmp_path: Path, run: Run) -> 
         (True, True),
         (False, True),
     ]
+
+
+def test_the_comparison_with_a_cluster_leaves_the_help_of_doctor_as_it_is(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Click keeps the help option that a command had in its first run."""
+    monkeypatch.setattr(doctor, "_help_option", None)
+    absent = tmp_path / "kubeconfig"
+    absent.write_text("{}")
+
+    compared = run("policy", "check", SHIPPED, "--kubeconfig", absent)
+
+    assert "sets no current context" in compared.errors
+    assert run("doctor", "-h").code == 0

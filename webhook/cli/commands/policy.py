@@ -83,13 +83,16 @@ def _compared(ctx: click.Context, policies: list[Policy], options: list[str]) ->
     """Compare the policies of a file with the cluster by the command `doctor`, and return its exit code."""
     if all(each.spec.namespace_selector is not None for each in policies):
         policies = [built_in_policy(), *policies]
-    doctor = cast("click.Group", ctx.find_root().command).get_command(ctx, "doctor")
+    root = ctx.find_root()
+    doctor = cast("click.Group", root.command).get_command(ctx, "doctor")
     assert doctor is not None  # noqa: S101 - the root has it
     with NamedTemporaryFile(suffix=".yaml") as file:
         shown = [each.document.model_dump(mode="json", by_alias=True) for each in policies]
         file.write(b"\n---\n".join(map(orjson.dumps, shown)))
         file.flush()
-        return int(doctor.main([*options, "--policy-only", "--policy", file.name], standalone_mode=False))
+        # Without the parent, the command would keep a help option without -h.
+        arguments = [*options, "--policy-only", "--policy", file.name]
+        return int(doctor.main(arguments, "doctor", standalone_mode=False, parent=root))
 
 
 def _read_valid(file: str) -> list[PlacedPolicy]:
