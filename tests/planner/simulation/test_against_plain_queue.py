@@ -12,7 +12,7 @@ from tests.support.effort import examples
 from tests.support.programs.traces import experiment, gpu_nodes, lines
 
 _HEADER = "arrival,duration,requests,priority,labels,annotations"
-_APART = "workload-type=inference;spread=host"
+_APART = "workload-type=training;spread=host"
 
 
 def placed(trace: Experiment, run: Run) -> dict[int, float]:
