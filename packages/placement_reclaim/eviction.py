@@ -22,6 +22,7 @@ from webhook.audit.record import Owner as AuditOwner
 from webhook.audit.writer import AuditWriter
 from webhook.cli.output.terminal import echo
 from webhook.cluster.batch import fields
+from webhook.placement.packing.held_cards import IMAGE_PULL
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer
 
@@ -160,7 +161,9 @@ class Evictions:
         now, uids = self.now(), set(map(_uid, held.pods))
         for each in rows_of_pods(fresh.objects, fresh.gang_of, now):
             if each.reason == held.reason and uids == set(map(_uid, each.pods)):
-                is_old = each.since.is_known and now - each.since.seconds >= self.least_seconds
+                # Between two attempts to pull, the pod looks as after the first one, whose time is not known.
+                is_known = each.since.is_known or held.reason == IMAGE_PULL
+                is_old = is_known and now - each.since.seconds >= self.least_seconds
                 return "" if is_old else "it has changed meanwhile"
         return "its gang has changed, or is gone" if len(uids) > 1 else "it is gone, or not held any more"
 

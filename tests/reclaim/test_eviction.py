@@ -178,6 +178,16 @@ def test_an_annotation_that_was_set_meanwhile_counts(name: str, subject: str) ->
     assert server.evicted == []
 
 
+@pytest.mark.parametrize(("since", "outcome"), [(HOUR, "Evicted"), (60, "Bypassed")])
+def test_a_pod_that_has_just_failed_to_pull_again_is_evicted_unless_it_ran_meanwhile(since: int, outcome: str) -> None:
+    server = InMemory((*NODES, waiting(card_pod("pull", "n0"), "ImagePullBackOff", HOUR)))
+
+    def fail_again(server: InMemory) -> None:
+        server.named("pull")["status"] = waiting(card_pod("pull", "n0"), "ErrImagePull", since).obj()["status"]
+
+    assert evict(server, change=fail_again)["pull"][0] == outcome
+
+
 def test_a_pod_of_a_gang_that_is_annotated_while_others_are_evicted_is_left_alone() -> None:
     class Annotated(InMemory):
         def end(self, pod: Object) -> None:

@@ -1,4 +1,4 @@
-"""The roles of `reclaim`: they suffice where the policy is given, and the webhook has none of their rights to evict."""
+"""The roles of `reclaim`: they suffice to report and to evict, and the webhook has none of their rights to evict."""
 
 from pathlib import Path
 
@@ -6,13 +6,16 @@ import orjson
 import pytest
 
 from tests.controlplane.cluster import Cluster
+from tests.doctor.installed import Installed, installation
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.manifests import read
 from tests.support.on_cluster.service_account import limited_to
 from tests.support.programs.command import Outcome, run_here
 from webhook.kube.names import KUEUE_CONFIGURATION, VOLCANO_CONFIGURATION
 
-READING, EVICTING = (role["rules"] for role in read("reclaim/rbac.yaml"))
+__all__ = ["installation"]
+
+READING, OF_POLICY, EVICTING = (role["rules"] for role in read("reclaim/rbac.yaml"))
 WEBHOOK = read("base/rbac.yaml")[0]["rules"]
 LONG_AGO = "2026-01-01T00:00:00Z"
 POLICY = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy", "metadata": {"name": "own"}}
@@ -52,6 +55,16 @@ def test_the_roles_suffice_to_report_and_to_evict(held: Cluster, tmp_path: Path)
     assert "not known" not in report.errors
     assert evicted.output.splitlines()[-1] == "1 evicted"
     assert "no Event" not in evicted.errors
+
+
+def test_the_roles_suffice_to_read_the_policy_in_force(held: Cluster, installation: Installed, tmp_path: Path) -> None:
+    rules = [*READING, *OF_POLICY, *EVICTING]
+    listed = {"namespaces": [held.namespace]}
+    with installation.policy(reclaim=listed), limited_to(held, tmp_path, rules) as kubeconfig:
+        outcome = run_here("reclaim", "--kubeconfig", kubeconfig, "-n", held.namespace, "--evict")
+
+    assert "not known" not in outcome.errors
+    assert outcome.output.startswith(f"would be evicted: {held.namespace}/crash: crash-loop")
 
 
 def test_the_role_to_read_evicts_nothing(held: Cluster, tmp_path: Path) -> None:
