@@ -69,7 +69,7 @@ def test_slices_of_an_older_generation_are_outdated(count: int, expected: str) -
     assert verdict(claim, parts, counters, older) == expected
 
 
-@pytest.mark.parametrize("newest", ["first", "last"])
+@pytest.mark.parametrize("newest", ["before-middle", "next-to-middle"])
 def test_only_the_newest_generation_of_a_pool_offers_devices(newest: str) -> None:
     """The slices are read in the order of their names, which says nothing about their generations."""
     old = make_slice("a", *make_cards(1), name="middle", generation=1)

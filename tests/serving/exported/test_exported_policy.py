@@ -243,7 +243,7 @@ def test_an_object_that_another_client_has_replaced_is_not_deleted(cluster: Clus
             delete = api.delete
 
             async def delete_late(path: str, options: Object) -> Object:
-                if POLICY.split()[0].lower() in path and not deletions:
+                if "/mutatingadmissionpolicies/" in path and path not in deletions:
                     cluster.client.delete("MutatingAdmissionPolicy", NAME, api_version=ADMISSION)
                     cluster.create(foreign)
                 deletions.append(path)
