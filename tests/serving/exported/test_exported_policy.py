@@ -246,8 +246,10 @@ def test_an_object_that_another_client_has_replaced_is_not_deleted(cluster: Clus
                 if "/mutatingadmissionpolicies/" in path and path not in deletions:
                     cluster.client.delete("MutatingAdmissionPolicy", NAME, api_version=ADMISSION)
                     cluster.create(foreign)
-                deletions.append(path)
-                return await delete(path, options)
+                try:
+                    return await delete(path, options)
+                finally:
+                    deletions.append(path)
 
             api.delete = delete_late  # type: ignore[method-assign, assignment]
             yield api
@@ -258,9 +260,13 @@ def test_an_object_that_another_client_has_replaced_is_not_deleted(cluster: Clus
             await settled(cluster.client, BOTH)
             await until(lambda: replica.in_step == 1)
             replica.policies.replace(policy_with(mode="shadow"))
-            await settled(cluster.client, {POLICY})
+            await until(lambda: len(deletions) == 2)
+            assert [*map(str, stored(cluster.client))] == [POLICY]
 
-    run(follow)
+    try:
+        run(follow)
+    finally:
+        cluster.client.delete("MutatingAdmissionPolicy", NAME, api_version=ADMISSION)
 
 
 def test_the_objects_are_those_of_the_release_after_an_upgrade(
