@@ -50,6 +50,15 @@ def test_message_says_how_many_fit_and_where_the_most_cards_are_free() -> None:
     )
 
 
+def test_largest_free_block_is_of_the_resource_that_the_fewest_pods_find() -> None:
+    worker = WORKER.requests(**{"nvidia.com/gpu": "1", "rdma/hca": "2"})
+    capacity = {"nvidia.com/gpu": "8", "rdma/hca": "4"}
+
+    assert asked(worker, 3, on(node("a", capacity=capacity))).message.endswith(
+        "largest free block: 4 rdma/hca on 1 node."
+    )
+
+
 APART_BY_HOST = WORKER.affinity(affinity("podAntiAffinity", HOST))
 APART_BY_RACK = WORKER.affinity(affinity("podAntiAffinity", "rack"))
 OVER_RACKS = WORKER.spec(topologySpreadConstraints=[spread("rack")])
