@@ -54,7 +54,7 @@ def errors(text: str) -> list[str]:
 def test_what_only_follows_from_an_invalid_field_is_no_further_error() -> None:
     usage = {"nodeUsage": {"allow": ["training"]}}
     (found,) = errors(yaml_of(document("a", workloadTypes={"training": usage | {"spread": {"topology": "a rack!"}}})))
-    assert "spec.workloadTypes.training.spread.topology: Invalid value: \"a rack!\"; must be a label key" in found
+    assert 'spec.workloadTypes.training.spread.topology: Invalid value: "a rack!"; must be a label key' in found
 
 
 @pytest.mark.parametrize(("accepted", "others"), [(1, []), (2, ["team"])])
