@@ -1,5 +1,6 @@
 """Each check of webhook configuration, certificates, Service and servers: healthy, and with its faults."""
 
+from base64 import b64encode
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -188,6 +189,16 @@ def test_a_url_without_ca_bundle_is_verified_by_the_roots_of_the_system() -> Non
 def test_an_expired_ca_is_found() -> None:
     later = make_installation(now=NOW + timedelta(days=365 * 30))
     assert {each.severity for each in found(later, "ca-bundle")} == {ERROR}
+
+
+@pytest.mark.parametrize(("years", "severities"), [((11, 0), []), ((11, 12), [ERROR])])
+def test_a_ca_that_has_expired_is_no_fault_beside_a_valid_one(
+    years: tuple[int, ...], severities: list[Severity]
+) -> None:
+    """A rotation leaves the old one in the bundle, before or after the new one."""
+    issued = b"".join(issue_ca(now=NOW - timedelta(days=365 * each)).certificate for each in years)
+    client = configuration()["webhooks"][0]["clientConfig"] | {"caBundle": b64encode(issued).decode()}
+    assert [each.severity for each in found(with_webhooks(clientConfig=client), "ca-bundle")][:1] == severities
 
 
 @pytest.mark.parametrize(
