@@ -242,12 +242,12 @@ def test_an_object_that_another_client_has_replaced_is_not_deleted(cluster: Clus
         async with ClientConfig(cluster.control_plane.kubeconfig).connect() as api:
             delete = api.delete
 
-            async def delete_late(path: str, options: Object) -> Object:
+            async def delete_late(path: str, options: Object) -> None:
                 if "/mutatingadmissionpolicies/" in path and path not in deletions:
                     cluster.client.delete("MutatingAdmissionPolicy", NAME, api_version=ADMISSION)
                     cluster.create(foreign)
                 try:
-                    return await delete(path, options)
+                    await delete(path, options)
                 finally:
                     deletions.append(path)
 
