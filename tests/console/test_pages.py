@@ -206,7 +206,7 @@ def test_outcomes_in_the_timeline_differ_in_their_lines_too(browser: TestBrowser
     path = tmp_path / "audit.jsonl"
     write_lines(path, chain_lines([make_record(number, outcome=each) for number, each in enumerate(outcomes)]))
 
-    async def use() -> tuple[list[str], list[str]]:
+    async def use() -> tuple[list[str], list[str], float]:
         async with console_of(audit=[path]) as address, browser.page() as page:
             await page.goto(f"{address}/#admissions")
             await page.locator(".timeline .outcomes").wait_for()
@@ -215,9 +215,12 @@ def test_outcomes_in_the_timeline_differ_in_their_lines_too(browser: TestBrowser
                 "[...svg.querySelectorAll('line')].map((line) => line.outerHTML).join())"
             )
             titles = await page.locator(".timeline > svg title").all_text_contents()
-            return signs, titles
+            height = await page.evaluate("document.querySelector('.timeline .sign').getBoundingClientRect().height")
+            return signs, titles, height
 
-    signs, titles = browser.run(use)
+    signs, titles, height = browser.run(use)
+
+    assert height < 30
 
     assert len(set(signs)) == len(signs) == len(outcomes)
     assert {title.rpartition(": ")[0].rpartition(": ")[2] for title in titles} == {
