@@ -117,3 +117,12 @@ def test_the_patch_does_not_depend_on_the_cluster(mode: str, verdict: PlacementV
     assert isinstance(alone, Patched)
     assert isinstance(placed, Patched)
     assert placed.operations == alone.operations
+
+
+def test_user_reads_why_a_pod_of_an_unknown_placement_is_not_denied() -> None:
+    found = verdict_on("deny", "Unknown", doubt="a card may be ill")
+
+    assert [*found.warnings] == [
+        "placement check: Unknown: 0/3 nodes are available: 3 say so.",
+        "placement check: not refused: a card may be ill",
+    ]

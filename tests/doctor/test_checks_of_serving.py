@@ -530,6 +530,12 @@ def test_a_clock_of_the_api_server_that_differs_is_found(skew_seconds: int) -> N
     assert text.startswith("the clock of the API server: differs by ")
 
 
+@pytest.mark.parametrize(("seconds", "is_found"), [(5.9, False), (6.1, True)])
+def test_the_api_server_states_whole_seconds(seconds: float, is_found: bool) -> None:
+    clock = ServerClock(NOW - timedelta(seconds=seconds), NOW, NOW)
+    assert bool(found(make_installation(clock=clock), "clock")) == is_found
+
+
 def test_a_slow_answer_is_no_skew() -> None:
     clock = ServerClock(NOW, NOW - timedelta(seconds=40), NOW + timedelta(seconds=40))
     assert found(make_installation(clock=clock), "clock") == []

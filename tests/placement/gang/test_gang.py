@@ -114,6 +114,14 @@ def test_more_pods_than_the_gang_needs_are_asked_for_one_at_a_time() -> None:
     assert counted(asked(WORKER, 2, on(gpus("a", 3, *running(3))))) == ("Waiting", 2, 2)
 
 
+def test_running_members_need_no_more_room_without_the_pods_that_wait_before() -> None:
+    """Of four pods two run, and another pod has the place of one of the others."""
+    cluster = on(gpus("a", 4, *running(2)))
+    other = WaitingPod.of(make_pod().gpu(1).obj()).running._replace(node_name="a")
+    placement = asked(WORKER, 4, AssumedPods(cluster.base, {"other": AssumedPod(other, 0)}))
+    assert (counted(placement), placement.waiting_before) == (("Waiting", 3, 2), 1)
+
+
 def test_members_that_wait_with_room_count_and_other_pods_that_wait_are_named() -> None:
     cluster = on(gpus("a", 6))
     others = [

@@ -18,3 +18,15 @@ def test_an_evicted_pod_that_has_ended_stays_gone_when_the_snapshot_is_made_anew
         cluster.remove(cluster.add(RunningPod.of(make_pod("p").label("app", str(number)).obj()), 0))
 
     assert cluster.pods_on("n") == ()
+
+
+def test_reserved_room_stays_when_the_snapshot_is_made_anew() -> None:
+    cluster = SimulatedCluster(Snapshot.of([node("n")]))
+    cluster.nominate([RunningPod.of(make_pod("waits").node_name("n").obj())])
+    before = cluster.snapshot
+
+    for number in range(_MOST_OLD_CLASSES + 2):
+        cluster.remove(cluster.add(RunningPod.of(make_pod("p").label("app", str(number)).obj()), 0))
+
+    assert cluster.snapshot is not before
+    assert [each.name for each in cluster.snapshot.nominated.by_node["n"]] == ["waits"]
