@@ -91,6 +91,7 @@ def test_waiting_pods_are_filtered_and_victims_are_marked(browser: TestBrowser, 
     async def use() -> tuple[list[str], list[str], list[str], str | None]:
         async with console_of(cluster) as address, browser.page() as page:
             await page.goto(f"{address}/#pending")
+            await page.locator(".row strong").first.wait_for()
             choices = await page.get_by_label("State").locator("option").all_text_contents()
             await page.get_by_label("State").select_option("room")
             rows = await page.locator(".row strong").all_text_contents()
