@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from tests.serving.decisions.decided import POLICY
-from tests.support.admission import TYPE, make_request
+from tests.support.admission import TYPE, make_request, policy_with
 from tests.support.objects.builders import make_pod
 from tests.support.work import calls_of
 from webhook.admission.evaluation import evaluate
-from webhook.admission.injection import Bypassed
+from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.pod_content import PodContent
 from webhook.documents.field import InvalidInput
 
@@ -24,6 +24,13 @@ def requesting(pod: Object, amounts: int) -> PodContent:
     content = PodContent(make_request(pod | {"spec": pod["spec"] | {"containers": [container] * 100}}), {})
     assert content.pod["spec"]["containers"]
     return content
+
+
+def test_the_resources_of_a_pod_are_read_where_the_policy_requires_a_type_of_pods_with_cards() -> None:
+    content, strict = PodContent(make_request(make_pod("a").gpu(1).obj()), {}), policy_with(requireType="deny")
+
+    assert isinstance(evaluate(content, POLICY), Bypassed)
+    assert isinstance(evaluate(content, strict), Denied)
 
 
 @pytest.mark.parametrize("reason", ["no workload type", "pod of a DaemonSet", "spec.nodeName is set"])

@@ -24,6 +24,13 @@ def test_a_namespace_is_judged_by_its_own_labels() -> None:
         assert policy_for(request, policies, cluster).name == "a"
 
 
+def test_a_namespace_is_selected_by_its_own_name() -> None:
+    policies = PolicySet.of(named("default"), [named("a", {"matchLabels": {"kubernetes.io/metadata.name": "new"}})])
+    content = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}}
+    request = make_request(content, namespace="", name="new", kind="Namespace", resource="namespaces")
+    assert policy_for(request, policies, None).name == "a"
+
+
 @pytest.mark.parametrize(("handling", "outcome"), [("default", "Patched"), ("leave", "Bypassed"), ("deny", "Denied")])
 def test_setting_decides_on_pods_of_a_namespace_whose_labels_are_not_known(handling: str, outcome: str) -> None:
     policies = with_unknown(handling, SELECTOR)

@@ -5,13 +5,14 @@ from typing import Any, get_args
 
 import pytest
 
-from tests.support.admission import TYPE, admit_pod, policy_with
-from tests.support.objects.builders import make_pod
+from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, policy_with
+from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.scorers import ScorerOfNoNodes
 from webhook.admission.cluster_view import ClusterView
 from webhook.admission.injection import Denied
 from webhook.admission.verdict import Patched, Verdict, placement_of
 from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.documents.documents import Document
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.scheduler import Placement
 from webhook.policy.spec.admission import CheckMode
@@ -36,6 +37,16 @@ class Oracle(ScorerOfNoNodes):
 def verdict_on(mode: str, verdict: PlacementVerdict, doubt: str = "") -> Verdict:
     cluster = ClusterView(snapshot_from_documents([]), Oracle(verdict, doubt))
     return admit_pod(POD, policy_with(placementCheck={"mode": mode}), cluster)
+
+
+def test_warnings_about_the_pod_come_before_those_about_the_cluster_and_the_verdict() -> None:
+    pod = make_pod().annotate(TYPE, "training").annotate(PRODUCT, "NVIDIA-B300").annotate(f"{DOMAIN}/team", "a").obj()
+    cluster = ClusterView(snapshot_from_documents([Document("c", make_node_object("n"))]), Oracle("Waiting"))
+
+    found = admit_pod(pod, policy_with(), cluster).warnings
+
+    starts = ("annotation ", "the pod requests no accelerator", "gpu-product: no node", "placement check: Waiting")
+    assert [each for text in found for each in starts if text.startswith(each)] == [*starts]
 
 
 @pytest.mark.parametrize("verdict", VERDICTS)
@@ -106,3 +117,12 @@ def test_the_patch_does_not_depend_on_the_cluster(mode: str, verdict: PlacementV
     assert isinstance(alone, Patched)
     assert isinstance(placed, Patched)
     assert placed.operations == alone.operations
+
+
+def test_user_reads_why_a_pod_of_an_unknown_placement_is_not_denied() -> None:
+    found = verdict_on("deny", "Unknown", doubt="a card may be ill")
+
+    assert [*found.warnings] == [
+        "placement check: Unknown: 0/3 nodes are available: 3 say so.",
+        "placement check: not refused: a card may be ill",
+    ]

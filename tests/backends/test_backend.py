@@ -92,6 +92,16 @@ def test_a_domain_is_stated_where_the_scheduler_reads_it(
     assert bool(found.missing) is not bool(wanted)
 
 
+@pytest.mark.parametrize(("is_required", "word"), [(True, "required"), (False, "preferred")])
+def test_kai_reads_whether_a_domain_is_required_in_the_key(is_required: bool, word: str) -> None:
+    request = DomainRequest(RACK, is_required, BatchRequest(), make_pod().obj(), "racks")
+
+    assert (
+        str(BACKENDS["kai"].in_domain(request).fields[1])
+        == f"annotation kai.scheduler/topology-{word}-placement={RACK}"
+    )
+
+
 @pytest.mark.parametrize("backend", ["kai", "volcano"])
 def test_a_domain_needs_its_name_in_the_policy(backend: str) -> None:
     found = BACKENDS[backend].in_domain(DomainRequest(RACK, True, BatchRequest(), make_pod().obj()))

@@ -8,8 +8,9 @@ from tests.backends.requests import WRITTEN
 from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.backends.backend import BatchNames
 from webhook.backends.kai import QUEUE, Kai
-from webhook.backends.registry import BACKENDS, batch_names_of, starts_whole
-from webhook.policy.spec.schedulers import BackendName
+from webhook.backends.registry import BACKENDS, api_groups_of, batch_names_of, starts_whole
+from webhook.backends.volcano import Volcano
+from webhook.policy.spec.schedulers import BackendName, SchedulerSettings
 
 
 def test_the_policy_can_name_every_backend_but_kueue() -> None:
@@ -18,6 +19,13 @@ def test_the_policy_can_name_every_backend_but_kueue() -> None:
 
 def test_the_table_has_every_backend() -> None:
     assert WRITTEN.keys() == BACKENDS.keys()
+
+
+def test_the_backend_of_the_policy_decides_which_api_groups_show_a_scheduler() -> None:
+    """Without a backend, the groups of a known scheduler count."""
+    name = "koord-scheduler"
+    assert api_groups_of({}, name) == ("scheduling.koordinator.sh",)
+    assert api_groups_of({name: SchedulerSettings(backend="volcano")}, name) == Volcano.api_groups
 
 
 @pytest.mark.parametrize(("pod", "level"), [(make_pod(), "rack"), (make_pod().owner("Job", "train"), "")])

@@ -206,3 +206,10 @@ def test_a_certificate_waits_where_api_servers_trust_another_ca() -> None:
     """Replicas serve the pair of the Secret that was deleted."""
     after = carried_out(planned(Artifacts(), (FIRST,)), Artifacts(), RULES, NOW)
     assert (after.certificate, after.key) == (None, None)
+
+
+def test_a_ca_that_is_not_valid_yet_signs_nothing() -> None:
+    """The clock of the controller before was ahead."""
+    ca = issue_ca(now=NOW + timedelta(days=1))
+    assert read_key_material(Artifacts(ca.certificate, ca.key), NOW).signer is None
+    assert read_key_material(Artifacts(ca.certificate, ca.key), NOW + timedelta(days=1)).signer is not None

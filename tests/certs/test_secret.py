@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from certs.registration import FIELD_MANAGER, Target
-from certs.secret import OWNER, OWNER_LABEL, check_owned, new_secret
+from certs.secret import OWNER, OWNER_LABEL, check_owned, new_secret, secret_patch
 from tests.support.tls.certificates import FRESH
 from webhook.documents.field import InvalidInput
 
@@ -42,3 +42,9 @@ def test_a_secret_of_this_tool_is_maintained(found: dict[str, Any]) -> None:
 def test_a_secret_of_another_client_is_refused(found: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=r"^Secret: Forbidden: is not of this controller; delete it"):
         check_owned(found, "Secret")
+
+
+@pytest.mark.parametrize("fulfilled", [True, False])
+def test_a_write_is_refused_if_the_secret_has_changed_since_it_was_read(fulfilled: bool) -> None:
+    patch = secret_patch(secret(resourceVersion="7"), FRESH, fulfilled=fulfilled)
+    assert patch["metadata"]["resourceVersion"] == "7"

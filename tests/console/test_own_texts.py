@@ -1,5 +1,6 @@
 """The texts of the project that the server sends appear in the language of the page; those of kube-scheduler stay."""
 
+import ast
 import json
 import re
 from collections.abc import Iterator
@@ -10,12 +11,28 @@ import pytest
 from tests.console.browser import TestBrowser
 from tests.console.example_cluster import DEPLOYMENT, urgent, write_cluster
 from tests.console.served import asked, console_of
+from tests.docs.markdown import ROOT
+from tests.golden.case import CASES, load
 from tests.support.programs.command import run_here
 
 _OWN = """async (texts) => {
   const { own } = await import("/lib/own.js");
   return texts.map(own);
 }"""
+# Four English words in a row: the page also shows names and values, the words of kube-scheduler, and edits.
+_ENGLISH = re.compile(r"(?:\b[a-z]{2,}(?:'s)?,? ){3}[a-z]{2,}\b")
+# The words of kube-scheduler, and of the author of a policy.
+_WORDS_OF_OTHERS = re.compile(r"\d+/\d+ nodes are (?:un)?available: [^。；]*|豁免：.*")
+_WEBHOOK = ROOT / "webhook"
+# The modules with the texts of warnings and errors about pods.
+_MODULES = (
+    *sorted((_WEBHOOK / "mutation" / "workload").glob("*.py")),
+    *sorted((_WEBHOOK / "backends").glob("*.py")),
+    *(_WEBHOOK / "placement" / "reasons" / f"{name}_warnings.py" for name in ("batch", "cluster")),
+    _WEBHOOK / "kube" / "reader.py",
+)
+# Texts that no golden case has: each literal of the modules occurs in one.
+_SAMPLES = (ROOT / "tests" / "golden" / "other_texts.txt").read_text().splitlines()
 _REFUSALS = (
     "16 browsers are connected already",
     "the console does not answer",
@@ -50,6 +67,36 @@ def _own_texts(cluster: Path, audit: Path) -> Iterator[str]:
         yield from asked("/api/admissions/decision", audit=(audit,), decision=record["decision"])["warnings"]
 
 
+def warnings_and_errors() -> Iterator[str]:
+    """Yield the warnings, errors and reasons of the golden cases, and those of `_SAMPLES`."""
+    yield from _SAMPLES
+    for case in (load(path) for path in CASES):
+        want = case["want"]
+        yield from (*want.get("warnings", ()), *filter(None, map(want.get, ("message", "reason"))))
+
+
+def is_untranslated(shown: str) -> bool:
+    return bool(_ENGLISH.search(_WORDS_OF_OTHERS.sub("", shown))) or not re.search("[一-鿿]", shown)
+
+
+def _occurs(template: str, texts: str) -> bool:
+    """Return whether a type annotation, a text or a text with `{}` for a value is in `texts`."""
+    return " | " in template or bool(re.search(re.escape(template).replace(r"\{\}", r"\S+"), texts))
+
+
+def uncovered(texts: list[str]) -> list[str]:
+    """Return the literals of `_MODULES`, of three words or more, that are in none of `texts`."""
+    every, found = "\n".join(texts), []
+    for path in _MODULES:
+        tree = ast.parse(path.read_text())
+        documented = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
+        for each in ast.walk(tree):
+            text = each.value if isinstance(each, ast.Constant) and id(each) not in documented else None
+            if isinstance(text, str) and text.strip().count(" ") > 1 and not _occurs(text.strip(), every):
+                found.append(f"{path.name}: {text}")
+    return found
+
+
 def _shown(browser: TestBrowser, language: str, texts: list[str]) -> list[str]:
     async def ask() -> list[str]:
         async with console_of() as address, browser.page(language=language) as page:
@@ -71,6 +118,15 @@ def test_the_texts_of_the_server_are_translated(browser: TestBrowser, cluster: P
     assert [text for text, shown in zip(texts, chinese, strict=True) if not re.search("[一-鿿]", shown)] == []
     assert [shown for shown in chinese if re.search(r"\$|undefined|\[[^a-zN]", shown)] == []
     assert _shown(browser, "en-US", texts) == texts
+
+
+def test_the_warnings_and_errors_about_pods_are_translated(browser: TestBrowser) -> None:
+    texts = [*warnings_and_errors()]
+
+    assert uncovered(texts) == []
+    assert [
+        text for text, shown in zip(texts, _shown(browser, "zh-CN", texts), strict=True) if is_untranslated(shown)
+    ] == []
 
 
 def test_the_words_of_kube_scheduler_stay(browser: TestBrowser, cluster: Path) -> None:

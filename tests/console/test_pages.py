@@ -201,6 +201,33 @@ def test_the_three_pages_work_in_a_browser(browser: TestBrowser, audit: Path) ->
     assert result == "No difference"
 
 
+def test_outcomes_in_the_timeline_differ_in_their_lines_too(browser: TestBrowser, tmp_path: Path) -> None:
+    outcomes = ("Patched", "Unchanged", "Bypassed", "Denied", "Error", "Evicted")
+    path = tmp_path / "audit.jsonl"
+    write_lines(path, chain_lines([make_record(number, outcome=each) for number, each in enumerate(outcomes)]))
+
+    async def use() -> tuple[list[str], list[str], float]:
+        async with console_of(audit=[path]) as address, browser.page() as page:
+            await page.goto(f"{address}/#admissions")
+            await page.locator(".timeline .outcomes").wait_for()
+            signs = await page.evaluate(
+                "[...document.querySelectorAll('.timeline .sign svg')].map((svg) => "
+                "[...svg.querySelectorAll('line')].map((line) => line.outerHTML).join())"
+            )
+            titles = await page.locator(".timeline > svg title").all_text_contents()
+            height = await page.evaluate("document.querySelector('.timeline .sign').getBoundingClientRect().height")
+            return signs, titles, height
+
+    signs, titles, height = browser.run(use)
+
+    assert height < 30
+
+    assert len(set(signs)) == len(signs) == len(outcomes)
+    assert {title.rpartition(": ")[0].rpartition(": ")[2] for title in titles} == {
+        *("patched", "unchanged", "left alone", "denied", "error", "evicted")
+    }
+
+
 def test_many_templates_are_an_overview_first(browser: TestBrowser) -> None:
     manifest = "---\n".join(DEPLOYMENT.replace("name: chat,", f"name: chat-{number},") for number in range(11))
 

@@ -10,6 +10,8 @@ from tests.console.browser import TestBrowser
 from tests.console.example_cluster import gpu_node, pod, urgent, write_cluster
 from tests.console.followed import Followed, console_following
 from tests.console.served import asked, console_of
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.programs.cluster_files import as_list
 
 VICTIM, NODE = "team-llm/pretrain-70b-24-0", "training-h20-07"
 LINE = f"kube-scheduler would evict 1 pod on {NODE}: {VICTIM} (priority 0, 8 cards)"
@@ -34,6 +36,31 @@ def test_pods_wait_for_room_or_for_preemption(cluster: Path) -> None:
         "Job/sweep": "",
         "": "",
     }
+
+
+def test_groups_are_in_the_order_of_the_queue(tmp_path: Path) -> None:
+    """By priority first, and then by the time of their creation."""
+    waiting = [
+        (name, priority, f"2026-01-0{day}T00:00:00Z") for name, priority, day in (("a", 0, 1), ("b", 5, 3), ("c", 5, 2))
+    ]
+    pods = []
+    for name, priority, created in waiting:
+        each = make_pod(name).spec(priority=priority).obj()
+        each["metadata"]["creationTimestamp"] = created
+        pods.append(each)
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("n"), *pods))
+
+    assert [each["names"] for each in asked("/api/pending", cluster=file)["groups"]] == [["c"], ["b"], ["a"]]
+
+
+def test_a_gated_pod_that_is_being_deleted_waits_for_no_gate(tmp_path: Path) -> None:
+    gated = make_pod("p").spec(schedulingGates=[{"name": "example.com/gate"}]).obj()
+    gated["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("n"), gated))
+
+    assert [each["state"] for each in asked("/api/pending", cluster=file)["groups"]] == ["terminating"]
 
 
 def test_the_list_predicts_until_its_time_is_over(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,6 +91,7 @@ def test_waiting_pods_are_filtered_and_victims_are_marked(browser: TestBrowser, 
     async def use() -> tuple[list[str], list[str], list[str], str | None]:
         async with console_of(cluster) as address, browser.page() as page:
             await page.goto(f"{address}/#pending")
+            await page.locator(".row strong").first.wait_for()
             choices = await page.get_by_label("State").locator("option").all_text_contents()
             await page.get_by_label("State").select_option("room")
             rows = await page.locator(".row strong").all_text_contents()

@@ -48,27 +48,42 @@ def commands(block: Block) -> list[str]:
     return asked or lines
 
 
-def calls(command: str) -> Iterator[list[str]]:
-    """Yield the arguments of each call of the program in a shell command line."""
+def words_of_calls(command: str) -> Iterator[list[str]]:
+    """Yield the words of each call of a program in a shell command line, without those of its redirections."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     lexer.commenters = "#"
     call: list[str] = []
+    is_file = False
     for token in [*lexer, ";"]:
         if set(token) <= set("|&;<>()"):
-            if call and Path(call[0]).name == PROGRAM:
-                yield call[1:]
-            call = []
+            if call and not is_file:
+                yield call
+            call, is_file = [], token in ("<", ">", ">>")
         else:
             call.append(token)
+
+
+def calls(command: str) -> Iterator[list[str]]:
+    """Yield the arguments of each call of the program in a shell command line."""
+    return (call[1:] for call in words_of_calls(command) if Path(call[0]).name == PROGRAM)
 
 
 ALL_CALLS = [
     pytest.param(call, id=f"{block.place} {shlex.join(call)}")
     for document in DOCUMENTS
-    for block in blocks(document, "console")
+    for block in blocks(document, "console", "sh")
     for command in commands(block)
     for call in calls(command)
+]
+# The calls of blocks without output, which no test of this folder runs, by the place of the block.
+OTHER_CALLS = [
+    (block.place, call)
+    for document in DOCUMENTS
+    for block in blocks(document, "console", "sh")
+    for command in (() if steps(block) else commands(block))
+    for call in words_of_calls(command)
+    if not re.match(r"\w+=", call[0]) and Path(call[0]).name != PROGRAM
 ]
 MESSAGES = {
     span_of(row[0])
@@ -88,6 +103,17 @@ WITH_STEPS = [document for document in DOCUMENTS_TO_RUN if any(steps(block) for 
 @pytest.mark.parametrize("call", ALL_CALLS)
 def test_command_is_understood(call: list[str]) -> None:
     understand(call)
+
+
+def test_the_page_on_tests_says_what_becomes_of_commands_that_are_not_run() -> None:
+    table = rows(ROOT / "docs" / "testing.md", "Commands of the documents")
+    named = {span for programs, _ in table for span in spans_of(programs)}
+    assert {call[0] for _, call in OTHER_CALLS} - named == set()
+
+
+def test_the_files_of_kubectl_and_helm_are_in_the_repository() -> None:
+    words = [(place, word) for place, call in OTHER_CALLS if call[0] in ("kubectl", "helm") for word in call]
+    assert [(place, word) for place, word in words if word.startswith("deploy/") and not (ROOT / word).exists()] == []
 
 
 @pytest.mark.parametrize("span", NAMED)

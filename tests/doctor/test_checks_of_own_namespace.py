@@ -54,6 +54,7 @@ def test_a_network_policy_that_closes_the_servers_is_found(policies: list[Object
     [
         [policy(ingress=[{}])],
         [policy(ingress=[{"ports": [{"port": 8443}]}])],
+        [policy(ingress=[{"ports": [{"port": 8000, "endPort": 8443}]}])],
         [policy(ingress=[{"ports": [{"port": 8000, "endPort": 9000}], "from": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}])],
         [policy(policyTypes=["Ingress"], egress=[])],
         [policy(podSelector={"matchLabels": {"app": "other"}}, ingress=[])],
@@ -82,6 +83,14 @@ def test_a_quota_without_room_for_a_replica_is_found(spec: dict[str, Any], used:
     quota["status"] = {"hard": {"pods": "10"}, "used": {"pods": used}}
     findings = found(read_of(Source.QUOTAS, quota), "own-namespace")
     assert ["has no room for a further pod" in each.what for each in findings] == [True] * is_found
+
+
+@pytest.mark.parametrize(("enforced", "is_found"), [("10", True), ("20", False)])
+def test_a_raised_quota_has_room_once_its_status_says_so(enforced: str, is_found: bool) -> None:
+    quota = in_own_namespace("resourcequota")
+    quota["spec"]["hard"] = {"pods": "20"}
+    quota["status"] = {"hard": {"pods": enforced}, "used": {"pods": "10"}}
+    assert bool(found(read_of(Source.QUOTAS, quota), "own-namespace")) == is_found
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Each check of webhook configuration, certificates, Service and servers: healthy, and with its faults."""
 
+from base64 import b64encode
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -188,6 +189,16 @@ def test_a_url_without_ca_bundle_is_verified_by_the_roots_of_the_system() -> Non
 def test_an_expired_ca_is_found() -> None:
     later = make_installation(now=NOW + timedelta(days=365 * 30))
     assert {each.severity for each in found(later, "ca-bundle")} == {ERROR}
+
+
+@pytest.mark.parametrize(("years", "severities"), [((11, 0), []), ((11, 12), [ERROR])])
+def test_a_ca_that_has_expired_is_no_fault_beside_a_valid_one(
+    years: tuple[int, ...], severities: list[Severity]
+) -> None:
+    """A rotation leaves the old one in the bundle, before or after the new one."""
+    issued = b"".join(issue_ca(now=NOW - timedelta(days=365 * each)).certificate for each in years)
+    client = configuration()["webhooks"][0]["clientConfig"] | {"caBundle": b64encode(issued).decode()}
+    assert [each.severity for each in found(with_webhooks(clientConfig=client), "ca-bundle")][:1] == severities
 
 
 @pytest.mark.parametrize(
@@ -517,6 +528,12 @@ def test_a_clock_of_the_api_server_that_differs_is_found(skew_seconds: int) -> N
     severity, text = only(make_installation(clock=clock), "clock")
     assert severity is WARNING
     assert text.startswith("the clock of the API server: differs by ")
+
+
+@pytest.mark.parametrize(("seconds", "is_found"), [(5.9, False), (6.1, True)])
+def test_the_api_server_states_whole_seconds(seconds: float, is_found: bool) -> None:
+    clock = ServerClock(NOW - timedelta(seconds=seconds), NOW, NOW)
+    assert bool(found(make_installation(clock=clock), "clock")) == is_found
 
 
 def test_a_slow_answer_is_no_skew() -> None:

@@ -32,6 +32,11 @@ def test_labels_tell_the_replicas(pod: PodBuilder, wanted: str) -> None:
     assert group_of(pod) == wanted
 
 
+@pytest.mark.parametrize(("pod", "wanted"), [(JOB.label(KEY, "mine"), "mine"), (JOB, "gang")])
+def test_the_label_of_the_user_wins_over_the_name_of_the_gang(pod: PodBuilder, wanted: str) -> None:
+    assert str(replica_group(pod.obj(), KEY, "gang")) == f"{KEY}={wanted}"
+
+
 def test_pods_of_a_stateful_set_have_one_group_over_all_revisions() -> None:
     assert group_of(SET.owner("StatefulSet", "web")) == f"{KEY}=StatefulSet.web"
     first, other = SET.owner("StatefulSet", "web"), SET.label("controller-revision-hash", "web-2")

@@ -116,6 +116,17 @@ def test_what_a_user_wrote_is_kept() -> None:
     assert isinstance(verdict, Bypassed)
 
 
+def test_tolerations_with_another_effect_than_the_injected_ones_are_kept() -> None:
+    pod = injected(TYPED.obj())
+    own = {"key": USAGE, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
+    pod["spec"]["tolerations"].append(own)
+
+    verdict = admitted(pod, revoked({"workloadTypes": ["inference"]}))
+
+    assert isinstance(verdict, Patched)
+    assert verdict.pod["spec"]["tolerations"] == [OWN, own]
+
+
 def test_a_strict_policy_denies_the_pod() -> None:
     policy = revoked({"workloadTypes": ["inference"]}, invalidAnnotations="deny")
 

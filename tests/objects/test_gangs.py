@@ -17,13 +17,16 @@ from webhook.backends.references import GangRequest, Within
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
+from webhook.kube.deadline import never
 from webhook.kube.workloads.pod_sets import pod_sets
 from webhook.objects.admission import admit_request
-from webhook.objects.gangs import gang_of_object, gang_of_pod
+from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod
+from webhook.placement.framework.result import Placement
+from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
 
-TF_JOB, VOLCANO_JOB, DEPLOYMENT, STATEFUL_SET, JOB = (
+TF_JOB, VOLCANO_JOB, DEPLOYMENT, STATEFUL_SET, JOB, LEADER_WORKER_SET = (
     next(each for each in SAMPLES if (each.group, each.kind) == key)
     for key in (
         ("kubeflow.org", "TFJob"),
@@ -31,6 +34,7 @@ TF_JOB, VOLCANO_JOB, DEPLOYMENT, STATEFUL_SET, JOB = (
         ("apps", "Deployment"),
         ("apps", "StatefulSet"),
         ("batch", "Job"),
+        ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
     )
 )
 TRAINING = {"nodeUsage": {"allow": ["training"]}}
@@ -460,3 +464,36 @@ def test_object_whose_first_pod_chooses_its_rack_by_chance_is_unknown() -> None:
     chance = "the first pod of gang bert chooses one of large, small by chance; large has room for all"
     assert f"placement check: Unknown: {chance}" in warnings(advice)
     assert not [each for each in warnings(advice) if "Waiting" in each]
+
+
+def groups(leader: int, worker: int) -> Object:
+    """Return three groups of a leader and three workers, each with that many cards."""
+    leaders, workers = (
+        make_pod("").gpu(cards).label("app", APP["app"]).annotate(TYPE, "training").template()
+        for cards in (leader, worker)
+    )
+    templates = {"size": 4, "leaderTemplate": leaders, "workerTemplate": workers}
+    return LEADER_WORKER_SET.object(workers, 1) | {"spec": {"replicas": 3, "leaderWorkerTemplate": templates}}
+
+
+@pytest.mark.parametrize(("free", "fit"), [(12, 4), (11, 3), (8, 2), (2, 0)])
+def test_groups_of_an_object_fit_if_each_of_them_does(free: int, fit: int) -> None:
+    placement = advised(groups(1, 1), view(cards=16, free=free)).placement
+
+    assert placement is not None
+    assert placement.gang is not None
+    assert (placement.gang.size, placement.gang.fit) == (4, fit)
+
+
+def test_a_group_has_one_leader_also_on_an_empty_cluster() -> None:
+    assert warnings(advised(groups(1, 16), view(cards=8, free=8)))[0].startswith(
+        "placement check: Infeasible: no more than 1 of the 4 pods that must run together would fit"
+    )
+
+
+def test_the_count_of_one_group_says_nothing_about_the_others() -> None:
+    snapshot, unknown = made_anew([make_node_object("a")]), Placement.unknown("the time is over")
+    cut = Replicas(12, 8, {"a": 8}, unknown, None, is_complete=False, snapshot=snapshot)
+    gang = GangRequest("g", 4, "default-scheduler", starts_whole=False, groups=3)
+
+    assert not fit_of_object(gang, [(None, cut)], KUBE_SCHEDULER, snapshot, never, {"Unknown"}).is_complete

@@ -10,7 +10,7 @@ from webhook.admission.policy_cases import parse_tested_policies
 from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid
 from webhook.policy.loader import MOST_POLICIES, built_in_policy, parse_policies, parse_policy
 from webhook.policy.policy import Policy
-from webhook.policy.policy_documents import load_policies, policy_set
+from webhook.policy.policy_documents import accepted_policies, load_policies, policy_set
 from webhook.policy.policy_set import PolicySet
 
 HEAD = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}
@@ -49,6 +49,19 @@ def errors(text: str) -> list[str]:
     with pytest.raises(InvalidInput) as refused:
         read(text)
     return [str(error) for error in refused.value.errors]
+
+
+def test_what_only_follows_from_an_invalid_field_is_no_further_error() -> None:
+    usage = {"nodeUsage": {"allow": ["training"]}}
+    (found,) = errors(yaml_of(document("a", workloadTypes={"training": usage | {"spread": {"topology": "a rack!"}}})))
+    assert 'spec.workloadTypes.training.spread.topology: Invalid value: "a rack!"; must be a label key' in found
+
+
+@pytest.mark.parametrize(("accepted", "others"), [(1, []), (2, ["team"])])
+def test_an_object_is_in_force_once_its_newest_generation_is_accepted(accepted: int, others: list[str]) -> None:
+    condition = {"type": "Accepted", "status": "True", "observedGeneration": accepted}
+    content = stored("team", TEAM) | {"status": {"conditions": [condition]}}
+    assert names(accepted_policies(built_in_policy(), [content])) == ("default", others)
 
 
 def names(found: PolicySet) -> tuple[str, list[str]]:
@@ -134,6 +147,14 @@ def test_the_place_of_an_error_has_file_line_document_and_name() -> None:
                 f'p.yaml, document 3 (a): metadata.name: Duplicate value: "a"; p.yaml, document 2 (a) {HAS_NAME}',
             ],
             id="equal names",
+        ),
+        pytest.param(
+            [document("default"), *(document("a", {"matchLabels": {"team": each}}) for each in "abc")],
+            [
+                f'p.yaml, document {number} (a): metadata.name: Duplicate value: "a"; p.yaml, document 2 (a) {HAS_NAME}'
+                for number in (3, 4)
+            ],
+            id="three equal names",
         ),
     ],
 )

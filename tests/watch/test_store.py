@@ -21,6 +21,15 @@ def test_a_list_replaces_the_objects_once_it_is_complete() -> None:
     assert store.by_name == {"a": named("a"), "b": named("b")}
 
 
+def test_a_list_that_breaks_off_leaves_nothing_for_the_next_one() -> None:
+    store = ObjectsByName()
+    store.listing("").add([named("gone")])
+    store.listing("").add([named("a")])
+    store.finish()
+
+    assert store.by_name == {"a": named("a")}
+
+
 def test_events_change_the_objects() -> None:
     store = ObjectsByName()
     store.replace({})

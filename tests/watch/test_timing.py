@@ -56,6 +56,17 @@ def test_pause_grows_for_sixteen_failures() -> None:
     assert (pauses[15], pauses[16], pauses[-1]) == (2**15, 2**16, 2**16)
 
 
+@pytest.mark.usefixtures("longest_pauses")
+def test_pause_is_short_again_once_the_api_server_is_reachable() -> None:
+    """An API server that has just started rejects requests for a moment, which is no further failure of hours."""
+    reflector = reflector_of_nodes()
+    for _ in range(20):
+        reflector._handle_error(UnreachableError("no answer"))
+        reflector._pause_seconds()
+    reflector._handle_error(ApiServerError("starting", 503))
+    assert reflector._pause_seconds() == 1
+
+
 def test_pause_is_between_half_of_it_and_all_of_it() -> None:
     """Replicas that lose the API server at one moment do not come back at one moment."""
     timing = Timing(first_pause_seconds=8, longest_pause_seconds=8)

@@ -133,8 +133,7 @@ def read_policy_document(content: JsonObject) -> Policy:
     document = _read(content, errors)
     paths = {each.path for each in errors}
     # Omit errors that only follow from another invalid field.
-    depending = [each for each in cross_field_errors(content) if each.path not in paths]
-    errors += [each for each in depending if each.path.replace(".prefer", ".allow") not in paths]
+    errors += [each for each in cross_field_errors(content) if each.path.replace(".prefer", ".allow") not in paths]
     if document is None or errors:
         raise InvalidInput(errors)
     return Policy(document)

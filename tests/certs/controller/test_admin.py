@@ -15,6 +15,7 @@ from certs.names import server_names
 from certs.plan import Observed, Rules, carried_out, plan
 from certs.registration import Target
 from certs.secret import new_secret
+from tests.support.servers.live import until
 from tests.support.servers.server import utc_now
 from webhook.runtime.settings import Address
 from webhook.watch.api_errors import ApiServerError
@@ -34,9 +35,9 @@ def in_order() -> Artifacts:
 class Quiet(ApiServer):
     """An API server with a Secret in order, whose watches have one event, at a time of the test's choice."""
 
-    def __init__(self, event: asyncio.Event) -> None:
+    def __init__(self, event: asyncio.Event, line: bytes = b'{"type": "MODIFIED"}') -> None:
         super().__init__(ClientConfig())
-        self._event = event
+        self._event, self._line, self.reads = event, line, 0
         self._secret = new_secret(OPTIONS.target, in_order())
 
     async def __aenter__(self) -> Self:
@@ -46,13 +47,14 @@ class Quiet(ApiServer):
         """Close nothing."""
 
     async def get(self, path: str, *_: Any, **__: Any) -> dict[str, Any]:
+        self.reads += 1
         if path == OPTIONS.watched[0].path:
             return self._secret
         raise ApiServerError("there is none", 404)
 
     async def lines(self, *_: Any) -> AsyncGenerator[list[bytes], None]:
         await self._event.wait()
-        yield [b'{"type": "MODIFIED"}']
+        yield [self._line]
         await asyncio.Event().wait()
 
 
@@ -72,6 +74,24 @@ def test_a_stop_ends_the_controller_also_with_an_event(with_event: bool) -> None
         stop.set()
         async with asyncio.timeout(20):
             await running
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("code", [410, 500])
+def test_an_error_that_ends_a_watch_is_reported_and_the_objects_are_read_again(code: int) -> None:
+    async def run() -> None:
+        event, stop = asyncio.Event(), asyncio.Event()
+        server = Quiet(event, b'{"type": "ERROR", "object": {"code": %d, "message": "it is over"}}' % code)
+        controller = Controller(OPTIONS, lambda: server, ControllerMetrics(), resync_seconds=3600)
+        running = asyncio.create_task(controller.run(stop, Address("127.0.0.1", 0)))
+        await until(lambda: controller.unready_reason() == "")
+        reads = server.reads
+        event.set()
+        await until(lambda: controller.unready_reason().endswith(": it is over"))
+        await until(lambda: server.reads > reads)
+        stop.set()
+        await running
 
     asyncio.run(run())
 

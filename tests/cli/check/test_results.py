@@ -83,15 +83,27 @@ REFUSED = make_pod("refused").annotate(TYPE, "trainning")
     [(HALF_A_CARD, "Invalid", "must be an integer"), (REFUSED, "Refused", "trainning")],
     ids=["invalid", "refused"],
 )
-def test_check_prints_an_invalid_or_refused_pod_on_standard_output(
+def test_check_prints_the_verdict_on_standard_output_and_the_reason_once(
     run: Run, cluster: Path, pod: PodBuilder, verdict: str, text: str
 ) -> None:
     outcome = run("check", "-f", "-", "--cluster", cluster, stdin=as_list(pod))
 
-    headline, message = outcome.output.splitlines()
-    assert headline == f"default/{pod.obj()['metadata']['name']}: {verdict}"
-    assert message.startswith("  ")
-    assert text in message
+    assert outcome.output == f"default/{pod.obj()['metadata']['name']}: {verdict}\n"
+    (reason,) = [line for line in outcome.errors.splitlines() if text in line]
+    assert ": <stdin>: items[0]: " in reason
+
+
+def test_explain_prints_each_error_of_an_invalid_pod_on_a_line(run: Run, tmp_path: Path) -> None:
+    invalid = make_pod("p").requests(cpu="many", memory="much").obj()
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("a"), invalid))
+
+    outcome = run("explain", "p", "--cluster", file)
+
+    found = [line for line in outcome.output.splitlines() if "must be a quantity" in line]
+    assert [line.partition(": ")[0].strip() for line in found] == [
+        f"spec.containers[0].resources.requests[{name}]" for name in ("cpu", "memory")
+    ]
 
 
 def test_mutate_warns_of_a_pod_that_the_api_server_rejects(run: Run) -> None:

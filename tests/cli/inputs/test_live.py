@@ -72,6 +72,17 @@ def test_any_other_error_than_a_forbidden_kind_ends_the_command(
     assert (outcome.code, outcome.errors) == (1, "Error: GET /api/v1/namespaces: 500 because Refused\n")
 
 
+def test_an_expired_token_ends_the_command_also_for_a_kind_that_may_be_forbidden(
+    run: Run, api: FakeConfigurationApi, kubeconfig: Path
+) -> None:
+    api.refused = {"/api/v1/services": 401}
+
+    outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, stdin=as_list(make_pod("p")))
+
+    assert (outcome.code, outcome.output) == (1, "")
+    assert outcome.errors.endswith("Error: GET /api/v1/services: 401 because Refused\n")
+
+
 def test_a_kind_that_is_served_and_empty_is_known_to_be_empty(
     run: Run, api: FakeConfigurationApi, kubeconfig: Path
 ) -> None:

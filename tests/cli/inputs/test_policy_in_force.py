@@ -204,6 +204,17 @@ def test_the_built_in_policy_is_used_and_reported_if_the_other_is_not_known(
     assert all(each.endswith("; the built-in policy is used") for each in found)
 
 
+def test_an_expired_token_is_no_missing_right_to_read_the_policy(
+    run: Run, api: FakeConfigurationApi, kubeconfig: Path
+) -> None:
+    api.refused = {CONFIGURATIONS: 401}
+
+    outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, "-o", "json", stdin=as_list(TRAINER))
+
+    assert outcome.errors.endswith(f"not known: the policy in force: GET {CONFIGURATIONS}: 401 because Refused\n")
+    assert "policy" not in lines(outcome.output)[0]
+
+
 def test_what_leads_to_the_config_map_need_not_be_readable_once_it_is_known(
     run: Run, api: FakeConfigurationApi, kubeconfig: Path
 ) -> None:

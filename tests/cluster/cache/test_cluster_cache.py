@@ -78,6 +78,14 @@ def test_pods_of_a_node_that_went_and_came_again_count() -> None:
     assert requested(cache.snapshot()) == [3000]
 
 
+def test_a_pod_that_was_created_again_on_another_node_counts_there() -> None:
+    """As a pod of a StatefulSet, if its deletion came while the watch was interrupted."""
+    cache = cache_of(make_node_object("a"), make_node_object("b"), pod(cpu="3"))
+    cache.snapshot()
+    cache.replace("Pod", [pod(node_name="b", cpu="3")])
+    assert requested(cache.snapshot()) == [0, 3000]
+
+
 def test_a_pod_counts_once_after_a_snapshot_that_could_not_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
     cache = cache_of(make_node_object("a"), pod("p"))
     cache.snapshot()

@@ -178,6 +178,15 @@ def test_a_pod_that_leaves_makes_room_for_others() -> None:
         assert len(tracker.keys()) == 0
 
 
+def test_a_pod_that_changes_takes_no_more_room_each_time() -> None:
+    tracker = PendingTracker(budget_bytes=2 * 4096)
+    pod = PendingPod.of(make_pod("p").obj())
+    for number in range(50):
+        tracker.put(Key("x", "p"), replace(pod, content=b"x" * (1000 + number)))
+    tracker.put(Key("x", "q"), pod)
+    assert len(tracker.keys()) == 2
+
+
 @example([("p", "a"), ("p", "b"), ("x", ""), ("large", "a"), ("x", "")])
 @given(st.lists(st.tuples(st.sampled_from(("p", "large", *"llxx")), st.sampled_from("abc")), max_size=60))
 def test_changes_are_those_between_two_tables(steps: list[tuple[str, str]]) -> None:

@@ -16,6 +16,7 @@ operators = st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"
 
 @given(st.lists(labels, max_size=6), operators, st.lists(st.sampled_from(VALUES), max_size=2))
 @example([{"x": "9223372036854775807"}], "Gt", ["7"])
+@example([{"x": "a"}, {}], "NotIn", [])
 def test_columns_answer_as_one_node_after_the_other(
     nodes: list[Mapping[str, str]], operator: str, values: list[str]
 ) -> None:

@@ -30,6 +30,7 @@ TWO_CONTAINERS = {
     "initContainers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpucores": "30", "nvidia.com/gpu": 1}}}],
 }
 SHARE = {"name": "s", "resources": {"limits": {"nvidia.com/gpumem": "1000"}}}
+TWO_CARDS = {"name": "t", "resources": {"limits": {"nvidia.com/gpu": 2}}}
 SIDECAR = SHARE | {"restartPolicy": "Always"}
 CARDS = [
     pytest.param(kai("0.5"), 1, id="half a card of KAI"),
@@ -48,6 +49,9 @@ CARDS = [
     pytest.param(make_pod().spec(containers=[SHARE], initContainers=[SHARE, SHARE]), 1, id="one after the other"),
     pytest.param(make_pod().spec(containers=[SHARE], initContainers=[SHARE, SIDECAR]), 2, id="beside a sidecar"),
     pytest.param(make_pod().spec(containers=[SHARE], initContainers=[SIDECAR, SHARE]), 2, id="after a sidecar"),
+    pytest.param(
+        make_pod().spec(containers=[SHARE], initContainers=[SIDECAR, TWO_CARDS]), 3, id="more cards after a sidecar"
+    ),
     pytest.param(requesting(**{"nvidia.com/gpumem": 0}), 1, id="the default memory of HAMi"),
     pytest.param(requesting(**{"nvidia.com/gpu": 0, "nvidia.com/gpumem": 3000}), 0, id="memory of no card of HAMi"),
     pytest.param(requesting(**{"huawei.com/Ascend910B": 1, "huawei.com/Ascend910B-memory": 65536}), 1, id="an NPU"),

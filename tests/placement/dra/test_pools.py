@@ -67,3 +67,11 @@ def test_slices_of_an_older_generation_are_outdated(count: int, expected: str) -
     older = make_counters("a", {"memory": "9"}, generation=1, count=2) | {"metadata": {"name": "older"}}
     claim = make_resource_claim("own", exactly("parts", count))
     assert verdict(claim, parts, counters, older) == expected
+
+
+@pytest.mark.parametrize("newest", ["before-middle", "next-to-middle"])
+def test_only_the_newest_generation_of_a_pool_offers_devices(newest: str) -> None:
+    """The slices are read in the order of their names, which says nothing about their generations."""
+    old = make_slice("a", *make_cards(1), name="middle", generation=1)
+    new = make_slice("a", *make_cards(2), name=newest, generation=2)
+    assert verdict(make_resource_claim("own", exactly("cards", 2)), old, new) == "Feasible"

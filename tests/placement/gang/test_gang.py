@@ -50,6 +50,15 @@ def test_message_says_how_many_fit_and_where_the_most_cards_are_free() -> None:
     )
 
 
+def test_largest_free_block_is_of_the_resource_that_the_fewest_pods_find() -> None:
+    worker = WORKER.requests(**{"nvidia.com/gpu": "1", "rdma/hca": "2"})
+    capacity = {"nvidia.com/gpu": "8", "rdma/hca": "4"}
+
+    assert asked(worker, 3, on(node("a", capacity=capacity))).message.endswith(
+        "largest free block: 4 rdma/hca on 1 node."
+    )
+
+
 APART_BY_HOST = WORKER.affinity(affinity("podAntiAffinity", HOST))
 APART_BY_RACK = WORKER.affinity(affinity("podAntiAffinity", "rack"))
 OVER_RACKS = WORKER.spec(topologySpreadConstraints=[spread("rack")])
@@ -103,6 +112,14 @@ def test_gang_of_the_same_name_in_another_namespace_is_another_gang(pod: PodBuil
 def test_more_pods_than_the_gang_needs_are_asked_for_one_at_a_time() -> None:
     assert counted(asked(WORKER, 2, on(gpus("a", 4, *running(3))))) == ("Feasible", 2, 2)
     assert counted(asked(WORKER, 2, on(gpus("a", 3, *running(3))))) == ("Waiting", 2, 2)
+
+
+def test_running_members_need_no_more_room_without_the_pods_that_wait_before() -> None:
+    """Of four pods two run, and another pod has the place of one of the others."""
+    cluster = on(gpus("a", 4, *running(2)))
+    other = WaitingPod.of(make_pod().gpu(1).obj()).running._replace(node_name="a")
+    placement = asked(WORKER, 4, AssumedPods(cluster.base, {"other": AssumedPod(other, 0)}))
+    assert (counted(placement), placement.waiting_before) == (("Waiting", 3, 2), 1)
 
 
 def test_members_that_wait_with_room_count_and_other_pods_that_wait_are_named() -> None:

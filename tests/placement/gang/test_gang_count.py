@@ -43,6 +43,21 @@ def test_gang_fits_in_the_domain_with_room_for_all() -> None:
     )
 
 
+def test_of_the_domains_with_room_the_smallest_is_predicted() -> None:
+    assert asked(WORKER, 4, TWO_RACKS, within=RACK).node == "c"
+
+
+def test_pods_that_follow_running_ones_have_no_choice_of_a_domain() -> None:
+    """One rack has a pod of the gang and too little room for the others."""
+    racks = on(gpus("a", 4, IN_A_RACK, rack="1"), gpus("b", 8, rack="2"))
+
+    placement = asked(IN_A_RACK, 6, racks, within=RACK)
+
+    assert placement.gang is not None
+    assert placement.gang.together is not None
+    assert placement.gang.together.first == ()
+
+
 def test_gang_waits_for_the_domain_that_could_hold_it() -> None:
     placement = asked(WORKER, 6, TWO_RACKS, within=RACK)
 

@@ -43,6 +43,11 @@ def test_image_beyond_all_sizes_counts_as_it_does_where_kube_scheduler_counts_in
     assert scores(ImageLocality(), _pod("vast"), node("a", images=held), node("b")) == [100, 0]
 
 
+def test_size_of_an_image_is_that_on_the_first_node_by_name() -> None:
+    nodes = [node(name, images={"big:latest": size * _MIB}) for name, size in (("a", 9000), ("b", 46))]
+    assert scores(ImageLocality(), _pod("big"), *nodes) == [100, 100]
+
+
 def test_image_that_every_node_has_counts_in_full() -> None:
     held = {"big:latest": 1000 * _MIB}
     assert scores(ImageLocality(), _pod("big"), node("a", images=held), node("b", images=held)) == [100, 100]

@@ -16,7 +16,7 @@ from tests.support.objects.devices import (
     make_slice,
 )
 from tests.support.objects.moves import budget as moved_budget
-from tests.support.plugins import node
+from tests.support.plugins import node, pod_info
 from tests.support.preemption import ROOM, TWO_CARDS, budget, preempting, running
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import RunningPod
@@ -24,7 +24,9 @@ from webhook.cluster.objects.disruption_budget import DISRUPTION_BUDGET_KIND
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.working_snapshot import WorkingSnapshot
 from webhook.documents.documents import Document
+from webhook.kube.deadline import never
 from webhook.kube.release import Release
+from webhook.placement.framework.interface import PreFilterResult
 from webhook.placement.preemption import default_preemption
 from webhook.placement.preemption.node_room import NodeRoom
 from webhook.placement.preemption.room import Room
@@ -200,3 +202,23 @@ def test_evictions_are_not_known_if_topology_spread_selects_a_pod_that_is_being_
         ending = running("x", 1, 2).label("app", app).deletion("2026-01-01T00:00:00Z")
         found = preempting(spread, node("a", ending, capacity=TWO_CARDS, labels=labels))
         assert (found.is_exact, found.evicts) == (is_exact, is_exact)
+
+
+class NamesNodeB:
+    """A pre-filter that names one node, as a volume that only this node can reach."""
+
+    name = "VolumeBinding"
+
+    def pre_filter(self, *_: object) -> PreFilterResult:
+        """Return the node b."""
+        return PreFilterResult(frozenset("b"))
+
+
+@pytest.mark.parametrize(("nominated", "potential"), [("", [False, True, False]), ("a", [True, True, False])])
+def test_the_nominated_node_is_evaluated_whatever_the_pre_filters_name(nominated: str, potential: list[bool]) -> None:
+    nodes = Snapshot.of([node(name, running(f"p-{name}", 1, 2), capacity=TWO_CARDS) for name in "abc"])
+    pod = make_pod().gpu(2).spec(priority=100).status(nominatedNodeName=nominated)
+    info = pod_info(pod).normalized_for(nodes)
+    profile = replace(DEFAULT, pre_filters=(NamesNodeB(),))
+
+    assert default_preemption.potential_nodes(profile, info, nodes, never).tolist() == potential

@@ -35,6 +35,15 @@ def test_the_most_important_pods_stay_that_fit_beside_the_pod(cards: int, expect
     assert victims(make_pod().gpu(cards), node("n", *pods, capacity=ROOM)) == expected
 
 
+def test_a_pod_that_a_filter_keeps_away_takes_no_room_from_those_after_it() -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+    pending = (
+        make_pod().gpu(2).affinity({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
+    )
+    pods = running("avoided", 2, cards=6).label("app", "web"), running("beside", 1, cards=2)
+    assert victims(pending, node("n", *pods, capacity=ROOM, labels={"kubernetes.io/hostname": "n"})) == ["avoided"]
+
+
 def test_pods_of_no_lower_priority_stay() -> None:
     pods = running("same", 100, cards=4), running("higher", 101, cards=2), running("lower", 99, cards=2)
     info = node("n", *pods, capacity=ROOM)

@@ -137,3 +137,48 @@ def test_a_burst_is_placed_by_the_rows_that_changed() -> None:
         if placement.node is not None:
             assumed.assume(number, AssumedPod(running.assumed_on(placement.node, 0), 0))
     assert nodes == ["n0", "n0", "n1", "n1", "n2", "n2", "n3", "n3", None]
+
+
+def test_scores_are_normalized_over_the_nodes_that_pass_the_filters_by_other_pods() -> None:
+    """A running pod keeps this pod off the node with the best label; the next best label then outweighs a taint."""
+    term = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "kubernetes.io/hostname"}
+    preferred = [
+        {"weight": weight, "preference": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}
+        for key, weight in (("best", 40), ("good", 10))
+    ]
+    nodes = [
+        node("any"),
+        node("best", make_pod("other").label("app", "a"), labels={"best": "yes"}),
+        node("good", labels={"good": "yes"}, taints=["a:PreferNoSchedule"]),
+        node("tainted", taints=["a:PreferNoSchedule", "b:PreferNoSchedule"]),
+    ]
+    kinds = {"nodeAffinity": "preferred", "podAntiAffinity": "required"}
+    terms = {"nodeAffinity": preferred, "podAntiAffinity": [term]}
+    affinity = {kind: {f"{how}DuringSchedulingIgnoredDuringExecution": terms[kind]} for kind, how in kinds.items()}
+
+    answer = Scheduler(keeps_scores=False).answer(
+        PodSignature.of(make_pod().affinity(affinity).obj()), Snapshot.of(nodes)
+    )
+
+    assert answer.node == "good"
+
+
+def test_a_new_pod_whose_preference_selects_this_one_counts() -> None:
+    """Another term over the same label was there before, so that the ranking itself stays."""
+
+    def attracting(app: str) -> RunningPod:
+        term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "kubernetes.io/hostname"}
+        weighted = [{"weight": 100, "podAffinityTerm": term}]
+        affinity = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": weighted}}
+        return RunningPod.of(make_pod(f"draws-{app}").requests(cpu="1").affinity(affinity).obj())
+
+    capacity = {"cpu": "64", "memory": "256Gi"}
+    base = Snapshot.of(node(name, capacity=capacity) for name in ("a", "b", "c"))
+    assumed, scheduler = AssumedPods[int](base), Scheduler(keeps_scores=False)
+    asked = PodSignature.of(make_pod().label("app", "this").requests(cpu="1").obj())
+    assumed.assume(0, AssumedPod(attracting("other").assumed_on("a", 0), 0))
+    assert scheduler.answer(asked, assumed.before(0)).node != "a"
+
+    assumed.assume(1, AssumedPod(attracting("this").assumed_on("c", 0), 0))
+
+    assert scheduler.answer(asked, assumed.before(0)).node == "c"

@@ -65,6 +65,11 @@ def test_product_that_no_node_has_is_named(products: str, warnings: list[str]) -
     assert about_products(products) == [f"gpu-product: no node has {each}" for each in warnings]
 
 
+def test_product_whose_variant_is_known_and_named_is_no_typing_error() -> None:
+    nodes = [pool_node(name, "training", f"NVIDIA-A100-SXM4-{name}GB") for name in ("40", "80")]
+    assert about_products("NVIDIA-A100-SXM4,NVIDIA-A100-SXM4-80GB", *nodes) == []
+
+
 def test_pods_of_one_template_share_the_search_for_the_products_of_the_nodes() -> None:
     snapshot = made_anew([pool_node(f"n-{number}", "training", f"NVIDIA-X{number}") for number in range(40)])
 

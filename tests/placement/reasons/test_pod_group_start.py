@@ -44,6 +44,10 @@ def test_case_without_a_group_that_interferes_is_feasible() -> None:
     assert placed(OF_TWO).verdict == "Feasible"
 
 
+def test_pod_of_an_unknown_priority_may_have_that_of_its_group() -> None:
+    assert placed(OF_TWO.spec(priorityClassName="unknown"), priority=10000).verdict == "Feasible"
+
+
 @pytest.mark.parametrize("version", ["v1beta1", "v1alpha3", "v1alpha2"])
 @pytest.mark.parametrize("pod", [OF_TWO, WITHOUT_SIZE, OF_TWO.annotate(f"{DOMAIN}/gang-size", "1")])
 @pytest.mark.parametrize("members", [0, 1])

@@ -8,6 +8,7 @@ from tests.support.objects.devices import make_cards, make_device_class, make_sl
 from tests.support.plugins import node
 from tests.support.views import made_anew
 from webhook.cluster.snapshot import Snapshot
+from webhook.placement.scheduler import Scheduler
 
 CARD = "example.com/gpu"
 
@@ -95,3 +96,14 @@ def test_cards_that_devices_back_are_counted(asked: int, found: int) -> None:
     assert suggestions(make_pod().gpu(asked, CARD), made_anew(objects)) == (
         f"ask for {found} {CARD} instead of {asked}: the largest free block is {found}",
     )
+
+
+def test_node_of_a_suggestion_has_the_cards_that_it_asks_for() -> None:
+    counts = {"a": 1, "b": 4, "c": 6}
+    nodes = [*map(make_node_object, counts)]
+    slices = [make_slice(name, *make_cards(count)) for name, count in counts.items()]
+    snapshot = made_anew([*nodes, make_device_class(extended_resource=CARD), *slices])
+
+    (remedy,) = Scheduler(suggestions=1).place(make_pod().gpu(8, CARD).obj(), snapshot).remedies
+
+    assert remedy.node == "c"

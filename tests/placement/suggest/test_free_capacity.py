@@ -7,6 +7,7 @@ from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node, pod_info
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
+from webhook.placement.scheduler import Scheduler
 from webhook.placement.suggest.changes import Scenario
 from webhook.placement.suggest.free_capacity import _can_be_freed
 from webhook.placement.suggest.node_groups import NodeGroup
@@ -26,6 +27,15 @@ def test_port_that_is_reserved_is_not_freed(reserved: int, is_freed: bool) -> No
     taken = node("n", make_pod("bound").host_port(80), capacity=_ROOM)
     waiting = make_pod("p").host_port(reserved)
     assert can_be_freed(make_pod().host_port(80), taken, waiting, has_taken_ports=True) == is_freed
+
+
+def test_a_node_with_unhealthy_cards_is_no_reason_to_ask_for_fewer() -> None:
+    ill = node("ill", capacity={"nvidia.com/gpu": 8}, allocatable={"nvidia.com/gpu": 5})
+    small = node("small", capacity={"nvidia.com/gpu": 4})
+
+    (suggestion,) = Scheduler(suggestions=1).place(make_pod().gpu(8).obj(), Snapshot.of([ill, small])).suggestions
+
+    assert suggestion.endswith("the largest free block is 4")
 
 
 def can_be_freed(pod: PodBuilder, info: NodeInfo, *reserved: PodBuilder, **lacks: bool) -> bool:

@@ -74,6 +74,13 @@ def test_pods_of_an_audit_log_run_until_they_are_deleted() -> None:
     assert first.pod["metadata"]["namespace"] == "team-a"
 
 
+def test_a_pod_ends_with_its_first_deletion() -> None:
+    """The kubelet deletes it again once its containers have ended."""
+    log = event("create", "a", "10", POD) + event("delete", "a", "20") + event("delete", "a", "50")
+    (arrival,) = api_audit(log, "t")
+    assert arrival.duration_seconds == 10
+
+
 def test_requests_that_stored_no_pod_and_pods_with_a_node_are_no_pods_of_a_trace() -> None:
     refused = event("create", "b", "11", POD, responseStatus={"code": 403})
     dry_run = event("create", "e", "11", POD, requestURI="/api/v1/namespaces/team-a/pods?dryRun=All")
@@ -152,6 +159,12 @@ def test_a_pod_that_is_too_large_for_a_step_comes_in_a_later_one() -> None:
 
     assert first == [1, 1]
     assert sorted(second) == [1, 8]
+
+
+def test_each_pod_comes_in_one_step_only() -> None:
+    steps = [*filling("abcd", lambda _: 1, 1, [1, 2, 4])]
+    assert [len(each) for each in steps] == [1, 1, 2]
+    assert sorted(pod for each in steps for pod in each) == [*"abcd"]
 
 
 def test_random_arrivals_need_a_lifetime() -> None:

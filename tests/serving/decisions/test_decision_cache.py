@@ -79,6 +79,26 @@ def test_another_question_is_asked_anew(pod: PodBuilder, fields: dict[str, Any])
     assert decided(decisions, TRAINING) is first
 
 
+def test_warnings_about_the_cluster_are_those_of_its_newest_snapshot() -> None:
+    """The first one has no node with the product."""
+    product = {USAGE: "training", "nvidia.com/gpu.product": "NVIDIA-B300"}
+    renewed = snapshot_from_documents([Document("cluster", make_node_object("n", labels=product))])
+    decisions, asked = DecisionCache(), TRAINING.annotate(PRODUCT, "NVIDIA-B300")
+    for cluster in (VIEW, replace(VIEW, snapshot=renewed, assumed=AssumedPods(renewed))):
+        assert decided(decisions, asked, cluster=cluster) == decided(DecisionCache(), asked, cluster=cluster)
+
+
+@pytest.mark.parametrize(("minute", "reused"), [(1, 1), (2, 0)])
+def test_a_placement_that_depends_on_the_time_is_reused_for_a_minute(minute: int, reused: int) -> None:
+    reuses: list[None] = []
+    decisions, large = DecisionCache(on_reuse=lambda: reuses.append(None)), TRAINING.gpu(9)
+
+    for each in (1, minute):
+        decided(decisions, large, cluster=replace(VIEW, minute=each))
+
+    assert len(reuses) == reused
+
+
 @pytest.mark.parametrize(("reserves", "nodes"), [(False, 1), (True, 4)])
 def test_equal_pods_share_a_node_unless_room_is_reserved_for_them(reserves: bool, nodes: int) -> None:
     """Of nodes with equal scores, each pod with room has one by its own name."""

@@ -233,6 +233,42 @@ def test_a_change_of_another_client_during_a_write_is_no_failure(cluster: Cluste
     run(follow)
 
 
+def test_an_object_that_another_client_has_replaced_is_not_deleted(cluster: Cluster) -> None:
+    (_, foreign), deletions = exported(PolicySet(policy_with())).objects, list[str]()
+    foreign |= {"metadata": {"name": NAME}}
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[ApiServer]:
+        async with ClientConfig(cluster.control_plane.kubeconfig).connect() as api:
+            delete = api.delete
+
+            async def delete_late(path: str, options: Object) -> None:
+                if "/mutatingadmissionpolicies/" in path and path not in deletions:
+                    cluster.client.delete("MutatingAdmissionPolicy", NAME, api_version=ADMISSION)
+                    cluster.create(foreign)
+                try:
+                    await delete(path, options)
+                finally:
+                    deletions.append(path)
+
+            api.delete = delete_late  # type: ignore[method-assign, assignment]
+            yield api
+
+    async def follow() -> None:
+        replica = make_replica(cluster, connect=connect)
+        async with replica.running():
+            await settled(cluster.client, BOTH)
+            await until(lambda: replica.in_step == 1)
+            replica.policies.replace(policy_with(mode="shadow"))
+            await until(lambda: len(deletions) == 2)
+            assert [*map(str, stored(cluster.client))] == [POLICY]
+
+    try:
+        run(follow)
+    finally:
+        cluster.client.delete("MutatingAdmissionPolicy", NAME, api_version=ADMISSION)
+
+
 def test_the_objects_are_those_of_the_release_after_an_upgrade(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,9 @@ PODS: Mapping[str, Mapping[str, PodBuilder]] = {
         "with a card": EQUAL.gpu(1),
         "empty resources of the pod": LIMITS.spec(resources={}),
         "requests of the pod, and limits of its containers": EQUAL.pod_resources(**BOTH),
+        "requests of the pod above the limits of its containers": make_pod()
+        .limits(cpu="500m", memory="512Mi")
+        .pod_resources(**BOTH),
         "limits of the pod": make_pod().spec(resources={"limits": BOTH}),
         "equal amounts of the pod": make_pod().container("other").spec(resources={"requests": BOTH, "limits": BOTH}),
     },

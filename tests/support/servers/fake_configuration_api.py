@@ -23,7 +23,8 @@ class FakeConfigurationApi:
     """The objects by path, and the writes that came: the path of each with its query.
 
     So many `conflicts` are still to come: each time, another client changes the object just before a JSON patch.
-    What is `created_meanwhile` is there, by path, just before the first write to it.
+    What is `created_meanwhile` is there, by path, just before the first write to it. The server refuses each path with
+    the status in `refused`, or else with `refuses` if it is not 0.
     """
 
     objects: dict[str, Object] = field(default_factory=dict)
@@ -31,6 +32,7 @@ class FakeConfigurationApi:
     conflicts: int = 0
     created_meanwhile: dict[str, Object] = field(default_factory=dict)
     refuses: int = 0
+    refused: dict[str, int] = field(default_factory=dict)
     refuses_once: int = 0
     url: str = ""
 
@@ -41,8 +43,8 @@ class FakeConfigurationApi:
         if self.refuses_once:
             status, self.refuses_once = self.refuses_once, 0
             return status, {"kind": "Status", "message": "because Busy"}
-        if self.refuses:
-            return self.refuses, {"kind": "Status", "message": "because Refused"}
+        if status := self.refused.get(url.path, self.refuses):
+            return status, {"kind": "Status", "message": "because Refused"}
         if method == "GET":
             return (200, found) if found else (404, {"kind": "Status", "message": "there is none"})
         query = {key: values[0] for key, values in parse_qs(url.query).items()}

@@ -16,7 +16,7 @@ from webhook.cli.predictions.answer_parts import in_gang_of_object, with_evictio
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cluster.pods.pending_pods import PodKey
 from webhook.documents.documents import field
-from webhook.documents.field import InvalidInput, prefixed_errors
+from webhook.documents.field import BETWEEN_ERRORS, InvalidInput, prefixed_errors
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.pod_validation import check_storable
@@ -170,7 +170,8 @@ class Checks:
         try:
             return self._evaluated(workload, assumed)
         except InvalidInput as error:
-            message = "; ".join(str(each).removeprefix(f"{workload.document.place}: ") for each in error.errors)
+            place = f"{workload.document.place}: "
+            message = BETWEEN_ERRORS.join(str(each).removeprefix(place) for each in error.errors)
             return Answer(workload, Placement.unknown(message), faults=error.errors), assumed
 
     def _evaluated(self, workload: Workload, assumed: Pending) -> tuple[Answer, Pending]:

@@ -24,9 +24,8 @@ def choose(
     notes = [*unknown_of_budgets(snapshot)]
     best, worst = zip(*(_bounds(outcomes, snapshot) for outcomes in found), strict=True)
     # An outcome can win if no other node is better in all its outcomes.
-    first, second = (*sorted(worst)[:2], _WORST)[:2]
-    limits = [second if cost == first else first for cost in worst]
-    possible_on = [outcomes for outcomes, cost, limit in zip(found, best, limits, strict=True) if cost <= limit]
+    limit = min(worst)
+    possible_on = [outcomes for outcomes, cost in zip(found, best, strict=True) if cost <= limit]
     is_open = any(each.is_open for outcomes in possible_on for each in outcomes)
     interested = [each.name for each in profile.preempting_extenders if each.applies_to(pod)]
     if interested or is_open:
@@ -34,8 +33,7 @@ def choose(
         chooser = f"{', '.join(interested)} can choose among {len(found)} nodes"
         notes.insert(0, chooser if interested else "equally important pods differ, in more orders than are tried")
     else:
-        known = zip(found, limits, strict=True)
-        winners = [each for outcomes, limit in known for each in outcomes if each.cost <= limit]
+        winners = [each for outcomes in found for each in outcomes if each.cost <= limit]
     winners.sort(key=lambda each: each.cost)
     nodes = tuple(dict.fromkeys(each.node for each in winners))
     counts = [len(each.victims) for each in winners]

@@ -8,7 +8,7 @@ export function printable(value) {
   return String(value).replace(UNSAFE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-const SVG = new Set(["svg", "path", "rect", "line", "circle", "text", "g", "polyline"]);
+const SVG = new Set(["svg", "path", "rect", "line", "circle", "text", "g", "polyline", "title"]);
 const ATTRIBUTES = new Set([
   "class", "id", "for", "type", "name", "value", "title", "role", "tabindex", "placeholder", "min", "max", "step",
   "rows", "cols", "accept", "lang", "dir", "scope", "colspan", "rowspan", "spellcheck", "autocomplete", "inputmode",
