@@ -30,6 +30,8 @@ from tests.controlplane.scheduler_log import SchedulerLog
 _LOGGED_BY_SCHEDULER = ("-v=4", "--vmodule=schedule_one=10,tracker=5")
 # The garbage collector of Go takes a good part of the processor time of programs that are small and busy.
 _GARBAGE_COLLECTION = MappingProxyType({"GOGC": "400", "GOMEMLIMIT": "600MiB"})
+# Of one transaction, by default of etcd.
+_MOST_OPERATIONS = 128
 
 
 class ControlPlane:
@@ -101,13 +103,26 @@ class ControlPlane:
 
     def stored_keys(self) -> list[str]:
         """Return the keys of all objects in etcd, such as `/registry/pods/NAMESPACE/NAME`, without those of Events."""
-        url = f"http://127.0.0.1:{self._ports['etcd'].number}/v3/kv/range"
         found: list[str] = []
         for first, end in (("/registry/", "/registry/events/"), ("/registry/events0", "/registry0")):
             given = {"key": _base64(first), "range_end": _base64(end), "keys_only": True}
-            answer = self._http.request("POST", url, json=given, retries=False).json()
-            found += (base64.b64decode(each["key"]).decode() for each in answer.get("kvs", ()))
+            found += (base64.b64decode(each["key"]).decode() for each in self._etcd("range", given).get("kvs", ()))
         return found
+
+    def delete_keys(self, keys: Sequence[str]) -> dict[str, bytes]:
+        """Delete the objects of these keys in etcd; return what was stored, by key."""
+        stored: dict[str, bytes] = {}
+        for batch in (keys[index : index + _MOST_OPERATIONS] for index in range(0, len(keys), _MOST_OPERATIONS)):
+            given = [{"request_delete_range": {"key": _base64(key), "prev_kv": True}} for key in batch]
+            for response in self._etcd("txn", {"success": given})["responses"]:
+                for each in response["response_delete_range"].get("prev_kvs", ()):
+                    stored[base64.b64decode(each["key"]).decode()] = base64.b64decode(each["value"])
+        return stored
+
+    def _etcd(self, operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        url = f"http://127.0.0.1:{self._ports['etcd'].number}/v3/kv/{operation}"
+        answer: dict[str, Any] = self._http.request("POST", url, json=given, retries=False).json()
+        return answer
 
     @property
     def scheduler_runs(self) -> bool:
