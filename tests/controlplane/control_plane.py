@@ -4,6 +4,7 @@ import base64
 import datetime as dt
 import json
 import os
+import secrets
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -66,13 +67,10 @@ class ControlPlane:
         self._credentials = issue(folder / "credentials", dt.datetime.now(dt.UTC))
         self.ca_pem = self._credentials.ca.read_text()
         self.url = self._url("kube-apiserver")
-        self._http = urllib3.PoolManager(
-            maxsize=8,
-            ca_certs=str(self._credentials.ca),
-            cert_file=str(self._credentials.admin_certificate),
-            key_file=str(self._credentials.admin_key),
-        )
-        self.client = Client(self._http, self.url)
+        self._http = urllib3.PoolManager(maxsize=8, ca_certs=str(self._credentials.ca))
+        # The API server verifies a client certificate again with each request.
+        self._token = secrets.token_hex()
+        self.client = Client(self._http, self.url, self._token)
 
     def __enter__(self) -> Self:
         try:
@@ -255,6 +253,8 @@ class ControlPlane:
         client = webhook_kubeconfig(self._credentials.webhook_client_certificate, self._credentials.webhook_client_key)
         webhooks = self._write("webhooks.kubeconfig", client)
         admission = self._write("admission.json", webhook_authentication(webhooks))
+        tokens = self.folder / "tokens.csv"
+        tokens.write_text(f"{self._token},admin,admin,system:masters\n")
         key = self._credentials.service_account_key
         self._start(
             "kube-apiserver",
@@ -263,6 +263,7 @@ class ControlPlane:
             "--endpoint-reconciler-type=none",
             "--service-cluster-ip-range=10.0.0.0/24",
             f"--client-ca-file={self._credentials.ca}",
+            f"--token-auth-file={tokens}",
             "--authorization-mode=RBAC",
             f"--disable-admission-plugins={','.join(DISABLED_ADMISSION_PLUGINS)}",
             "--service-account-issuer=https://kubernetes.default.svc",
