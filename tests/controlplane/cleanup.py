@@ -4,7 +4,7 @@ Objects are deleted in etcd: the API server and its clients receive the same eve
 the processor time. Nothing asks for a grace period, a finalizer or a controller that may not run.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from tests.controlplane.client import Client
@@ -64,8 +64,8 @@ _CLUSTER_SCOPED = (
 class Store(Protocol):
     """What a control plane has stored."""
 
-    def stored_keys(self) -> list[str]:
-        """Return the keys of all objects."""
+    def stored_keys(self) -> dict[str, str]:
+        """Return the keys of all objects, with their revisions."""
 
     def delete_keys(self, keys: Sequence[str]) -> dict[str, bytes]:
         """Delete objects, and return what was stored, by key."""
@@ -77,6 +77,7 @@ class Cleanup:
     def __init__(self, store: Store, kept: Iterable[str] = ()) -> None:
         self._store = store
         self._kept = {*kept}
+        self._read_keys()
 
     def remove_webhook_configurations(self) -> bool:
         """Return true if there were any."""
@@ -93,8 +94,7 @@ class Cleanup:
     def remove_namespaces(self) -> list[str]:
         """Remove the namespaces of a test, objects in `default`, and cluster-scoped objects; see `remove_contents`."""
         bound = self.remove_contents()
-        self._remove(_CLUSTER_SCOPED)
-        self._remove(["namespaces"])
+        self._remove((*_CLUSTER_SCOPED, "namespaces"))
         return bound
 
     def remove_contents(self) -> list[str]:
@@ -104,19 +104,22 @@ class Cleanup:
         given as `namespace/name`.
         """
         bound: list[str] = []
+        self._read_keys()
         while removed := self._remove(_NAMESPACED):
             bound += (
                 "/".join(key.split("/")[-2:])
                 for key, stored in removed.items()
                 if key.startswith("/registry/pods/") and _takes_room(stored)
             )
+            self._read_keys()
         return bound
 
-    def _remove(self, kinds: Iterable[str]) -> dict[str, bytes]:
+    def _read_keys(self) -> None:
+        self._keys = [key for key in self._store.stored_keys() if key not in self._kept and not is_own(key)]
+
+    def _remove(self, kinds: Collection[str]) -> dict[str, bytes]:
         """Delete the objects of the kinds; return what was stored, by key."""
-        chosen = {*kinds}
-        keys = (key for key in self._store.stored_keys() if key not in self._kept)
-        return self._store.delete_keys([key for key in keys if key.split("/")[2] in chosen and not _is_own(key)])
+        return self._store.delete_keys([key for key in self._keys if key.split("/")[2] in kinds])
 
 
 def finalize(client: Client, namespace: str) -> None:
@@ -125,7 +128,8 @@ def finalize(client: Client, namespace: str) -> None:
     client.request("PUT", f"/api/v1/namespaces/{namespace}/finalize", body=body)
 
 
-def _is_own(key: str) -> bool:
+def is_own(key: str) -> bool:
+    """Return whether the object of this key is of the control plane itself, if it is of a kind that tests create."""
     namespace, name = key.split("/")[-2:]
     if namespace in ("ipaddresses", "namespaces"):
         return name in (*OWN_NAMESPACES, _OWN_ADDRESS)

@@ -99,13 +99,16 @@ class ControlPlane:
         """Return the process id of a running program."""
         return self._processes[program].pid
 
-    def stored_keys(self) -> list[str]:
-        """Return the keys of all objects in etcd, such as `/registry/pods/NAMESPACE/NAME`, without those of Events."""
-        found: list[str] = []
-        for first, end in (("/registry/", "/registry/events/"), ("/registry/events0", "/registry0")):
-            given = {"key": _base64(first), "range_end": _base64(end), "keys_only": True}
-            found += (base64.b64decode(each["key"]).decode() for each in self._etcd("range", given).get("kvs", ()))
-        return found
+    def stored_keys(self) -> dict[str, str]:
+        """Return the keys of all objects in etcd, such as `/registry/pods/NAMESPACE/NAME`, without those of Events.
+
+        Each has the revision of its last change.
+        """
+        ranges = (("/registry/", "/registry/events/"), ("/registry/events0", "/registry0"))
+        asked = [{"key": _base64(first), "range_end": _base64(end), "keys_only": True} for first, end in ranges]
+        answers = self._etcd("txn", {"success": [{"request_range": each} for each in asked]})["responses"]
+        found = (each for answer in answers for each in answer["response_range"].get("kvs", ()))
+        return {base64.b64decode(each["key"]).decode(): each["mod_revision"] for each in found}
 
     def delete_keys(self, keys: Sequence[str]) -> dict[str, bytes]:
         """Delete the objects of these keys in etcd; return what was stored, by key."""
