@@ -1,14 +1,17 @@
 """Compare predictions with the real kube-scheduler."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import pytest
 
 from tests.controlplane.cluster import Cluster
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod, match_expressions
+from tests.support.on_cluster.worlds import Worlds
 from tests.support.programs.messages import first_sentence
 from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.placement.profiles.profile import PROFILES, Profile
 from webhook.placement.scheduler import Placement, Scheduler
@@ -19,16 +22,21 @@ _SMALL = {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "8", "pods": "4"}
 _TRAINING = match_expressions(("use", "In", ["training"]))
 
 
-def _predict(cluster: Cluster, pod: PodBuilder) -> Placement:
-    """The placement of `pod`, as the API server would store it, on the cluster as it is."""
+@lru_cache(maxsize=1)
+def _snapshot(cluster: Cluster) -> Snapshot:
+    """The cluster, as each of its tests finds it."""
     documents = [
         Document("cluster", {"apiVersion": "v1", "kind": kind} | each)
         for kind in ("Node", "Namespace", "Pod")
         for each in cluster.client.list(kind)
     ]
-    snapshot = snapshot_from_documents(documents)
+    return snapshot_from_documents(documents)
+
+
+def _predict(cluster: Cluster, pod: PodBuilder) -> Placement:
+    """The placement of `pod`, as the API server would store it."""
     stored = cluster.create(pod, dry_run=True).object
-    return Scheduler(_profile(stored)).place(stored, snapshot)
+    return Scheduler(_profile(stored)).place(stored, _snapshot(cluster))
 
 
 def _profile(pod: Object) -> Profile:
@@ -106,9 +114,9 @@ _EVERYWHERE = make_pod().toleration(operator="Exists")
     ],
 )
 def test_pod_is_bound_to_the_predicted_node_with_the_predicted_scores(
-    cluster: Cluster, prepare: Callable[[Cluster], None], pod: PodBuilder
+    worlds: Worlds, prepare: Callable[[Cluster], None], pod: PodBuilder
 ) -> None:
-    prepare(cluster)
+    cluster, pod = worlds.of(prepare), pod.generate_name("pod-")
     predicted = _predict(cluster, pod)
     assert predicted.verdict == "Feasible"
     made = cluster.create(pod).object
@@ -150,9 +158,9 @@ def _crowded(cluster: Cluster) -> None:
     ],
 )
 def test_pod_without_a_predicted_node_is_unschedulable_with_the_same_message(
-    cluster: Cluster, prepare: Callable[[Cluster], None], pod: PodBuilder, verdict: str
+    worlds: Worlds, prepare: Callable[[Cluster], None], pod: PodBuilder, verdict: str
 ) -> None:
-    prepare(cluster)
+    cluster, pod = worlds.of(prepare), pod.generate_name("pod-")
     predicted = _predict(cluster, pod)
     assert predicted.verdict == verdict
     message = cluster.wait_unschedulable(cluster.create(pod).object)

@@ -22,6 +22,7 @@ from tests.support.objects.storage import (
 )
 from tests.support.on_cluster.scheduler_configuration import configuration as _configuration
 from tests.support.on_cluster.scheduler_configuration import started as _started
+from tests.support.on_cluster.worlds import Worlds
 from tests.support.programs.messages import first_sentence
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
@@ -147,9 +148,8 @@ def _zones(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("claims", [["on-in-b"], ["on-in-b", "on-again"]], ids=str)
-def test_pod_is_bound_where_its_volume_is(cluster: Cluster, claims: list[str]) -> None:
-    _zones(cluster)
-    _assert_bound_as_predicted(cluster, make_pod().spec(volumes=uses(*claims)))
+def test_pod_is_bound_where_its_volume_is(worlds: Worlds, claims: list[str]) -> None:
+    _assert_bound_as_predicted(worlds.of(_zones), make_pod().generate_name("pod-").spec(volumes=uses(*claims)))
 
 
 @pytest.mark.parametrize(
@@ -167,9 +167,9 @@ def test_pod_is_bound_where_its_volume_is(cluster: Cluster, claims: list[str]) -
         pytest.param(["on-in-x", "elsewhere"], "Infeasible", id="two reasons"),
     ],
 )
-def test_pod_whose_volumes_are_nowhere(cluster: Cluster, claims: list[str], verdict: str) -> None:
-    _zones(cluster)
-    _assert_unschedulable_as_predicted(cluster, make_pod().spec(volumes=uses(*claims)), verdict)
+def test_pod_whose_volumes_are_nowhere(worlds: Worlds, claims: list[str], verdict: str) -> None:
+    pod = make_pod().generate_name("pod-").spec(volumes=uses(*claims))
+    _assert_unschedulable_as_predicted(worlds.of(_zones), pod, verdict)
 
 
 def test_node_with_all_volumes_attached_that_it_can(cluster: Cluster) -> None:

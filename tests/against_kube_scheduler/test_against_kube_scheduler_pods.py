@@ -1,14 +1,17 @@
 """Compare predictions for pod affinity, anti-affinity and topology spread with the real kube-scheduler."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import pytest
 
 from tests.controlplane.cluster import Cluster
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod, match_expressions
+from tests.support.on_cluster.worlds import Worlds
 from tests.support.programs.messages import first_sentence
 from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.placement.scheduler import Placement, Scheduler
 
@@ -21,14 +24,20 @@ _WEB = {"matchLabels": {"app": "web"}}
 _DB = {"matchLabels": {"app": "db"}}
 
 
-def _predict(cluster: Cluster, pod: PodBuilder) -> Placement:
-    """The placement of `pod`, as it is before the API server has stored it, on the cluster as it is."""
+@lru_cache(maxsize=1)
+def _snapshot(cluster: Cluster) -> Snapshot:
+    """The cluster, as each of its tests finds it."""
     documents = [
         Document("cluster", each)
         for api_version, kind in _KINDS
         for each in cluster.client.list(kind, api_version=api_version)
     ]
-    return Scheduler().place(pod.namespace(cluster.namespace).obj(), snapshot_from_documents(documents))
+    return snapshot_from_documents(documents)
+
+
+def _predict(cluster: Cluster, pod: PodBuilder) -> Placement:
+    """The placement of `pod`, as it is before the API server has stored it."""
+    return Scheduler().place(pod.namespace(cluster.namespace).obj(), _snapshot(cluster))
 
 
 def _term(selector: Object | None, key: str = _ZONE, **more: Any) -> Object:
@@ -159,9 +168,9 @@ _BOUND = [
 
 @pytest.mark.parametrize(("prepare", "pod"), _BOUND)
 def test_pod_is_bound_to_the_predicted_node_with_the_predicted_scores(
-    cluster: Cluster, prepare: Callable[[Cluster], None], pod: PodBuilder
+    worlds: Worlds, prepare: Callable[[Cluster], None], pod: PodBuilder
 ) -> None:
-    prepare(cluster)
+    cluster, pod = worlds.of(prepare), pod.generate_name("pod-")
     predicted = _predict(cluster, pod)
     assert (predicted.verdict, predicted.unmodelled) == ("Feasible", ())
     made = cluster.create(pod).object
@@ -237,9 +246,9 @@ _UNSCHEDULABLE = [
 
 @pytest.mark.parametrize(("prepare", "pod", "verdict"), _UNSCHEDULABLE)
 def test_pod_without_a_predicted_node_is_unschedulable_with_the_same_message(
-    cluster: Cluster, prepare: Callable[[Cluster], None], pod: PodBuilder, verdict: str
+    worlds: Worlds, prepare: Callable[[Cluster], None], pod: PodBuilder, verdict: str
 ) -> None:
-    prepare(cluster)
+    cluster, pod = worlds.of(prepare), pod.generate_name("pod-")
     predicted = _predict(cluster, pod)
     assert predicted.verdict == verdict
     message = cluster.wait_unschedulable(cluster.create(pod).object)

@@ -1,77 +1,82 @@
-"""Restore the control plane to its state before a test."""
+"""Restore the control plane to its state before a test.
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from itertools import groupby
+Objects are deleted in etcd: the API server and its clients receive the same events as of a request, at a small part of
+the processor time. Nothing asks for a grace period, a finalizer or a controller that may not run.
+"""
 
-from tests.controlplane.client import Client, NotFound, Object, Objects
-from tests.controlplane.webhooks import ADMISSION
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from tests.controlplane.client import Client
 
 OWN_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+# The address of the Service `kubernetes`.
+_OWN_ADDRESS = "10.0.0.1"
 
-# Owners before what they own: nothing is made again by a controller.
-_NAMESPACED = (
-    ("apps/v1", "Deployment"),
-    ("apps/v1", "StatefulSet"),
-    ("apps/v1", "DaemonSet"),
-    ("batch/v1", "CronJob"),
-    ("batch/v1", "Job"),
-    ("apps/v1", "ReplicaSet"),
-    ("v1", "ReplicationController"),
-    ("v1", "Pod"),
-    ("v1", "Service"),
-    ("v1", "ConfigMap"),
-    ("v1", "Secret"),
-    ("v1", "ServiceAccount"),
-    ("v1", "PersistentVolumeClaim"),
-    ("v1", "ResourceQuota"),
-    ("v1", "LimitRange"),
-    ("policy/v1", "PodDisruptionBudget"),
-    ("networking.k8s.io/v1", "NetworkPolicy"),
-    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
-    ("rbac.authorization.k8s.io/v1", "Role"),
-    ("coordination.k8s.io/v1", "Lease"),
-    ("storage.k8s.io/v1", "CSIStorageCapacity"),
-    ("resource.k8s.io/v1", "ResourceClaim"),
-    ("resource.k8s.io/v1", "ResourceClaimTemplate"),
-)
-# Only tests create objects of these kinds.
-_CLUSTER_SCOPED = (
-    ("v1", "PersistentVolume"),
-    ("storage.k8s.io/v1", "StorageClass"),
-    ("storage.k8s.io/v1", "CSINode"),
-    ("storage.k8s.io/v1", "CSIDriver"),
-    ("storage.k8s.io/v1", "VolumeAttachment"),
-    ("resource.k8s.io/v1", "DeviceClass"),
-    ("resource.k8s.io/v1", "ResourceSlice"),
-    ("node.k8s.io/v1", "RuntimeClass"),
-)
-# Source: k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go, SpecialDefaultResourcePrefixes
-_OTHER_NAMES = {"Node": "minions", "ReplicationController": "controllers"}
-_WEBHOOK_CONFIGURATIONS = ((ADMISSION, "MutatingWebhookConfiguration"), (ADMISSION, "ValidatingWebhookConfiguration"))
-# Bindings before their policies.
+# The kinds as etcd names them. Bindings before their policies.
+_WEBHOOK_CONFIGURATIONS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 _ADMISSION_POLICIES = (
-    "MutatingAdmissionPolicyBinding",
-    "MutatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-    "ValidatingAdmissionPolicy",
+    "mutatingadmissionpolicybindings",
+    "mutatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "validatingadmissionpolicies",
 )
-# 1.35 has mutating ones in the second version only.
-_ADMISSION_VERSIONS = (ADMISSION, "admissionregistration.k8s.io/v1beta1")
-# More objects of a namespace are deleted by one request, which lists them.
-_MOST_BY_NAME = 20
+_NODES = "minions"
+_NAMESPACED = (
+    "configmaps",
+    "controllers",
+    "cronjobs",
+    "csistoragecapacities",
+    "daemonsets",
+    "deployments",
+    "jobs",
+    "leases",
+    "limitranges",
+    "networkpolicies",
+    "persistentvolumeclaims",
+    "poddisruptionbudgets",
+    "pods",
+    "replicasets",
+    "resourceclaims",
+    "resourceclaimtemplates",
+    "resourcequotas",
+    "rolebindings",
+    "roles",
+    "secrets",
+    "serviceaccounts",
+    "services",
+    "statefulsets",
+)
+# Only tests create objects of these kinds, and the addresses of their Services.
+_CLUSTER_SCOPED = (
+    "csidrivers",
+    "csinodes",
+    "deviceclasses",
+    "ipaddresses",
+    "persistentvolumes",
+    "resourceslices",
+    "runtimeclasses",
+    "storageclasses",
+    "volumeattachments",
+)
+
+
+class Store(Protocol):
+    """What a control plane has stored."""
+
+    def stored_keys(self) -> dict[str, str]:
+        """Return the keys of all objects, with their revisions."""
+
+    def delete_keys(self, keys: Sequence[str]) -> dict[str, bytes]:
+        """Delete objects, and return what was stored, by key."""
 
 
 class Cleanup:
-    """Deletes the objects of the keys that etcd has, without those of the control plane itself.
+    """Deletes the objects that are stored, without those of the control plane itself and those of `kept` keys."""
 
-    Little is listed: the API server reads a list from its cache once that is as new as etcd, for which it asks ten
-    times a second at most. Source: k8s.io/apiserver/pkg/storage/cacher/progress/watch_progress.go
-    """
-
-    def __init__(self, client: Client, stored_keys: Callable[[], Iterable[str]]) -> None:
-        self._client = client
-        self._stored_keys = stored_keys
+    def __init__(self, store: Store, kept: Iterable[str] = ()) -> None:
+        self._store = store
+        self._kept = {*kept}
         self._read_keys()
 
     def remove_webhook_configurations(self) -> bool:
@@ -80,73 +85,41 @@ class Cleanup:
 
     def remove_admission_policies(self) -> bool:
         """Return true if there were any."""
-        newest = (
-            next(((each, kind) for each in _ADMISSION_VERSIONS if self._client.serves(each, kind)), None)
-            for kind in _ADMISSION_POLICIES
-        )
-        return bool(self._remove(each for each in newest if each))
+        return bool(self._remove(_ADMISSION_POLICIES))
 
     def remove_nodes(self) -> list[str]:
         """Return the names of the nodes that were removed."""
-        return [*self._remove([("v1", "Node")])]
+        return [key.rpartition("/")[2] for key in self._remove([_NODES])]
 
-    def remove_namespaces(self) -> Objects:
-        """Remove the namespaces of a test, objects in `default`, and cluster-scoped objects; return the pods removed.
+    def remove_namespaces(self) -> list[str]:
+        """Remove the namespaces of a test, objects in `default`, and cluster-scoped objects; see `remove_contents`."""
+        bound = self.remove_contents()
+        self._remove((*_CLUSTER_SCOPED, "namespaces"))
+        return bound
 
-        No controller empties and finalizes namespaces here, so that is done by hand: deleted first, they take nothing
-        new from controllers that still run.
+    def remove_contents(self) -> list[str]:
+        """Remove the objects in the namespaces of tests and in `default`; return the pods that took room on a node.
+
+        Until none is left: the scheduler, which binds a pod of the test, may make a claim for it meanwhile. Pods are
+        given as `namespace/name`.
         """
-        namespaces = self._remove([("v1", "Namespace")])
-        pods = self.remove_contents()
-        self._remove(_CLUSTER_SCOPED)
-        for namespace in namespaces:
-            finalize(self._client, namespace)
-        return pods
-
-    def remove_contents(self) -> Objects:
-        """Remove the objects in the namespaces of tests and in `default`; return the pods removed.
-
-        Until none is left: the scheduler, which binds a pod of the test, may make a claim for it meanwhile.
-        """
-        pods: Objects = []
+        bound: list[str] = []
         self._read_keys()
         while removed := self._remove(_NAMESPACED):
-            pods += (obj for obj in removed.values() if obj["kind"] == "Pod")
+            bound += (
+                "/".join(key.split("/")[-2:])
+                for key, stored in removed.items()
+                if key.startswith("/registry/pods/") and _takes_room(stored)
+            )
             self._read_keys()
-        return pods
+        return bound
 
     def _read_keys(self) -> None:
-        self._keys = [key.split("/")[2:] for key in self._stored_keys() if not _is_own_key(key)]
+        self._keys = [key for key in self._store.stored_keys() if key not in self._kept and not is_own(key)]
 
-    def _remove(self, kinds: Iterable[tuple[str, str]]) -> dict[str, Object]:
-        """Delete the objects of the kinds; return what the API server answered, by `namespace/name` or name."""
-        removed: dict[str, Object] = {}
-        for api_version, kind in kinds:
-            stored_as = _OTHER_NAMES.get(kind) or self._client.plural(api_version, kind)
-            # `services/specs/NAMESPACE/NAME`, `minions/NAME`
-            keys = sorted(key[1:][-2:] for key in self._keys if key[0] == stored_as)
-            for within, group in groupby(keys, lambda key: key[:-1]):
-                namespace, names = "".join(within), [key[-1] for key in group]
-                for name, obj in self._delete(api_version, kind, namespace, names).items():
-                    removed[f"{namespace}/{name}".lstrip("/")] = obj
-        return removed
-
-    def _delete(self, api_version: str, kind: str, namespace: str, names: Sequence[str]) -> dict[str, Object]:
-        """Delete the objects and their finalizers, which are of controllers that may not run."""
-        if namespace not in ("", "default") and len(names) > _MOST_BY_NAME:
-            listed = self._client.delete_collection(kind, namespace, api_version=api_version)
-            deleted = {obj["metadata"]["name"]: obj for obj in listed}
-        else:
-            answers = {
-                name: self._client.delete(kind, name, namespace=namespace, api_version=api_version) for name in names
-            }
-            deleted = {name: obj for name, obj in answers.items() if obj is not None}
-        for name, obj in deleted.items():
-            if kind != "Namespace" and obj["metadata"].get("finalizers"):
-                with suppress(NotFound):
-                    body = {"metadata": {"finalizers": None}}
-                    self._client.patch(kind, name, body, namespace=namespace, api_version=api_version)
-        return deleted
+    def _remove(self, kinds: Collection[str]) -> dict[str, bytes]:
+        """Delete the objects of the kinds; return what was stored, by key."""
+        return self._store.delete_keys([key for key in self._keys if key.split("/")[2] in kinds])
 
 
 def finalize(client: Client, namespace: str) -> None:
@@ -155,8 +128,50 @@ def finalize(client: Client, namespace: str) -> None:
     client.request("PUT", f"/api/v1/namespaces/{namespace}/finalize", body=body)
 
 
-def _is_own_key(key: str) -> bool:
+def is_own(key: str) -> bool:
+    """Return whether the object of this key is of the control plane itself, if it is of a kind that tests create."""
     namespace, name = key.split("/")[-2:]
-    if namespace == "namespaces":
-        return name in OWN_NAMESPACES
+    if namespace in ("ipaddresses", "namespaces"):
+        return name in (*OWN_NAMESPACES, _OWN_ADDRESS)
     return namespace in OWN_NAMESPACES and (namespace != "default" or name == "kubernetes")
+
+
+def _takes_room(stored_pod: bytes) -> bool:
+    """Return whether the scheduler counts the pod on its node.
+
+    Stored are `k8s`, a zero byte and a message `Unknown` with the pod in its field 2.
+    Source: k8s.io/apimachinery/pkg/runtime/generated.proto, k8s.io/api/core/v1/generated.proto
+    """
+    pod = _field(stored_pod[4:], 2)
+    node_name, phase = _field(_field(pod, 2), 10), _field(_field(pod, 3), 1)
+    return bool(node_name) and phase not in (b"Succeeded", b"Failed")
+
+
+def _field(message: bytes, number: int) -> bytes:
+    """Return the last bytes of this field of a protobuf message; empty if it is not set."""
+    return dict(_fields(message)).get(number, b"")
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield number and bytes of each field that has a length.
+
+    Raises:
+        ValueError: a field has a fixed width, as none of a pod has.
+    """
+    rest = iter(message)
+    for first in rest:
+        number, kind = divmod(_varint(rest, first), 8)
+        if kind not in (0, 2):
+            raise ValueError(f"field {number} of type {kind}: not one of a pod")
+        value = _varint(rest, next(rest))
+        if kind == 2:
+            yield number, bytes(next(rest) for _ in range(value))
+
+
+def _varint(rest: Iterator[int], first: int) -> int:
+    value, shift = first & 0x7F, 7
+    while first & 0x80:
+        first = next(rest)
+        value |= (first & 0x7F) << shift
+        shift += 7
+    return value

@@ -38,19 +38,26 @@ class NotFound(ApiError):  # noqa: N818 - the API's own name of it
 
 
 class Client:
-    """Requests as one user. Kinds are given by name; discovery returns their paths."""
+    """Requests as one user, with a bearer `token` unless the `pool` has a certificate of its own.
 
-    def __init__(self, pool: urllib3.PoolManager, url: str, user_headers: Iterable[tuple[str, str]] = ()) -> None:
+    Kinds are given by name; discovery returns their paths.
+    """
+
+    def __init__(
+        self, pool: urllib3.PoolManager, url: str, token: str = "", impersonated: Iterable[tuple[str, str]] = ()
+    ) -> None:
         self._pool = pool
         self._url = url
-        self._user_headers = tuple(user_headers)
+        self._token = token
+        authorization = [("Authorization", f"Bearer {token}")] if token else []
+        self._user_headers = (*authorization, *impersonated)
         self._resources: dict[tuple[str, str], tuple[str, bool]] = {}
         self._discovered: set[str] = set()
 
     def impersonating(self, user: str, groups: Iterable[str] = ()) -> "Client":
         """Return a client that acts as `user`, for what RBAC lets that one do."""
         headers = [("Impersonate-User", user), *(("Impersonate-Group", group) for group in groups)]
-        return Client(self._pool, self._url, headers)
+        return Client(self._pool, self._url, self._token, headers)
 
     def request(
         self,

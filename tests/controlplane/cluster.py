@@ -205,7 +205,7 @@ class Cluster:
         self.control_plane.stop_controller_manager()
         since = self.control_plane.scheduler_log.end()
         removed = self._cleanup().remove_contents()
-        self._wait_for_scheduler("Delete event for scheduled pod", "pod", _bound(removed), since)
+        self._wait_for_scheduler("Delete event for scheduled pod", "pod", removed, since)
         self.namespace = self.make_namespace()
 
     def remove_everything(self) -> None:
@@ -216,14 +216,14 @@ class Cluster:
         # The nodes go first: a pod that waited must not be bound to what another's removal sets free.
         self._wait_for_scheduler("Delete event for node", "node", cleanup.remove_nodes(), since)
         removed = cleanup.remove_namespaces()
-        self._wait_for_scheduler("Delete event for scheduled pod", "pod", _bound(removed), since)
+        self._wait_for_scheduler("Delete event for scheduled pod", "pod", removed, since)
         self.control_plane.restore_scheduler()
 
     def remove_added(self, before: Collection[str]) -> None:
         """Remove the objects whose keys in etcd are not among those of `before`, except those of custom kinds."""
         since = self.control_plane.scheduler_log.end()
-        added = Cleanup(self.client, lambda: {*self.control_plane.stored_keys()}.difference(before))
-        self._wait_for_scheduler("Delete event for scheduled pod", "pod", _bound(added.remove_namespaces()), since)
+        removed = Cleanup(self.control_plane, kept=before).remove_namespaces()
+        self._wait_for_scheduler("Delete event for scheduled pod", "pod", removed, since)
 
     def remove_registrations(self) -> Cleanup:
         """Remove webhook configurations and admission policies; return what removes the rest."""
@@ -235,7 +235,7 @@ class Cluster:
         return cleanup
 
     def _cleanup(self) -> Cleanup:
-        return Cleanup(self.client, self.control_plane.stored_keys)
+        return Cleanup(self.control_plane)
 
     def _settle_admission_policies(self) -> None:
         """Wait until removed policies change and deny nothing: the API server drops them after a moment."""

@@ -4,6 +4,7 @@ import base64
 import datetime as dt
 import json
 import os
+import secrets
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -30,6 +31,8 @@ from tests.controlplane.scheduler_log import SchedulerLog
 _LOGGED_BY_SCHEDULER = ("-v=4", "--vmodule=schedule_one=10,tracker=5")
 # The garbage collector of Go takes a good part of the processor time of programs that are small and busy.
 _GARBAGE_COLLECTION = MappingProxyType({"GOGC": "400", "GOMEMLIMIT": "600MiB"})
+# Of one transaction, by default of etcd.
+_MOST_OPERATIONS = 128
 
 
 class ControlPlane:
@@ -64,13 +67,10 @@ class ControlPlane:
         self._credentials = issue(folder / "credentials", dt.datetime.now(dt.UTC))
         self.ca_pem = self._credentials.ca.read_text()
         self.url = self._url("kube-apiserver")
-        self._http = urllib3.PoolManager(
-            maxsize=8,
-            ca_certs=str(self._credentials.ca),
-            cert_file=str(self._credentials.admin_certificate),
-            key_file=str(self._credentials.admin_key),
-        )
-        self.client = Client(self._http, self.url)
+        self._http = urllib3.PoolManager(maxsize=8, ca_certs=str(self._credentials.ca))
+        # The API server verifies a client certificate again with each request.
+        self._token = secrets.token_hex()
+        self.client = Client(self._http, self.url, self._token)
 
     def __enter__(self) -> Self:
         try:
@@ -99,15 +99,31 @@ class ControlPlane:
         """Return the process id of a running program."""
         return self._processes[program].pid
 
-    def stored_keys(self) -> list[str]:
-        """Return the keys of all objects in etcd, such as `/registry/pods/NAMESPACE/NAME`, without those of Events."""
-        url = f"http://127.0.0.1:{self._ports['etcd'].number}/v3/kv/range"
-        found: list[str] = []
-        for first, end in (("/registry/", "/registry/events/"), ("/registry/events0", "/registry0")):
-            given = {"key": _base64(first), "range_end": _base64(end), "keys_only": True}
-            answer = self._http.request("POST", url, json=given, retries=False).json()
-            found += (base64.b64decode(each["key"]).decode() for each in answer.get("kvs", ()))
-        return found
+    def stored_keys(self) -> dict[str, str]:
+        """Return the keys of all objects in etcd, such as `/registry/pods/NAMESPACE/NAME`, without those of Events.
+
+        Each has the revision of its last change.
+        """
+        ranges = (("/registry/", "/registry/events/"), ("/registry/events0", "/registry0"))
+        asked = [{"key": _base64(first), "range_end": _base64(end), "keys_only": True} for first, end in ranges]
+        answers = self._etcd("txn", {"success": [{"request_range": each} for each in asked]})["responses"]
+        found = (each for answer in answers for each in answer["response_range"].get("kvs", ()))
+        return {base64.b64decode(each["key"]).decode(): each["mod_revision"] for each in found}
+
+    def delete_keys(self, keys: Sequence[str]) -> dict[str, bytes]:
+        """Delete the objects of these keys in etcd; return what was stored, by key."""
+        stored: dict[str, bytes] = {}
+        for batch in (keys[index : index + _MOST_OPERATIONS] for index in range(0, len(keys), _MOST_OPERATIONS)):
+            given = [{"request_delete_range": {"key": _base64(key), "prev_kv": True}} for key in batch]
+            for response in self._etcd("txn", {"success": given})["responses"]:
+                for each in response["response_delete_range"].get("prev_kvs", ()):
+                    stored[base64.b64decode(each["key"]).decode()] = base64.b64decode(each["value"])
+        return stored
+
+    def _etcd(self, operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        url = f"http://127.0.0.1:{self._ports['etcd'].number}/v3/kv/{operation}"
+        answer: dict[str, Any] = self._http.request("POST", url, json=given, retries=False).json()
+        return answer
 
     @property
     def scheduler_runs(self) -> bool:
@@ -240,6 +256,8 @@ class ControlPlane:
         client = webhook_kubeconfig(self._credentials.webhook_client_certificate, self._credentials.webhook_client_key)
         webhooks = self._write("webhooks.kubeconfig", client)
         admission = self._write("admission.json", webhook_authentication(webhooks))
+        tokens = self.folder / "tokens.csv"
+        tokens.write_text(f"{self._token},admin,admin,system:masters\n")
         key = self._credentials.service_account_key
         self._start(
             "kube-apiserver",
@@ -248,6 +266,7 @@ class ControlPlane:
             "--endpoint-reconciler-type=none",
             "--service-cluster-ip-range=10.0.0.0/24",
             f"--client-ca-file={self._credentials.ca}",
+            f"--token-auth-file={tokens}",
             "--authorization-mode=RBAC",
             f"--disable-admission-plugins={','.join(DISABLED_ADMISSION_PLUGINS)}",
             "--service-account-issuer=https://kubernetes.default.svc",

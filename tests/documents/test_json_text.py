@@ -88,6 +88,7 @@ def test_an_item_that_is_no_object_is_reported_with_its_place() -> None:
         _read(b'{"kind": "List", "items": [{"kind": "Pod"}, 7]}')
 
 
+@pytest.mark.slow
 def test_items_are_not_in_memory_together() -> None:
     items = [{"kind": "Pod", "number": number, "texts": ["text"] * 100} for number in range(20_000)]
     file = BytesIO(orjson.dumps({"kind": "List", "items": items}))

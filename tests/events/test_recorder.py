@@ -183,6 +183,7 @@ def test_rejected_event_holds_up_no_other_and_is_logged_once(play: Play) -> None
     assert [log["event"] for log in play(scene)] == ["events cannot be written"]
 
 
+@pytest.mark.slow
 def test_storm_of_owners_is_bounded_in_memory_and_in_requests(play: Play) -> None:
     async def scene(scene: Scene) -> None:
         for number in range(2 * MOST_ITEMS):

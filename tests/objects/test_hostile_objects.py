@@ -96,6 +96,7 @@ def test_counts_of_roles_are_the_least_once_one_role_is_not_checked_to_its_end(m
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [VOLCANO, WORKFLOW], ids=lambda each: each.kind)
 def test_further_templates_are_not_read(kind: Sample) -> None:
     def object_with(number: int) -> Object:

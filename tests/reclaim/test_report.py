@@ -3,6 +3,8 @@
 from random import Random
 from typing import Any
 
+import pytest
+
 from tests.reclaim.reports import names, report
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.held import HOUR, ago, card_pod, gang_pod, gpu_node, running, waiting
@@ -109,6 +111,7 @@ def random_cluster(dice: Random) -> tuple[list[dict[str, Any] | PodBuilder], set
     return [*nodes, down, *pods], never, reported
 
 
+@pytest.mark.slow
 def test_no_pod_that_only_looks_held_is_reported_on_200_random_clusters() -> None:
     for seed in range(200):
         objects, never, reported = random_cluster(Random(seed))

@@ -189,6 +189,7 @@ def test_a_second_file_is_an_error_where_it_would_replace_the_first(command: tup
     assert "--policy can be given once here: one file can hold several policies." in outcome.errors
 
 
+@pytest.mark.slow
 def test_serve_uses_the_last_file_as_the_last_value_of_each_flag(tmp_path: Path) -> None:
     """The chart sets the flag, and `extraArgs` are after it."""
     write_certificate(tmp_path)

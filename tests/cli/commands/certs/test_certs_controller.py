@@ -62,6 +62,7 @@ def test_an_api_server_that_is_away_is_reported_once_and_a_signal_ends_the_proce
     assert seen[-1]["event"] == "the certs controller ends"
 
 
+@pytest.mark.slow
 def test_a_signal_ends_the_process_while_the_api_server_does_not_answer(tmp_path: Path) -> None:
     """A request may take 30 seconds until it fails."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
