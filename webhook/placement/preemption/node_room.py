@@ -58,9 +58,9 @@ class NodeRoom:
         # As in kube-scheduler, a port is free once one of the pods that use it is gone.
         self._taken: set[HostPort] = set()
         if room.host_ports:
-            self._taken.update(port for each in info.pods for port in each.host_ports)
-            self._taken.difference_update(port for each in lower for port in each.host_ports)
-            self._taken.update(port for each in self._nominated for port in each.host_ports)
+            self._taken.update(port for each in info.pods for port in each.rare.host_ports)
+            self._taken.difference_update(port for each in lower for port in each.rare.host_ports)
+            self._taken.update(port for each in self._nominated for port in each.rare.host_ports)
 
     def rejections(self) -> list[str]:
         """Return the reasons of the first filter that rejects the node, or none if the pod fits.
@@ -144,7 +144,7 @@ class NodeRoom:
 
     def _take_back(self, pod: RunningPod) -> bool:
         """Put `pod` back if the pending pod still fits then. Return whether it was put back."""
-        if not self._has_place_for(pod) or any(map(self._conflicts, pod.host_ports)):
+        if not self._has_place_for(pod) or any(map(self._conflicts, pod.rare.host_ports)):
             return False
         self._move(pod, -1)
         if self._reads_pods and self._room.reads(pod) and self._is_rejected_with(pod):
@@ -167,10 +167,10 @@ class NodeRoom:
         self._places += sign
         if sign > 0:
             self._gone.add(key_of(pod))
-            self._taken.difference_update(pod.host_ports)
+            self._taken.difference_update(pod.rare.host_ports)
         else:
             self._gone.discard(key_of(pod))
-            self._taken.update(pod.host_ports)
+            self._taken.update(pod.rare.host_ports)
 
     def _is_rejected(self) -> bool:
         plugins = self._room.reading_pods
