@@ -100,7 +100,9 @@ class RunningPod(NamedTuple):
         if is_terminating:
             deleted = read_seconds(metadata, "deletionTimestamp")
             is_evicted = status is not None and is_preempted(status)
-        rare = RareFacts((), deleted, is_evicted, reason, host_ports, scheduler)
+        rare = USUAL
+        if is_terminating or reason or host_ports or scheduler:
+            rare = RareFacts((), deleted, is_evicted, reason, host_ports, scheduler)
         found = cls(
             namespace=namespace,
             name=name,
@@ -117,7 +119,7 @@ class RunningPod(NamedTuple):
             gangs=gangs_of(namespace, metadata.raw),
             started_seconds=read_seconds(status, "startTime") if status else 0,
             controller=controller_name(metadata) if node_name and metadata.raw.get("ownerReferences") else "",
-            rare=USUAL if rare == USUAL else rare,
+            rare=rare,
         )
         reader.finish()
         return found
@@ -125,11 +127,6 @@ class RunningPod(NamedTuple):
     def assumed_on(self, node: str, priority: int) -> "RunningPod":
         """Return the pod as a reservation on `node`, where it will run."""
         return self._replace(node_name=node, priority=priority, is_reserved=True)
-
-    @property
-    def left_out(self) -> tuple[tuple[str, str], ...]:
-        """Return the parts that are too large; see `RareFacts`."""
-        return self.rare.left_out
 
     @property
     def deletion_seconds(self) -> int:

@@ -7,7 +7,8 @@ filter, as most, are not tried.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from operator import attrgetter, gt, le, sub
+from itertools import compress
+from operator import attrgetter, gt, le, not_, sub
 
 from webhook.cluster.node_info import NodeInfo, RunningPod, key_of
 from webhook.cluster.update import updated
@@ -89,8 +90,12 @@ class NodeRoom:
         Raises:
             WorkSpentError: the filters that read pods have run too often.
         """
-        if not self._reads_more:
-            return self._counted(ordered)
+        if not self._reads_pods:
+            is_gone = [any(map(self._conflicts, each.rare.host_ports)) for each in ordered]
+            if not any(is_gone):
+                return self._counted(ordered)
+            stays = iter(self._counted([*compress(ordered, map(not_, is_gone))], [*compress(ordered, is_gone)]))
+            return [not gone and next(stays) for gone in is_gone]
         flags = [self._take_back(each) for each in ordered]
         for each, stays in zip(ordered, flags, strict=True):
             if stays:
@@ -113,13 +118,18 @@ class NodeRoom:
         kinds = _distinct_requests(pods)
         return all(len({requests.get(resource, 0) for requests in kinds}) == 1 for resource, _ in self._wanted)
 
-    def _counted(self, ordered: Sequence[RunningPod]) -> list[bool]:
-        """Return the result of `staying` if only amounts and the number of pods decide. It is fast for many pods."""
+    def _counted(self, ordered: Sequence[RunningPod], gone: Sequence[RunningPod] = ()) -> list[bool]:
+        """Return the result of `staying` if only amounts and the number of pods decide. It is fast for many pods.
+
+        The other pods of lower priority, `gone`, cannot stay.
+        """
         places = self._places - 1 if self._room.counts_places else len(ordered)
         left = [self._free[resource] - amount for resource, amount in self._wanted]
         resources = [resource for resource, _ in self._wanted]
         # All before the first that does not fit stay. Most pods do, so it is searched from the end.
         used, first = [self._of_lower[resource] for resource in resources], len(ordered)
+        for each in gone:
+            used = list(map(sub, used, _amounts(each, resources)))
         while first > places or any(map(gt, used, left)):
             first -= 1
             used = list(map(sub, used, _amounts(ordered[first], resources)))

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from webhook.cluster.node_info import USUAL, RareFacts, RunningPod
+from webhook.cluster.node_info import RareFacts, RunningPod
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput
@@ -31,6 +32,8 @@ from webhook.policy.spec.schedulers import BUILT_IN_SCHEDULERS, SchedulerSetting
 # The reason of a pod that waits for others, by their number.
 ONE_WAITS = "1 pod that waits before it needs"
 MANY_WAIT = "{} pods that wait before it need"
+# Users choose the names; a cluster has a few schedulers.
+_MOST_SCHEDULERS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +83,14 @@ def running_pod(info: PodInfo, metadata: Mapping[str, Any]) -> RunningPod:
         priority=info.preemption.priority or 0,
         volumes=info.volumes,
         gangs=gangs_of(inter_pod.namespace, metadata),
-        rare=RareFacts(host_ports=info.host_ports, scheduler=scheduler) if scheduler or info.host_ports else USUAL,
+        rare=RareFacts(host_ports=info.host_ports, scheduler=scheduler) if info.host_ports else _rare(scheduler),
     )
+
+
+@lru_cache(_MOST_SCHEDULERS)
+def _rare(scheduler: str) -> RareFacts:
+    """Return the facts that pods of a scheduler without host ports share."""
+    return RareFacts(scheduler=scheduler)
 
 
 def predict_placement(
