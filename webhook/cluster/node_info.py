@@ -20,7 +20,8 @@ from webhook.kube.pod.amounts import (
 )
 from webhook.kube.pod.bound_status import controller_name, is_preempted, read_seconds, waiting_reason
 from webhook.kube.pod.gang_key import GangKey, gangs_of
-from webhook.kube.pod.ports import HostPort, read_host_ports
+from webhook.kube.pod.ports import read_host_ports
+from webhook.kube.pod.rare_facts import USUAL, RareFacts, usual_of
 from webhook.kube.pod.resources import read_pod_resources
 from webhook.kube.pod.taints import Taint
 from webhook.kube.pod.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
@@ -28,26 +29,6 @@ from webhook.kube.reader import Reader
 
 NO_PRIORITY = 2**31
 """Above every priority of a pod."""
-
-
-class RareFacts(NamedTuple):
-    """What few running pods have.
-
-    `left_out` are the parts that are too large, and are not in it, each with the namespace whose pods depend on it.
-    `deletion_seconds` is when its deletion ends, in Unix seconds, 0 if it is not being deleted. `is_preempted`: it is
-    being deleted because kube-scheduler has preempted it. `waiting_reason` is why its first container that does not run
-    waits, such as `ImagePullBackOff`, or empty. `scheduler` is the name of its scheduler, or empty for the default one.
-    """
-
-    left_out: tuple[tuple[str, str], ...] = ()
-    deletion_seconds: int = 0
-    is_preempted: bool = False
-    waiting_reason: str = ""
-    host_ports: tuple[HostPort, ...] = ()
-    scheduler: str = ""
-
-
-USUAL = RareFacts()
 
 
 class RunningPod(NamedTuple):
@@ -100,8 +81,8 @@ class RunningPod(NamedTuple):
         if is_terminating:
             deleted = read_seconds(metadata, "deletionTimestamp")
             is_evicted = status is not None and is_preempted(status)
-        rare = USUAL
-        if is_terminating or reason or host_ports or scheduler:
+        rare = usual_of(scheduler)
+        if is_terminating or reason or host_ports:
             rare = RareFacts((), deleted, is_evicted, reason, host_ports, scheduler)
         found = cls(
             namespace=namespace,

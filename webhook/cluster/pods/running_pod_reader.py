@@ -18,11 +18,12 @@ from webhook.cluster.left_out import (
     POD_REPULSION,
     POD_VOLUMES,
 )
-from webhook.cluster.node_info import RareFacts, RunningPod
+from webhook.cluster.node_info import RunningPod
 from webhook.documents.field import InvalidInput
 from webhook.kube.pod.bound_status import controller_in, is_preempted_in, reason_in
 from webhook.kube.pod.gang_key import GANG, GangKey, gangs_of
 from webhook.kube.pod.pod_view import NO_STATUS, Time, Volume
+from webhook.kube.pod.rare_facts import RareFacts
 from webhook.kube.pod.stored_pod import StoredPod
 from webhook.kube.pod.volumes import MIGRATIONS, NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.reader import Reader

@@ -94,8 +94,8 @@ class NodeRoom:
             is_gone = [any(map(self._conflicts, each.rare.host_ports)) for each in ordered]
             if not any(is_gone):
                 return self._counted(ordered)
-            stays = iter(self._counted([*compress(ordered, map(not_, is_gone))], [*compress(ordered, is_gone)]))
-            return [not gone and next(stays) for gone in is_gone]
+            kept = iter(self._counted([*compress(ordered, map(not_, is_gone))], [*compress(ordered, is_gone)]))
+            return [not gone and next(kept) for gone in is_gone]
         flags = [self._take_back(each) for each in ordered]
         for each, stays in zip(ordered, flags, strict=True):
             if stays:

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, NamedTuple
 
-from webhook.cluster.node_info import RareFacts, RunningPod
+from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput
@@ -13,6 +12,7 @@ from webhook.kube.deadline import DeadlineNearError, Expired, never
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.kube.pod.gang_key import gangs_of
+from webhook.kube.pod.rare_facts import RareFacts, usual_of
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.pod.preemption import Preemption
@@ -32,8 +32,6 @@ from webhook.policy.spec.schedulers import BUILT_IN_SCHEDULERS, SchedulerSetting
 # The reason of a pod that waits for others, by their number.
 ONE_WAITS = "1 pod that waits before it needs"
 MANY_WAIT = "{} pods that wait before it need"
-# Users choose the names; a cluster has a few schedulers.
-_MOST_SCHEDULERS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +81,8 @@ def running_pod(info: PodInfo, metadata: Mapping[str, Any]) -> RunningPod:
         priority=info.preemption.priority or 0,
         volumes=info.volumes,
         gangs=gangs_of(inter_pod.namespace, metadata),
-        rare=RareFacts(host_ports=info.host_ports, scheduler=scheduler) if info.host_ports else _rare(scheduler),
+        rare=RareFacts(host_ports=info.host_ports, scheduler=scheduler) if info.host_ports else usual_of(scheduler),
     )
-
-
-@lru_cache(_MOST_SCHEDULERS)
-def _rare(scheduler: str) -> RareFacts:
-    """Return the facts that pods of a scheduler without host ports share."""
-    return RareFacts(scheduler=scheduler)
 
 
 def predict_placement(
