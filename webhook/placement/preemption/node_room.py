@@ -90,10 +90,10 @@ class NodeRoom:
         Raises:
             WorkSpentError: the filters that read pods have run too often.
         """
+        if not self._reads_more:
+            return self._counted(ordered)
         if not self._reads_pods:
             is_gone = [any(map(self._conflicts, each.rare.host_ports)) for each in ordered]
-            if not any(is_gone):
-                return self._counted(ordered)
             kept = iter(self._counted([*compress(ordered, map(not_, is_gone))], [*compress(ordered, is_gone)]))
             return [not gone and next(kept) for gone in is_gone]
         flags = [self._take_back(each) for each in ordered]
