@@ -112,7 +112,7 @@ class Waiting:
     def _has_room(self, pod: PendingPod, assumed: AssumedPods[PodKey]) -> bool:
         """Return whether a node has room for `pod` in addition to `assumed`. If so, add `pod` to `assumed`."""
         waiting = read_waiting(pod)
-        if waiting is None or is_absent(waiting.running.scheduler, assumed.base, self.schedulers):
+        if waiting is None or is_absent(waiting.running.rare.scheduler, assumed.base, self.schedulers):
             return False
         return place_and_assume(self.scorer, pod.key, waiting, assumed, str(pod.key))[0].verdict == "Feasible"
 

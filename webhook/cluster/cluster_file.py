@@ -86,7 +86,7 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
 def _left_out_of(pods: Iterable[RunningPod]) -> LeftOut:
     tracker = LeftOutTracker()
     for pod in pods:
-        for part, namespace in pod.left_out:
+        for part, namespace in pod.rare.left_out:
             tracker.add(part, namespace, f"{pod.namespace}/{pod.name}")
     return tracker.current()
 

@@ -20,7 +20,8 @@ from webhook.kube.pod.amounts import (
 )
 from webhook.kube.pod.bound_status import controller_name, is_preempted, read_seconds, waiting_reason
 from webhook.kube.pod.gang_key import GangKey, gangs_of
-from webhook.kube.pod.ports import HostPort, read_host_ports
+from webhook.kube.pod.ports import read_host_ports
+from webhook.kube.pod.rare_facts import USUAL, RareFacts, usual_of
 from webhook.kube.pod.resources import read_pod_resources
 from webhook.kube.pod.taints import Taint
 from webhook.kube.pod.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
@@ -30,30 +31,13 @@ NO_PRIORITY = 2**31
 """Above every priority of a pod."""
 
 
-class RareFacts(NamedTuple):
-    """What few running pods have.
-
-    `left_out` are the parts that are too large, and are not in it, each with the namespace whose pods depend on it.
-    `deletion_seconds` is when its deletion ends, in Unix seconds, 0 if it is not being deleted. `is_preempted`: it is
-    being deleted because kube-scheduler has preempted it. `waiting_reason` is why its first container that does not run
-    waits, such as `ImagePullBackOff`, or empty.
-    """
-
-    left_out: tuple[tuple[str, str], ...] = ()
-    deletion_seconds: int = 0
-    is_preempted: bool = False
-    waiting_reason: str = ""
-
-
-USUAL = RareFacts()
-
-
 class RunningPod(NamedTuple):
     """A pod that is bound to a node, and the resources that it uses there.
 
-    `requests` are in thousandths of a core for cpu, in bytes or units for other resources. `non_zero_milli_cpu` and
-    `non_zero_memory_bytes` include a default for each container without a request; scores use them. `priority` is the
-    value that the API server's Priority plugin sets.
+    `requests` are in thousandths of a core for cpu, in bytes or units for other resources. `non_zero` are thousandths
+    of a core and bytes of memory, with a default for each container without a request; scores use them. `priority` is
+    the value that the API server's Priority plugin sets. Pods of one template share most values, because tens of
+    thousands of pods are in memory.
     """
 
     namespace: str
@@ -62,14 +46,10 @@ class RunningPod(NamedTuple):
     is_terminating: bool
     node_name: str
     requests: Amounts
-    non_zero_milli_cpu: int
-    non_zero_memory_bytes: int
-    host_ports: tuple[HostPort, ...]
+    non_zero: tuple[int, int]
     terms: PodTerms
     priority: int
     volumes: PodVolumes
-    scheduler: str = ""
-    """The name of its scheduler, or empty for the default one."""
     is_reserved: bool = False
     """The pod is not bound yet; its room is reserved."""
     gangs: tuple[GangKey, ...] = ()
@@ -78,7 +58,6 @@ class RunningPod(NamedTuple):
     controller: str = ""
     """Kind and name of its controller, such as `Job/train-1`, or empty if there is none."""
     rare: RareFacts = USUAL
-    """Shared by nearly all pods: tens of thousands are in memory."""
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> "RunningPod":
@@ -94,13 +73,17 @@ class RunningPod(NamedTuple):
         node_name, host_ports = spec.text("nodeName"), read_host_ports(spec)
         resources = read_pod_resources(reader, running=True)
         scheduler = intern(spec.text("schedulerName"))
+        scheduler = "" if scheduler == DEFAULT_SCHEDULER else scheduler
         is_terminating = metadata.raw.get("deletionTimestamp") is not None
         # What is read for preemption concerns bound pods alone.
         status = reader.object("status") if node_name and pod.get("status") else None
-        reason, rare = waiting_reason(status) if status else "", USUAL
-        if is_terminating or reason:
-            deleted = read_seconds(metadata, "deletionTimestamp") if is_terminating else 0
-            rare = RareFacts((), deleted, is_terminating and status is not None and is_preempted(status), reason)
+        reason, deleted, is_evicted = waiting_reason(status) if status else "", 0, False
+        if is_terminating:
+            deleted = read_seconds(metadata, "deletionTimestamp")
+            is_evicted = status is not None and is_preempted(status)
+        rare = usual_of(scheduler)
+        if is_terminating or reason or host_ports:
+            rare = RareFacts((), deleted, is_evicted, reason, host_ports, scheduler)
         found = cls(
             namespace=namespace,
             name=name,
@@ -108,15 +91,12 @@ class RunningPod(NamedTuple):
             is_terminating=is_terminating,
             node_name=node_name,
             requests={each: amount for each, amount in resources.requests.items() if is_schedulable_resource(each)},
-            non_zero_milli_cpu=resources.non_zero_requested.get(CPU, 0),
-            non_zero_memory_bytes=resources.non_zero_requested.get(MEMORY, 0),
-            host_ports=host_ports,
+            non_zero=(resources.non_zero_requested.get(CPU, 0), resources.non_zero_requested.get(MEMORY, 0)),
             priority=spec.integer("priority"),
             terms=NO_TERMS if spec.raw.get("affinity") is None else read_pod_terms(spec, namespace, labels),
             volumes=read_volumes(spec, namespace, PodReference(name, metadata.text("uid")))
             if spec.raw.get("volumes")
             else NO_VOLUMES,
-            scheduler="" if scheduler == DEFAULT_SCHEDULER else scheduler,
             gangs=gangs_of(namespace, metadata.raw),
             started_seconds=read_seconds(status, "startTime") if status else 0,
             controller=controller_name(metadata) if node_name and metadata.raw.get("ownerReferences") else "",
@@ -128,11 +108,6 @@ class RunningPod(NamedTuple):
     def assumed_on(self, node: str, priority: int) -> "RunningPod":
         """Return the pod as a reservation on `node`, where it will run."""
         return self._replace(node_name=node, priority=priority, is_reserved=True)
-
-    @property
-    def left_out(self) -> tuple[tuple[str, str], ...]:
-        """Return the parts that are too large; see `RareFacts`."""
-        return self.rare.left_out
 
     @property
     def deletion_seconds(self) -> int:
@@ -157,7 +132,12 @@ class RunningPod(NamedTuple):
 # What makes no difference to schedulers on the node of a pod: its name, whether it is bound yet, and what is read to
 # preempt it or to explain why it does not start.
 _NOT_LOAD = ("name", "node_name", "is_reserved", "started_seconds", "controller", "rare")
-_LOAD_OF = attrgetter("left_out", *(name for name in RunningPod._fields if name not in _NOT_LOAD))
+_LOAD_OF = attrgetter(
+    "rare.left_out",
+    "rare.host_ports",
+    "rare.scheduler",
+    *(name for name in RunningPod._fields if name not in _NOT_LOAD),
+)
 
 
 def key_of(pod: RunningPod) -> tuple[str, str]:
@@ -270,10 +250,10 @@ class NodeInfo(NamedTuple):
         for pod in added:
             for resource, amount in pod.requests.items():
                 requested[resource] = requested.get(resource, 0) + amount
-            milli_cpu += pod.non_zero_milli_cpu
-            memory_bytes += pod.non_zero_memory_bytes
-            if pod.scheduler:
-                schedulers |= {pod.scheduler}
+            milli_cpu += pod.non_zero[0]
+            memory_bytes += pod.non_zero[1]
+            if pod.rare.scheduler:
+                schedulers |= {pod.rare.scheduler}
             if pod.gangs:
                 gangs += pod.gangs
             if pod.priority < lowest:
@@ -288,12 +268,12 @@ class NodeInfo(NamedTuple):
             requested[resource] -= amount
             if amount and not requested[resource]:
                 del requested[resource]
-        if pod.scheduler:
-            schedulers = frozenset([each.scheduler for each in pods if each.scheduler])
+        if pod.rare.scheduler:
+            schedulers = frozenset([each.rare.scheduler for each in pods if each.rare.scheduler])
         for gang in pod.gangs:
             gangs.remove(gang)
-        milli_cpu = self.non_zero_milli_cpu - pod.non_zero_milli_cpu
-        memory_bytes = self.non_zero_memory_bytes - pod.non_zero_memory_bytes
+        milli_cpu = self.non_zero_milli_cpu - pod.non_zero[0]
+        memory_bytes = self.non_zero_memory_bytes - pod.non_zero[1]
         lowest = self.lowest_priority
         if pod.priority == lowest:
             lowest = min([each.priority for each in pods], default=NO_PRIORITY)

@@ -77,7 +77,7 @@ class Load:
         """Return the load of `nodes`."""
         host_ports: dict[tuple[str, int], list[tuple[HostPort, int]]] = {}
         for row, info in enumerate(nodes):
-            for port in {port for pod in info.pods for port in pod.host_ports}:
+            for port in {port for pod in info.pods for port in pod.rare.host_ports}:
                 host_ports.setdefault((port.protocol, port.port), []).append((port, row))
         counted = {
             CPU: _column([info.non_zero_milli_cpu for info in nodes]),

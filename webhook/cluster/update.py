@@ -213,7 +213,7 @@ def updated_host_ports(host_ports: HostPorts, changes: NodeUpdates) -> HostPorts
     """Return the used host ports after `changes`."""
     had, taken = {}, {}
     for row, change in changes.items():
-        if any(pod.host_ports for pods in (change.lost, change.added) for pod in pods):
+        if any(pod.rare.host_ports for pods in (change.lost, change.added) for pod in pods):
             had[row], taken[row] = _host_ports(change.before), _host_ports(change.after)
     touched = {(port.protocol, port.port) for row, ports in taken.items() for port in ports ^ had[row]}
     if not touched:
@@ -229,4 +229,4 @@ def updated_host_ports(host_ports: HostPorts, changes: NodeUpdates) -> HostPorts
 
 
 def _host_ports(info: NodeInfo) -> set[HostPort]:
-    return {port for pod in info.pods for port in pod.host_ports}
+    return {port for pod in info.pods for port in pod.rare.host_ports}

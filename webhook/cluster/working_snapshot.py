@@ -102,7 +102,7 @@ class WorkingSnapshot:
         before, self._nodes[row] = self._nodes[row], info
         has_ports = False
         for pod in (*added, *removed):
-            has_ports = has_ports or bool(pod.host_ports)
+            has_ports = has_ports or bool(pod.rare.host_ports)
             for resource in pod.requests:
                 column, amount = load.requested.get(resource), min(info.requested.get(resource, 0), LARGEST_AMOUNT)
                 if column is None:

@@ -97,9 +97,9 @@ class Preemption:
         for each in (unit, *displaced):
             self.forget(each)
         name = _scheduler_name(unit)
-        self._nominated[unit] = self.named(template.running, 0)._replace(
-            node_name=found.node, scheduler="" if name == DEFAULT_SCHEDULER else name
-        )
+        pod = self.named(template.running, 0)
+        rare = pod.rare._replace(scheduler="" if name == DEFAULT_SCHEDULER else name)
+        self._nominated[unit] = pod._replace(node_name=found.node, rare=rare)
         self._cluster.nominate(self._nominated.values())
         return [each for each in found.victims if not each.is_terminating]
 

@@ -243,11 +243,11 @@ class ClusterCache:
             del self._pods[key], pods_on_node[key]
             if not pods_on_node:
                 del self._pods_on[before.node_name]
-            for part, namespace in before.left_out:
+            for part, namespace in before.rare.left_out:
                 self._left_out.discard(part, namespace, str(key))
         if pod is not None:
             self._pods[key] = pod
-            for part, namespace in pod.left_out:
+            for part, namespace in pod.rare.left_out:
                 self._left_out.add(part, namespace, str(key))
             added = self._changed_nodes.setdefault(pod.node_name, [])
             if added is not None:

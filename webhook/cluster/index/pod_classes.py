@@ -127,7 +127,8 @@ class PodClasses:
 
     def number(self, pod: PodIdentity) -> int:
         """Return the class of `pod`, which is added if it is new."""
-        key = (pod.namespace, tuple(pod.labels.items()), pod.is_terminating, pod.terms)
+        # One tuple: there are as many classes as controllers.
+        key = (pod.namespace, pod.is_terminating, pod.terms, *pod.labels, *pod.labels.values())
         known = self.known(key)
         if known is not None:
             return known

@@ -18,11 +18,12 @@ from webhook.cluster.left_out import (
     POD_REPULSION,
     POD_VOLUMES,
 )
-from webhook.cluster.node_info import USUAL, RareFacts, RunningPod
+from webhook.cluster.node_info import RunningPod
 from webhook.documents.field import InvalidInput
 from webhook.kube.pod.bound_status import controller_in, is_preempted_in, reason_in
 from webhook.kube.pod.gang_key import GANG, GangKey, gangs_of
 from webhook.kube.pod.pod_view import NO_STATUS, Time, Volume
+from webhook.kube.pod.rare_facts import RareFacts
 from webhook.kube.pod.stored_pod import StoredPod
 from webhook.kube.pod.volumes import MIGRATIONS, NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.reader import Reader
@@ -88,10 +89,11 @@ class RunningPodReader:
         if _GANG in bytes(metadata.annotations):
             owners = decode(metadata.owner_references) if metadata.owner_references else None
             gangs = gangs_of(namespace, {"annotations": decode(metadata.annotations), "ownerReferences": owners})
-        is_terminating, reason, rare = view.is_terminating, reason_in(status), USUAL
-        if is_terminating or reason or left_out:
+        is_terminating, reason, rare = view.is_terminating, reason_in(status), template.rare
+        if is_terminating or reason or left_out is not rare.left_out:
             deleted = int(decode(metadata.deletion_timestamp, type=Time).timestamp()) if is_terminating else 0
-            rare = RareFacts(left_out, deleted, is_terminating and is_preempted_in(status), reason)
+            is_preempted = is_terminating and is_preempted_in(status)
+            rare = RareFacts(left_out, deleted, is_preempted, reason, rare.host_ports, rare.scheduler)
         started = int(status.start_time.timestamp()) if status.start_time else 0
         if started == self._last_started:
             # A number takes as much memory as four fields, and pods of a gang start together.
@@ -104,13 +106,10 @@ class RunningPodReader:
             is_terminating=is_terminating,
             node_name=intern(pod.node_name),
             requests=template.requests,
-            non_zero_milli_cpu=template.non_zero_milli_cpu,
-            non_zero_memory_bytes=template.non_zero_memory_bytes,
-            host_ports=template.host_ports,
+            non_zero=template.non_zero,
             terms=template.terms,
             priority=template.priority,
             volumes=volumes,
-            scheduler=template.scheduler,
             gangs=gangs,
             started_seconds=started,
             controller=controller_in(bytes(metadata.owner_references)),
@@ -139,9 +138,10 @@ def _without_large_parts(template: RunningPod, affinity: Any) -> RunningPod:
     requests = sorted(template.requests.items(), key=lambda each: (not each[1], "/" in each[0]))
     found = template._replace(requests=dict(requests[:_MOST_ITEMS]))
     if len(orjson.dumps(affinity)) > _MOST_BYTES:
-        found = found._replace(terms=NO_TERMS, rare=RareFacts(_left_out_of(template.terms)))
-    if len(template.host_ports) > _MOST_ITEMS:
-        found = found._replace(host_ports=(), rare=RareFacts((*found.left_out, (POD_PORTS, ALL_NAMESPACES))))
+        found = found._replace(terms=NO_TERMS, rare=found.rare._replace(left_out=_left_out_of(template.terms)))
+    if len(found.rare.host_ports) > _MOST_ITEMS:
+        left_out = *found.rare.left_out, (POD_PORTS, ALL_NAMESPACES)
+        found = found._replace(rare=found.rare._replace(host_ports=(), left_out=left_out))
     return found
 
 

@@ -80,7 +80,7 @@ def controller_in(references: bytes) -> str:
 @lru_cache(_MOST_OWNERS)
 def _controller_in(references: bytes) -> str:
     controller = next((each for each in _OWNERS.decode(references) or () if each.controller), None)
-    return "" if controller is None else f"{controller.kind}/{controller.name}"
+    return "" if controller is None else intern(f"{controller.kind}/{controller.name}")
 
 
 def is_preempted_in(status: PodStatus) -> bool:

@@ -246,7 +246,13 @@ class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def _without_states(statuses: list[ContainerStatus] | None) -> list[ContainerStatus] | None:
-    return statuses and [each if each.state is None else replace(each, state=None) for each in statuses]
+    # Most containers run. The state that is left of these is equal for all.
+    if statuses is None or not any(each.state is not None and each.state.waiting is not None for each in statuses):
+        return statuses
+    return [replace(each, state=_RUNS) for each in statuses]
+
+
+_RUNS: Final = ContainerState()
 
 
 class _Owner(Struct, frozen=True, gc=False):

@@ -94,7 +94,9 @@ def _with_precedence(
     return tuple(
         each
         for each in nominated
-        if each.priority >= least and (each.scheduler or DEFAULT_SCHEDULER) in names and not pod.nomination.is_of(each)
+        if each.priority >= least
+        and (each.rare.scheduler or DEFAULT_SCHEDULER) in names
+        and not pod.nomination.is_of(each)
     )
 
 

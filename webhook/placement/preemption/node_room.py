@@ -7,7 +7,8 @@ filter, as most, are not tried.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from operator import attrgetter, gt, le, sub
+from itertools import compress
+from operator import attrgetter, gt, le, not_, sub
 
 from webhook.cluster.node_info import NodeInfo, RunningPod, key_of
 from webhook.cluster.update import updated
@@ -58,9 +59,9 @@ class NodeRoom:
         # As in kube-scheduler, a port is free once one of the pods that use it is gone.
         self._taken: set[HostPort] = set()
         if room.host_ports:
-            self._taken.update(port for each in info.pods for port in each.host_ports)
-            self._taken.difference_update(port for each in lower for port in each.host_ports)
-            self._taken.update(port for each in self._nominated for port in each.host_ports)
+            self._taken.update(port for each in info.pods for port in each.rare.host_ports)
+            self._taken.difference_update(port for each in lower for port in each.rare.host_ports)
+            self._taken.update(port for each in self._nominated for port in each.rare.host_ports)
 
     def rejections(self) -> list[str]:
         """Return the reasons of the first filter that rejects the node, or none if the pod fits.
@@ -91,6 +92,10 @@ class NodeRoom:
         """
         if not self._reads_more:
             return self._counted(ordered)
+        if not self._reads_pods:
+            is_gone = [any(map(self._conflicts, each.rare.host_ports)) for each in ordered]
+            kept = iter(self._counted([*compress(ordered, map(not_, is_gone))], [*compress(ordered, is_gone)]))
+            return [not gone and next(kept) for gone in is_gone]
         flags = [self._take_back(each) for each in ordered]
         for each, stays in zip(ordered, flags, strict=True):
             if stays:
@@ -113,13 +118,18 @@ class NodeRoom:
         kinds = _distinct_requests(pods)
         return all(len({requests.get(resource, 0) for requests in kinds}) == 1 for resource, _ in self._wanted)
 
-    def _counted(self, ordered: Sequence[RunningPod]) -> list[bool]:
-        """Return the result of `staying` if only amounts and the number of pods decide. It is fast for many pods."""
+    def _counted(self, ordered: Sequence[RunningPod], gone: Sequence[RunningPod] = ()) -> list[bool]:
+        """Return the result of `staying` if only amounts and the number of pods decide. It is fast for many pods.
+
+        The other pods of lower priority, `gone`, cannot stay.
+        """
         places = self._places - 1 if self._room.counts_places else len(ordered)
         left = [self._free[resource] - amount for resource, amount in self._wanted]
         resources = [resource for resource, _ in self._wanted]
         # All before the first that does not fit stay. Most pods do, so it is searched from the end.
         used, first = [self._of_lower[resource] for resource in resources], len(ordered)
+        for each in gone:
+            used = list(map(sub, used, _amounts(each, resources)))
         while first > places or any(map(gt, used, left)):
             first -= 1
             used = list(map(sub, used, _amounts(ordered[first], resources)))
@@ -144,7 +154,7 @@ class NodeRoom:
 
     def _take_back(self, pod: RunningPod) -> bool:
         """Put `pod` back if the pending pod still fits then. Return whether it was put back."""
-        if not self._has_place_for(pod) or any(map(self._conflicts, pod.host_ports)):
+        if not self._has_place_for(pod) or any(map(self._conflicts, pod.rare.host_ports)):
             return False
         self._move(pod, -1)
         if self._reads_pods and self._room.reads(pod) and self._is_rejected_with(pod):
@@ -167,10 +177,10 @@ class NodeRoom:
         self._places += sign
         if sign > 0:
             self._gone.add(key_of(pod))
-            self._taken.difference_update(pod.host_ports)
+            self._taken.difference_update(pod.rare.host_ports)
         else:
             self._gone.discard(key_of(pod))
-            self._taken.update(pod.host_ports)
+            self._taken.update(pod.rare.host_ports)
 
     def _is_rejected(self) -> bool:
         plugins = self._room.reading_pods

@@ -125,8 +125,8 @@ def with_copies(snapshot: Snapshot, pod: RunningPod, copies: Column) -> Snapshot
     for resource, amount in pod.requests.items():
         requested[resource] = _sum(snapshot.requested(resource), copies, amount)
     non_zero = {
-        CPU: _sum(load.non_zero_requested[CPU], copies, pod.non_zero_milli_cpu),
-        MEMORY: _sum(load.non_zero_requested[MEMORY], copies, pod.non_zero_memory_bytes),
+        CPU: _sum(load.non_zero_requested[CPU], copies, pod.non_zero[0]),
+        MEMORY: _sum(load.non_zero_requested[MEMORY], copies, pod.non_zero[1]),
     }
     return replace(snapshot, load=Load(requested, non_zero, load.pods + copies, load.host_ports))
 

@@ -56,8 +56,10 @@ class Free(NodeChange):
         return info._replace(pods=running, requested=requested)
 
     def _without_ports(self, running: RunningPod) -> RunningPod:
-        kept = tuple(port for port in running.host_ports if not any(port.conflicts(each) for each in self.ports))
-        return running if len(kept) == len(running.host_ports) else running._replace(host_ports=kept)
+        kept = tuple(port for port in running.rare.host_ports if not any(port.conflicts(each) for each in self.ports))
+        if len(kept) == len(running.rare.host_ports):
+            return running
+        return running._replace(rare=running.rare._replace(host_ports=kept))
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ def _can_be_freed(group: NodeGroup, scenario: Scenario, row: int) -> bool:
     if not reserved:
         return True
     ports = _taken_ports(scenario, row) if group.has_taken_ports else ()
-    if any(port.conflicts(taken) for port in ports for each in reserved for taken in each.host_ports):
+    if any(port.conflicts(taken) for port in ports for each in reserved for taken in each.rare.host_ports):
         return False
     if group.has_too_many_pods and len(reserved) + 1 > info.node.allowed_pods:
         return False
@@ -199,7 +199,7 @@ def _first_largest(group: NodeGroup, share: Share) -> int:
 def _taken_ports(scenario: Scenario, row: int) -> tuple[HostPort, ...]:
     taken: dict[tuple[str, int], list[HostPort]] = {}
     for running in scenario.nodes.nodes[row].pods:
-        for port in running.host_ports:
+        for port in running.rare.host_ports:
             taken.setdefault((port.protocol, port.port), []).append(port)
     return tuple(
         port

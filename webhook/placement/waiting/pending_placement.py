@@ -12,6 +12,7 @@ from webhook.kube.deadline import DeadlineNearError, Expired, never
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.kube.pod.gang_key import gangs_of
+from webhook.kube.pod.rare_facts import RareFacts, usual_of
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.pod.preemption import Preemption
@@ -67,6 +68,7 @@ def running_pod(info: PodInfo, metadata: Mapping[str, Any]) -> RunningPod:
         # Those of a running pod include the pod-level resources.
         scoring |= {name: amount for name, amount in info.requests if name in (CPU, MEMORY)}
     scheduler, inter_pod = info.nomination.scheduler_name, info.inter_pod
+    scheduler = "" if scheduler == DEFAULT_SCHEDULER else scheduler
     return RunningPod(
         namespace=inter_pod.namespace,
         name=metadata.get("name") or "",
@@ -74,14 +76,12 @@ def running_pod(info: PodInfo, metadata: Mapping[str, Any]) -> RunningPod:
         is_terminating=metadata.get("deletionTimestamp") is not None,
         node_name="",
         requests=dict(info.requests),
-        non_zero_milli_cpu=scoring.get(CPU, 0),
-        non_zero_memory_bytes=scoring.get(MEMORY, 0),
-        host_ports=info.host_ports,
+        non_zero=(scoring.get(CPU, 0), scoring.get(MEMORY, 0)),
         terms=inter_pod.terms,
         priority=info.preemption.priority or 0,
         volumes=info.volumes,
-        scheduler="" if scheduler == DEFAULT_SCHEDULER else scheduler,
         gangs=gangs_of(inter_pod.namespace, metadata),
+        rare=RareFacts(host_ports=info.host_ports, scheduler=scheduler) if info.host_ports else usual_of(scheduler),
     )
 
 
@@ -197,10 +197,14 @@ def place_pending(
     room the filters already consider. `schedulers` are the settings of the policy.
     """
     read = [(pod, read_waiting(pod)) for pod in pending if pod.is_waiting and pod.nominated is None]
-    names = {waiting.running.scheduler for _, waiting in read if waiting is not None}
+    names = {waiting.running.rare.scheduler for _, waiting in read if waiting is not None}
     absent = {name for name in names if is_absent(name, snapshot, schedulers)}
-    found = [(pod, waiting) for pod, waiting in read if waiting is not None and waiting.running.scheduler not in absent]
-    abandoned = {pod.key: each.running.scheduler for pod, each in read if each and each.running.scheduler in absent}
+    found = [
+        (pod, waiting) for pod, waiting in read if waiting is not None and waiting.running.rare.scheduler not in absent
+    ]
+    abandoned = {
+        pod.key: each.running.rare.scheduler for pod, each in read if each and each.running.rare.scheduler in absent
+    }
     # The sort is stable, so pods of one second stay in the order of their arrival.
     assumed: AssumedPods[PodKey] = AssumedPods(snapshot)
     without_room = []

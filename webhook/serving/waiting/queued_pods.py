@@ -168,7 +168,7 @@ class QueuedPods(AssumedPods[int]):
         pod = self._read_pod(entry)
         if pod is None or entry.is_too_expensive:
             return True
-        if self._is_abandoned(pod.running.scheduler) or self._is_held(entry):
+        if self._is_abandoned(pod.running.rare.scheduler) or self._is_held(entry):
             self._leave_without_room(number)
             return True
         seed = str(entry.pending.key) if entry.pending else str(number)

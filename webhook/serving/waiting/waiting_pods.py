@@ -107,7 +107,7 @@ class WaitingPods(QueuedPods):
         self._forget_gone()
         if number not in table:
             return
-        if self._is_abandoned(pod.running.scheduler):
+        if self._is_abandoned(pod.running.rare.scheduler):
             self._leave_without_room(number)
             return
         gang = pod.running.gangs[0] if candidate.least > 1 and pod.running.gangs else None
@@ -199,9 +199,9 @@ class WaitingPods(QueuedPods):
     def _take_room_of_abandoned(self) -> None:
         self._forget_gone()
         self._present.clear()
-        schedulers = {each.pod.scheduler for each in self.by_key.values()}
+        schedulers = {each.pod.rare.scheduler for each in self.by_key.values()}
         if gone := {name for name in schedulers if self._is_abandoned(name)}:
-            self._take_room([number for number, each in self.by_key.items() if each.pod.scheduler in gone])
+            self._take_room([number for number, each in self.by_key.items() if each.pod.rare.scheduler in gone])
 
     def _end_wait(self, number: int | None, node: str = "") -> None:
         """Forget the pod `number`, if it is known, because it no longer waits."""
