@@ -19,7 +19,7 @@ from webhook.kube.pod.amounts import (
     read_amounts,
 )
 from webhook.kube.pod.bound_status import controller_name, is_preempted, read_seconds, waiting_reason
-from webhook.kube.pod.gang_key import GangKey, gangs_of
+from webhook.kube.pod.gang_key import GangKey, gangs_of, workload_of
 from webhook.kube.pod.ports import HostPort, read_host_ports
 from webhook.kube.pod.resources import read_pod_resources
 from webhook.kube.pod.taints import Taint
@@ -36,13 +36,14 @@ class RareFacts(NamedTuple):
     `left_out` are the parts that are too large, and are not in it, each with the namespace whose pods depend on it.
     `deletion_seconds` is when its deletion ends, in Unix seconds, 0 if it is not being deleted. `is_preempted`: it is
     being deleted because kube-scheduler has preempted it. `waiting_reason` is why its first container that does not run
-    waits, such as `ImagePullBackOff`, or empty.
+    waits, such as `ImagePullBackOff`, or empty. `workload` is the Workload of Kueue to which it belongs, or empty.
     """
 
     left_out: tuple[tuple[str, str], ...] = ()
     deletion_seconds: int = 0
     is_preempted: bool = False
     waiting_reason: str = ""
+    workload: str = ""
 
 
 USUAL = RareFacts()
@@ -92,15 +93,14 @@ class RunningPod(NamedTuple):
         namespace, name = metadata.text("namespace") or DEFAULT_NAMESPACE, metadata.text("name")
         labels = metadata.text_map("labels")
         node_name, host_ports = spec.text("nodeName"), read_host_ports(spec)
-        resources = read_pod_resources(reader, running=True)
-        scheduler = intern(spec.text("schedulerName"))
+        resources, scheduler = read_pod_resources(reader, running=True), intern(spec.text("schedulerName"))
         is_terminating = metadata.raw.get("deletionTimestamp") is not None
         # What is read for preemption concerns bound pods alone.
         status = reader.object("status") if node_name and pod.get("status") else None
-        reason, rare = waiting_reason(status) if status else "", USUAL
-        if is_terminating or reason:
+        reason, rare, workload = waiting_reason(status) if status else "", USUAL, workload_of(metadata.raw)
+        if is_terminating or reason or workload:
             deleted = read_seconds(metadata, "deletionTimestamp") if is_terminating else 0
-            rare = RareFacts((), deleted, is_terminating and status is not None and is_preempted(status), reason)
+            rare = RareFacts((), deleted, bool(status and is_terminating and is_preempted(status)), reason, workload)
         found = cls(
             namespace=namespace,
             name=name,

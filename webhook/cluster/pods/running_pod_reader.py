@@ -20,8 +20,9 @@ from webhook.cluster.left_out import (
 )
 from webhook.cluster.node_info import USUAL, RareFacts, RunningPod
 from webhook.documents.field import InvalidInput
+from webhook.kube.names import KUEUE_WORKLOAD
 from webhook.kube.pod.bound_status import controller_in, is_preempted_in, reason_in
-from webhook.kube.pod.gang_key import GANG, GangKey, gangs_of
+from webhook.kube.pod.gang_key import GANG, GangKey, gangs_of, workload_of
 from webhook.kube.pod.pod_view import NO_STATUS, Time, Volume
 from webhook.kube.pod.stored_pod import StoredPod
 from webhook.kube.pod.volumes import MIGRATIONS, NO_VOLUMES, PodReference, PodVolumes, read_volumes
@@ -40,7 +41,7 @@ _BUDGET_BYTES = 16 * 1024 * 1024
 
 _LABELS = Decoder(dict[str, str] | None)
 # The JSON of an API server escapes no letter and no slash.
-_GANG = GANG.encode()
+_GANG, _WORKLOAD = GANG.encode(), KUEUE_WORKLOAD.encode()
 
 
 class RunningPodReader:
@@ -85,13 +86,15 @@ class RunningPodReader:
                 volumes, left_out = NO_VOLUMES, (*left_out, (POD_VOLUMES, ALL_NAMESPACES))
         if len(labels) > _MOST_LABELS:
             labels, left_out = {}, (*left_out, (POD_LABELS, namespace))
-        if _GANG in bytes(metadata.annotations):
+        annotations = bytes(metadata.annotations)
+        workload = workload_of({"annotations": decode(annotations)}) if _WORKLOAD in annotations else ""
+        if _GANG in annotations:
             owners = decode(metadata.owner_references) if metadata.owner_references else None
-            gangs = gangs_of(namespace, {"annotations": decode(metadata.annotations), "ownerReferences": owners})
+            gangs = gangs_of(namespace, {"annotations": decode(annotations), "ownerReferences": owners})
         is_terminating, reason, rare = view.is_terminating, reason_in(status), USUAL
-        if is_terminating or reason or left_out:
+        if is_terminating or reason or left_out or workload:
             deleted = int(decode(metadata.deletion_timestamp, type=Time).timestamp()) if is_terminating else 0
-            rare = RareFacts(left_out, deleted, is_terminating and is_preempted_in(status), reason)
+            rare = RareFacts(left_out, deleted, is_terminating and is_preempted_in(status), reason, workload)
         started = int(status.start_time.timestamp()) if status.start_time else 0
         if started == self._last_started:
             # A number takes as much memory as four fields, and pods of a gang start together.

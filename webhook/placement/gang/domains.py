@@ -15,6 +15,7 @@ from webhook.kube.names import KAI_TOPOLOGY, KUEUE_TOPOLOGY
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.together import Domain, Together
+from webhook.placement.gang.assigned_pods import assigned_to_own
 from webhook.placement.gang.empty_cluster import most_in_each_domain
 from webhook.placement.gang.further_pods import further_pods
 from webhook.placement.gang.gang_bound import by_domain, selecting_itself
@@ -84,10 +85,11 @@ def count_domains(
         fits = np.zeros(len(values), dtype=np.int64)
         for code in in_time(present, expired):
             fits[code] = _fitting(scheduler, in_domain(free, path, values[code]), snapshot, left, expired)
-    of_gang = by_domain(codes, len(values), _members(snapshot, gang))
+    members = by_domain(codes, len(values), _members(snapshot, gang))
+    placed = np.maximum(members, by_domain(codes, len(values), assigned_to_own(pod, snapshot)))
     most = most_in_each_domain(scheduler, free.signature, snapshot, path, expired)
     return tuple(
-        Domain(value, int(fits[code]), None if most is None else most[value], int(of_gang[code]))
+        Domain(value, int(fits[code]), None if most is None else most[value], int(placed[code]))
         for value, code in sorted((values[code], code) for code in present)
     )
 

@@ -9,6 +9,7 @@ from webhook.documents.text import cut
 from webhook.kube.deadline import Expired
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.result import GangFit, Placement
+from webhook.placement.gang.assigned_pods import with_assigned
 from webhook.placement.gang.domains import (
     domains_together,
     follows_itself,
@@ -37,7 +38,11 @@ def with_domains(
     scheduler, signature = roles[0][0]
     if not is_countable(scheduler, signature.info):
         return fit
-    pod = without_counted_topologies(WaitingPod(signature, running_pod(signature.info, {})))
+    asked = WaitingPod(signature, running_pod(signature.info, {}))
+    base, doubt = with_assigned(asked, base, expired)
+    if doubt:
+        return fit
+    pod = without_counted_topologies(asked)
     key, alias, size = (
         GangKey(signature.info.inter_pod.namespace, "", ""),
         within.alias(spec.topology_aliases),

@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from webhook.cluster.node_info import RunningPod
+from webhook.cluster.node_info import USUAL, RareFacts, RunningPod
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import DeadlineNearError, Expired, never
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.kube.pod.amounts import CPU, MEMORY
-from webhook.kube.pod.gang_key import gangs_of
+from webhook.kube.pod.gang_key import gangs_of, workload_of
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.pod.preemption import Preemption
@@ -51,7 +51,8 @@ class WaitingPod:
 
     def with_info(self, info: PodInfo) -> "WaitingPod":
         """Return the pod with another `info`, such as one that requests less."""
-        running = running_pod(info, {})._replace(name=self.running.name, gangs=self.running.gangs)
+        running, own = running_pod(info, {}), self.running
+        running = running._replace(name=own.name, gangs=own.gangs, rare=own.rare)
         return WaitingPod(replace(self.signature, info=info), running)
 
     @property
@@ -82,6 +83,7 @@ def running_pod(info: PodInfo, metadata: Mapping[str, Any]) -> RunningPod:
         volumes=info.volumes,
         scheduler="" if scheduler == DEFAULT_SCHEDULER else scheduler,
         gangs=gangs_of(inter_pod.namespace, metadata),
+        rare=RareFacts(workload=workload) if (workload := workload_of(metadata)) else USUAL,
     )
 
 

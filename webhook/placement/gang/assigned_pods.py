@@ -1,0 +1,105 @@
+"""The pods that Kueue has assigned to nodes by its topology-aware scheduling, some of which are not there yet."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from webhook.backends.kueue import GROUP
+from webhook.cluster.batch.kueue import TopologyAssignment, Workload
+from webhook.cluster.index.pod_term import NO_TERMS
+from webhook.cluster.node_info import RareFacts, RunningPod
+from webhook.cluster.snapshot import Column, Snapshot
+from webhook.cluster.update import updated
+from webhook.documents.text import cut
+from webhook.kube.deadline import Expired, in_time
+from webhook.kube.names import KUEUE_POD_SET, KUEUE_TOPOLOGY
+from webhook.kube.pod.amounts import CPU, MEMORY
+from webhook.kube.pod.volumes import NO_VOLUMES
+from webhook.placement.waiting.pending_placement import WaitingPod
+
+_KIND = "Workload.kueue.x-k8s.io"
+_LONGEST_SHOWN = 63
+
+
+class Assigned(NamedTuple):
+    """A snapshot that shows the assigned pods of other Workloads, and the reason why their room is not known, or ""."""
+
+    snapshot: Snapshot
+    doubt: str = ""
+
+
+def with_assigned(pod: WaitingPod, snapshot: Snapshot, expired: Expired) -> Assigned:
+    """Return `snapshot` for the gang of `pod` with the pods that Kueue has assigned to nodes and that are not there.
+
+    They are no pods of the gang itself. Nothing is added for a gang that Kueue does not place in one domain.
+
+    Source: sigs.k8s.io/kueue/pkg/cache/scheduler/tas_flavor.go, snapshot
+    """
+    workloads = snapshot.kueue.workloads
+    if not workloads or KUEUE_TOPOLOGY not in pod.signature.info.topologies:
+        return Assigned(snapshot)
+    own, added, doubt = _own(pod), dict[int, list[RunningPod]](), ""
+    if snapshot.left_out.names and snapshot.left_out.has_any(_KIND):
+        doubt = "a Workload of Kueue is too large to be read"
+    others = (each for key, each in workloads.items() if key != own)
+    for workload in in_time(others, expired):
+        for part in workload.assigned:
+            assigned = _running(workload, part)
+            for rows, number in _domains(part, snapshot):
+                missing = number - sum(_is_same(each, assigned) for row in rows for each in snapshot.nodes[row].pods)
+                if missing > 0 and len(rows) > 1:
+                    doubt = doubt or f"pods of Workload {cut(workload.name, _LONGEST_SHOWN)} of Kueue have no node yet"
+                elif missing > 0 and rows:
+                    node = snapshot.nodes[rows[0]].node.name
+                    added.setdefault(rows[0], []).extend([assigned._replace(node_name=node)] * missing)
+    infos = [snapshot.nodes[row].with_pods(pods) for row, pods in added.items()]
+    return Assigned(updated(snapshot, infos, snapshot.generation + 1) if infos else snapshot, doubt)
+
+
+def assigned_to_own(pod: WaitingPod, snapshot: Snapshot) -> Column:
+    """Return the number of pods that Kueue has assigned of the gang of `pod`: on the first node of each domain."""
+    found = np.zeros(len(snapshot.nodes), dtype=np.int64)
+    own = (snapshot.kueue.workloads or {}).get(_own(pod))
+    for part in own.assigned if own else ():
+        for rows, number in _domains(part, snapshot):
+            found[rows[:1]] += number
+    return found
+
+
+def _own(pod: WaitingPod) -> tuple[str, str]:
+    """Return the namespace and the name of the Workload of `pod`. That of a group of pods has the name of the group."""
+    return pod.running.namespace, pod.running.rare.workload or pod.running.labels.get(GROUP, "")
+
+
+def _domains(part: TopologyAssignment, snapshot: Snapshot) -> Iterator[tuple[list[int], int]]:
+    """Yield the rows of the nodes of each domain, and the number of pods that are assigned to it."""
+    codes, paths = snapshot.labels.paths(part.levels)
+    by_path = {path: code for code, path in enumerate(paths)}
+    for values, number in part.domains:
+        yield (codes == by_path.get(values, len(paths))).nonzero()[0].tolist(), number
+
+
+def _is_same(pod: RunningPod, assigned: RunningPod) -> bool:
+    """Return whether `pod` is one of the pods that `assigned` stands for."""
+    is_of_workload = pod.rare.workload == assigned.rare.workload and pod.namespace == assigned.namespace
+    return is_of_workload and pod.labels.get(KUEUE_POD_SET) == assigned.labels[KUEUE_POD_SET]
+
+
+def _running(workload: Workload, part: TopologyAssignment) -> RunningPod:
+    return RunningPod(
+        namespace=workload.namespace,
+        name="",
+        labels={KUEUE_POD_SET: part.pod_set},
+        is_terminating=False,
+        node_name="",
+        requests=part.requests,
+        non_zero_milli_cpu=part.requests.get(CPU, 0),
+        non_zero_memory_bytes=part.requests.get(MEMORY, 0),
+        host_ports=(),
+        terms=NO_TERMS,
+        priority=0,
+        volumes=NO_VOLUMES,
+        is_reserved=True,
+        rare=RareFacts(workload=workload.name),
+    )
