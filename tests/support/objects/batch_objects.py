@@ -168,7 +168,7 @@ def topology(name: str, api_version: str, *levels: str) -> Object:
 def workload(
     name: str, pod: Object, levels: list[str], *domains: tuple[list[str], int], namespace: str = "default"
 ) -> Object:
-    """Return a Workload of Kueue that has assigned pods like `pod`: so many to each domain, by its values of `levels`."""
+    """Return a Workload of Kueue whose pods, like `pod`, have domains: the values of `levels`, and a number of pods."""
     topology = {"levels": levels, "domains": [{"values": values, "count": count} for values, count in domains]}
     count = sum(count for _, count in domains)
     return {
