@@ -37,6 +37,7 @@ FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
 GANGS = max(4, int(os.environ.get("DIFFERENTIAL_GANGS", "12")))
 POD_GROUPS = BATCH_KINDS["PodGroup.scheduling.k8s.io"].api_version
 NATIVE = policy_with(schedulers={"default-scheduler": {"backend": "native"}})
+HOST = "kubernetes.io/hostname"
 _PLACED = re.compile(r"minCount \(\d+\) cannot be satisfied: (\d+) scheduled")
 
 
@@ -66,6 +67,8 @@ def test_gang_runs_in_one_of_the_predicted_racks(gang_cluster: Cluster, seed: in
         group = pod_group(name, group="scheduling.k8s.io", members=least, **constraint)
         cluster.create({**group, "metadata": {"name": name}})
         pod = worker(name, size, dice.choice((1, 1, 2, 3)))
+        if dice.chance(30):
+            pod = pod.label("gang", name).spec(topologySpreadConstraints=[spread(name, dice.randint(1, 2))])
         running = [member(pod, number, node) for number, node in enumerate(some_members(dice, racks, size))]
         stored = [cluster.create(each).object for each in running]
         gang, together = predicted(cluster, pod.obj())
@@ -87,6 +90,8 @@ def test_templates_that_follow_each_other_run_where_that_is_predicted(gang_clust
     found = []
     for number in range(4):
         follower = following(f"job-{number}")
+        if dice.chance(30):
+            follower = follower.spec(topologySpreadConstraints=[spread(f"job-{number}", dice.randint(1, 2))])
         templates = [(follower.gpu(dice.randint(1, 4)), dice.randint(1, 2)), (follower.gpu(1), dice.randint(1, 5))]
         fit, verdict = of_templates(snapshot_of(cluster), cluster.namespace, templates)
         pods = [cluster.create(pod.generate_name("p-")).object for pod, count in templates for _ in range(count)]
@@ -100,9 +105,9 @@ def test_templates_that_follow_each_other_run_where_that_is_predicted(gang_clust
 
 def following(job: str) -> PodBuilder:
     """Return a pod that has to run in the rack of the pods with its label, as the webhook injects it."""
-    term = {"labelSelector": {"matchLabels": {"job": job}}, "topologyKey": "rack"}
+    term = {"labelSelector": {"matchLabels": {"gang": job}}, "topologyKey": "rack"}
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    return make_pod("").label("job", job).affinity(affinity)
+    return make_pod("").label("gang", job).affinity(affinity)
 
 
 def of_templates(
@@ -147,7 +152,7 @@ def make_racks(cluster: Cluster, dice: Dice, prefix: str) -> dict[str, str | Non
         name = f"{prefix}-n{number}"
         racks[name] = None if dice.chance(15) else dice.choice(("", "rack-1", "rack-2", "rack-3"))
         rack = racks[name]
-        labels = {"kubernetes.io/hostname": name} | ({} if rack is None else {"rack": rack})
+        labels = {HOST: name} | ({} if rack is None else {"rack": rack})
         taints = ["use=other:NoSchedule"] if dice.chance(10) else []
         cluster.make_nodes(make_node_object(name, labels=labels, taints=taints, capacity={"nvidia.com/gpu": "4"}))
         if taken := dice.randint(0, 4):
@@ -158,6 +163,11 @@ def make_racks(cluster: Cluster, dice: Dice, prefix: str) -> dict[str, str | Non
 def worker(gang: str, size: int, cards: int) -> PodBuilder:
     annotated = make_pod("").annotate(f"{DOMAIN}/gang", gang).annotate(f"{DOMAIN}/gang-size", str(size))
     return annotated.spec(schedulingGroup={"podGroupName": gang}).gpu(cards)
+
+
+def spread(gang: str, skew: int) -> Object:
+    selector = {"matchLabels": {"gang": gang}}
+    return {"maxSkew": skew, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
 
 
 def some_members(dice: Dice, racks: dict[str, str | None], size: int) -> list[str]:

@@ -41,7 +41,9 @@ def with_domains(
     within, known = gang.within, [(*placed_by, found.asked) for placed_by, found in roles if placed_by is not None]
     if within is None or within.doubt or gang.groups > 1 or not known or len(known) < len(roles):
         return fit
-    if not all(is_countable(scheduler, signature.info) for scheduler, signature, _ in known):
+    infos = [signature.info for _, signature, _ in known]
+    counts_all = within.is_native or all(follows_itself(each, within.key, base) for each in infos)
+    if not all(is_countable(known[0][0], each, counts_all=counts_all) for each in infos):
         return replace(fit, doubt=f"its pods have {SPREAD_CONSTRAINTS}")
     scheduler, signature, _ = known[0]
     key, alias, size = (
