@@ -13,10 +13,11 @@ from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pods.running_pod_reader import RunningPodReader
 from webhook.documents.documents import Document, parse
 from webhook.documents.field import InvalidInput
-from webhook.kube.names import KUEUE_WORKLOAD
+from webhook.kube.names import KUEUE_POD_SET, KUEUE_WORKLOAD
 from webhook.kube.pod.stored_pod import StoredPod
 
 POD = make_pod("p").node_name("a")
+PLACED = POD.label(KUEUE_POD_SET, "main")
 STARTED, DELETED = "2026-01-31T12:00:00Z", "2026-01-31T12:00:30.5+01:00"
 PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 BACK_OFF, CREATING = ({"waiting": {"reason": reason}} for reason in ("ImagePullBackOff", "ContainerCreating"))
@@ -74,9 +75,10 @@ def status(**containers: Any) -> PodBuilder:
             POD.owner("Node", "x" * 2000).owner("Job", "y"), {"controller": f"Node/{'x' * 2000}"}, id="large reference"
         ),
         pytest.param(
-            POD.annotate(KUEUE_WORKLOAD, "job-x").annotate("a/gang", "x"), {"workload": "job-x"}, id="workload"
+            PLACED.annotate(KUEUE_WORKLOAD, "job-x").annotate("a/gang", "x"), {"workload": "job-x"}, id="workload"
         ),
-        pytest.param(POD.annotate(KUEUE_WORKLOAD, "x" * 254), {}, id="no name of a workload"),
+        pytest.param(PLACED.annotate(KUEUE_WORKLOAD, "x" * 254), {}, id="no name of a workload"),
+        pytest.param(PLACED, {}, id="no workload"),
         pytest.param(status(containerStatuses=[{"running": {}}, {"terminated": {}}, None]), {}, id="nothing waits"),
         pytest.param(
             status(containerStatuses=[{"running": {}}, BACK_OFF, CREATING]),

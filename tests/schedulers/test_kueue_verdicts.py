@@ -15,7 +15,7 @@ from tests.schedulers.installed import kueue as kueue_program
 from tests.schedulers.installed.kueue import GATES, GPU, WITH_KUEUE, Kueue, gated, gates
 from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, worker
 from tests.support.admission import USAGE
-from tests.support.objects.builders import make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.on_cluster.registered import Webhook
 from tests.support.programs.command import run_here
 
@@ -97,9 +97,8 @@ def test_quota_with_what_it_can_borrow_must_hold_the_whole_gang(
         assert len(gated(gangs.cluster.pods())) == 4
 
 
-def job_of(pods: int, name: str = "bert", **annotations: str) -> Object:
-    template = worker("unused").spec(restartPolicy="Never").template()
-    template["metadata"].setdefault("annotations", {}).update(annotations)
+def job_of(pods: int, name: str = "bert", pod: PodBuilder | None = None) -> Object:
+    template = (pod or worker("unused")).spec(restartPolicy="Never").template()
     spec = {"parallelism": pods, "completions": pods, "suspend": True, "template": template}
     labels = {"kueue.x-k8s.io/queue-name": "research"}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": labels}, "spec": spec}
@@ -233,7 +232,8 @@ def test_gang_that_no_rack_holds_is_not_admitted(gangs: Gangs, kueue: Kueue, pod
 def test_room_that_is_assigned_to_a_job_is_taken(gangs: Gangs, kueue: Kueue, pods: int, starts: bool) -> None:
     in_racks(gangs, kueue)
     gangs.look()
-    gangs.cluster.create(job_of(5, "other", **{REQUIRED: RACK}))
+    pod = worker("unused").annotate(REQUIRED, RACK).spec(tolerations=[{"operator": "Exists"}])
+    gangs.cluster.create(job_of(5, "other", pod))
     wait_for(lambda: not is_suspended(gangs, "other"), "the Job being resumed")
 
     answers = in_one_rack(gangs, pods)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms, read_pod_terms
 from webhook.cluster.interner import Interner
-from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
+from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, KUEUE_POD_SET
 from webhook.kube.pod.amounts import (
     CPU,
     MEMORY,
@@ -91,13 +91,13 @@ class RunningPod(NamedTuple):
         reader = Reader(pod)
         metadata, spec = reader.object("metadata"), reader.object("spec")
         namespace, name = metadata.text("namespace") or DEFAULT_NAMESPACE, metadata.text("name")
-        labels = metadata.text_map("labels")
+        labels, is_terminating = metadata.text_map("labels"), metadata.raw.get("deletionTimestamp") is not None
         node_name, host_ports = spec.text("nodeName"), read_host_ports(spec)
         resources, scheduler = read_pod_resources(reader, running=True), intern(spec.text("schedulerName"))
-        is_terminating = metadata.raw.get("deletionTimestamp") is not None
         # What is read for preemption concerns bound pods alone.
         status = reader.object("status") if node_name and pod.get("status") else None
-        reason, rare, workload = waiting_reason(status) if status else "", USUAL, workload_of(metadata.raw)
+        reason, rare = waiting_reason(status) if status else "", USUAL
+        workload = workload_of(metadata.raw) if KUEUE_POD_SET in labels else ""
         if is_terminating or reason or workload:
             deleted = read_seconds(metadata, "deletionTimestamp") if is_terminating else 0
             rare = RareFacts((), deleted, bool(status and is_terminating and is_preempted(status)), reason, workload)

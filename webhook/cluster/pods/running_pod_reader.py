@@ -20,7 +20,7 @@ from webhook.cluster.left_out import (
 )
 from webhook.cluster.node_info import USUAL, RareFacts, RunningPod
 from webhook.documents.field import InvalidInput
-from webhook.kube.names import KUEUE_WORKLOAD
+from webhook.kube.names import KUEUE_POD_SET
 from webhook.kube.pod.bound_status import controller_in, is_preempted_in, reason_in
 from webhook.kube.pod.gang_key import GANG, GangKey, gangs_of, workload_of
 from webhook.kube.pod.pod_view import NO_STATUS, Time, Volume
@@ -41,7 +41,7 @@ _BUDGET_BYTES = 16 * 1024 * 1024
 
 _LABELS = Decoder(dict[str, str] | None)
 # The JSON of an API server escapes no letter and no slash.
-_GANG, _WORKLOAD = GANG.encode(), KUEUE_WORKLOAD.encode()
+_GANG = GANG.encode()
 
 
 class RunningPodReader:
@@ -87,7 +87,7 @@ class RunningPodReader:
         if len(labels) > _MOST_LABELS:
             labels, left_out = {}, (*left_out, (POD_LABELS, namespace))
         annotations = bytes(metadata.annotations)
-        workload = workload_of({"annotations": decode(annotations)}) if _WORKLOAD in annotations else ""
+        workload = workload_of({"annotations": decode(annotations)}) if annotations and KUEUE_POD_SET in labels else ""
         if _GANG in annotations:
             owners = decode(metadata.owner_references) if metadata.owner_references else None
             gangs = gangs_of(namespace, {"annotations": decode(annotations), "ownerReferences": owners})

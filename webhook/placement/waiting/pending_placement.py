@@ -9,7 +9,7 @@ from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import DeadlineNearError, Expired, never
-from webhook.kube.names import DEFAULT_SCHEDULER
+from webhook.kube.names import DEFAULT_SCHEDULER, KUEUE_POD_SET
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.kube.pod.gang_key import gangs_of, workload_of
 from webhook.placement.framework.result import Placement
@@ -68,10 +68,11 @@ def running_pod(info: PodInfo, metadata: Mapping[str, Any]) -> RunningPod:
         # Those of a running pod include the pod-level resources.
         scoring |= {name: amount for name, amount in info.requests if name in (CPU, MEMORY)}
     scheduler, inter_pod = info.nomination.scheduler_name, info.inter_pod
+    labels = dict(inter_pod.labels)
     return RunningPod(
         namespace=inter_pod.namespace,
         name=metadata.get("name") or "",
-        labels=dict(inter_pod.labels),
+        labels=labels,
         is_terminating=metadata.get("deletionTimestamp") is not None,
         node_name="",
         requests=dict(info.requests),
@@ -83,7 +84,7 @@ def running_pod(info: PodInfo, metadata: Mapping[str, Any]) -> RunningPod:
         volumes=info.volumes,
         scheduler="" if scheduler == DEFAULT_SCHEDULER else scheduler,
         gangs=gangs_of(inter_pod.namespace, metadata),
-        rare=RareFacts(workload=workload) if (workload := workload_of(metadata)) else USUAL,
+        rare=RareFacts(workload=workload_of(metadata)) if KUEUE_POD_SET in labels else USUAL,
     )
 
 
