@@ -182,7 +182,7 @@ def most_tries(pattern: str, length: int) -> int:
     Each repetition can end at any character, each `?` doubles the ways, and each group can take any alternative.
     """
     repeats, alternatives = len(re.findall(r"[*+{]", pattern)), pattern.count("|") + 1
-    ways = 2 ** pattern.count("?") * alternatives ** max(1, pattern.count("("))
+    ways: int = 2 ** pattern.count("?") * alternatives ** max(1, pattern.count("("))
     starts = 1 if pattern.startswith("^") and alternatives == 1 else length + 1
     return starts * comb(length + repeats, repeats) * ways
 
