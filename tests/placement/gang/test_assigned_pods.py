@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.placement.gang.gangs import HOST, WORKER, asked, counted, gpus
+from tests.placement.gang.gangs import GANG, HOST, WORKER, asked, counted, gpus
 from tests.support.objects.batch_objects import workload
 from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.backends.references import Within
@@ -22,12 +22,14 @@ def of_other(*, pod_set: str = "main", name: str = "other") -> PodBuilder:
     return OTHER.annotate(KUEUE_WORKLOAD, name).label(KUEUE_POD_SET, pod_set)
 
 
-def with_workloads(*pods: PodBuilder, levels: list[str], domains: Any, name: str = "other") -> AssumedPods[Any]:
-    """Return two racks of two nodes, `pods` on the first, and a Workload whose pods are assigned to `domains`."""
+def with_workloads(
+    *pods: PodBuilder, levels: list[str], domains: Any, names: tuple[str, ...] = ("other",)
+) -> AssumedPods[Any]:
+    """Return two racks of two nodes, `pods` on the first, and Workloads whose pods are assigned to `domains`."""
     first, second = gpus("a", 4, *pods, rack="1"), gpus("b", 4, rack="1")
     nodes = [first, second, gpus("c", 4, rack="2"), gpus("d", 1, rack="2")]
-    found = Workload.of(workload(name, OTHER.obj(), levels, *domains))
-    return AssumedPods(Snapshot.of(nodes, kueue=KueueObjects(workloads={("default", name): found})), {})
+    found = {("default", name): Workload.of(workload(name, OTHER.obj(), levels, *domains)) for name in names}
+    return AssumedPods(Snapshot.of(nodes, kueue=KueueObjects(workloads=found)), {})
 
 
 def room(placement: Placement) -> dict[str, int]:
@@ -72,9 +74,30 @@ def test_room_in_a_rack_without_chosen_nodes_is_not_known() -> None:
 
 
 def test_gang_runs_where_its_own_workload_is_assigned() -> None:
-    assumed = with_workloads(make_pod().gpu(3), levels=[HOST], domains=[(["c"], 3), (["d"], 1)], name="train")
+    assumed = with_workloads(make_pod().gpu(3), levels=[HOST], domains=[(["c"], 3), (["d"], 1)], names=("train",))
 
     waiting, feasible = (asked(OF_KUEUE, size, assumed, within=Within("rack")) for size in (6, 5))
 
     assert "Gang train runs in 2, which has room for 5 of the 6 missing pods" in waiting.message
     assert (waiting.verdict, feasible.verdict) == ("Waiting", "Feasible")
+
+
+@pytest.mark.parametrize(
+    ("pod", "in_first"),
+    [
+        pytest.param(OF_KUEUE, 6, id="of a group of pods"),
+        pytest.param(WORKER.annotate(KUEUE_TOPOLOGY, "rack"), 4, id="of no Workload yet"),
+        pytest.param(
+            of_other(name="train").annotate(KUEUE_TOPOLOGY, "rack").annotate(GANG, "train"), 6, id="of the pod set"
+        ),
+        pytest.param(
+            of_other(name="train", pod_set="head").annotate(KUEUE_TOPOLOGY, "rack").annotate(GANG, "train"),
+            4,
+            id="of another pod set",
+        ),
+    ],
+)
+def test_only_the_assignment_of_the_own_pod_set_is_room_for_a_gang(pod: PodBuilder, in_first: int) -> None:
+    assumed = with_workloads(levels=[HOST], domains=[(["a"], 2)], names=("other", "train"))
+
+    assert room(asked(pod, 7, assumed, within=Within("rack")))["1"] == in_first

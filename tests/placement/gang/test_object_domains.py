@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.placement.gang.gangs import IN_A_RACK, TWO_RACKS, WORKER, gpus, on
+from tests.placement.gang.gangs import HOST, IN_A_RACK, TWO_RACKS, WORKER, gpus, on, spread
+from tests.support.objects.batch_objects import workload
 from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.backends.references import GangRequest, Within
+from webhook.cluster.batch.kueue import KueueObjects, Workload
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
+from webhook.kube.names import KUEUE_TOPOLOGY
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.object_domains import PlacedRole, as_together, with_domains
 from webhook.placement.replicas.replicas import place_replicas
@@ -101,6 +104,25 @@ def test_room_for_several_templates_in_one_domain_is_not_known() -> None:
     assert (placement.verdict, placement.node) == ("Unknown", None)
     known = "Whether one domain of rack has room for all pods is not known"
     assert placement.message.endswith(f"{known}: its templates differ.")
+
+
+def test_reason_why_the_room_in_one_domain_is_not_known_is_given() -> None:
+    apart = WORKER.spec(topologySpreadConstraints=[spread(HOST)])
+    assigned = Workload.of(workload("other", WORKER.obj(), ["rack"], (["1"], 1)))
+    base = replace(TWO_RACKS.base, kueue=KueueObjects(workloads={("default", "other"): assigned}))
+
+    found = [answered(2, apart), answered(2, WORKER.annotate(KUEUE_TOPOLOGY, "rack"), base=base)]
+
+    assert [(placement.verdict, fit.doubt) for fit, placement in found] == [
+        ("Unknown", "its pods have topology spread constraints with DoNotSchedule"),
+        ("Unknown", "pods of Workload other of Kueue have no node yet"),
+    ]
+
+
+def test_template_without_pods_is_no_second_template() -> None:
+    fit, placement = answered_templates([(WORKER, 5), (WORKER.label("role", "other"), 0)])
+
+    assert (placement.verdict, fit.together is None) == ("Feasible", False)
 
 
 LAUNCHER = IN_A_RACK.gpu(2).label("role", "launcher")

@@ -32,27 +32,33 @@ class Assigned(NamedTuple):
 def with_assigned(pod: WaitingPod, snapshot: Snapshot, expired: Expired) -> Assigned:
     """Return `snapshot` for the gang of `pod` with the pods that Kueue has assigned to nodes and that are not there.
 
-    They are no pods of the gang itself. Nothing is added for a gang that Kueue does not place in one domain.
+    They are not of the pod set of `pod`. Nothing is added for a gang that Kueue does not place in one domain.
 
     Source: sigs.k8s.io/kueue/pkg/cache/scheduler/tas_flavor.go, snapshot
     """
     workloads = snapshot.kueue.workloads
     if not workloads or KUEUE_TOPOLOGY not in pod.signature.info.topologies:
         return Assigned(snapshot)
-    own, added, doubt = _own(pod), dict[int, list[RunningPod]](), ""
+    added, doubt = dict[int, list[RunningPod]](), ""
     if snapshot.left_out.names and snapshot.left_out.has_any(_KIND):
         doubt = "a Workload of Kueue is too large to be read"
-    others = (each for key, each in workloads.items() if key != own)
-    for workload in in_time(others, expired):
-        for part in workload.assigned:
-            assigned = _running(workload, part)
-            for rows, number in _domains(part, snapshot):
-                missing = number - sum(_is_same(each, assigned) for row in rows for each in snapshot.nodes[row].pods)
-                if missing > 0 and len(rows) > 1:
-                    doubt = doubt or f"pods of Workload {cut(workload.name, _LONGEST_SHOWN)} of Kueue have no node yet"
-                elif missing > 0 and rows:
-                    node = snapshot.nodes[rows[0]].node.name
-                    added.setdefault(rows[0], []).extend([assigned._replace(node_name=node)] * missing)
+    own = _own(pod, snapshot)
+    parts = [
+        (each, part)
+        for each in workloads.values()
+        for part in each.assigned
+        if all(part is not of_own for of_own in own)
+    ]
+    for workload, part in in_time(parts, expired):
+        assigned = _running(workload, part)
+        for rows, number in _domains(part, snapshot):
+            missing = number - sum(_is_same(each, assigned) for row in rows for each in snapshot.nodes[row].pods)
+            if missing > 0 and len(rows) > 1:
+                doubt = doubt or f"pods of Workload {cut(workload.name, _LONGEST_SHOWN)} of Kueue have no node yet"
+            elif missing > 0 and rows:
+                node = snapshot.nodes[rows[0]].node
+                pods = [assigned._replace(node_name=node.name)] * min(missing, node.allowed_pods)
+                added.setdefault(rows[0], []).extend(pods)
     infos = [snapshot.nodes[row].with_pods(pods) for row, pods in added.items()]
     return Assigned(updated(snapshot, infos, snapshot.generation + 1) if infos else snapshot, doubt)
 
@@ -60,16 +66,19 @@ def with_assigned(pod: WaitingPod, snapshot: Snapshot, expired: Expired) -> Assi
 def assigned_to_own(pod: WaitingPod, snapshot: Snapshot) -> Column:
     """Return the number of pods that Kueue has assigned of the gang of `pod`: on the first node of each domain."""
     found = np.zeros(len(snapshot.nodes), dtype=np.int64)
-    own = (snapshot.kueue.workloads or {}).get(_own(pod))
-    for part in own.assigned if own else ():
+    for part in _own(pod, snapshot):
         for rows, number in _domains(part, snapshot):
             found[rows[:1]] += number
     return found
 
 
-def _own(pod: WaitingPod) -> tuple[str, str]:
-    """Return the namespace and the name of the Workload of `pod`. That of a group of pods has the name of the group."""
-    return pod.running.namespace, pod.running.rare.workload or pod.running.labels.get(GROUP, "")
+def _own(pod: WaitingPod, snapshot: Snapshot) -> list[TopologyAssignment]:
+    """Return the assignments of the pod set of `pod`. The Workload of a group of pods has the name of the group."""
+    running = pod.running
+    key = running.namespace, running.rare.workload or running.labels.get(GROUP, "")
+    workload = (snapshot.kueue.workloads or {}).get(key)
+    pod_set = running.labels.get(KUEUE_POD_SET)
+    return [each for each in workload.assigned if pod_set in (None, each.pod_set)] if workload else []
 
 
 def _domains(part: TopologyAssignment, snapshot: Snapshot) -> Iterator[tuple[list[int], int]]:

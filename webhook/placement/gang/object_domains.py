@@ -38,34 +38,30 @@ def with_domains(
 
     With several templates, they are only counted for pods that follow each other by pod affinity.
     """
-    within, known = gang.within, [(*placed_by, found.asked) for placed_by, found in roles if placed_by is not None]
-    if within is None or within.doubt or gang.groups > 1 or not known or len(known) < len(roles):
+    within, some = gang.within, [(placed_by, found) for placed_by, found in roles if found.asked]
+    known = [(*placed_by, found.asked) for placed_by, found in some if placed_by is not None]
+    if within is None or within.doubt or gang.groups > 1 or not known or len(known) < len(some):
         return fit
-    infos = [signature.info for _, signature, _ in known]
-    counts_all = within.is_native or all(follows_itself(each, within.key, base) for each in infos)
-    if not all(is_countable(known[0][0], each, counts_all=counts_all) for each in infos):
+    (scheduler, signature, _), infos = known[0], [signature.info for _, signature, _ in known]
+    follow = all(follows_itself(each, within.key, base) for each in infos)
+    if not all(is_countable(scheduler, each, counts_all=within.is_native or follow) for each in infos):
         return replace(fit, doubt=f"its pods have {SPREAD_CONSTRAINTS}")
-    scheduler, signature, _ = known[0]
-    key, alias, size = (
-        GangKey(signature.info.inter_pod.namespace, "", ""),
-        within.alias(spec.topology_aliases),
-        gang.size,
-    )
+    alias, size = within.alias(spec.topology_aliases), gang.size
     if len(known) > 1:
         of_templates = domains_of_templates(known, within, alias, base, expired) if within.is_required else None
         if of_templates is None or of_templates[0].size != size:
             return replace(fit, doubt="its templates differ")
         return _following(fit, *of_templates, base)
-    asked_pod = WaitingPod(signature, running_pod(signature.info, {}))
-    base, doubt = with_assigned(asked_pod, base, expired)
+    pod, key = WaitingPod(signature, running_pod(signature.info, {})), GangKey(infos[0].inter_pod.namespace, "", "")
+    base, doubt = with_assigned(pod, base, expired)
     if doubt:
         return replace(fit, doubt=doubt)
-    pod = without_counted_topologies(asked_pod)
+    pod = without_counted_topologies(pod)
     together = domains_together(scheduler, pod, key, within, alias, base, size, size, expired)
     if not within.is_required:
         return replace(fit, together=together)
-    if follows_itself(signature.info, within.key, base):
-        return _following(fit, together, roles[0][1].first.best_rows, base)
+    if follow:
+        return _following(fit, together, some[0][1].first.best_rows, base)
     most = together.most
     largest = together.largest.fits if together.largest else 0
     is_never = most is not None and most < size and not spec.node_templates
