@@ -82,6 +82,7 @@ def test_assignment_of_a_workload_has_the_pods_of_each_domain(content: Object) -
     [
         {"conditions": [{"type": "Admitted", "status": "False"}]},
         {"admission": {"podSetAssignments": [{"name": "main"}, 5]}},
+        {"admission": {"podSetAssignments": [{"name": "main", "topologyAssignment": {"levels": "rack"}}]}},
         {**ASSIGNED["status"], "conditions": [{"type": "Finished", "status": "True"}]},
     ],
 )

@@ -145,11 +145,12 @@ class Workload(NamedTuple):
             TopologyAssignment(
                 name,
                 _requests(pod_sets.get(name)),
-                tuple(str(level) for level in fields.items(each, "topologyAssignment", "levels")),
+                levels,
                 tuple(islice(_domains(field(each, "topologyAssignment")), _MOST_DOMAINS)),
             )
             for each in fields.items(content, "status", "admission", "podSetAssignments")
-            if (name := fields.text(each, "name")) and field(each, "topologyAssignment") and not has_finished
+            if (name := fields.text(each, "name")) and not has_finished
+            if (levels := tuple(map(str, fields.items(each, "topologyAssignment", "levels"))))
         ]
         return cls(
             fields.text(content, "metadata", "namespace"), fields.text(content, "metadata", "name"), tuple(assigned)

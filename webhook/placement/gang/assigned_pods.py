@@ -1,6 +1,7 @@
 """The pods that Kueue has assigned to nodes by its topology-aware scheduling, some of which are not there yet."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -49,9 +50,12 @@ def with_assigned(pod: WaitingPod, snapshot: Snapshot, expired: Expired) -> Assi
         for part in each.assigned
         if all(part is not of_own for of_own in own)
     ]
+    # Most Workloads have the same levels.
+    by_levels = {levels: _rows(levels, snapshot) for levels in {part.levels for _, part in parts}}
     for workload, part in in_time(parts, expired):
         assigned = _running(workload, part)
-        for rows, number in _domains(part, snapshot):
+        for values, number in part.domains:
+            rows = by_levels[part.levels].get(values, [])
             missing = number - sum(_is_same(each, assigned) for row in rows for each in snapshot.nodes[row].pods)
             if missing > 0 and len(rows) > 1:
                 doubt = doubt or f"pods of Workload {cut(workload.name, _LONGEST_SHOWN)} of Kueue have no node yet"
@@ -67,8 +71,9 @@ def assigned_to_own(pod: WaitingPod, snapshot: Snapshot) -> Column:
     """Return the number of pods that Kueue has assigned of the gang of `pod`: on the first node of each domain."""
     found = np.zeros(len(snapshot.nodes), dtype=np.int64)
     for part in _own(pod, snapshot):
-        for rows, number in _domains(part, snapshot):
-            found[rows[:1]] += number
+        rows = _rows(part.levels, snapshot)
+        for values, number in part.domains:
+            found[rows.get(values, [])[:1]] += number
     return found
 
 
@@ -81,12 +86,14 @@ def _own(pod: WaitingPod, snapshot: Snapshot) -> list[TopologyAssignment]:
     return [each for each in workload.assigned if pod_set in (None, each.pod_set)] if workload else []
 
 
-def _domains(part: TopologyAssignment, snapshot: Snapshot) -> Iterator[tuple[list[int], int]]:
-    """Yield the rows of the nodes of each domain, and the number of pods that are assigned to it."""
-    codes, paths = snapshot.labels.paths(part.levels)
-    by_path = {path: code for code, path in enumerate(paths)}
-    for values, number in part.domains:
-        yield (codes == by_path.get(values, len(paths))).nonzero()[0].tolist(), number
+def _rows(levels: Sequence[str], snapshot: Snapshot) -> Mapping[tuple[str, ...], list[int]]:
+    """Return the rows of the nodes of each domain, by its values of `levels`."""
+    codes, paths = snapshot.labels.paths(levels)
+    found = defaultdict[tuple[str, ...], list[int]](list)
+    for row, code in enumerate(codes.tolist()):
+        if code >= 0:
+            found[paths[code]].append(row)
+    return found
 
 
 def _is_same(pod: RunningPod, assigned: RunningPod) -> bool:
