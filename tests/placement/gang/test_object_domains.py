@@ -135,6 +135,7 @@ LAUNCHER = IN_A_RACK.gpu(2).label("role", "launcher")
         pytest.param(1, 2, "Feasible", [3, 3], id="both racks have room"),
         pytest.param(1, 4, "Waiting", [4, 3], id="no rack has room"),
         pytest.param(2, 2, "Waiting", [3, 2], id="no rack has room for both launchers"),
+        pytest.param(2, 5, "Waiting", [3, 2], id="no rack could hold them"),
     ],
 )
 def test_templates_that_follow_each_other_share_the_room_of_a_domain(
@@ -144,6 +145,8 @@ def test_templates_that_follow_each_other_share_the_room_of_a_domain(
 
     assert fit.together is not None
     assert [each.fits for each in fit.together.domains] == room
+    # Rack 1 has 8 cards if it is empty.
+    assert fit.most == (6 if 2 * launchers + workers > 8 else None)
     assert placement.verdict == verdict
 
 

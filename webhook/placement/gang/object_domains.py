@@ -51,7 +51,9 @@ def with_domains(
         of_templates = domains_of_templates(known, within, alias, base, expired) if within.is_required else None
         if of_templates is None or of_templates[0].size != size:
             return replace(fit, doubt="its templates differ")
-        return _following(fit, *of_templates, base)
+        fit = _following(fit, *of_templates, base)
+        most = fit.together.most if fit.together and not spec.node_templates else None
+        return fit if most is None or most >= size else replace(fit, most=most)
     pod, key = WaitingPod(signature, running_pod(signature.info, {})), GangKey(infos[0].inter_pod.namespace, "", "")
     base, doubt = with_assigned(pod, base, expired)
     if doubt:

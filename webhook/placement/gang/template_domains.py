@@ -9,6 +9,7 @@ from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.placement.framework.together import Domain, Together
 from webhook.placement.gang.domains import in_domain
+from webhook.placement.gang.empty_cluster import most_of_roles_in_each_domain
 from webhook.placement.gang.further_pods import MOST_STEPS
 from webhook.placement.gang.gang_bound import selecting_itself
 from webhook.placement.replicas.replicas import FillingCluster
@@ -46,12 +47,13 @@ def domains_of_templates(
     if size > MOST_STEPS or not follow_each_other(templates, within.key, snapshot):
         return None
     codes, values = snapshot.labels.paths(within.path)
+    most = most_of_roles_in_each_domain(templates, snapshot, within.path, expired)
     domains = []
     for path in in_time([values[code] for code in np.unique(codes[codes >= 0]).tolist()], expired):
         room = _room(templates, within.path, path, snapshot, expired)
         if room is None:
             return None
-        domains.append(Domain(path, room, None))
+        domains.append(Domain(path, room, None if most is None else most[path]))
     together = Together(
         within.path, alias, within.is_required, size, size, tuple(sorted(domains)), int((codes < 0).sum())
     )
