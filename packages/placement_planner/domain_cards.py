@@ -45,7 +45,7 @@ def room_by_domain(pods: FurtherPods, snapshot: Snapshot, key: str, policy: Poli
         InvalidInput: a field of a pod that is read is malformed; holds every error.
     """
     signature, running = pods.read(0)
-    if signature.info.volumes.claims or not is_countable(pods.scheduler, signature.info):
+    if signature.info.volumes.claims or not is_countable(pods.scheduler, signature.info, counts_all=False):
         return None
     spec, gang = policy.spec, GangKey(running.namespace, "", "")
     requested = (name for name, amount in signature.info.requests if amount and accelerator_of(name, spec.accelerators))

@@ -10,10 +10,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
 
 _ENDED = "status.phase!=Running,status.phase!=Pending,status.phase!=Unknown"
-_MORE = (
-    Resource("Pod", "v1", "pods", _ENDED, part="ended pods"),
-    Resource("Workload", "kueue.x-k8s.io/v1beta1", "workloads", is_extension=True),
-)
+_MORE = (Resource("Pod", "v1", "pods", _ENDED, part="ended pods"),)
 
 
 def read_cluster(session: Session, objects: Objects) -> Snapshot:

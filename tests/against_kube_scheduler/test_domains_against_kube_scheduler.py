@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,19 @@ from tests.differential.random_objects.dice import Dice
 from tests.support.admission import DOMAIN, policy_with
 from tests.support.objects.batch_objects import pod_group
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from webhook.backends.references import GangRequest, Within
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.optional_kinds import BATCH_KINDS
+from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.deadline import never
 from webhook.objects.gangs import gang_of_pod
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.framework.together import Together
 from webhook.placement.gang.gang import gang_of, gang_placement
-from webhook.placement.scheduler import Scheduler
+from webhook.placement.gang.object_domains import PlacedRole, as_together, with_domains
+from webhook.placement.replicas.replicas import place_replicas
+from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.pending_placement import WaitingPod, predict_placement
 
@@ -32,6 +37,7 @@ FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
 GANGS = max(4, int(os.environ.get("DIFFERENTIAL_GANGS", "12")))
 POD_GROUPS = BATCH_KINDS["PodGroup.scheduling.k8s.io"].api_version
 NATIVE = policy_with(schedulers={"default-scheduler": {"backend": "native"}})
+HOST = "kubernetes.io/hostname"
 _PLACED = re.compile(r"minCount \(\d+\) cannot be satisfied: (\d+) scheduled")
 
 
@@ -61,6 +67,8 @@ def test_gang_runs_in_one_of_the_predicted_racks(gang_cluster: Cluster, seed: in
         group = pod_group(name, group="scheduling.k8s.io", members=least, **constraint)
         cluster.create({**group, "metadata": {"name": name}})
         pod = worker(name, size, dice.choice((1, 1, 2, 3)))
+        if dice.chance(30):
+            pod = pod.label("gang", name).spec(topologySpreadConstraints=[spread(name, dice.randint(1, 2))])
         running = [member(pod, number, node) for number, node in enumerate(some_members(dice, racks, size))]
         stored = [cluster.create(each).object for each in running]
         gang, together = predicted(cluster, pod.obj())
@@ -73,6 +81,70 @@ def test_gang_runs_in_one_of_the_predicted_racks(gang_cluster: Cluster, seed: in
     assert found == [], "\n".join(map(str, found))
 
 
+@pytest.mark.parametrize("seed", range(FIRST_SEED + 91_000, FIRST_SEED + 91_000 + GANGS // 4))
+def test_templates_that_follow_each_other_run_where_that_is_predicted(gang_cluster: Cluster, seed: int) -> None:
+    cluster, dice = gang_cluster, Dice(seed)
+    cluster.remove_everything()
+    cluster.take_another_namespace()
+    racks = make_racks(cluster, dice, f"t{seed}")
+    found = []
+    for number in range(4):
+        follower = following(f"job-{number}")
+        if dice.chance(30):
+            follower = follower.spec(topologySpreadConstraints=[spread(f"job-{number}", dice.randint(1, 2))])
+        templates = [(follower.gpu(dice.randint(1, 4)), dice.randint(1, 2)), (follower.gpu(1), dice.randint(1, 5))]
+        fit, verdict = of_templates(snapshot_of(cluster), cluster.namespace, templates)
+        pods = [cluster.create(pod.generate_name("p-")).object for pod, count in templates for _ in range(count)]
+        nodes = answered(cluster, pods)
+        wrong = disagreement_of_templates(fit, verdict, nodes if isinstance(nodes, list) else [], racks)
+        found += [(number, wrong, nodes, fit, verdict, racks)] if wrong else []
+        for each in pods:
+            cluster.delete_pod(each)
+    assert found == [], "\n".join(map(str, found))
+
+
+def following(job: str) -> PodBuilder:
+    """Return a pod that has to run in the rack of the pods with its label, as the webhook injects it."""
+    term = {"labelSelector": {"matchLabels": {"gang": job}}, "topologyKey": "rack"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return make_pod("").label("gang", job).affinity(affinity)
+
+
+def of_templates(
+    snapshot: Snapshot, namespace: str, templates: list[tuple[PodBuilder, int]]
+) -> tuple[GangFit, Placement]:
+    """Return the fit and the verdict of an object whose templates make so many pods, one after the other."""
+    roles: list[PlacedRole] = []
+    after = snapshot
+    for pod, count in templates:
+        content = pod.obj()
+        content["metadata"]["namespace"] = namespace
+        found = place_replicas(Scheduler(), after, repeat(content), count)
+        roles.append(((Scheduler(), PodSignature.of(content)), found))
+        after = found.snapshot
+    size = sum(count for _, count in templates)
+    gang = GangRequest("job", size, "default-scheduler", starts_whole=False, within=Within("rack"))
+    fit = GangFit("job", size, sum(found.placed for _, found in roles), 0)
+    fit = with_domains(fit, gang, roles, NATIVE.spec, snapshot, never)
+    stopped = next((found.placement for _, found in roles if found.stopped is not None), roles[0][1].placement)
+    return fit, as_together(stopped, gang, fit)
+
+
+def disagreement_of_templates(fit: GangFit, verdict: Placement, nodes: list[str], racks: dict[str, str | None]) -> str:
+    """Return how the prediction for an object and kube-scheduler differ, or "" if they agree."""
+    together = fit.together
+    if together is None:
+        return "the domains are not counted"
+    used = {racks[node] for node in nodes}
+    if len(used) > 1:
+        return "bound in two racks"
+    room = {each.value: each.fits for each in together.domains}
+    if used and len(nodes) != room[used.pop() or ""]:
+        return "another number is bound"
+    bound = len(nodes) == fit.size
+    return "" if verdict.verdict == "Unknown" or bound is (verdict.verdict == "Feasible") else verdict.verdict
+
+
 def make_racks(cluster: Cluster, dice: Dice, prefix: str) -> dict[str, str | None]:
     """Create nodes with other pods; return the rack of each node, or None if it has none."""
     racks: dict[str, str | None] = {}
@@ -80,7 +152,7 @@ def make_racks(cluster: Cluster, dice: Dice, prefix: str) -> dict[str, str | Non
         name = f"{prefix}-n{number}"
         racks[name] = None if dice.chance(15) else dice.choice(("", "rack-1", "rack-2", "rack-3"))
         rack = racks[name]
-        labels = {"kubernetes.io/hostname": name} | ({} if rack is None else {"rack": rack})
+        labels = {HOST: name} | ({} if rack is None else {"rack": rack})
         taints = ["use=other:NoSchedule"] if dice.chance(10) else []
         cluster.make_nodes(make_node_object(name, labels=labels, taints=taints, capacity={"nvidia.com/gpu": "4"}))
         if taken := dice.randint(0, 4):
@@ -91,6 +163,11 @@ def make_racks(cluster: Cluster, dice: Dice, prefix: str) -> dict[str, str | Non
 def worker(gang: str, size: int, cards: int) -> PodBuilder:
     annotated = make_pod("").annotate(f"{DOMAIN}/gang", gang).annotate(f"{DOMAIN}/gang-size", str(size))
     return annotated.spec(schedulingGroup={"podGroupName": gang}).gpu(cards)
+
+
+def spread(gang: str, skew: int) -> Object:
+    selector = {"matchLabels": {"gang": gang}}
+    return {"maxSkew": skew, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
 
 
 def some_members(dice: Dice, racks: dict[str, str | None], size: int) -> list[str]:
@@ -106,14 +183,18 @@ def member(pod: PodBuilder, number: int, node: str) -> Object:
     return running
 
 
-def predicted(cluster: Cluster, pod: Object) -> tuple[GangFit, Together]:
+def snapshot_of(cluster: Cluster) -> Snapshot:
     kinds: tuple[tuple[str, str], ...] = (("v1", "Node"), ("v1", "Namespace"), ("v1", "Pod"), (POD_GROUPS, "PodGroup"))
     objects: list[Any] = [
         {"apiVersion": version, "kind": kind} | each
         for version, kind in kinds
         for each in cluster.client.list(kind, api_version=version)
     ]
-    snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
+    return snapshot_from_documents(Document("cluster", each) for each in objects)
+
+
+def predicted(cluster: Cluster, pod: Object) -> tuple[GangFit, Together]:
+    snapshot = snapshot_of(cluster)
     pod["metadata"]["namespace"] = cluster.namespace
     waiting, scheduler = WaitingPod.of(pod), Scheduler()
     request = gang_of_pod(pod, NATIVE, snapshot)

@@ -13,9 +13,11 @@ from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pods.running_pod_reader import RunningPodReader
 from webhook.documents.documents import Document, parse
 from webhook.documents.field import InvalidInput
+from webhook.kube.names import KUEUE_POD_SET, KUEUE_WORKLOAD
 from webhook.kube.pod.stored_pod import StoredPod
 
 POD = make_pod("p").node_name("a")
+PLACED = POD.label(KUEUE_POD_SET, "main")
 STARTED, DELETED = "2026-01-31T12:00:00Z", "2026-01-31T12:00:30.5+01:00"
 PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 BACK_OFF, CREATING = ({"waiting": {"reason": reason}} for reason in ("ImagePullBackOff", "ContainerCreating"))
@@ -72,6 +74,11 @@ def status(**containers: Any) -> PodBuilder:
         pytest.param(
             POD.owner("Node", "x" * 2000).owner("Job", "y"), {"controller": f"Node/{'x' * 2000}"}, id="large reference"
         ),
+        pytest.param(
+            PLACED.annotate(KUEUE_WORKLOAD, "job-x").annotate("a/gang", "x"), {"workload": "job-x"}, id="workload"
+        ),
+        pytest.param(PLACED.annotate(KUEUE_WORKLOAD, "x" * 254), {}, id="no name of a workload"),
+        pytest.param(PLACED, {}, id="no workload"),
         pytest.param(status(containerStatuses=[{"running": {}}, {"terminated": {}}, None]), {}, id="nothing waits"),
         pytest.param(
             status(containerStatuses=[{"running": {}}, BACK_OFF, CREATING]),
@@ -88,11 +95,12 @@ def status(**containers: Any) -> PodBuilder:
 def test_facts_are_read(way: str, pod: PodBuilder, facts: dict[str, Any]) -> None:
     found = WAYS[way](pod.obj())
 
-    assert {name: getattr(found, name) for name in FACTS} == {
+    assert {name: getattr(found, name) for name in FACTS} | {"workload": found.rare.workload} == {
         **dict.fromkeys(("started_seconds", "deletion_seconds"), 0),
         "is_preempted": False,
         "controller": "",
         "waiting_reason": "",
+        "workload": "",
         **facts,
     }
     assert found.is_terminating is bool(found.deletion_seconds)

@@ -15,11 +15,12 @@ from tests.schedulers.installed import kueue as kueue_program
 from tests.schedulers.installed.kueue import GATES, GPU, WITH_KUEUE, Kueue, gated, gates
 from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, worker
 from tests.support.admission import USAGE
-from tests.support.objects.builders import make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.on_cluster.registered import Webhook
 from tests.support.programs.command import run_here
 
-KINDS = ",".join(f"{each}.kueue.x-k8s.io" for each in ("localqueues", "clusterqueues", "resourceflavors", "topologies"))
+_PLURALS = ("localqueues", "clusterqueues", "resourceflavors", "topologies", "workloads")
+KINDS = ",".join(f"{each}.kueue.x-k8s.io" for each in _PLURALS)
 ONE_BY_ONE = "scheduler default-scheduler starts pods one by one"
 
 
@@ -96,11 +97,11 @@ def test_quota_with_what_it_can_borrow_must_hold_the_whole_gang(
         assert len(gated(gangs.cluster.pods())) == 4
 
 
-def job_of(pods: int) -> Object:
-    template = worker("unused").spec(restartPolicy="Never").template()
+def job_of(pods: int, name: str = "bert", pod: PodBuilder | None = None) -> Object:
+    template = (pod or worker("unused")).spec(restartPolicy="Never").template()
     spec = {"parallelism": pods, "completions": pods, "suspend": True, "template": template}
     labels = {"kueue.x-k8s.io/queue-name": "research"}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "bert", "labels": labels}, "spec": spec}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": labels}, "spec": spec}
 
 
 @pytest.mark.parametrize(("gpus", "starts"), [(2, False), (4, True)])
@@ -120,8 +121,8 @@ def test_quota_must_hold_all_pods_of_a_job(gangs: Gangs, kueue: Kueue, gpus: int
         assert is_suspended(gangs)
 
 
-def is_suspended(gangs: Gangs) -> bool:
-    job = gangs.cluster.client.get("Job", "bert", gangs.cluster.namespace, api_version="batch/v1")
+def is_suspended(gangs: Gangs, name: str = "bert") -> bool:
+    job = gangs.cluster.client.get("Job", name, gangs.cluster.namespace, api_version="batch/v1")
     return job["spec"]["suspend"] is True
 
 
@@ -205,16 +206,18 @@ def in_racks(gangs: Gangs, kueue: Kueue) -> None:
     kueue.make_queue("research", gpus=16, labels={USAGE: "training"}, levels=(RACK, "kubernetes.io/hostname"))
 
 
+def in_one_rack(gangs: Gangs, pods: int) -> list[Answer]:
+    """Return the answers to the pods of a gang that has to run in one rack."""
+    gangs.look()
+    gang = [worker(f"bert-{number}", queue="research", gang="bert", gang_size=pods) for number in range(pods)]
+    return [gangs.cluster.create(each.annotate(REQUIRED, RACK)) for each in gang]
+
+
 @pytest.mark.parametrize(("pods", "starts"), [(6, True), (7, False)])
 def test_gang_that_no_rack_holds_is_not_admitted(gangs: Gangs, kueue: Kueue, pods: int, starts: bool) -> None:
     in_racks(gangs, kueue)
-    gangs.look()
-    annotated = [
-        worker(f"bert-{number}", queue="research", gang="bert", gang_size=pods).annotate(REQUIRED, RACK)
-        for number in range(pods)
-    ]
 
-    answers = [gangs.cluster.create(each) for each in annotated]
+    answers = in_one_rack(gangs, pods)
 
     if starts:
         assert [said(each) for each in answers] == [[]] * pods
@@ -223,3 +226,22 @@ def test_gang_that_no_rack_holds_is_not_admitted(gangs: Gangs, kueue: Kueue, pod
     for each in answers:
         assert f"no domain of {RACK} could hold 7 pods: a would hold 6 if it were empty" in said(each)[0]
     assert "allows to fit only 6 out of 7 pod(s)" in kueue.wait_held("bert")
+
+
+@pytest.mark.parametrize(("pods", "starts"), [(4, True), (5, False)])
+def test_room_that_is_assigned_to_a_job_is_taken(gangs: Gangs, kueue: Kueue, pods: int, starts: bool) -> None:
+    in_racks(gangs, kueue)
+    gangs.look()
+    pod = worker("unused").annotate(REQUIRED, RACK).spec(tolerations=[{"operator": "Exists"}])
+    gangs.cluster.create(job_of(5, "other", pod))
+    wait_for(lambda: not is_suspended(gangs, "other"), "the Job being resumed")
+
+    answers = in_one_rack(gangs, pods)
+
+    if starts:
+        assert [said(each) for each in answers] == [[]] * pods
+        assert {*wait_bound_all(gangs.cluster, [each.object for each in answers])} == {"n3"}
+        return
+    for each in answers:
+        assert f"no domain of {RACK} has room for the 5 pods of gang bert now: b has the most, for 4" in said(each)[0]
+    assert "allows to fit only 4 out of 5 pod(s)" in kueue.wait_held("bert")

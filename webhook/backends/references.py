@@ -31,13 +31,14 @@ class Within(NamedTuple):
 
     If `is_required` is false, it is a preference. `parents` are the labels of wider domains, the widest first, in which
     a value of `key` can occur again as another domain. `doubt` is the reason why it is not known whether the scheduler
-    finds the room that the nodes have, or empty.
+    finds the room that the nodes have, or empty. `is_native` is true if kube-scheduler looks for the domain.
     """
 
     key: str
     is_required: bool = True
     parents: tuple[str, ...] = ()
     doubt: str = ""
+    is_native: bool = False
 
     @property
     def path(self) -> tuple[str, ...]:

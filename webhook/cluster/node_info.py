@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms, read_pod_terms
 from webhook.cluster.interner import Interner
-from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
+from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, KUEUE_POD_SET
 from webhook.kube.pod.amounts import (
     CPU,
     MEMORY,
@@ -19,7 +19,7 @@ from webhook.kube.pod.amounts import (
     read_amounts,
 )
 from webhook.kube.pod.bound_status import controller_name, is_preempted, read_seconds, waiting_reason
-from webhook.kube.pod.gang_key import GangKey, gangs_of
+from webhook.kube.pod.gang_key import GangKey, gangs_of, workload_of
 from webhook.kube.pod.ports import read_host_ports
 from webhook.kube.pod.rare_facts import USUAL, RareFacts, usual_of
 from webhook.kube.pod.resources import read_pod_resources
@@ -69,21 +69,21 @@ class RunningPod(NamedTuple):
         reader = Reader(pod)
         metadata, spec = reader.object("metadata"), reader.object("spec")
         namespace, name = metadata.text("namespace") or DEFAULT_NAMESPACE, metadata.text("name")
-        labels = metadata.text_map("labels")
+        labels, is_terminating = metadata.text_map("labels"), metadata.raw.get("deletionTimestamp") is not None
         node_name, host_ports = spec.text("nodeName"), read_host_ports(spec)
         resources = read_pod_resources(reader, running=True)
         scheduler = intern(spec.text("schedulerName"))
         scheduler = "" if scheduler == DEFAULT_SCHEDULER else scheduler
-        is_terminating = metadata.raw.get("deletionTimestamp") is not None
         # What is read for preemption concerns bound pods alone.
         status = reader.object("status") if node_name and pod.get("status") else None
         reason, deleted, is_evicted = waiting_reason(status) if status else "", 0, False
         if is_terminating:
             deleted = read_seconds(metadata, "deletionTimestamp")
             is_evicted = status is not None and is_preempted(status)
+        workload = workload_of(metadata.raw) if KUEUE_POD_SET in labels else ""
         rare = usual_of(scheduler)
-        if is_terminating or reason or host_ports:
-            rare = RareFacts((), deleted, is_evicted, reason, host_ports, scheduler)
+        if is_terminating or reason or host_ports or workload:
+            rare = RareFacts((), deleted, is_evicted, reason, host_ports, scheduler, workload)
         found = cls(
             namespace=namespace,
             name=name,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
-from webhook.cluster.batch.kueue import ClusterQueue, KueueObjects, LocalQueue, ResourceFlavor
+from webhook.cluster.batch.kueue import ClusterQueue, KueueObjects, LocalQueue, ResourceFlavor, Workload
 from webhook.cluster.batch.queues import KaiObjects, KaiQueue, PodGroup, PodGroups, VolcanoQueue
 from webhook.cluster.batch.topologies import Topology
 from webhook.cluster.dra.device import DeviceTaintRule
@@ -93,6 +93,7 @@ BATCH_KINDS: Mapping[str, OptionalKind] = {
     f"ClusterQueue.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "clusterqueues", ClusterQueue.of, "kueue"),
     f"ResourceFlavor.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "resourceflavors", ResourceFlavor.of, "kueue"),
     f"Topology.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "topologies", Topology.of, "kueue"),
+    f"Workload.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "workloads", Workload.of, "kueue"),
     f"PodGroup.{_COSCHEDULING}": OptionalKind(f"{_COSCHEDULING}/v1alpha1", "podgroups", PodGroup.of, "pod_groups"),
     # Served since 1.37, and only with the feature gate GenericWorkload.
     f"PodGroup.{_NATIVE}": OptionalKind(f"{_NATIVE}/v1beta1", "podgroups", PodGroup.of_native, "pod_groups"),
@@ -223,6 +224,7 @@ _MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
         _by_name(found, f"ClusterQueue.{_KUEUE}"),
         _by_name(found, f"ResourceFlavor.{_KUEUE}"),
         _by_name(found, f"Topology.{_KUEUE}"),
+        _by_full_name(found, f"Workload.{_KUEUE}"),
     ),
     "pod_groups": lambda found: PodGroups(
         _by_full_name(found, f"PodGroup.{_COSCHEDULING}"), _by_full_name(found, f"PodGroup.{_NATIVE}")

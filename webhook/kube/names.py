@@ -40,6 +40,8 @@ KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 KUEUE_GATES = "kueue.x-k8s.io/"
 # The annotations with which a pod of KAI requests a share of a card: a fraction, or memory of the card in MiB.
 KAI_SHARES = ("gpu-fraction", "gpu-memory")
+# The annotation and the label by which Kueue marks the pods of a Workload that it places, see `TopologyAssignment`.
+KUEUE_WORKLOAD, KUEUE_POD_SET = "kueue.x-k8s.io/workload", "kueue.x-k8s.io/podset"
 KUEUE_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
 KAI_TOPOLOGY = "kai.scheduler/topology-required-placement"
 # The modes of a network topology of Volcano are `soft` and `hard`, which is the default.

@@ -3,11 +3,14 @@
 import pytest
 
 from tests.support.objects.batch_objects import (
+    Object,
     cluster_queue,
     local_queue,
     resource_flavor,
+    workload,
 )
-from webhook.cluster.batch.kueue import ClusterQueue, LocalQueue, ResourceFlavor
+from tests.support.objects.builders import make_pod
+from webhook.cluster.batch.kueue import ClusterQueue, LocalQueue, ResourceFlavor, TopologyAssignment, Workload
 
 
 @pytest.mark.parametrize(
@@ -33,3 +36,61 @@ def test_cluster_queue_borrows_within_a_cohort_alone(
 
 def test_flavor_has_the_labels_of_its_nodes() -> None:
     assert ResourceFlavor.of(resource_flavor("spot", pool="spot")) == ResourceFlavor("spot", {"pool": "spot"})
+
+
+LEVELS = ["zone", "rack"]
+ASSIGNED = workload("bert", make_pod().gpu(2).obj(), LEVELS, (["z", "r-1-x"], 3), (["z", "r-2-x"], 1))
+
+
+def in_slices(*slices: Object) -> Object:
+    """Return a Workload with an assignment as v1beta2 has it."""
+    topology = {"levels": LEVELS, "slices": [*slices]}
+    admission = {"podSetAssignments": [{"name": "main", "topologyAssignment": topology}]}
+    return {**ASSIGNED, "status": {"admission": admission}}
+
+
+def values(*roots: str) -> list[Object]:
+    return [{"universal": "z"}, {"individual": {"prefix": "r-", "suffix": "-x", "roots": [*roots]}}]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(ASSIGNED, id="v1beta1"),
+        pytest.param(
+            in_slices({"domainCount": 2, "valuesPerLevel": values("1", "2"), "podCounts": {"individual": [3, 1]}}),
+            id="v1beta2",
+        ),
+        pytest.param(
+            in_slices(
+                {"domainCount": 1, "valuesPerLevel": values("1"), "podCounts": {"universal": 3}},
+                {"domainCount": 1, "valuesPerLevel": values("2"), "podCounts": {"universal": 1}},
+            ),
+            id="v1beta2 with slices of equal numbers",
+        ),
+    ],
+)
+def test_assignment_of_a_workload_has_the_pods_of_each_domain(content: Object) -> None:
+    domains = ((("z", "r-1-x"), 3), (("z", "r-2-x"), 1))
+    expected = TopologyAssignment("main", {"nvidia.com/gpu": 2}, ("zone", "rack"), domains)
+
+    assert Workload.of(content) == Workload("default", "bert", (expected,))
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"conditions": [{"type": "Admitted", "status": "False"}]},
+        {"admission": {"podSetAssignments": [{"name": "main"}, 5]}},
+        {"admission": {"podSetAssignments": [{"name": "main", "topologyAssignment": {"levels": "rack"}}]}},
+        {**ASSIGNED["status"], "conditions": [{"type": "Finished", "status": "True"}]},
+    ],
+)
+def test_workload_without_quota_or_topology_or_that_has_finished_has_no_assignment(status: Object) -> None:
+    assert Workload.of({**ASSIGNED, "status": status}).assigned == ()
+
+
+def test_malformed_assignment_has_no_domains() -> None:
+    content = in_slices({"domainCount": "2", "valuesPerLevel": 5, "podCounts": []}, {"valuesPerLevel": values("1")})
+
+    assert [each.domains for each in Workload.of(content).assigned] == [()]

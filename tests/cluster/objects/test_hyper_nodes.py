@@ -7,7 +7,8 @@ import pytest
 from tests.support.objects.batch_objects import hyper_node, named
 from tests.support.plugins import node
 from webhook.cluster.batch.network_topology import key_of_tier
-from webhook.cluster.objects.hyper_nodes import HyperNode, HyperNodes
+from webhook.cluster.index.labels import LabelColumns
+from webhook.cluster.objects.hyper_nodes import HyperNode, HyperNodes, most_tries
 from webhook.cluster.snapshot import Snapshot
 
 Object = dict[str, Any]
@@ -90,14 +91,51 @@ def test_node_is_in_the_highest_hyper_node_up_to_the_tier(
             pytest.param(
                 (hyper_node("x", 1, {"regexMatch": {"pattern": each}}),),
                 "the pattern of HyperNode x is not evaluated",
-                id=each,
+                id=each[:9],
             )
-            for each in ("(a+)+b", "(?i)a", r"\pL", "[[:alpha:]]", "a*b*c*d*", "a++", "(")
+            for each in ("(a+)+b", "(?i)a", r"\pL", "[[:alpha:]]", "a++", "(", "a" * 257)
         ),
     ],
 )
 def test_domains_are_not_known(objects: tuple[Object, ...], reason: str) -> None:
     assert domains(1, *objects) == reason
+
+
+@pytest.mark.parametrize(
+    ("pattern", "tries"),
+    [
+        ("^n1$", 1),
+        ("n1", 11),
+        ("^n[0-9]+$", 11),
+        ("n.*-.*", 11 * 66),
+        ("^.*.*.*$", 286),
+        ("^a?b?c?$", 8),
+        ("^a|b$", 11 * 2),
+        ("(a|b)(a|c)", 11 * 3**2),
+    ],
+)
+def test_tries_of_a_pattern_are_bounded(pattern: str, tries: int) -> None:
+    assert most_tries(pattern, 10) == tries
+
+
+def test_patterns_that_can_take_too_long_are_not_evaluated() -> None:
+    names = [f"rack-12-node-{number:07}" for number in range(1000)]
+    labels, rows = LabelColumns([{}] * len(names)), {name: row for row, name in enumerate(names)}
+    cheap = hyper_nodes(
+        *(hyper_node(f"h{rack}", 1, {"regexMatch": {"pattern": f"^rack-{rack}-.*$"}}) for rack in range(100))
+    )
+    costly = hyper_nodes(hyper_node("x", 1, {"regexMatch": {"pattern": "-.*.*.*.*x"}}))
+
+    assert not isinstance(cheap.domains(1, labels, rows), str)
+    assert costly.domains(1, labels, rows) == (
+        "the pattern of HyperNode x can take too long: begin it with ^, with fewer repetitions"
+    )
+
+
+def test_chain_of_many_tiers_is_followed_to_its_end() -> None:
+    chain = [hyper_node(f"h{tier}", tier, *named(f"h{tier - 1}"), of="HyperNode") for tier in range(2, 3000)]
+
+    assert domains(2999, hyper_node("h1", 1, *named("a1")), *chain) == {"a1": "h2999"}
 
 
 def test_tiers_have_names_and_an_end() -> None:

@@ -205,6 +205,30 @@ def test_room_is_not_counted_beside_a_constraint_that_spreads_the_pods() -> None
     assert (placement.verdict, placement.gang.together) == ("Feasible", None)
 
 
+@pytest.mark.parametrize(("skew", "size", "verdict"), [(1, 2, "Feasible"), (1, 3, "Waiting"), (2, 4, "Feasible")])
+def test_kube_scheduler_counts_all_nodes_for_the_skew_of_a_gang_in_one_domain(
+    skew: int, size: int, verdict: str
+) -> None:
+    apart = WORKER.spec(topologySpreadConstraints=[spread(HOST) | {"maxSkew": skew}])
+    cluster = on(*(gpus(f"{rack}{number}", 4, rack=rack) for rack in "ab" for number in range(2)))
+    native = RACK._replace(is_native=True)
+
+    assert asked(apart, size, cluster, within=native).verdict == verdict
+    assert asked(apart.node_selector(HOST, "a0"), size, cluster, within=native).verdict == "Unknown"
+
+
+@pytest.mark.parametrize(("size", "verdict"), [(2, "Feasible"), (3, "Waiting")])
+def test_pods_that_follow_the_first_one_are_counted_with_their_spread(size: int, verdict: str) -> None:
+    apart = IN_A_RACK.spec(topologySpreadConstraints=[spread(HOST)])
+    cluster = on(*(gpus(f"{rack}{number}", 4, rack=rack) for rack in "ab" for number in range(2)))
+
+    placement = asked(apart, size, cluster, within=RACK)
+
+    assert placement.verdict == verdict
+    assert placement.gang is not None
+    assert placement.gang.together is not None
+
+
 def test_pod_of_a_gang_that_has_its_size_asks_for_itself_alone() -> None:
     cluster = on(gpus("a", 4, *running(3), rack="1"), gpus("b", 4, rack="2"))
 

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.placement.gang.gangs import IN_A_RACK, TWO_RACKS, WORKER, gpus, on
+from tests.placement.gang.gangs import HOST, IN_A_RACK, TWO_RACKS, WORKER, gpus, on, spread
+from tests.support.objects.batch_objects import workload
 from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.backends.references import GangRequest, Within
+from webhook.cluster.batch.kueue import KueueObjects, Workload
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
+from webhook.kube.names import KUEUE_TOPOLOGY
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.object_domains import PlacedRole, as_together, with_domains
 from webhook.placement.replicas.replicas import place_replicas
@@ -24,10 +27,24 @@ def answered(
     size: int, *pods: PodBuilder, within: Within | None = RACK, base: Snapshot = TWO_RACKS.base, **fields: Any
 ) -> tuple[GangFit, Placement]:
     """Return the fit of an object with `size` pods of each of `pods`, and the verdict on it."""
+    return answered_templates([(pod, size) for pod in pods], within=within, base=base, **fields)
+
+
+def answered_templates(
+    templates: list[tuple[PodBuilder, int]],
+    *,
+    within: Within | None = RACK,
+    base: Snapshot = TWO_RACKS.base,
+    **fields: Any,
+) -> tuple[GangFit, Placement]:
+    """Return the fit of an object with templates of so many pods, placed one after the other, and the verdict on it."""
     roles: list[PlacedRole] = []
-    for pod in pods:
-        found = place_replicas(Scheduler(), base, repeat(pod.obj()), size)
+    after = base
+    for pod, number in templates:
+        found = place_replicas(Scheduler(), after, repeat(pod.obj()), number)
         roles.append(((Scheduler(), PodSignature.of(pod.obj())), found))
+        after = found.snapshot
+    size = sum(number for _, number in templates)
     gang = GangRequest("train", size, "volcano", starts_whole=True, within=within, **fields)
     placed = min(size, sum(found.placed for _, found in roles))
     fit = with_domains(GangFit("train", size, placed, 0), gang, roles, PolicySpec(), base, never)
@@ -85,7 +102,52 @@ def test_room_for_several_templates_in_one_domain_is_not_known() -> None:
 
     assert fit.together is None
     assert (placement.verdict, placement.node) == ("Unknown", None)
-    assert placement.message.endswith("Whether one domain of rack has room for all pods is not known.")
+    known = "Whether one domain of rack has room for all pods is not known"
+    assert placement.message.endswith(f"{known}: its templates differ.")
+
+
+def test_reason_why_the_room_in_one_domain_is_not_known_is_given() -> None:
+    apart = WORKER.spec(topologySpreadConstraints=[spread(HOST)])
+    assigned = Workload.of(workload("other", WORKER.obj(), ["rack"], (["1"], 1)))
+    base = replace(TWO_RACKS.base, kueue=KueueObjects(workloads={("default", "other"): assigned}))
+
+    found = [answered(2, apart), answered(2, WORKER.annotate(KUEUE_TOPOLOGY, "rack"), base=base)]
+
+    assert [(placement.verdict, fit.doubt) for fit, placement in found] == [
+        ("Unknown", "its pods have topology spread constraints with DoNotSchedule"),
+        ("Unknown", "pods of Workload other of Kueue have no node yet"),
+    ]
+
+
+def test_template_without_pods_is_no_second_template() -> None:
+    fit, placement = answered_templates([(WORKER, 5), (WORKER.label("role", "other"), 0)])
+
+    assert (placement.verdict, fit.together is None) == ("Feasible", False)
+
+
+LAUNCHER = IN_A_RACK.gpu(2).label("role", "launcher")
+
+
+@pytest.mark.parametrize(
+    ("launchers", "workers", "verdict", "room"),
+    [
+        # Rack 1 has 4 + 1 free cards, rack 2 has 4.
+        pytest.param(1, 2, "Feasible", [3, 3], id="both racks have room"),
+        pytest.param(1, 4, "Waiting", [4, 3], id="no rack has room"),
+        pytest.param(2, 2, "Waiting", [3, 2], id="no rack has room for both launchers"),
+        pytest.param(2, 5, "Waiting", [3, 2], id="no rack could hold them"),
+    ],
+)
+def test_templates_that_follow_each_other_share_the_room_of_a_domain(
+    launchers: int, workers: int, verdict: str, room: list[int]
+) -> None:
+    fit, placement = answered_templates([(LAUNCHER, launchers), (IN_A_RACK, workers)])
+
+    assert fit.together is not None
+    assert [each.fits for each in fit.together.domains] == room
+    # Rack 1 has 8 cards if it is empty.
+    assert fit.most == (6 if 2 * launchers + workers > 8 else None)
+    assert placement.verdict == verdict
 
 
 def test_verdict_of_other_objects_is_kept() -> None:

@@ -165,6 +165,21 @@ def topology(name: str, api_version: str, *levels: str) -> Object:
     return {"apiVersion": api_version, "kind": "Topology", "metadata": {"name": name}, "spec": spec}
 
 
+def workload(
+    name: str, pod: Object, levels: list[str], *domains: tuple[list[str], int], namespace: str = "default"
+) -> Object:
+    """Return a Workload of Kueue whose pods, like `pod`, have domains: the values of `levels`, and a number of pods."""
+    topology = {"levels": levels, "domains": [{"values": values, "count": count} for values, count in domains]}
+    count = sum(count for _, count in domains)
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta1",
+        "kind": "Workload",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"podSets": [{"name": "main", "count": count, "template": {"spec": pod["spec"]}}]},
+        "status": {"admission": {"podSetAssignments": [{"name": "main", "topologyAssignment": topology}]}},
+    }
+
+
 KUEUE_TOPOLOGY, KAI_TOPOLOGY = "kueue.x-k8s.io/v1beta1", "kai.scheduler/v1alpha1"
 BATCH_OBJECTS: Mapping[str, Object] = dict(
     zip(
@@ -180,6 +195,7 @@ BATCH_OBJECTS: Mapping[str, Object] = dict(
             cluster_queue("optional", {"spot": {"cpu": "9"}}),
             resource_flavor("optional", pool="spot"),
             topology("optional", KUEUE_TOPOLOGY, "rack"),
+            workload("optional", {"spec": {}}, ["rack"], (["1"], 2)),
             pod_group("optional", group="scheduling.x-k8s.io"),
             pod_group("optional", group="scheduling.k8s.io"),
         ),

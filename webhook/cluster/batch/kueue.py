@@ -1,13 +1,20 @@
-"""The queues and flavors of Kueue."""
+"""The queues, flavors and Workloads of Kueue."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice, repeat
 from typing import Any, NamedTuple
 
 from webhook.cluster.batch import fields
 from webhook.cluster.batch.topologies import Topology
+from webhook.documents.documents import field
+from webhook.kube.pod.amounts import Amounts, is_schedulable_resource
+from webhook.kube.pod.resources import read_pod_resources
+from webhook.kube.reader import Reader
 
 _STOPPING = ("Hold", "HoldAndDrain")
+# More nodes than a cluster has.
+_MOST_DOMAINS = 10_000
 
 
 class LocalQueue(NamedTuple):
@@ -102,6 +109,85 @@ class ResourceFlavor(NamedTuple):
         )
 
 
+class TopologyAssignment(NamedTuple):
+    """The domains to which Kueue has assigned the pods of one pod set, which each have `requests`.
+
+    `levels` are the node labels of a domain, and `domains` the values of these labels, each with a number of pods.
+    """
+
+    pod_set: str
+    requests: Amounts
+    levels: tuple[str, ...]
+    domains: tuple[tuple[tuple[str, ...], int], ...]
+
+
+class Workload(NamedTuple):
+    """A Workload. `assigned` is empty unless it has quota, has not finished, and is of topology-aware scheduling.
+
+    Source: sigs.k8s.io/kueue/apis/kueue/v1beta2/workload_types.go, TopologyAssignment;
+    pkg/workload/workload.go, totalRequestsFromAdmission
+    """
+
+    namespace: str
+    name: str
+    assigned: tuple[TopologyAssignment, ...]
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "Workload":
+        """Return the facts of `content`, a raw API object."""
+        conditions = fields.items(content, "status", "conditions")
+        has_finished = any((field(each, "type"), field(each, "status")) == ("Finished", "True") for each in conditions)
+        pod_sets = {
+            fields.text(each, "name"): field(each, "template", "spec")
+            for each in fields.items(content, "spec", "podSets")
+        }
+        assigned = [
+            TopologyAssignment(
+                name,
+                _requests(pod_sets.get(name)),
+                levels,
+                tuple(islice(_domains(field(each, "topologyAssignment")), _MOST_DOMAINS)),
+            )
+            for each in fields.items(content, "status", "admission", "podSetAssignments")
+            if (name := fields.text(each, "name")) and not has_finished
+            if (levels := tuple(map(str, fields.items(each, "topologyAssignment", "levels"))))
+        ]
+        return cls(
+            fields.text(content, "metadata", "namespace"), fields.text(content, "metadata", "name"), tuple(assigned)
+        )
+
+
+def _requests(spec: Any) -> Amounts:
+    requests = read_pod_resources(Reader({"spec": spec if isinstance(spec, Mapping) else {}})).requests
+    return {name: amount for name, amount in requests.items() if is_schedulable_resource(name)}
+
+
+def _domains(assignment: Any) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield the domains of an assignment: those of the list of v1beta1, or those of the slices of v1beta2."""
+    for each in _list(assignment, "domains"):
+        yield tuple(map(str, _list(each, "values"))), fields.count(each, "count")
+    for each in _list(assignment, "slices"):
+        number, counts = fields.count(each, "domainCount"), field(each, "podCounts")
+        values = [_values(level, number) for level in _list(each, "valuesPerLevel")]
+        individual = [fields.count({"count": count}, "count") for count in _list(counts, "individual")]
+        yield from zip(
+            zip(*values, strict=False), individual or repeat(fields.count(counts, "universal")), strict=False
+        )
+
+
+def _values(level: Any, number: int) -> Iterator[str]:
+    individual = field(level, "individual")
+    if individual is None:
+        return repeat(fields.text(level, "universal"), number)
+    prefix, suffix = fields.text(individual, "prefix"), fields.text(individual, "suffix")
+    return (f"{prefix}{root}{suffix}" for root in _list(individual, "roots"))
+
+
+def _list(content: Any, *path: str) -> list[Any]:
+    found = field(content, *path)
+    return found[:_MOST_DOMAINS] if isinstance(found, list) else []
+
+
 @dataclass(frozen=True, slots=True)
 class KueueObjects:
     """The objects of Kueue by name, or by namespace and name. None means that they are not known."""
@@ -110,6 +196,7 @@ class KueueObjects:
     cluster_queues: Mapping[str, ClusterQueue] | None = None
     flavors: Mapping[str, ResourceFlavor] | None = None
     topologies: Mapping[str, Topology] | None = None
+    workloads: Mapping[tuple[str, str], Workload] | None = None
 
     def looks_at_nodes(self, namespace: str, local_queue: str) -> bool:
         """Return whether the queue also checks the room on nodes, because all of its flavors have a topology.

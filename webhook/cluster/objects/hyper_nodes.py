@@ -1,10 +1,12 @@
 """The HyperNodes of Volcano, groups of nodes in tiers that stand for switches, and all objects of Volcano."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from itertools import islice
+from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +21,11 @@ from webhook.documents.documents import field
 
 # More nodes than a cluster has.
 _MOST_MEMBERS = 10_000
-# Volcano's patterns are Go's, which match in linear time. These take no longer here, and mean the same.
-_MOST_REPEATS = 3
+# Volcano's patterns are Go's, which match in linear time. Here they go back over a name for each repetition, so the
+# tries of all patterns on all names are limited, to about a second.
+_MOST_TRIES = 200_000_000
+_LONGEST_PATTERN = 256
+# It could mean something else than in Go.
 _NOT_EVALUATED = re.compile(r"\(\?|\)[*+{]|[*+?}][*+]|\\[^.dw-]|\[:|[^ -~]")
 _PATTERN = ("selector", "regexMatch", "pattern")
 
@@ -99,9 +104,17 @@ class HyperNodes:
 
     def _read(self, tier: int, labels: LabelColumns, rows: Mapping[str, int]) -> LabelColumns | str:
         parents: dict[str, str] = {}
+        lengths, left = Counter(map(len, rows)), _MOST_TRIES
         for each in self.by_name.values():
             if not all(map(_compiled, each.patterns)):
                 return f"the pattern of HyperNode {each.name} is not evaluated"
+            left -= sum(
+                most_tries(pattern, length) * number for pattern in each.patterns for length, number in lengths.items()
+            )
+            if left < 0:
+                return (
+                    f"the pattern of HyperNode {each.name} can take too long: begin it with ^, with fewer repetitions"
+                )
             for child in each.children:
                 if parents.setdefault(child, each.name) != each.name:
                     return f"HyperNode {child} is a member of two HyperNodes, so Volcano starts no such gang"
@@ -120,15 +133,15 @@ class HyperNodes:
 
     def _nodes(self, of: HyperNode, labels: LabelColumns, rows: Mapping[str, int]) -> Mask:
         """Return a mask of the nodes of `of` and of its children, whose tiers are lower."""
-        found = np.zeros(labels.count, dtype=np.bool_)
-        found[[rows[name] for name in of.names if name in rows]] = True
-        for compiled in filter(None, map(_compiled, of.patterns)):
-            found[[row for name, row in rows.items() if compiled.search(name)]] = True
-        for term in of.terms:
-            found |= matches(term, labels, rows)
-        for child in of.children:
-            if child in self.by_name:
-                found |= self._nodes(self.by_name[child], labels, rows)
+        found, left = np.zeros(labels.count, dtype=np.bool_), [of]
+        while left:
+            each = left.pop()
+            found[[rows[name] for name in each.names if name in rows]] = True
+            for compiled in filter(None, map(_compiled, each.patterns)):
+                found[[row for name, row in rows.items() if compiled.search(name)]] = True
+            for term in each.terms:
+                found |= matches(term, labels, rows)
+            left += [self.by_name[child] for child in each.children if child in self.by_name]
         return found
 
 
@@ -163,9 +176,20 @@ def _texts(values: Any) -> tuple[str, ...]:
     return tuple(each for each in values if isinstance(each, str)) if isinstance(values, list) else ()
 
 
+def most_tries(pattern: str, length: int) -> int:
+    """Return an upper bound of the ways in which `pattern` is tried on a name of `length` characters.
+
+    Each repetition can end at any character, each `?` doubles the ways, and each group can take any alternative.
+    """
+    repeats, alternatives = len(re.findall(r"[*+{]", pattern)), pattern.count("|") + 1
+    ways: int = 2 ** pattern.count("?") * alternatives ** max(1, pattern.count("("))
+    starts = 1 if pattern.startswith("^") and alternatives == 1 else length + 1
+    return starts * comb(length + repeats, repeats) * ways
+
+
 def _compiled(pattern: str) -> re.Pattern[str] | None:
-    """Return the pattern, or None if it could take long or mean something else than in Go."""
-    if len(re.findall(r"[*+{]", pattern)) > _MOST_REPEATS or _NOT_EVALUATED.search(pattern):
+    """Return the pattern, or None if it is too long or could mean something else than in Go."""
+    if len(pattern) > _LONGEST_PATTERN or _NOT_EVALUATED.search(pattern):
         return None
     try:
         return re.compile(pattern, re.ASCII)

@@ -13,7 +13,7 @@ from msgspec.json import decode
 
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pods.nominated_pods import read_nominated_pod
-from webhook.kube.names import ENDED_PHASES, KAI_SHARES, REQUIRED_TOPOLOGIES, VOLCANO_GROUP
+from webhook.kube.names import ENDED_PHASES, KAI_SHARES, KUEUE_WORKLOAD, REQUIRED_TOPOLOGIES, VOLCANO_GROUP
 from webhook.kube.pod.gang_key import gang_annotations
 from webhook.kube.pod.pod_identity import PodIdentity, short_text
 from webhook.kube.pod.pod_view import NO_STATUS, Condition, PodView
@@ -171,7 +171,8 @@ def is_pending(pod: Mapping[str, Any]) -> bool:
 
 def _of_scheduler(metadata: Mapping[str, Any]) -> dict[str, Any]:
     annotations = _object(metadata.get("annotations"))
-    return {key: value for key in (VOLCANO_GROUP, *KAI_SHARES, *REQUIRED_TOPOLOGIES) if (value := annotations.get(key))}
+    read = (VOLCANO_GROUP, KUEUE_WORKLOAD, *KAI_SHARES, *REQUIRED_TOPOLOGIES)
+    return {key: value for key in read if (value := annotations.get(key))}
 
 
 def _set_fields(name: str, value: Any) -> Any:

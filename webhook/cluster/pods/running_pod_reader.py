@@ -20,8 +20,9 @@ from webhook.cluster.left_out import (
 )
 from webhook.cluster.node_info import RunningPod
 from webhook.documents.field import InvalidInput
+from webhook.kube.names import KUEUE_POD_SET
 from webhook.kube.pod.bound_status import controller_in, is_preempted_in, reason_in
-from webhook.kube.pod.gang_key import GANG, GangKey, gangs_of
+from webhook.kube.pod.gang_key import GANG, GangKey, gangs_of, workload_of
 from webhook.kube.pod.pod_view import NO_STATUS, Time, Volume
 from webhook.kube.pod.rare_facts import RareFacts
 from webhook.kube.pod.stored_pod import StoredPod
@@ -86,14 +87,16 @@ class RunningPodReader:
                 volumes, left_out = NO_VOLUMES, (*left_out, (POD_VOLUMES, ALL_NAMESPACES))
         if len(labels) > _MOST_LABELS:
             labels, left_out = {}, (*left_out, (POD_LABELS, namespace))
-        if _GANG in bytes(metadata.annotations):
+        annotations = bytes(metadata.annotations)
+        workload = workload_of({"annotations": decode(annotations)}) if annotations and KUEUE_POD_SET in labels else ""
+        if _GANG in annotations:
             owners = decode(metadata.owner_references) if metadata.owner_references else None
-            gangs = gangs_of(namespace, {"annotations": decode(metadata.annotations), "ownerReferences": owners})
+            gangs = gangs_of(namespace, {"annotations": decode(annotations), "ownerReferences": owners})
         is_terminating, reason, rare = view.is_terminating, reason_in(status), template.rare
-        if is_terminating or reason or left_out is not rare.left_out:
+        if is_terminating or reason or workload or left_out is not rare.left_out:
             deleted = int(decode(metadata.deletion_timestamp, type=Time).timestamp()) if is_terminating else 0
             is_preempted = is_terminating and is_preempted_in(status)
-            rare = RareFacts(left_out, deleted, is_preempted, reason, rare.host_ports, rare.scheduler)
+            rare = RareFacts(left_out, deleted, is_preempted, reason, rare.host_ports, rare.scheduler, workload)
         started = int(status.start_time.timestamp()) if status.start_time else 0
         if started == self._last_started:
             # A number takes as much memory as four fields, and pods of a gang start together.

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from webhook.kube.names import KUEUE_WORKLOAD
+
 GANG, GANG_SIZE = "/gang", "/gang-size"
 # A label value, and a key of a label or an annotation: 253 characters of prefix, 63 of name.
 _LONGEST_NAME = 63
 _LONGEST_KEY = 317
+_LONGEST_OBJECT_NAME = 253
 # Two installations with key domains of their own, and one more.
 _MOST = 3
 
@@ -42,6 +45,13 @@ def gangs_of(namespace: str, metadata: Mapping[str, Any]) -> tuple[GangKey, ...]
         if len(key) <= _LONGEST_KEY and isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME
     )
     return tuple(sorted(found)[:_MOST])
+
+
+def workload_of(metadata: Mapping[str, Any]) -> str:
+    """Return the Workload of a pod with `metadata`, which Kueue has placed by its topology-aware scheduling, or ""."""
+    annotations = metadata.get("annotations")
+    name = annotations.get(KUEUE_WORKLOAD) if isinstance(annotations, Mapping) else None
+    return name if isinstance(name, str) and len(name) <= _LONGEST_OBJECT_NAME else ""
 
 
 def gang_annotations(annotations: object) -> dict[str, Any]:

@@ -13,6 +13,7 @@ class RareFacts(NamedTuple):
     `deletion_seconds` is when its deletion ends, in Unix seconds, 0 if it is not being deleted. `is_preempted`: it is
     being deleted because kube-scheduler has preempted it. `waiting_reason` is why its first container that does not run
     waits, such as `ImagePullBackOff`, or empty. `scheduler` is the name of its scheduler, or empty for the default one.
+    `workload` is the Workload of Kueue to which it belongs, or empty.
     """
 
     left_out: tuple[tuple[str, str], ...] = ()
@@ -21,6 +22,7 @@ class RareFacts(NamedTuple):
     waiting_reason: str = ""
     host_ports: tuple[HostPort, ...] = ()
     scheduler: str = ""
+    workload: str = ""
 
 
 USUAL = RareFacts()

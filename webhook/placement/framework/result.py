@@ -107,7 +107,7 @@ class GangFit:
     Kueue evicts a gang that has started only in part, or "". The other fields are for a gang that does not fit:
     `next_message` is about the first pod without a node, `block` about the largest free block of cards, and
     `waiting_before` is the number of pods that wait before the gang, or 0 if it would not fit without them. `together`
-    are the domains of a gang that runs in one, such as a rack, or None.
+    are the domains of a gang that runs in one, such as a rack, or None if they are not counted. `doubt` is the reason.
     """
 
     name: str
@@ -123,6 +123,7 @@ class GangFit:
     ends_after: str = field(default="", compare=False)
     own: "Placement | None" = field(default=None, compare=False, repr=False)
     together: Together | None = None
+    doubt: str = field(default="", compare=False)
 
     @property
     def text(self) -> str:

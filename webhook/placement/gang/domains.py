@@ -15,6 +15,7 @@ from webhook.kube.names import KAI_TOPOLOGY, KUEUE_TOPOLOGY
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.together import Domain, Together
+from webhook.placement.gang.assigned_pods import assigned_to_own
 from webhook.placement.gang.empty_cluster import most_in_each_domain
 from webhook.placement.gang.further_pods import further_pods
 from webhook.placement.gang.gang_bound import by_domain, selecting_itself
@@ -49,13 +50,18 @@ def domains_together(
     return Together(within.path, alias, within.is_required, size, left, domains, int(unlabelled.sum()), outside)
 
 
-def is_countable(scheduler: Scheduler, info: PodInfo) -> bool:
+def is_countable(scheduler: Scheduler, info: PodInfo, *, counts_all: bool) -> bool:
     """Return whether the room of one domain can be counted for pods with `info`.
 
-    It cannot with a DoNotSchedule constraint: this would then spread the pods only over the nodes of one domain.
+    With a DoNotSchedule constraint, it can only be counted if the scheduler `counts_all` nodes for the skew, not only
+    those of the domain, and if the pods do not select nodes by themselves.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/backend/cache/snapshot.go, AssumePlacement
     """
-    constraints = info.inter_pod.spread or scheduler.profile.args.default_constraints
-    return all(each.when_unsatisfiable != DO_NOT_SCHEDULE for each in constraints)
+    of_pod, own_nodes = info.inter_pod.spread, info.node_selector or info.required
+    constraints = of_pod or scheduler.profile.args.default_constraints
+    is_free = all(each.when_unsatisfiable != DO_NOT_SCHEDULE for each in constraints)
+    return is_free or bool(counts_all and of_pod and not own_nodes)
 
 
 def count_domains(
@@ -84,10 +90,11 @@ def count_domains(
         fits = np.zeros(len(values), dtype=np.int64)
         for code in in_time(present, expired):
             fits[code] = _fitting(scheduler, in_domain(free, path, values[code]), snapshot, left, expired)
-    of_gang = by_domain(codes, len(values), _members(snapshot, gang))
+    members = by_domain(codes, len(values), _members(snapshot, gang))
+    placed = np.maximum(members, by_domain(codes, len(values), assigned_to_own(pod, snapshot)))
     most = most_in_each_domain(scheduler, free.signature, snapshot, path, expired)
     return tuple(
-        Domain(value, int(fits[code]), None if most is None else most[value], int(of_gang[code]))
+        Domain(value, int(fits[code]), None if most is None else most[value], int(placed[code]))
         for value, code in sorted((values[code], code) for code in present)
     )
 
@@ -104,9 +111,18 @@ def nodes_of(snapshot: Snapshot, path: Sequence[str], values: Sequence[str]) -> 
 
 
 def in_domain(pod: WaitingPod, path: Sequence[str], values: Sequence[str]) -> WaitingPod:
-    """Return `pod`, restricted to the nodes whose labels `path` have `values`."""
+    """Return `pod`, restricted to the nodes whose labels `path` have `values`.
+
+    A DoNotSchedule constraint still counts all nodes, see `is_countable`.
+    """
     info = pod.signature.info
-    return _with_info(pod, info._replace(node_selector=(*info.node_selector, *zip(path, values, strict=True))))
+    constraints = [
+        each._replace(honors_affinity=each.honors_affinity and each.when_unsatisfiable != DO_NOT_SCHEDULE)
+        for each in info.inter_pod.spread
+    ]
+    inter_pod = replace(info.inter_pod, spread=tuple(constraints)) if constraints else info.inter_pod
+    selector = (*info.node_selector, *zip(path, values, strict=True))
+    return _with_info(pod, info._replace(node_selector=selector, inter_pod=inter_pod))
 
 
 def domains_of(rows: Rows, snapshot: Snapshot, path: Sequence[str]) -> tuple[tuple[str, ...], ...]:

@@ -30,13 +30,37 @@ def most_of_roles(
     roles: Iterable[tuple[Scheduler, PodSignature, int]], base: Snapshot, expired: Expired, *, restores: bool
 ) -> int | None:
     """Return the bound of `most_possible` for all pods of an object; `roles` are its templates."""
+    found = _roles(roles, base, expired, restores=restores)
+    return None if found is None else most_together(found, expired)
+
+
+def most_of_roles_in_each_domain(
+    roles: Iterable[tuple[Scheduler, PodSignature, int]], base: Snapshot, path: Sequence[str], expired: Expired
+) -> Mapping[tuple[str, ...], int] | None:
+    """Return the bound of `most_of_roles` for each domain, by its values of the labels `path`, or None if not known.
+
+    Temporary states of nodes are ignored.
+    """
+    found = _roles(roles, base, expired, restores=True)
+    if found is None:
+        return None
+    codes, values = base.labels.paths(path)
+    return {
+        each: most_together([role._replace(nodes=role.nodes & (codes == code)) for role in found], expired)
+        for code, each in enumerate(values)
+    }
+
+
+def _roles(
+    roles: Iterable[tuple[Scheduler, PodSignature, int]], base: Snapshot, expired: Expired, *, restores: bool
+) -> list[Role] | None:
     found = []
     for scheduler, signature, asked in roles:
         role = _role(scheduler, signature, asked, base, expired, restores=restores)
         if role is None:
             return None
         found.append(role)
-    return most_together(found, expired)
+    return found
 
 
 def most_in_each_domain(

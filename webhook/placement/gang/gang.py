@@ -17,6 +17,7 @@ from webhook.placement.framework.fit_error import with_templates
 from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.framework.together import Together
+from webhook.placement.gang.assigned_pods import with_assigned
 from webhook.placement.gang.domains import members_on, without_counted_topologies, without_own_affinity
 from webhook.placement.gang.empty_cluster import most_in_each_domain, most_possible, restored_for
 from webhook.placement.gang.gang_count import Count, Gang, count_pods
@@ -32,10 +33,14 @@ from webhook.policy.spec.document import PolicySpec
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """The inputs to evaluate the pods of a gang, which are all like `pod`."""
+    """The inputs to evaluate the pods of a gang, which are all like `pod`.
+
+    `asked` is the pod with the annotations of a domain that is counted here.
+    """
 
     scheduler: Scheduler
     gang: Gang
+    asked: WaitingPod
     pod: WaitingPod
     templates: Sequence[TemplateNode]
     expired: Expired
@@ -79,11 +84,13 @@ def gang_placement(
     # The pods may never run: users decide how many labels they have.
     before = isolated(assumed.before_pod(pod.preemption))
     info = pod.signature.info
+    asked = pod
     if within is not None and (info.topologies or info.network):
         # The domains are counted here.
-        pod = without_counted_topologies(pod)
+        before, doubt = with_assigned(asked, before, expired)
+        within, pod = within._replace(doubt=within.doubt or doubt), without_counted_topologies(pod)
         own = replace(scheduler.answer_alone(pod.signature, before, expired), suggestions=own.suggestions)
-    question = _Question(scheduler, gang, pod, templates, expired)
+    question = _Question(scheduler, gang, asked, pod, templates, expired)
     placed = min(members_on(before, gang.key), gang.size)
     known = own.verdict != "Unknown" and not pod.signature.info.gates
     alone = own if gang.least <= 1 else None
@@ -181,7 +188,7 @@ def _waiting_before(question: _Question, assumed: AssumedPods[Any]) -> int:
     others = assumed.count_before(assumed.priority_of(question.pod.preemption)) - own
     if others <= 0:
         return 0
-    base = isolated(base)
+    base = with_assigned(question.asked, isolated(base), question.expired).snapshot
     left = max(1, question.gang.size - members_on(base, key))
     first = question.scheduler.answer(question.pod.signature, base, question.expired)
     found = question.count(first, base, left).further

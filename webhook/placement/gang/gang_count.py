@@ -62,7 +62,7 @@ def count_pods(
         return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired))
     snapshot = with_domains(snapshot, within.key)
     is_by_affinity = follows_itself(info, within.key, snapshot)
-    if not is_countable(scheduler, info):
+    if not is_countable(scheduler, info, counts_all=is_by_affinity or within.is_native):
         further = further_pods(scheduler, pod, own, snapshot, left, expired)
         is_open = within.is_required and not is_by_affinity
         return Count(own, Further(0, None, is_complete=False) if is_open else further)

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from webhook.backends.backend import SPREAD_CONSTRAINTS
 from webhook.backends.references import GangRequest
-from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.documents.text import cut
 from webhook.kube.deadline import Expired
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.result import GangFit, Placement
+from webhook.placement.framework.together import Together
+from webhook.placement.gang.assigned_pods import with_assigned
 from webhook.placement.gang.domains import (
     domains_together,
     follows_itself,
@@ -16,6 +19,7 @@ from webhook.placement.gang.domains import (
     with_first,
     without_counted_topologies,
 )
+from webhook.placement.gang.template_domains import domains_of_templates
 from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.pending_placement import WaitingPod, running_pod
@@ -30,36 +34,52 @@ _LONGEST_SHOWN = 63
 def with_domains(
     fit: GangFit, gang: GangRequest, roles: Sequence[PlacedRole], spec: PolicySpec, base: Snapshot, expired: Expired
 ) -> GangFit:
-    """Return `fit`, that of the object with `gang`, with its domains if its pods run together and are all alike."""
-    within = gang.within
-    if within is None or within.doubt or gang.groups > 1 or len(roles) != 1 or roles[0][0] is None:
+    """Return `fit`, that of the object with `gang`, with its domains if its pods run together.
+
+    With several templates, they are only counted for pods that follow each other by pod affinity.
+    """
+    within, some = gang.within, [(placed_by, found) for placed_by, found in roles if found.asked]
+    known = [(*placed_by, found.asked) for placed_by, found in some if placed_by is not None]
+    if within is None or within.doubt or gang.groups > 1 or not known or len(known) < len(some):
         return fit
-    scheduler, signature = roles[0][0]
-    if not is_countable(scheduler, signature.info):
-        return fit
-    pod = without_counted_topologies(WaitingPod(signature, running_pod(signature.info, {})))
-    key, alias, size = (
-        GangKey(signature.info.inter_pod.namespace, "", ""),
-        within.alias(spec.topology_aliases),
-        gang.size,
-    )
+    (scheduler, signature, _), infos = known[0], [signature.info for _, signature, _ in known]
+    follow = all(follows_itself(each, within.key, base) for each in infos)
+    if not all(is_countable(scheduler, each, counts_all=within.is_native or follow) for each in infos):
+        return replace(fit, doubt=f"its pods have {SPREAD_CONSTRAINTS}")
+    alias, size = within.alias(spec.topology_aliases), gang.size
+    if len(known) > 1:
+        of_templates = domains_of_templates(known, within, alias, base, expired) if within.is_required else None
+        if of_templates is None or of_templates[0].size != size:
+            return replace(fit, doubt="its templates differ")
+        fit = _following(fit, *of_templates, base)
+        most = fit.together.most if fit.together and not spec.node_templates else None
+        return fit if most is None or most >= size else replace(fit, most=most)
+    pod, key = WaitingPod(signature, running_pod(signature.info, {})), GangKey(infos[0].inter_pod.namespace, "", "")
+    base, doubt = with_assigned(pod, base, expired)
+    if doubt:
+        return replace(fit, doubt=doubt)
+    pod = without_counted_topologies(pod)
     together = domains_together(scheduler, pod, key, within, alias, base, size, size, expired)
     if not within.is_required:
         return replace(fit, together=together)
-    if follows_itself(signature.info, within.key, base):
-        rows = roles[0][1].first.best_rows
-        room: list[int] = []
-        if rows is not None:
-            with_choice, room = with_first(together, rows, base)
-            together = with_choice if room else together
-        least = min(room, default=size)
-        if least < size <= max(room, default=size):
-            fit = replace(fit, fit=min(fit.fit, least), is_complete=False)
-        return replace(fit, together=together)
+    if follow:
+        return _following(fit, together, some[0][1].first.best_rows, base)
     most = together.most
     largest = together.largest.fits if together.largest else 0
-    is_never = most is not None and most < gang.size and not spec.node_templates
+    is_never = most is not None and most < size and not spec.node_templates
     return replace(fit, fit=min(fit.fit, largest), most=most if is_never else None, together=together)
+
+
+def _following(fit: GangFit, together: Together, rows: Rows | None, base: Snapshot) -> GangFit:
+    """Return `fit` with its domains for pods that follow the first of them, which chooses one of the nodes `rows`."""
+    room: list[int] = []
+    if rows is not None:
+        with_choice, room = with_first(together, rows, base)
+        together = with_choice if room else together
+    least = min(room, default=fit.size)
+    if least < fit.size <= max(room, default=fit.size):
+        fit = replace(fit, fit=min(fit.fit, least), is_complete=False)
+    return replace(fit, together=together)
 
 
 def as_together(placement: Placement, gang: GangRequest, fit: GangFit) -> Placement:
@@ -76,7 +96,7 @@ def as_together(placement: Placement, gang: GangRequest, fit: GangFit) -> Placem
         return placement
     base = placement.message.removesuffix(".")
     if fit.together is None:
-        doubt = f": {gang.within.doubt}" if gang.within.doubt else ""
+        doubt = f": {why}" if (why := gang.within.doubt or fit.doubt) else ""
         reason = f"Whether one domain of {cut(gang.within.key, _LONGEST_SHOWN)} has room for all pods is not known"
         return replace(placement, verdict="Unknown", node=None, message=f"{base}. {reason}{doubt}.")
     if fit.fit >= fit.size:

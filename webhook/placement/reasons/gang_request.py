@@ -56,7 +56,7 @@ def _within(within: Within | None, names: BatchNames, group: PodGroup | None, sn
         # The pods are Unknown then, see `as_grouped` and `PodInfo.network`.
         return None if found is None or found.doubt else found
     if group is not None and names.backend in ("native", "kai") and (group.topology_key or names.backend == "native"):
-        within = Within(group.topology_key) if group.topology_key else None
+        within = Within(group.topology_key, is_native=names.backend == "native") if group.topology_key else None
     elif names.required_level:
         within = Within(names.required_level)
     topologies = {"kueue": snapshot.kueue.topologies, "kai": snapshot.kai.topologies}

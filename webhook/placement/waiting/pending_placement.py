@@ -9,9 +9,9 @@ from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import DeadlineNearError, Expired, never
-from webhook.kube.names import DEFAULT_SCHEDULER
+from webhook.kube.names import DEFAULT_SCHEDULER, KUEUE_POD_SET
 from webhook.kube.pod.amounts import CPU, MEMORY
-from webhook.kube.pod.gang_key import gangs_of
+from webhook.kube.pod.gang_key import gangs_of, workload_of
 from webhook.kube.pod.rare_facts import RareFacts, usual_of
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod.pod_info import PodInfo
@@ -52,7 +52,8 @@ class WaitingPod:
 
     def with_info(self, info: PodInfo) -> "WaitingPod":
         """Return the pod with another `info`, such as one that requests less."""
-        running = running_pod(info, {})._replace(name=self.running.name, gangs=self.running.gangs)
+        running, own = running_pod(info, {}), self.running
+        running = running._replace(name=own.name, gangs=own.gangs, rare=own.rare)
         return WaitingPod(replace(self.signature, info=info), running)
 
     @property
@@ -69,10 +70,15 @@ def running_pod(info: PodInfo, metadata: Mapping[str, Any]) -> RunningPod:
         scoring |= {name: amount for name, amount in info.requests if name in (CPU, MEMORY)}
     scheduler, inter_pod = info.nomination.scheduler_name, info.inter_pod
     scheduler = "" if scheduler == DEFAULT_SCHEDULER else scheduler
+    labels = dict(inter_pod.labels)
+    workload = workload_of(metadata) if KUEUE_POD_SET in labels else ""
+    rare = usual_of(scheduler)
+    if info.host_ports or workload:
+        rare = RareFacts(host_ports=info.host_ports, scheduler=scheduler, workload=workload)
     return RunningPod(
         namespace=inter_pod.namespace,
         name=metadata.get("name") or "",
-        labels=dict(inter_pod.labels),
+        labels=labels,
         is_terminating=metadata.get("deletionTimestamp") is not None,
         node_name="",
         requests=dict(info.requests),
@@ -81,7 +87,7 @@ def running_pod(info: PodInfo, metadata: Mapping[str, Any]) -> RunningPod:
         priority=info.preemption.priority or 0,
         volumes=info.volumes,
         gangs=gangs_of(inter_pod.namespace, metadata),
-        rare=RareFacts(host_ports=info.host_ports, scheduler=scheduler) if info.host_ports else usual_of(scheduler),
+        rare=rare,
     )
 
 
