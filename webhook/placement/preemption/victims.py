@@ -8,7 +8,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress, islice, permutations, product
+from itertools import chain, compress, islice, permutations, product
 from operator import attrgetter, not_
 
 from webhook.cluster.node_info import RunningPod, key_of
@@ -93,14 +93,14 @@ def candidates_on(node: str, room: NodeRoom, protection: Protection, expired: Ex
     first, mixed = _select(node, room, ordered, protection)
     if not mixed:
         return [first] if first else []
+    number = math.prod(min(math.factorial(min(len(group), 9)), 2 * _MOST_ORDERS) for group in mixed)
+    if number > _MOST_ORDERS and first is not None:
+        return [replace(first, tied=(*first.tied, *chain.from_iterable(mixed)), is_open=True)]
     found = {}
-    for order in in_time(islice(_orders(ordered, mixed), _MOST_ORDERS), expired):
+    for order in in_time(_orders(ordered, mixed), expired):
         if (each := _select(node, room, order, protection)[0]) is not None:
             found[each.cost, frozenset(map(key_of, each.victims))] = each
-    if math.prod(min(math.factorial(min(len(group), 9)), 2 * _MOST_ORDERS) for group in mixed) <= _MOST_ORDERS:
-        return [*found.values()]
-    undecided = tuple(pod for group in mixed for pod in group)
-    return [replace(each, tied=each.tied + undecided, is_open=True) for each in found.values()]
+    return [*found.values()]
 
 
 def _by_importance(pods: Iterable[RunningPod]) -> list[RunningPod]:
