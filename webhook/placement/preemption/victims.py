@@ -6,13 +6,13 @@ framework/preemption/preemption.go, pickOneNodeForPreemption; framework/preempti
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, compress, islice, permutations, product
 from operator import attrgetter, not_
 
 from webhook.cluster.node_info import RunningPod, key_of
-from webhook.cluster.objects.disruption_budget import DisruptionBudget, budgets_by_namespace
+from webhook.cluster.objects.disruption_budget import DisruptionBudget
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.selectors import selector_matches
 from webhook.placement.preemption.node_room import NodeRoom
@@ -51,33 +51,45 @@ class Protection:
     """The PodDisruptionBudgets that protect pods. Pods of one template share their labels and thus their budgets."""
 
     def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
-        self._budgets = budgets_by_namespace(budgets) or {}
-        self._known: dict[tuple[str, int], list[DisruptionBudget]] = {}
+        self._allowed: list[int] = []
+        self._budgets: dict[str, list[tuple[int, DisruptionBudget]]] = {}
+        for number, each in enumerate(budgets):
+            self._allowed.append(each.disruptions_allowed)
+            self._budgets.setdefault(each.namespace, []).append((number, each))
+        # The number, the full name and the disrupted pods of each budget, by namespace and labels of a pod.
+        self._known: dict[tuple[str, int], list[tuple[int, str, frozenset[str]]]] = {}
 
-    def violated(self, ordered: Sequence[RunningPod]) -> Mapping[tuple[str, str], str]:
-        """Return the pods whose eviction violates a budget, after the pods before them, with the budget.
+    def violated(self, ordered: Sequence[RunningPod]) -> list[str]:
+        """Return, for each pod, the budget that its eviction violates after the pods before it, or "" for none.
 
-        Pods without labels and budgets with an empty selector match nothing here, as in kube-scheduler.
+        The result is empty if there are no budgets. Pods without labels and budgets with an empty selector match
+        nothing here, as in kube-scheduler.
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/util.go, FilterVictimsWithPDBViolation
         """
-        left: dict[int, int] = {}
-        found = {}
+        left, found = [*self._allowed], []
+        namespace, labels = "", None
+        known: list[tuple[int, str, frozenset[str]]] = []
         for pod in ordered if self._budgets else ():
-            known = self._known.get((pod.namespace, id(pod.labels)))
-            for budget in self._protecting(pod) if known is None else known:
-                if pod.name in budget.disrupted_pods:
-                    continue
-                number = left[id(budget)] = left.get(id(budget), budget.disruptions_allowed) - 1
-                if number < 0:
-                    found[key_of(pod)] = budget.full_name
-                    break
+            if pod.labels is not labels or pod.namespace != namespace:
+                namespace, labels, known = pod.namespace, pod.labels, self._protecting(pod)
+            violated = ""
+            for number, name, disrupted in known:
+                if pod.name not in disrupted:
+                    left[number] -= 1
+                    if left[number] < 0:
+                        violated = name
+                        break
+            found.append(violated)
         return found
 
-    def _protecting(self, pod: RunningPod) -> list[DisruptionBudget]:
-        every = self._budgets.get(pod.namespace, ()) if pod.labels else ()
-        found = [each for each in every if each.selector and selector_matches(each.selector, pod.labels)]
-        return self._known.setdefault((pod.namespace, id(pod.labels)), found)
+    def _protecting(self, pod: RunningPod) -> list[tuple[int, str, frozenset[str]]]:
+        key = pod.namespace, id(pod.labels)
+        if key not in self._known:
+            every = self._budgets.get(pod.namespace, ()) if pod.labels else ()
+            selecting = [each for each in every if each[1].selector and selector_matches(each[1].selector, pod.labels)]
+            self._known[key] = [(number, each.full_name, each.disrupted_pods) for number, each in selecting]
+        return self._known[key]
 
 
 def candidates_on(node: str, room: NodeRoom, protection: Protection, expired: Expired) -> list[Candidate]:
@@ -120,40 +132,45 @@ def _select(
 ) -> tuple[Candidate | None, list[Sequence[RunningPod]]]:
     """Return the candidate, with victims from `ordered`, and groups of equally important pods whose order matters."""
     violated = protection.violated(ordered)
-    flags, undecided = room.staying(ordered) if not violated else [], []
-    if violated:
-        are_violating = [key_of(each) in violated for each in ordered]
-        tried = sorted(range(len(ordered)), key=lambda at: not are_violating[at])
+    if any(violated):
+        tried = sorted(range(len(ordered)), key=lambda at: not violated[at])
         staying = dict(zip(tried, room.staying([ordered[at] for at in tried]), strict=True))
         flags = [staying[at] for at in range(len(ordered))]
-        undecided = [*_undecided(ordered, are_violating)]
+        undecided = {*_undecided(ordered, flags), *_undecided(ordered, [*map(bool, violated)])}
+    else:
+        flags = room.staying(ordered)
+        undecided = {*_undecided(ordered, flags)}
+    violating = {*map(key_of, compress(ordered, violated))} if undecided else set()
     tied: list[RunningPod] = []
     mixed: list[Sequence[RunningPod]] = []
-    for each in (*_undecided(ordered, flags), *undecided):
-        group = room.deciding(each)
-        if _are_interchangeable(group, room, violated):
+    for each in sorted(undecided, key=attrgetter("start")):
+        group = room.deciding(ordered[each.start : each.stop])
+        if _are_interchangeable(group, room, violating):
             tied += group
-        elif group not in mixed:
+        else:
             mixed.append(group)
     victims = tuple(compress(ordered, map(not_, flags)))
     if not victims:
         return None, mixed
-    broken = [violated[key_of(each)] for each in victims if key_of(each) in violated] if violated else []
+    broken = [budget for budget, stays in zip(violated, flags, strict=True) if budget and not stays] if violated else []
     return Candidate(node, victims, tuple(sorted({*broken})), _cost(victims, len(broken)), tuple(tied)), mixed
 
 
-def _are_interchangeable(group: Sequence[RunningPod], room: NodeRoom, violated: Mapping[tuple[str, str], str]) -> bool:
-    """Return whether a choice among the pods of `group` makes no difference except for their names."""
+def _are_interchangeable(group: Sequence[RunningPod], room: NodeRoom, violating: Collection[tuple[str, str]]) -> bool:
+    """Return whether a choice among the pods of `group` makes no difference except for their names.
+
+    `violating` are the keys of the pods whose eviction violates a budget.
+    """
     if not group:
         return True
-    if violated and len({key_of(each) in violated for each in group}) > 1:
+    if violating and len({key_of(each) in violating for each in group}) > 1:
         # The same budgets select equal pods; which of them violates one is a matter of their order.
         return all(map(group[0].is_same_load, group))
     return room.are_equal(group)
 
 
-def _undecided(ordered: Sequence[RunningPod], flags: Sequence[bool]) -> Iterator[Sequence[RunningPod]]:
-    """Yield groups of equally important pods of which only some stay, so that another order has other victims."""
+def _undecided(ordered: Sequence[RunningPod], flags: Sequence[bool]) -> Iterator[range]:
+    """Yield the places of equally important pods of which only some stay, so that another order has other victims."""
     end = 0
     first = flags.index(not flags[0]) if (not all(flags) and any(flags)) else len(flags)
     for at in range(first, len(flags)):
@@ -162,7 +179,7 @@ def _undecided(ordered: Sequence[RunningPod], flags: Sequence[bool]) -> Iterator
         rank = _rank(ordered[at])
         if rank == _rank(ordered[at - 1]):
             end = bisect_right(ordered, rank, key=_rank)
-            yield ordered[bisect_left(ordered, rank, key=_rank) : end]
+            yield range(bisect_left(ordered, rank, key=_rank), end)
 
 
 def _rank(pod: RunningPod) -> tuple[int, float]:
