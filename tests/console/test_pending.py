@@ -152,6 +152,7 @@ def test_a_missing_scheduler_is_the_reason(browser: TestBrowser) -> None:
     async def use() -> tuple[list[str], list[str], str | None]:
         async with console_following(view) as address, browser.page() as page:
             await page.goto(f"{address}/#pending?state=no-scheduler")
+            await page.locator(".row-why").first.wait_for()
             reasons = await page.locator(".row-why").all_text_contents()
             badges = await page.locator(".row .badge").all_text_contents()
             return reasons, badges, await page.locator(".side .words").first.text_content()

@@ -83,14 +83,30 @@ REFUSED = make_pod("refused").annotate(TYPE, "trainning")
     [(HALF_A_CARD, "Invalid", "must be an integer"), (REFUSED, "Refused", "trainning")],
     ids=["invalid", "refused"],
 )
-def test_check_prints_the_verdict_on_standard_output_and_the_reason_once(
+def test_check_prints_an_invalid_or_refused_pod_on_standard_output_and_its_place_on_standard_error(
     run: Run, cluster: Path, pod: PodBuilder, verdict: str, text: str
 ) -> None:
     outcome = run("check", "-f", "-", "--cluster", cluster, stdin=as_list(pod))
 
-    assert outcome.output == f"default/{pod.obj()['metadata']['name']}: {verdict}\n"
-    (reason,) = [line for line in outcome.errors.splitlines() if text in line]
-    assert ": <stdin>: items[0]: " in reason
+    headline, *messages = outcome.output.splitlines()
+    reasons = [line for line in outcome.errors.splitlines() if ": <stdin>: items[0]: " in line]
+    assert headline == f"default/{pod.obj()['metadata']['name']}: {verdict}"
+    assert len(messages) == len(reasons) > 0
+    assert all(line.startswith("  ") for line in messages)
+    assert text in messages[0]
+    assert text in reasons[0]
+
+
+@pytest.mark.parametrize("command", ["check", "mutate"])
+def test_each_error_of_a_refused_pod_is_a_line_with_its_place(run: Run, cluster: Path, command: str) -> None:
+    pod = make_pod("refused").annotate(TYPE, "trainning").annotate("maip.mxsf.io/gpu-memory", "80GB").gpu(1)
+
+    outcome = run(command, "-f", "-", "--cluster", cluster, stdin=as_list(pod))
+
+    first, second = (line for line in outcome.errors.splitlines() if "metadata.annotations" in line)
+    for line, key in ((first, "workload-type"), (second, "gpu-memory")):
+        assert line.startswith(f"Refused: <stdin>: items[0]: default/refused: metadata.annotations[maip.mxsf.io/{key}]")
+        assert not line.endswith(";")
 
 
 def test_explain_prints_each_error_of_an_invalid_pod_on_a_line(run: Run, tmp_path: Path) -> None:

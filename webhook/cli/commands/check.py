@@ -28,7 +28,6 @@ from webhook.documents.listing import plural, some
 
 # In the order of the total.
 _EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Infeasible": 4, "Unknown": 3, "Refused": 5, "Invalid": 2}
-_REJECTED = ("Refused", "Invalid")
 _MOST_REASONS, _MOST_NAMES = 8, 3
 Scored = Mapping[str, float]
 
@@ -69,9 +68,6 @@ def check(session: Session) -> int:
             echo(f"Error: {fault}", err=True)
         if session.is_json:
             echo_json(answer.to_json())
-        elif answer.verdict in _REJECTED:
-            # Standard error has the reasons, with their places.
-            _print_verdict(console, answer)
         else:
             print_answer(console, answer, session.max_nodes)
     if not session.is_json and len(answers) > 1:
@@ -83,8 +79,9 @@ def check(session: Session) -> int:
 def print_answer(console: Console, answer: Answer, max_nodes: int) -> None:
     """Print `answer` with at most `max_nodes` of the nodes that can take the pod, and the others by reason."""
     placement, policy = answer.placement, answer.workload.chosen_policy
-    _print_verdict(console, answer)
-    if answer.verdict in _REJECTED:
+    where = f" on [bold]{marked(placement.node)}[/bold]" if placement.node else ""
+    console.print(f"[bold]{marked(answer.workload.name)}[/bold]: {coloured(answer.verdict)}{where}")
+    if answer.verdict in ("Refused", "Invalid"):
         # Only the breaks between errors are ours: names can have others.
         print_lines(console, placement.message.split(BETWEEN_ERRORS))
         return
@@ -111,11 +108,6 @@ def print_answer(console: Console, answer: Answer, max_nodes: int) -> None:
     suggestions = ["suggestions:", *(f"  - {each}" for each in placement.suggestions)] if placement.suggestions else []
     bypass = answer.bypass and f"the webhook leaves it alone: {answer.bypass}"
     print_lines(console, [bypass, f"QoS class: {answer.qos_class}" if answer.qos_class else "", *suggestions])
-
-
-def _print_verdict(console: Console, answer: Answer) -> None:
-    where = f" on [bold]{marked(answer.placement.node)}[/bold]" if answer.placement.node else ""
-    console.print(f"[bold]{marked(answer.workload.name)}[/bold]: {coloured(answer.verdict)}{where}")
 
 
 def _print_total(console: Console, answers: Sequence[Answer]) -> None:

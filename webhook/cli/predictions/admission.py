@@ -113,10 +113,8 @@ def print_verdict(workload: Workload, verdict: Verdict) -> None:
     _print_warnings(workload, verdict)
     if isinstance(verdict, Denied):
         # Only the breaks between errors are ours: names can have others.
-        *errors, last = workload.located(verdict.denial.message).split(BETWEEN_ERRORS)
-        first, *others = (*(f"{each};" for each in errors), last)
-        for line in (f"Refused: {workload.document.place}: {workload.name}: {first}", *others):
-            echo(line, fg="red", err=True)
+        for each in workload.located(verdict.denial.message).split(BETWEEN_ERRORS):
+            echo(f"Refused: {workload.document.place}: {workload.name}: {each}", fg="red", err=True)
     elif isinstance(verdict, Bypassed):
         echo(f"{workload.name}: left alone: {verdict.reason}", err=True)
 

@@ -2,8 +2,9 @@
 // English, as the commands print them; a sentence that is not in this table, such as the words of kube-scheduler, stays so.
 import { language } from "./i18n.js";
 
-// Each part "$1" of a sentence is translated in turn, and "$1*" is a list. "[… $1 …]" is left out if the sentence lacks the
-// part. The first sentence that fits a text counts.
+// Each part "$1" of a sentence is translated in turn, and "$1*" is a list. A single word can be a name, so that it is
+// translated only as "$1+". "[… $1 …]" is left out if the sentence lacks the part. The first sentence that fits a text
+// counts.
 const SENTENCES = [
   // Suggestions.
   [/^ask for (.+?): the largest free block(?: in (\S+))? is (\S+?)(, and \S+ is overhead)?$/, "改为请求 $1：最大空闲块为 $3[（$2）]$4"],
@@ -113,7 +114,7 @@ const SENTENCES = [
   [/^the pod requests whole cards of (\S+): remove that request or this annotation$/, "该 Pod 请求 $1 的整卡：请删除该请求或此注解"],
   [/^the pods would be within one (\S+), and apart over (\S+) \((\S+)\): set one of them to none$/, "这些 Pod 既要在同一个 $1 内，又要按 $2 分散（$3）：请将其中之一设为 none"],
   [/^the pod requests an accelerator, and the policy requires a workload type of such pods: (.+)$/, "该 Pod 请求加速卡，而策略要求这样的 Pod 有工作负载类型：$1"],
-  [/^namespace (\S+) may not (?:ask for|use) (workload type|product|queue|scheduler) (\S+); allowed (?:workload types|products|namespaces|queues|schedulers): (.+)$/, "命名空间 $1 不能使用 $2 $3；允许：$4"],
+  [/^namespace (\S+) may not (?:ask for|use) (workload type|product|queue|scheduler) (\S+); allowed (?:workload types|products|namespaces|queues|schedulers): (.+)$/, "命名空间 $1 不能使用 $2+ $3；允许：$4+"],
   [/^namespace (\S+) may not request (\d+) cards in a pod; allowed: at most (\d+)$/, "命名空间 $1 的 Pod 不能请求 $2 张卡；最多 $3 张"],
   [/^(container \S+|the pod) (.+), but workload type (\S+) asks for QoS class Guaranteed(?: with (whole CPUs))?$/, "$1 $2，但工作负载类型 $3 要求 QoS 类别 Guaranteed[（$4）]"],
   [/^(spec\.\S+): (container \S+ .+|the pod .+)$/, "$1：$2"],
@@ -135,7 +136,7 @@ const SENTENCES = [
   [/^labels that only have an effect as annotations: (.+)$/, "这些标签只有作为注解才有作用：$1"],
   [/^resource (\S+) is not that of an accelerator of the policy$/, "资源 $1 不属于策略中的加速卡"],
   [/^(\S+) is missing: add it \((.+?)\); without it, these have no effect: (.+)$/, "缺少 $1：请添加（$2）；没有它，以下注解没有作用：$3"],
-  [/^(\S+): "disabled" has no effect in namespace (\S+): the policy allows it in (.+)$/, "$1：\"disabled\" 在命名空间 $2 中没有作用：策略允许的命名空间：$3"],
+  [/^(\S+): "disabled" has no effect in namespace (\S+): the policy allows it in (.+)$/, "$1：\"disabled\" 在命名空间 $2 中没有作用：策略允许的命名空间：$3+"],
   [/^none$/, "无"],
   [/^within of workload type (\S+) has no effect: (.+)$/, "工作负载类型 $1 的 within 没有作用：$2"],
   [/^(\S+) has no effect without (\S+)$/, "没有 $2 时，$1 没有作用"],
@@ -199,7 +200,7 @@ const SENTENCES = [
   [/^drop those terms(?:, and (set .+))?$/, "请删除这些条件[，并$1]"],
   // Queues and groups.
   [/^(Volcano|KAI|Kueue|Coscheduling|kube-scheduler): (.+)$/, "$1：$2"],
-  [/^(PodGroup|queue|LocalQueue|ClusterQueue) (\S+) does not exist(?: in (\S+))?(?:: (.+))?$/, "$1 $2 不存在[（命名空间 $3）][：$4]"],
+  [/^(PodGroup|queue|LocalQueue|ClusterQueue) (\S+) does not exist(?: in (\S+))?(?:: (.+))?$/, "$1+ $2 不存在[（命名空间 $3）][：$4]"],
   [/^Queue '(\S+)' does not exist\.$/, "队列 $1 不存在。"],
   [/^the pod waits without a condition or an Event until it does$/, "在它存在之前，Pod 会一直等待，没有状态条件或 Event"],
   [/^the pod stays gated until it does$/, "在它存在之前，Pod 会一直被调度门阻止"],
@@ -265,7 +266,11 @@ function translated(text, depth) {
     const parts = text.match(sentence);
     if (!parts) continue;
     const whole = form.replace(/\[([^\]]*\$(\d)[^\]]*)\]/g, (_, part, at) => (parts[at] ? part : ""));
-    return whole.replace(/\$(\d)(\*?)/g, (_, at, isList) => (isList ? parts[at].split(/, | and /).map((each) => translated(each, depth - 1)).join("、") : translated(parts[at] ?? "", depth - 1)));
+    return whole.replace(/\$(\d)([*+]?)/g, (_, at, how) => {
+      const part = parts[at] ?? "";
+      if (how === "*") return part.split(/, | and /).map((each) => translated(each, depth - 1)).join("、");
+      return how || part.trim().includes(" ") ? translated(part, depth - 1) : part;
+    });
   }
   return text;
 }
