@@ -22,6 +22,7 @@ from webhook.audit.record import Owner as AuditOwner
 from webhook.audit.writer import AuditWriter
 from webhook.cli.output.terminal import echo
 from webhook.cluster.batch import fields
+from webhook.placement.packing.held_cards import IMAGE_PULL
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer
 
@@ -160,8 +161,10 @@ class Evictions:
         now, uids = self.now(), set(map(_uid, held.pods))
         for each in rows_of_pods(fresh.objects, fresh.gang_of, now):
             if each.reason == held.reason and uids == set(map(_uid, each.pods)):
-                is_old = each.since.is_known and now - each.since.seconds >= self.least_seconds
-                return "" if is_old else "it has changed meanwhile"
+                # ErrImagePull of a pull that failed before comes between two ImagePullBackOff, with the same begin.
+                has_failed = held.reason == IMAGE_PULL and each.since.seconds == held.since.seconds
+                is_old = now - each.since.seconds >= self.least_seconds
+                return "" if is_old and (each.since.is_known or has_failed) else "it has changed meanwhile"
         return "its gang has changed, or is gone" if len(uids) > 1 else "it is gone, or not held any more"
 
     async def _evict(self, server: ApiServer, held: Held, pod: Raw, *, is_dry: bool) -> Result:

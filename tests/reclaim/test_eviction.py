@@ -178,6 +178,26 @@ def test_an_annotation_that_was_set_meanwhile_counts(name: str, subject: str) ->
     assert server.evicted == []
 
 
+def set_reason(server: InMemory, reason: str) -> None:
+    server.named("pull")["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] = reason
+
+
+def test_a_pull_that_fails_once_more_is_evicted() -> None:
+    server = InMemory((*NODES, waiting(card_pod("pull", "n0"), "ImagePullBackOff", HOUR)))
+
+    assert evict(server, change=lambda server: set_reason(server, "ErrImagePull")) == {"pull": ("Evicted", "")}
+
+
+def test_a_pull_that_fails_after_the_pod_has_run_is_left_alone() -> None:
+    server = InMemory((*NODES, waiting(card_pod("pull", "n0"), "ImagePullBackOff", HOUR)))
+
+    def run_again(server: InMemory) -> None:
+        set_reason(server, "ErrImagePull")
+        server.named("pull")["status"]["conditions"][-1]["lastTransitionTime"] = ago(HOUR // 2)
+
+    assert evict(server, change=run_again) == {"pull": ("Bypassed", "it has changed meanwhile")}
+
+
 def test_a_pod_of_a_gang_that_is_annotated_while_others_are_evicted_is_left_alone() -> None:
     class Annotated(InMemory):
         def end(self, pod: Object) -> None:
