@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from placement_reclaim.cluster import Raw
-from placement_reclaim.held import EVICTABLE, IDLE, Held
-from placement_reclaim.owners import Owner
+from placement_reclaim.held import EVICTABLE, IDLE, Held, Owner
 from webhook.cluster.batch import fields
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field
@@ -29,17 +28,15 @@ class Limits(NamedTuple):
 def choose(rows: Iterable[Held], policy_of: PolicyOf, snapshot: Snapshot, limits: Limits) -> list[tuple[Held, str]]:
     """Return each row with the reason not to evict its pods, or "" to evict them all. A gang is never split."""
     owners: Counter[Owner] = Counter()
-    found, count = [], 0
+    found = []
     for held in rows:
         own, more = Counter(map(Owner.of, held.pods)), plural(len(held.pods), "more pod")
         reason = _forbidden(held, policy_of(held.namespace), snapshot)
         if not reason and any(owners[owner] + number > limits.most_per_owner for owner, number in own.items()):
             reason = f"--max-per-owner {limits.most_per_owner}: {more} of its owner"
-        if not reason and count + len(held.pods) > limits.most:
+        if not reason and owners.total() + len(held.pods) > limits.most:
             reason = f"--max {limits.most}: {more}"
-        if not reason:
-            owners += own
-            count += len(held.pods)
+        owners += Counter() if reason else own
         found.append((held, reason))
     return found
 

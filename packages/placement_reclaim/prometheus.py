@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import aiohttp
@@ -10,6 +10,7 @@ import orjson
 from yarl import URL
 
 from placement_reclaim.classes.idle import CardUse, PodUse
+from placement_reclaim.cluster import Name
 
 # Of the first metric that a pod has. That of the engine is also that of MIG devices, and has a right of its own.
 # Source: https://github.com/NVIDIA/dcgm-exporter, etc/dcp-metrics-included.csv
@@ -27,9 +28,9 @@ _URL = re.compile(r"https?://([^/?#]*@)?[^/?#@]+(/[^@]*)?")
 _FORM = "must be http://HOST or https://HOST, with the / and @ of a password as %2F and %40"
 _REMEDY = "give the URL of a Prometheus, such as http://127.0.0.1:9090 of kubectl port-forward"
 
-Name = tuple[str, str]
-Labels = Mapping[str, str]
-Samples = list[tuple[Labels, float]]
+Device = tuple[str, str]
+"""The UUID of a card and, for a MIG device, its instance; both are empty for a metric of pods."""
+Samples = list[tuple[Name, Device, float]]
 
 
 class PrometheusError(Exception):
@@ -40,7 +41,7 @@ class PrometheusError(Exception):
 
 
 async def read_uses(url: str, seconds: int, now: int) -> dict[Name, PodUse]:
-    """Return the use of the cards of each pod in the `seconds` before `now`, in Unix seconds, by namespace and name.
+    """Return the use of the cards of each pod in the `seconds` before `now`, in Unix seconds.
 
     It is empty if no pod has a metric of `ACTIVITY`.
 
@@ -51,46 +52,31 @@ async def read_uses(url: str, seconds: int, now: int) -> dict[Name, PodUse]:
     uses: dict[Name, PodUse] = {}
     async with aiohttp.ClientSession(timeout=_TIMEOUT) as session:
 
-        async def ask(function: str, metric: str, *labels: str) -> Samples:
+        async def ask(function: str, metric: str) -> Samples:
             window = f"{seconds}s:{_STEP_SECONDS}s" if function == "count_over_time" else f"{seconds}s"
-            by, combine = ", ".join((_OF_POD, *labels)), "sum" if function == "rate" else "max"
+            by, combine = (_OF_POD, "sum") if function == "rate" else (f"{_OF_POD}, UUID, GPU_I_ID", "max")
             return await _query(session, server, f"{combine} by ({by}) ({function}({metric}[{window}]))", now)
 
-        device = ("UUID", "GPU_I_ID")
-        watts = {_device(labels): value for labels, value in await ask("max_over_time", _POWER, *device)}
+        watts = {device: value for _, device, value in await ask("max_over_time", _POWER)}
         for metric in ACTIVITY:
             known = {*uses}
-            steps = {_key(labels): value for labels, value in await ask("count_over_time", metric, *device)}
-            for labels, value in await ask("max_over_time", metric, *device):
-                name, card = _key(labels)
-                # A gap of the metric of 10 minutes can be one of a scrape, or a busy card.
-                is_known = steps.get((name, card), 0) >= seconds // _STEP_SECONDS - 1
-                if name in known:
+            steps = {(pod, device): value for pod, device, value in await ask("count_over_time", metric)}
+            for pod, device, value in await ask("max_over_time", metric):
+                if pod in known:
                     continue
-                cards = uses.setdefault(name, PodUse()).cards
+                # A gap of the metric of 10 minutes can be one of a scrape, or a busy card.
+                is_known = steps.get((pod, device), 0) >= seconds // _STEP_SECONDS - 1
+                cards = uses.setdefault(pod, PodUse()).cards
                 # Two jobs can scrape one card.
-                if card not in cards or cards[card].is_idle:
-                    cards[card] = CardUse(value if is_known else math.nan, None if card[1] else watts.get(card))
-        for labels, value in await ask("max_over_time", _MEMORY, *device) if uses else ():
-            if use_of := uses.get(_pod(labels)):
-                use_of.memory_mib = (use_of.memory_mib or 0) + value
-        for labels, value in await ask("rate", _REQUESTS) if uses else ():
-            if use_of := uses.get(_pod(labels)):
-                use_of.requests = value
+                if device not in cards or cards[device].is_idle:
+                    cards[device] = CardUse(value if is_known else math.nan, None if device[1] else watts.get(device))
+        for pod, _, value in await ask("max_over_time", _MEMORY) if uses else ():
+            if use := uses.get(pod):
+                use.memory_mib = (use.memory_mib or 0) + value
+        for pod, _, value in await ask("rate", _REQUESTS) if uses else ():
+            if use := uses.get(pod):
+                use.requests = value
     return uses
-
-
-def _pod(labels: Labels) -> Name:
-    prefix = "exported_" if labels.get("exported_pod") else ""
-    return labels.get(f"{prefix}namespace", ""), labels.get(f"{prefix}pod", "")
-
-
-def _device(labels: Labels) -> tuple[str, str]:
-    return labels.get("UUID", ""), labels.get("GPU_I_ID", "")
-
-
-def _key(labels: Labels) -> tuple[Name, tuple[str, str]]:
-    return _pod(labels), _device(labels)
 
 
 def _checked(url: str) -> URL:
@@ -99,13 +85,10 @@ def _checked(url: str) -> URL:
     Raises:
         PrometheusError: it is malformed.
     """
-    try:
-        parsed = URL(url if _URL.fullmatch(url) else "")
-    except ValueError:
-        parsed = URL()
-    if not parsed.host:
-        raise PrometheusError(f"--prometheus: {_FORM}; {_REMEDY}")
-    return parsed
+    with suppress(ValueError):
+        if _URL.fullmatch(url) and (parsed := URL(url)).host:
+            return parsed
+    raise PrometheusError(f"--prometheus: {_FORM}; {_REMEDY}")
 
 
 async def _query(session: aiohttp.ClientSession, url: URL, expression: str, now: int) -> Samples:
@@ -127,8 +110,14 @@ async def _query(session: aiohttp.ClientSession, url: URL, expression: str, now:
         answer: Any = orjson.loads(found)
         if answer["status"] != "success":
             raise PrometheusError(f"{shown}: {answer['error']}")
-        return [(each["metric"], float(each["value"][1])) for each in answer["data"]["result"]]
+        return [_sample(each["metric"], float(each["value"][1])) for each in answer["data"]["result"]]
     except (aiohttp.ClientError, OSError) as error:
         raise PrometheusError(f"{shown}: {str(error) or type(error).__name__}; {_REMEDY}") from error
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise PrometheusError(f"{shown}: HTTP {status} is no answer to a query; {_REMEDY}") from error
+
+
+def _sample(labels: dict[str, str], value: float) -> tuple[Name, Device, float]:
+    prefix = "exported_" if labels.get("exported_pod") else ""
+    pod = labels.get(f"{prefix}namespace", ""), labels.get(f"{prefix}pod", "")
+    return pod, (labels.get("UUID", ""), labels.get("GPU_I_ID", "")), value

@@ -6,25 +6,26 @@ from webhook.cli.inputs.session import Session
 from webhook.cli.output.terminal import echo
 from webhook.cluster.cache.resources import Resource
 from webhook.cluster.cluster_file import snapshot_from_documents
-from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
 
 _ENDED = "status.phase!=Running,status.phase!=Pending,status.phase!=Unknown"
 _MORE = (Resource("Pod", "v1", "pods", _ENDED, part="ended pods"),)
 
 
-def read_cluster(session: Session, objects: Objects) -> Snapshot:
-    """Return the snapshot of the cluster of `session`, and add its objects to `objects`.
+def read_cluster(session: Session) -> Objects:
+    """Return the objects of the cluster of `session` with cards of its policy.
 
     Raises:
         InvalidInput: the file or the kubeconfig cannot be read, or an object of the file is malformed.
         click.ClickException: the API server does not answer the request.
     """
+    objects = Objects(session.rules.default)
     if session.cluster is not None:
         documents = read_objects(session.cluster)
         for each in documents:
             objects.take(each.content)
-        return snapshot_from_documents(documents)
+        objects.snapshot = snapshot_from_documents(documents)
+        return objects
 
     # Imported here, so that a report on a file does not import the client.
     from webhook.cli.inputs.live import list_resources, read_live_cluster
@@ -33,8 +34,8 @@ def read_cluster(session: Session, objects: Objects) -> Snapshot:
         for each in items:
             objects.take({"apiVersion": resource.api_version, "kind": resource.kind, **each})
 
-    snapshot = read_live_cluster(session.source, on_page=on_page)
+    objects.snapshot = read_live_cluster(session.source, on_page=on_page)
     list_resources(session.source, _MORE, on_page)
-    if snapshot.release.note:
-        echo(snapshot.release.note, err=True)
-    return snapshot
+    if objects.snapshot.release.note:
+        echo(objects.snapshot.release.note, err=True)
+    return objects

@@ -1,6 +1,6 @@
 """The report as text and as JSON."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -54,18 +54,18 @@ def print_report(console: Console, rows: Sequence[Held], usable: Mapping[str, in
         console.print("no cards are held and not used")
         return
     here, down = [each for each in rows if not each.is_down], [each for each in rows if each.is_down]
-    steps = {step: None for each in rows for step in each.steps}
+    steps = {step: None for each in rows for step in each.remedy.steps}
     numbers = {step: number for number, step in enumerate(steps, start=1)}
-    if here:
-        on_nodes = sum(n for each in here if each.nodes for resource, n in each.cards.items() if resource in usable)
-        console.print(
-            f"[bold]held on usable nodes: {on_nodes} of {sum(usable.values())} cards, {_holders(here)}[/bold]"
-        )
-        print_table(console, _COLUMNS, (_row(each, numbers, now) for each in here))
-    if down:
-        cards = plural(sum(each.count for each in down), "card")
-        console.print(f"[bold]held on nodes that are down: {cards}, {_holders(down)}; no other pod can use them[/bold]")
-        print_table(console, _COLUMNS, (_row(each, numbers, now) for each in down))
+    on_nodes = sum(n for each in here if each.nodes for resource, n in each.cards.items() if resource in usable)
+    on_down = plural(sum(each.count for each in down), "card")
+    for title, some_rows, end in (
+        (f"held on usable nodes: {on_nodes} of {sum(usable.values())} cards", here, ""),
+        (f"held on nodes that are down: {on_down}", down, "; no other pod can use them"),
+    ):
+        if some_rows:
+            holders = plural(sum(max(1, len(each.pods)) for each in some_rows), "holder")
+            console.print(f"[bold]{title}, {holders}{end}[/bold]")
+            print_table(console, _COLUMNS, (_row(each, numbers, now) for each in some_rows))
     if steps:
         console.print("commands for a person who has checked the condition:")
     for step, number in numbers.items():
@@ -74,28 +74,23 @@ def print_report(console: Console, rows: Sequence[Held], usable: Mapping[str, in
     print_lines(console, effect_lines(effects, rows), indent=0)
 
 
-def _holders(rows: Iterable[Held]) -> str:
-    return plural(sum(max(1, len(each.pods)) for each in rows), "holder")
-
-
 def _row(held: Held, numbers: Mapping[Any, int], now: int) -> Row:
-    marks = "".join(f" ({numbers[step]})" for step in held.steps)
+    frees = held.remedy.text + "".join(f" ({numbers[step]})" for step in held.remedy.steps)
     name = f"{held.namespace}/{held.name}" if held.namespace else f"node {held.name}"
     nodes = some(held.nodes, _MOST_NAMED) or "-"
-    return Row([str(held.count), nodes, name, since_text(held.since, now), held.why, held.frees + marks])
+    return Row([str(held.count), nodes, name, since_text(held.since, now), held.why, frees])
 
 
 def effect_lines(effects: Effects, rows: Sequence[Held]) -> list[str]:
     """Return lines about the pods that start without the held pods, and about held pods that are created again."""
-    gangs, pods = len(effects.gangs), len(effects.pods)
-    starting_gangs = effects.starting_gangs
-    starting_pods = len(effects.starting) - starting_gangs
-    counts = [f"{starting_gangs} of {plural(gangs, 'waiting gang')}"] if gangs else []
-    counts += [f"{starting_pods} of {plural(pods, 'waiting pod')}"] if pods else []
-    verb = "start" if len(effects.starting) > 1 else "starts"
+    starting = effects.starting
+    gangs = sum(name in effects.gangs for name in starting)
+    waiting = ((gangs, effects.gangs, "gang"), (len(starting) - gangs, effects.pods, "pod"))
+    counts = [f"{number} of {plural(len(names), f'waiting {noun}')}" for number, names, noun in waiting if names]
+    verb = "start" if len(starting) > 1 else "starts"
     lines = [f"without them {' and '.join(counts)} {verb}" if counts else "no gang and no pod waits for cards"]
-    if effects.starting:
-        lines[0] += f": {some(effects.starting)}"
+    if starting:
+        lines[0] += f": {some(starting)}"
     if not effects.is_complete:
         lines.append("too many pods wait: only the first of the queue are placed")
     if returning := sum(len(each.pods) for each in rows if each.returns):
@@ -109,8 +104,8 @@ def to_json(rows: Sequence[Held], usable: Mapping[str, int], effects: Effects, n
     return {
         "usableCards": sum(usable.values()),
         "held": [row_to_json(each, now) for each in rows],
-        "waiting": {"gangs": list(effects.gangs), "pods": list(effects.pods)},
-        "starts": list(effects.starting),
+        "waiting": {"gangs": effects.gangs, "pods": effects.pods},
+        "starts": effects.starting,
         "complete": effects.is_complete,
     }
 
@@ -122,16 +117,16 @@ def row_to_json(held: Held, now: int) -> dict[str, Any]:
         "class": held.reason,
         "cards": held.count,
         "resources": dict(held.cards),
-        "nodes": list(held.nodes),
+        "nodes": held.nodes,
         "namespace": held.namespace or None,
         "name": held.name,
-        "pods": [str(pod["metadata"]["name"]) for pod in held.pods],
+        "pods": [full_name(pod)[1] for pod in held.pods],
         "since": since if held.since.is_known else None,
         "atLeast": held.since.is_least,
         "seconds": now - held.since.seconds if held.since.is_known else None,
         "why": held.why,
-        "freedBy": held.frees,
-        "commands": [{"command": each.command, "onlyIf": each.only_if} for each in held.steps],
+        "freedBy": held.remedy.text,
+        "commands": [{"command": each.command, "onlyIf": each.only_if} for each in held.remedy.steps],
         "nodeDown": held.is_down,
         "returns": held.returns,
     }
@@ -141,8 +136,7 @@ def print_result(result: "Result", *, is_json: bool, is_confirmed: bool) -> str:
     """Print the result of an eviction, and return it as text."""
     held, name = result.held, "/".join(full_name(result.pod))
     evicted = "evicted" if is_confirmed else "would be evicted"
-    words = {"Evicted": evicted, "Denied": "refused", "Error": "no answer"}
-    shown = words.get(result.outcome, "left alone")
+    shown = {"Evicted": evicted, "Denied": "refused", "Error": "no answer"}.get(result.outcome, "left alone")
     returns = held.returns and result.outcome == "Evicted"
     if is_json:
         line = {"pod": name, "class": held.reason, "result": shown, "message": result.detail or None}

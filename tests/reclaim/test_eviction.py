@@ -9,17 +9,14 @@ import orjson
 import pytest
 
 from placement_reclaim.choice import Limits
-from placement_reclaim.classes.gangs import GangOf
-from placement_reclaim.cluster import Objects, full_name
+from placement_reclaim.cluster import full_name
 from placement_reclaim.eviction import Evictions
 from placement_reclaim.held import EVICTABLE
 from placement_reclaim.report import rows_of_pods
+from tests.reclaim.reports import objects_of
 from tests.support.objects.batch_objects import volcano_group
 from tests.support.objects.builders import PodBuilder
 from tests.support.objects.held import HOUR, NOW_SECONDS, ago, card_pod, gang_pod, gpu_node, waiting
-from webhook.cluster.cluster_file import snapshot_from_documents
-from webhook.documents.documents import Document
-from webhook.policy.loader import built_in_policy
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, Query
 
@@ -70,22 +67,22 @@ def evict(
     server: InMemory, *, is_confirmed: bool = True, change: Callable[[InMemory], object] | None = None
 ) -> dict[str, tuple[str, str]]:
     """Evict the only row of `server`, after `change`. Return outcome and detail by pod."""
-    policy, contents = built_in_policy(), deepcopy(server.objects)
-    snapshot = snapshot_from_documents([Document("the test", each) for each in contents])
-    objects = Objects(tuple(policy.spec.accelerators))
-    for each in contents:
-        objects.take(each)
-    gang_of = GangOf(snapshot, policy)
-    (row,) = (each for each in rows_of_pods(objects, gang_of, NOW_SECONDS) if each.reason in EVICTABLE)
+    objects = objects_of(deepcopy(server.objects))
+    (row,) = (each for each in rows_of_pods(objects, NOW_SECONDS) if each.reason in EVICTABLE)
     if change is not None:
         change(server)
-    evictions = Evictions(
-        objects, gang_of, lambda _: policy, Limits(9, 9), 300, lambda: NOW_SECONDS, is_confirmed=is_confirmed
-    )
 
     async def run() -> dict[str, tuple[str, str]]:
-        found = evictions.run(server, [(row, "")], None, asyncio.Event())
-        return {full_name(each.pod)[1]: (each.outcome, each.detail) async for each in found}
+        evictions = Evictions(
+            server,
+            objects,
+            lambda _: objects.policy,
+            Limits(9, 9),
+            300,
+            is_confirmed=is_confirmed,
+            now=lambda: NOW_SECONDS,
+        )
+        return {full_name(each.pod)[1]: (each.outcome, each.detail) async for each in evictions.run([(row, "")], None)}
 
     return asyncio.run(run())
 
@@ -178,14 +175,24 @@ def test_an_annotation_that_was_set_meanwhile_counts(name: str, subject: str) ->
     assert server.evicted == []
 
 
-@pytest.mark.parametrize(("since", "outcome"), [(HOUR, "Evicted"), (60, "Bypassed")])
-def test_a_pod_that_has_just_failed_to_pull_again_is_evicted_unless_it_ran_meanwhile(since: int, outcome: str) -> None:
+def set_reason(server: InMemory, reason: str) -> None:
+    server.named("pull")["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] = reason
+
+
+def test_a_pull_that_fails_once_more_is_evicted() -> None:
     server = InMemory((*NODES, waiting(card_pod("pull", "n0"), "ImagePullBackOff", HOUR)))
 
-    def fail_again(server: InMemory) -> None:
-        server.named("pull")["status"] = waiting(card_pod("pull", "n0"), "ErrImagePull", since).obj()["status"]
+    assert evict(server, change=lambda server: set_reason(server, "ErrImagePull")) == {"pull": ("Evicted", "")}
 
-    assert evict(server, change=fail_again)["pull"][0] == outcome
+
+def test_a_pull_that_fails_after_the_pod_has_run_is_left_alone() -> None:
+    server = InMemory((*NODES, waiting(card_pod("pull", "n0"), "ImagePullBackOff", HOUR)))
+
+    def run_again(server: InMemory) -> None:
+        set_reason(server, "ErrImagePull")
+        server.named("pull")["status"]["conditions"][-1]["lastTransitionTime"] = ago(HOUR // 2)
+
+    assert evict(server, change=run_again) == {"pull": ("Bypassed", "it has changed meanwhile")}
 
 
 def test_a_pod_of_a_gang_that_is_annotated_while_others_are_evicted_is_left_alone() -> None:

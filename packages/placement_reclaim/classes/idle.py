@@ -4,10 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from placement_reclaim.classes.pods import is_exempt, row
-from placement_reclaim.cluster import HoldingPod, full_name
-from placement_reclaim.held import IDLE, Held, Since
-from placement_reclaim.owners import Owner
+from placement_reclaim.cluster import HoldingPod, Name, full_name
+from placement_reclaim.held import IDLE, Held, Owner, Since
 
 # A card that takes so much power is in use, even if its other metrics are 0. Cards that only hold memory take less.
 _BUSY_WATTS = 150
@@ -42,9 +40,7 @@ class PodUse:
     requests: float | None = None
 
 
-def idle_pods(
-    pods: Iterable[HoldingPod], uses: Mapping[tuple[str, str], PodUse], now: int, seconds: int
-) -> Iterator[Held]:
+def idle_pods(pods: Iterable[HoldingPod], uses: Mapping[Name, PodUse], now: int, seconds: int) -> Iterator[Held]:
     """Yield the rows of `pods` that have run, but not used their cards, for `seconds` before `now`, in Unix seconds.
 
     A pod is left out if fewer cards of it have metrics than it holds, or if it has served a request.
@@ -52,12 +48,12 @@ def idle_pods(
     for pod in pods:
         running, use = pod.running, uses.get(full_name(pod.content), PodUse())
         has_run = 0 < running.started_seconds <= now - seconds and not running.is_terminating
-        if is_exempt(pod) or not has_run or use.requests or len(use.cards) < sum(pod.cards.values()):
+        if pod.is_exempt or not has_run or use.requests or len(use.cards) < sum(pod.cards.values()):
             continue
         if all(each.is_idle for each in use.cards.values()):
-            owner = Owner.of(pod.content)
-            since = Since(now - seconds, is_least=True)
-            yield row(pod, IDLE, since, ", ".join(_facts(use)), f"owner: {owner.remedy}", (owner.step,))
+            remedy = Owner.of(pod.content).remedy
+            remedy = remedy._replace(text=f"owner: {remedy.text}")
+            yield Held.of_pod(pod, IDLE, Since(now - seconds, is_least=True), ", ".join(_facts(use)), remedy)
 
 
 def _facts(use: PodUse) -> Iterator[str]:

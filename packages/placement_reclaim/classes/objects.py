@@ -5,96 +5,90 @@ from collections.abc import Iterator
 from shlex import quote
 
 from placement_reclaim.cluster import Objects, Raw, condition, seconds
-from placement_reclaim.held import REJECTING_NODE, UNUSED_CLAIM, UNUSED_QUOTA, Held, Since, Step
+from placement_reclaim.held import REJECTING_NODE, UNUSED_CLAIM, UNUSED_QUOTA, Held, Remedy, Since, Step
 from webhook.cluster.batch import fields
-from webhook.cluster.snapshot import Snapshot
-from webhook.documents.documents import field
-from webhook.placement.packing.free_cards import accelerator_of
+from webhook.documents.parts import listed
 
 # A kubelet that restarts rejects a few pods.
 _LEAST_REJECTED = 3
 _RECENT_SECONDS = 3600
-_REJECTED = "UnexpectedAdmissionError"
-_OUT_OF = "OutOf"
+_REJECTED, _OUT_OF = "UnexpectedAdmissionError", "OutOf"
 _INACTIVE = """'{"spec":{"active":false}}'"""
 
 
-def unused_claims(objects: Objects, snapshot: Snapshot) -> Iterator[Held]:
+def unused_claims(objects: Objects) -> Iterator[Held]:
     """Yield the claims with cards that are not reserved for an existing pod, nor for a consumer of another kind."""
     for (namespace, name), claim in objects.claims.items():
-        devices = [*objects.devices_of(claim)]
-        consumers = field(claim, "status", "reservedFor")
-        consumers = consumers if isinstance(consumers, list) else []
-        is_used = any(
-            fields.text(each, "resource") != "pods" or fields.text(each, "uid") in objects.uids for each in consumers
-        )
-        if not devices or is_used:
+        devices, consumers = [*objects.devices_of(claim)], listed(claim, "status", "reservedFor")
+        used_by = ((fields.text(each, "resource"), fields.text(each, "uid")) for each in consumers)
+        if not devices or any(resource != "pods" or uid in objects.uids for resource, uid in used_by):
             continue
-        cards = Counter(driver for driver, _ in devices)
-        nodes = tuple(sorted({pool for _, pool in devices if pool in snapshot.rows}))
-        changed = [seconds(each, "time") for each in fields.items(claim, "metadata", "managedFields")]
-        since = Since(max(changed), is_least=True) if any(changed) else _unknown(claim)
+        nodes = tuple(sorted({pool for _, pool in devices if pool in objects.snapshot.rows}))
+        changed = max([seconds(each, "time") for each in fields.items(claim, "metadata", "managedFields")], default=0)
+        begin = changed or seconds(claim, "metadata", "creationTimestamp")
         gone = fields.text(consumers[0], "name") if consumers else ""
         why = f"reserved for pod {gone}, which does not exist" if gone else "allocated, and reserved for no pod"
-        command = Step(f"kubectl delete resourceclaim {quote(name)} -n {quote(namespace)}", "no pod is to use it")
-        is_down = any(objects.nodes[node].is_down for node in nodes if node in objects.nodes)
+        step = Step(f"kubectl delete resourceclaim {quote(name)} -n {quote(namespace)}", "no pod is to use it")
         yield Held(
-            UNUSED_CLAIM,
-            cards,
-            nodes,
-            namespace,
-            name,
-            since,
-            why,
-            "resource claim controller",
-            (command,),
-            (),
-            is_down,
+            reason=UNUSED_CLAIM,
+            cards=Counter(driver for driver, _ in devices),
+            nodes=nodes,
+            namespace=namespace,
+            name=name,
+            since=Since(begin, is_least=changed > 0, is_known=changed > 0),
+            why=why,
+            remedy=Remedy("resource claim controller", (step,)),
+            is_down=any(objects.nodes[node].is_down for node in nodes if node in objects.nodes),
         )
 
 
 def unused_quota(objects: Objects) -> Iterator[Held]:
     """Yield the Workloads of Kueue that have quota for cards, but whose owner has no pods, by reference or name."""
+    pods = {**objects.pods, **objects.pending}
+    owners = {fields.text(each, "uid") for pod in pods.values() for each in _owners_of(pod)}
     names: dict[str, list[str]] = {}
-    owners: set[str] = set()
-    for (namespace, name), pod in (*objects.pods.items(), *objects.pending.items()):
+    for namespace, name in pods:
         names.setdefault(namespace, []).append(name)
-        owners |= {fields.text(each, "uid") for each in fields.items(pod, "metadata", "ownerReferences")}
     for (namespace, name), workload in objects.workloads.items():
-        admitted = condition(workload, "Admitted")
-        over = any(fields.text(condition(workload, each), "status") == "True" for each in ("Finished", "Evicted"))
-        cards = _quota_of(workload, objects)
-        if fields.text(admitted, "status") != "True" or over or not cards:
+        cards, is_in_use = _quota_of(workload, objects), _is_true(workload, "PodsReady")
+        # The pods of MultiKueue are in another cluster.
+        is_in_use = is_in_use or bool(fields.text(workload, "status", "clusterName"))
+        is_over = _is_true(workload, "Finished") or _is_true(workload, "Evicted")
+        if not cards or not _is_true(workload, "Admitted") or is_over or is_in_use:
             continue
-        # The pods of MultiKueue are in another cluster. Others, as those of an AppWrapper, have owners of their own.
-        ready = condition(workload, "PodsReady")
-        if fields.text(workload, "status", "clusterName") or fields.text(ready, "status") == "True":
-            continue
-        references = [*fields.items(workload, "metadata", "ownerReferences")]
-        uids = {fields.text(each, "uid") for each in references}
+        # Some pods, as those of an AppWrapper, have owners of their own.
+        references = [*_owners_of(workload)]
         roots = tuple(f"{fields.text(each, 'name')}-" for each in references)
-        if uids & (owners | objects.uids) or any(each.startswith(roots) for each in names.get(namespace, ())):
+        has_named = any(each.startswith(roots) for each in names.get(namespace, ()))
+        if has_named or {fields.text(each, "uid") for each in references} & (owners | objects.uids):
             continue
+        ready = condition(workload, "PodsReady")
         is_known = fields.text(ready, "status") == "False"
-        since = Since(seconds(ready if is_known else admitted, "lastTransitionTime"), is_known=is_known)
+        begin = seconds(ready if is_known else condition(workload, "Admitted"), "lastTransitionTime")
         owner = " ".join(fields.text(references[0], each) for each in ("kind", "name")) if references else "its owner"
         target = f"workloads.kueue.x-k8s.io {quote(name)} -n {quote(namespace)}"
-        command = Step(f"kubectl patch {target} --type=merge -p {_INACTIVE}", f"{owner} is to make no pods")
-        yield Held(
-            UNUSED_QUOTA, cards, (), namespace, name, since, "Kueue holds quota, no pod exists", owner, (command,)
-        )
+        step = Step(f"kubectl patch {target} --type=merge -p {_INACTIVE}", f"{owner} is to make no pods")
+        since, why, remedy = Since(begin, is_known=is_known), "Kueue holds quota, no pod exists", Remedy(owner, (step,))
+        yield Held(UNUSED_QUOTA, cards, (), namespace, name, since, why, remedy)
 
 
-def _quota_of(workload: Raw, objects: Objects) -> dict[str, int]:
-    cards: dict[str, int] = {}
+def _owners_of(content: Raw) -> Iterator[Raw]:
+    return fields.items(content, "metadata", "ownerReferences")
+
+
+def _is_true(content: Raw, kind: str) -> bool:
+    return fields.text(condition(content, kind), "status") == "True"
+
+
+def _quota_of(workload: Raw, objects: Objects) -> Counter[str]:
+    cards = Counter[str]()
     for each in fields.items(workload, "status", "admission", "podSetAssignments"):
-        for resource, amount in fields.amounts(each, "resourceUsage").items():
-            if amount and accelerator_of(resource, objects.accelerators):
-                cards[resource] = cards.get(resource, 0) + amount
+        amounts = fields.amounts(each, "resourceUsage").items()
+        cards.update({resource: amount for resource, amount in amounts if amount and objects.is_card(resource)})
     return cards
 
 
-def rejecting_nodes(objects: Objects, snapshot: Snapshot, now: int) -> Iterator[Held]:
+def rejecting_nodes(objects: Objects, now: int) -> Iterator[Held]:
     """Yield the nodes that have recently rejected several pods with cards, and have started none since.
 
     kube-scheduler regards the cards of these nodes as free. `now` is in Unix seconds.
@@ -103,30 +97,22 @@ def rejecting_nodes(objects: Objects, snapshot: Snapshot, now: int) -> Iterator[
     reasons: dict[str, str] = {}
     for pod in objects.ended.values():
         node, reason = fields.text(pod, "spec", "nodeName"), fields.text(pod, "status", "reason")
-        if reason == _REJECTED or (reason.startswith(_OUT_OF) and accelerator_of(reason[5:], objects.accelerators)):
+        if reason == _REJECTED or (reason.startswith(_OUT_OF) and objects.is_card(reason.removeprefix(_OUT_OF))):
             time = seconds(pod, "status", "startTime") or seconds(pod, "metadata", "creationTimestamp")
             rejected.setdefault(node, []).append(time)
             reasons[node] = reason
     for node, times in rejected.items():
-        state, row = objects.nodes.get(node), snapshot.rows.get(node)
+        state, row = objects.nodes.get(node), objects.snapshot.rows.get(node)
         is_over = max(times) < now - _RECENT_SECONDS or len(times) < _LEAST_REJECTED
         if row is None or state is None or state.is_down or is_over:
             continue
-        info = snapshot.nodes[row]
-        pods = [each for each in info.pods if any(accelerator_of(name, objects.accelerators) for name in each.requests)]
-        free = {
-            name: left
-            for name, amount in info.node.allocatable.items()
-            if accelerator_of(name, objects.accelerators) and (left := amount - info.requested.get(name, 0)) > 0
-        }
-        if not free or info.node.unschedulable or any(pod.started_seconds >= min(times) for pod in pods):
+        info = objects.snapshot.nodes[row]
+        amounts = {name: amount for name, amount in info.node.allocatable.items() if objects.is_card(name)}
+        free = {name: n - info.requested.get(name, 0) for name, n in amounts.items() if n > info.requested.get(name, 0)}
+        started = (pod.started_seconds for pod in info.pods if any(map(objects.is_card, pod.requests)))
+        if not free or info.node.unschedulable or any(time >= min(times) for time in started):
             continue
         why = f"{reasons[node]}: rejected {len(times)} pods, started none"
-        command = Step(f"kubectl cordon {quote(node)}", "the device plugin of the node does not come back")
-        yield Held(
-            REJECTING_NODE, free, (node,), "", node, Since(min(times)), why, "device plugin of the node", (command,)
-        )
-
-
-def _unknown(content: Raw) -> Since:
-    return Since(seconds(content, "metadata", "creationTimestamp"), is_known=False)
+        step = Step(f"kubectl cordon {quote(node)}", "the device plugin of the node does not come back")
+        remedy = Remedy("device plugin of the node", (step,))
+        yield Held(REJECTING_NODE, free, (node,), "", node, Since(min(times)), why, remedy)

@@ -1,19 +1,18 @@
 """Single pods that hold cards and do not use them: they should have ended, their node is down, or they do not start."""
 
-from placement_reclaim.cluster import HoldingPod, Objects, Raw, condition, seconds
-from placement_reclaim.held import Held, Since, Step
-from placement_reclaim.owners import Owner, steps_of_ending
+from shlex import quote
+
+from placement_reclaim.cluster import OUT_OF_SERVICE, HoldingPod, Objects, Raw, condition, seconds
+from placement_reclaim.held import Held, Owner, Remedy, Since, Step
 from webhook.cluster.batch import fields
 from webhook.documents.documents import field
 from webhook.documents.text import cut
-from webhook.kube.names import MIRROR_POD_ANNOTATION
-from webhook.kube.pod.taints import NO_EXECUTE, NOT_READY_TAINTS
+from webhook.kube.pod.taints import NO_EXECUTE
 from webhook.placement.packing.held_cards import (
     CRASH_LOOP,
     IMAGE_PULL,
     NODE_DOWN,
     TERMINATING,
-    is_of_node,
     is_overdue,
     waiting_class,
 )
@@ -23,28 +22,21 @@ _LONGEST_MESSAGE = 100
 # Source: k8s.io/kubernetes/pkg/kubelet/kubelet.go, MaxCrashLoopBackOff
 _LONG_RUN_SECONDS = 600
 _FIRST_FAILURE = "ErrImagePull"
-
-
-def is_exempt(pod: HoldingPod) -> bool:
-    """Return whether `pod` is never reported, because it is static, of a DaemonSet, or being debugged."""
-    annotations = fields.texts(pod.content, "metadata", "annotations")
-    debuggers = fields.items(pod.content, "status", "ephemeralContainerStatuses")
-    is_debugged = any(not field(each, "state", "terminated") for each in debuggers)
-    return is_of_node(pod.running) or MIRROR_POD_ANNOTATION in annotations or is_debugged
+_NO_FINALIZERS = """'[{"op":"remove","path":"/metadata/finalizers"}]'"""
 
 
 def ending_or_lost(pod: HoldingPod, now: int) -> Held | None:
     """Return the row of a pod that should have ended, or whose node is down, or None for another pod."""
     running, node = pod.running, pod.node
-    if is_exempt(pod):
+    if pod.is_exempt:
         return None
     down = f"node {running.node_name} is down"
     if is_overdue(running, now):
         why = f"Terminating past its end; {down}" if node.is_down else "Terminating past its end"
-        return row(pod, TERMINATING, Since(running.deletion_seconds), why, _ender(pod), steps_of_ending(pod))
+        return Held.of_pod(pod, TERMINATING, Since(running.deletion_seconds), why, _end_of(pod))
     if node.is_down:
         since = Since(node.since or running.started_seconds, is_known=node.since > 0)
-        return row(pod, NODE_DOWN, since, down, _taint_eviction(pod), steps_of_ending(pod))
+        return Held.of_pod(pod, NODE_DOWN, since, down, Remedy(_taint_eviction(pod), _end_of(pod).steps))
     return None
 
 
@@ -53,43 +45,20 @@ def not_starting(pod: HoldingPod, objects: Objects) -> Held | None:
 
     A pod uses its cards if a container that requests cards runs, even if other containers do not.
     """
-    running = pod.running
     statuses = _card_statuses(pod.content, objects)
-    states = [(field(each, "state", "waiting"), field(each, "state", "terminated")) for each in statuses]
-    if is_exempt(pod) or running.is_terminating or any(each == (None, None) for each in states):
+    runs = any(not field(each, "state", "waiting") and not field(each, "state", "terminated") for each in statuses)
+    if pod.is_exempt or pod.running.is_terminating or runs:
         return None
     for status in (*fields.items(pod.content, "status", "initContainerStatuses"), *statuses):
         waiting = field(status, "state", "waiting")
         reason = fields.text(waiting, "reason")
-        found = waiting_class(running, reason)
-        if not found:
-            continue
-        owner = Owner.of(pod.content)
-        message = fields.text(waiting, "message") or (fields.text(status, "image") if found == IMAGE_PULL else "")
-        restarts = fields.count(status, "restartCount")
-        remark = f"{restarts} restarts" if found == CRASH_LOOP and restarts else cut(message, _LONGEST_MESSAGE)
-        why = f"{reason}: {remark}" if remark else reason
-        return row(pod, found, _begin(pod, status, reason), why, owner.remedy, (owner.step,))
+        if found := waiting_class(pod.running, reason):
+            message = fields.text(waiting, "message") or (fields.text(status, "image") if found == IMAGE_PULL else "")
+            restarts = fields.count(status, "restartCount")
+            remark = f"{restarts} restarts" if found == CRASH_LOOP and restarts else cut(message, _LONGEST_MESSAGE)
+            why = f"{reason}: {remark}" if remark else reason
+            return Held.of_pod(pod, found, _begin(pod, status, reason), why, Owner.of(pod.content).remedy)
     return None
-
-
-def row(pod: HoldingPod, reason: str, since: Since, why: str, frees: str, steps: tuple[Step, ...]) -> Held:
-    """Return the row of one pod."""
-    running = pod.running
-    return Held(
-        reason=reason,
-        cards=pod.cards,
-        nodes=(running.node_name,),
-        namespace=running.namespace,
-        name=running.name,
-        since=since,
-        why=why,
-        frees=frees,
-        steps=steps,
-        pods=(pod.content,),
-        is_down=pod.node.is_down,
-        returns=Owner.of(pod.content).returns,
-    )
 
 
 def _card_statuses(pod: Raw, objects: Objects) -> list[Raw]:
@@ -98,7 +67,7 @@ def _card_statuses(pod: Raw, objects: Objects) -> list[Raw]:
     Cluster files of `snapshot` have only the states of containers that wait.
     """
     containers = [*fields.items(pod, "spec", "containers")]
-    with_cards = [each for each in containers if any(objects.cards_of_container(each))]
+    with_cards = [each for each in containers if objects.has_cards(each)]
     with_cards = with_cards or [each for each in containers if field(each, "resources", "claims")]
     names = {fields.text(each, "name") for each in with_cards or containers}
     return [each for each in fields.items(pod, "status", "containerStatuses") if fields.text(each, "name") in names]
@@ -110,11 +79,8 @@ def _begin(pod: HoldingPod, status: Raw, reason: str) -> Since:
     if started and finished - started >= _LONG_RUN_SECONDS:
         return Since(finished)
     ready = condition(pod.content, "ContainersReady")
-    times = [
-        seconds(ready, "lastTransitionTime") if fields.text(ready, "status") == "False" else 0,
-        finished,
-    ]
-    if found := min(filter(None, times), default=0):
+    not_ready = seconds(ready, "lastTransitionTime") if fields.text(ready, "status") == "False" else 0
+    if found := min(filter(None, (not_ready, finished)), default=0):
         # A large image can take hours until its pull fails for the first time.
         is_known = reason != _FIRST_FAILURE
         return Since(found, is_least=is_known, is_known=is_known)
@@ -122,14 +88,22 @@ def _begin(pod: HoldingPod, status: Raw, reason: str) -> Since:
     return Since(pod.running.started_seconds, is_least=not has_run, is_known=not has_run)
 
 
-def _ender(pod: HoldingPod) -> str:
+def _end_of(pod: HoldingPod) -> Remedy:
+    """Return what ends a pod that should have ended."""
+    node, target = pod.running.node_name, f"pod {quote(pod.running.name)} -n {quote(pod.running.namespace)}"
     if pod.node.is_out_of_service:
-        return "the pod garbage collector, within 20 s"
+        return Remedy("the pod garbage collector, within 20 s")
     if pod.node.is_down:
-        return f"node {pod.running.node_name} back, or out-of-service taint"
-    if finalizers := [*map(str, fields.items(pod.content, "metadata", "finalizers"))]:
-        return f"finalizer {', '.join(finalizers)}"
-    return f"kubelet of {pod.running.node_name}; look for a hung process"
+        command = f"kubectl taint nodes {quote(node)} {OUT_OF_SERVICE}=nodeshutdown:NoExecute"
+        step = Step(command, f"{node} is off: pods of a running node go on with its volumes")
+        return Remedy(f"node {node} back, or out-of-service taint", (step,))
+    if finalizers := ", ".join(map(str, fields.items(pod.content, "metadata", "finalizers"))):
+        command = f"kubectl patch {target} --type=json -p {_NO_FINALIZERS}"
+        step = Step(command, f"the controller that sets {finalizers} is gone, with what it cleans up")
+        return Remedy(f"finalizer {finalizers}", (step,))
+    command = f"kubectl delete {target} --grace-period=0 --force"
+    step = Step(command, f"no process of the pod runs on {node}, or two pods would use one card")
+    return Remedy(f"kubelet of {node}; look for a hung process", (step,))
 
 
 def _taint_eviction(pod: HoldingPod) -> str:
@@ -141,10 +115,12 @@ def _taint_eviction(pod: HoldingPod) -> str:
     given = [*fields.items(pod.content, "spec", "tolerations")]
     tolerations = [each for each in given if fields.text(each, "effect") in ("", NO_EXECUTE)]
     limits = []
-    for taint in pod.node.taints or NOT_READY_TAINTS:
+    for taint in pod.node.evicting:
         of_taint = [each for each in tolerations if fields.text(each, "key") in ("", taint)]
         limits += [fields.number(each, "tolerationSeconds") for each in of_taint] or [0]
     ends = [limit for limit in limits if limit is not None]
-    if not ends:
-        return f"{back}: the pod tolerates its taint without an end"
-    return f"{back}, or taint eviction after {max(0, int(min(ends)))} s, then as Terminating"
+    if ends:
+        return f"{back}, or taint eviction after {max(0, int(min(ends)))} s, then as Terminating"
+    # If all nodes are down, the node lifecycle controller removes the NoExecute taints from all of them.
+    reason = "the pod tolerates its taint without an end" if limits else "it has no NoExecute taint that evicts the pod"
+    return f"{back}: {reason}"

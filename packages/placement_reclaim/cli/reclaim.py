@@ -6,15 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from difflib import get_close_matches
-from typing import Any
 
 import click
 
 from placement_reclaim.choice import Limits, choose
-from placement_reclaim.classes.gangs import GangOf
 from placement_reclaim.classes.idle import PodUse
-from placement_reclaim.cluster import NodeState, Objects
-from placement_reclaim.effects import Waiting
+from placement_reclaim.cluster import Name, Objects
+from placement_reclaim.effects import effects_of
 from placement_reclaim.held import CLASSES, IDLE, Held
 from placement_reclaim.reading import read_cluster
 from placement_reclaim.report import Selection, held_rows
@@ -26,8 +24,6 @@ from webhook.cli.inputs.policies import NamespacePolicies, policies_option
 from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.output.screen import text_console
 from webhook.cli.output.terminal import echo, echo_json
-from webhook.cluster.snapshot import Snapshot
-from webhook.placement.packing.free_cards import accelerator_of
 from webhook.runtime.settings import parse_go_duration
 
 _FOUND, _INTERRUPTED = 3, 130
@@ -92,12 +88,20 @@ _COUNT = click.IntRange(min=1)
     click.option("--max", "most", type=_COUNT, default=5, show_default=True, help="The most pods to evict."),
     click.option(
         "--max-per-owner",
+        "most_per_owner",
         type=_COUNT,
         default=1,
         show_default=True,
         help="The most pods of one owner to evict. A gang is evicted whole, or left alone.",
     ),
-    click.option("--pause", default="5s", show_default=True, callback=_seconds, help="Time between two evictions."),
+    click.option(
+        "--pause",
+        "pause_seconds",
+        default="5s",
+        show_default=True,
+        callback=_seconds,
+        help="Time between two evictions.",
+    ),
     file_option("--audit", help="The audit file for evictions; - for standard output."),
     output_option,
     needs_pods=False,
@@ -109,7 +113,9 @@ def reclaim(
     prometheus: str | None,
     nodes: tuple[str, ...],
     evicts: bool,
-    **eviction: Any,
+    confirm: bool,
+    audit: str | None,
+    **limits: int,
 ) -> int:
     """Report cards that are held and not used: by whom, since when, why, and what frees them.
 
@@ -124,28 +130,25 @@ def reclaim(
       placement-webhook reclaim --class image-pull,crash-loop --older-than 1h -n team-a
       placement-webhook reclaim --class image-pull --evict
     """
-    _check_flags(session, eviction["audit"], evicts=evicts, is_confirmed=eviction["confirm"])
+    if evicts and not session.is_live:
+        raise click.UsageError("--evict asks a live cluster: leave --cluster out.")
+    if (confirm or audit) and not evicts:
+        raise click.UsageError("--confirm and --audit need --evict.")
+    if confirm and audit is None:
+        raise click.UsageError("--confirm needs --audit FILE, where each eviction is on record.")
     if IDLE in classes and prometheus is None:
         raise click.UsageError(f"--class {IDLE} needs --prometheus URL.")
-    policy = session.rules.default
-    objects = Objects(tuple(policy.spec.accelerators))
-    snapshot = read_cluster(session, objects)
+    objects = read_cluster(session)
     now = int(time.time()) if session.is_live or not objects.latest else objects.latest
     selection = Selection(older_than, classes, frozenset(nodes), session.namespace)
     uses = _read_uses(prometheus, selection.idle_seconds, now) if prometheus else {}
-    found = held_rows(snapshot, objects, policy, selection, now, uses)
+    found = held_rows(objects, selection, now, uses)
     rows = [each.in_context(session.context) for each in found] if session.context else found
-    gang_of = GangOf(snapshot, policy)
     if evicts:
-        is_interrupted = _evict(session, rows, snapshot, objects, gang_of, older_than, **eviction)
+        is_interrupted = _evict(session, rows, objects, older_than, audit, Limits(**limits), is_confirmed=confirm)
         return _INTERRUPTED if is_interrupted else _FOUND if rows else 0
-    scorer = session.schedulers(policy).for_pending()
-    waiting = Waiting(snapshot, objects.pending, objects.pods, gang_of, scorer, policy.spec.schedulers)
-    effects = waiting.effects(rows)
-    up = [info.node for info in snapshot.nodes if not objects.nodes.get(info.node.name, NodeState()).is_down]
-    usable = Counter[str]()
-    for node in up:
-        usable.update({name: n for name, n in node.allocatable.items() if accelerator_of(name, objects.accelerators)})
+    effects = effects_of(rows, objects, session.schedulers(objects.policy).for_pending())
+    usable = objects.usable_cards()
     if session.is_json:
         echo_json(to_json(rows, usable, effects, now))
     else:
@@ -153,7 +156,7 @@ def reclaim(
     return _FOUND if rows else 0
 
 
-def _read_uses(url: str, seconds: int, now: int) -> Mapping[tuple[str, str], PodUse]:
+def _read_uses(url: str, seconds: int, now: int) -> Mapping[Name, PodUse]:
     # Imported here, so that a report without it does not import the client.
     from placement_reclaim.prometheus import ACTIVITY, PrometheusError, read_uses
 
@@ -166,29 +169,15 @@ def _read_uses(url: str, seconds: int, now: int) -> Mapping[tuple[str, str], Pod
     return uses
 
 
-def _check_flags(session: Session, audit: str | None, *, evicts: bool, is_confirmed: bool) -> None:
-    """Raise a usage error for flags that cannot be given together."""
-    if evicts and not session.is_live:
-        raise click.UsageError("--evict asks a live cluster: leave --cluster out.")
-    if (is_confirmed or audit) and not evicts:
-        raise click.UsageError("--confirm and --audit need --evict.")
-    if is_confirmed and audit is None:
-        raise click.UsageError("--confirm needs --audit FILE, where each eviction is on record.")
-
-
 def _evict(
     session: Session,
     rows: Sequence[Held],
-    snapshot: Snapshot,
     objects: Objects,
-    gang_of: GangOf,
     older_than: int,
-    *,
-    confirm: bool,
     audit: str | None,
-    most: int,
-    max_per_owner: int,
-    pause: int,
+    limits: Limits,
+    *,
+    is_confirmed: bool,
 ) -> bool:
     """Evict the pods of `rows`, print each result and a summary, and return whether the user has interrupted it."""
     # Imported here, so that a report on a file does not import the client.
@@ -198,18 +187,15 @@ def _evict(
     from webhook.watch.api_errors import ApiServerError
     from webhook.watch.api_server import ApiServer
 
-    limits, counts = Limits(most, max_per_owner, pause), Counter[str]()
-    policy_of = NamespacePolicies(session.rules, snapshot).of_namespace
-    chosen = choose(rows, policy_of, snapshot, limits)
-    evictions = Evictions(
-        objects, gang_of, policy_of, limits, older_than, lambda: int(time.time()), is_confirmed=confirm
-    )
+    counts = Counter[str]()
+    policy_of = NamespacePolicies(session.rules, objects.snapshot).of_namespace
+    chosen = choose(rows, policy_of, objects.snapshot, limits)
 
     async def evict(server: ApiServer) -> bool:
-        stop = asyncio.Event()
-        async for result in evictions.run(server, chosen, writer, stop):
-            counts[print_result(result, is_json=session.is_json, is_confirmed=confirm)] += 1
-        return stop.is_set()
+        evictions = Evictions(server, objects, policy_of, limits, older_than, is_confirmed=is_confirmed)
+        async for result in evictions.run(chosen, writer):
+            counts[print_result(result, is_json=session.is_json, is_confirmed=is_confirmed)] += 1
+        return evictions.stop.is_set()
 
     is_interrupted = False
     with AuditWriter(audit) if audit else nullcontext() as writer:
@@ -218,14 +204,8 @@ def _evict(
         except ApiServerError as error:
             raise click.ClickException(str(error)) from error
         finally:
-            _print_summary(counts, is_interrupted, has_rows=bool(rows), is_confirmed=confirm, is_json=session.is_json)
+            none = "no pod has a result" if rows else "no pod is held"
+            summary = ", ".join(f"{count} {result}" for result, count in counts.items()) or none
+            end = "" if is_confirmed else "; nothing is evicted without --confirm"
+            echo(f"{'interrupted: ' if is_interrupted else ''}{summary}{end}", err=session.is_json)
     return is_interrupted
-
-
-def _print_summary(
-    counts: Counter[str], is_interrupted: bool, *, has_rows: bool, is_confirmed: bool, is_json: bool
-) -> None:
-    none = "no pod has a result" if has_rows else "no pod is held"
-    summary = ", ".join(f"{count} {result}" for result, count in counts.items()) or none
-    end = "" if is_confirmed else "; nothing is evicted without --confirm"
-    echo(f"{'interrupted: ' if is_interrupted else ''}{summary}{end}", err=is_json)

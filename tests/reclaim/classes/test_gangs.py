@@ -19,7 +19,7 @@ def test_a_gang_that_runs_in_part_is_one_row_since_its_last_pod_was_bound() -> N
     assert (row.reason, row.namespace, row.name, row.cards) == ("partial-gang", "team-c", "bert", {CARD: 24})
     assert (row.nodes, row.since) == (("n0", "n1", "n2"), (NOW - HOUR, False, True))
     assert row.why == "3 of 8 pods of gang bert run, 5 wait"
-    assert (row.frees, row.returns, len(row.pods)) == ("delete Job bert", True, 3)
+    assert (row.remedy.text, row.returns, len(row.pods)) == ("delete Job bert", True, 3)
 
 
 def test_a_gang_that_has_lost_a_pod_is_broken_since_the_new_pod_was_made() -> None:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from placement_reclaim.classes.pods import is_exempt
 from placement_reclaim.cluster import Objects
 from tests.reclaim.reports import names, report
 from tests.support.objects.builders import PodBuilder, make_pod
@@ -19,8 +18,8 @@ def test_a_pod_past_its_end_is_reported_since_then() -> None:
 
     assert (row.reason, row.cards, row.nodes, row.is_down) == ("terminating", {CARD: 4}, ("n1",), False)
     assert (row.since.seconds, row.since.is_least) == (NOW - HOUR, False)
-    assert row.frees == "kubelet of n1; look for a hung process"
-    (step,) = row.steps
+    assert row.remedy.text == "kubelet of n1; look for a hung process"
+    (step,) = row.remedy.steps
     assert step.command == "kubectl delete pod stuck -n team-a --grace-period=0 --force"
     assert step.only_if.startswith("no process of the pod runs on n1")
 
@@ -31,8 +30,8 @@ def test_a_finalizer_is_what_holds_a_pod_that_should_have_ended() -> None:
 
     (row,) = report(gpu_node("n1"), pod)
 
-    assert row.frees == "finalizer example.com/save"
-    assert row.steps[0].command.startswith("kubectl patch pod stuck -n team-a --type=json")
+    assert row.remedy.text == "finalizer example.com/save"
+    assert row.remedy.steps[0].command.startswith("kubectl patch pod stuck -n team-a --type=json")
 
 
 def test_a_pod_past_its_end_on_a_node_that_is_down_needs_the_out_of_service_taint() -> None:
@@ -40,8 +39,8 @@ def test_a_pod_past_its_end_on_a_node_that_is_down_needs_the_out_of_service_tain
 
     assert (row.reason, row.is_down) == ("terminating", True)
     assert row.why == "Terminating past its end; node n1 is down"
-    assert row.steps[0].command == f"kubectl taint nodes n1 {OUT_OF_SERVICE}"
-    assert row.steps[0].only_if.startswith("n1 is off")
+    assert row.remedy.steps[0].command == f"kubectl taint nodes n1 {OUT_OF_SERVICE}"
+    assert row.remedy.steps[0].only_if.startswith("n1 is off")
 
 
 def test_the_pod_garbage_collector_ends_pods_of_a_node_out_of_service() -> None:
@@ -49,7 +48,7 @@ def test_the_pod_garbage_collector_ends_pods_of_a_node_out_of_service() -> None:
 
     (row,) = report(node, card_pod("train", "n1").deletion(ago(HOUR)))
 
-    assert (row.frees, row.steps) == ("the pod garbage collector, within 20 s", ())
+    assert (row.remedy.text, row.remedy.steps) == ("the pod garbage collector, within 20 s", ())
 
 
 def test_a_pod_on_a_node_that_is_down_is_held_since_the_node_is() -> None:
@@ -58,7 +57,7 @@ def test_a_pod_on_a_node_that_is_down_is_held_since_the_node_is() -> None:
     (row,) = report(gpu_node("n1", down_for=HOUR), pod)
 
     assert (row.reason, row.is_down, row.since.seconds) == ("node-down", True, NOW - HOUR)
-    assert row.frees == "node n1 back, or taint eviction after 300 s, then as Terminating"
+    assert row.remedy.text == "node n1 back, or taint eviction after 300 s, then as Terminating"
 
 
 def test_a_pod_that_tolerates_the_taint_stays() -> None:
@@ -66,7 +65,7 @@ def test_a_pod_that_tolerates_the_taint_stays() -> None:
 
     (row,) = report(gpu_node("n1", down_for=HOUR), pod)
 
-    assert row.frees == "node n1 back: the pod tolerates its taint without an end"
+    assert row.remedy.text == "node n1 back: the pod tolerates its taint without an end"
 
 
 def test_only_the_tolerations_of_the_taints_of_the_node_count() -> None:
@@ -77,7 +76,18 @@ def test_only_the_tolerations_of_the_taints_of_the_node_count() -> None:
         pod.toleration("node.kubernetes.io/unreachable", operator="Exists", seconds=300),
     )
 
-    assert row.frees == "node n1 back, or taint eviction after 3600 s, then as Terminating"
+    assert row.remedy.text == "node n1 back, or taint eviction after 3600 s, then as Terminating"
+
+
+def test_no_pod_is_evicted_from_a_node_without_the_taint_that_evicts() -> None:
+    """If all nodes are down, the node lifecycle controller leaves only the taints that keep new pods away."""
+    node = gpu_node("n1", down_for=HOUR)
+    node["spec"]["taints"] = [each for each in node["spec"]["taints"] if each["effect"] != "NoExecute"]
+
+    (row,) = report(node, card_pod("train", "n1"))
+
+    assert row.reason == "node-down"
+    assert row.remedy.text == "node n1 back: it has no NoExecute taint that evicts the pod"
 
 
 def test_a_node_that_is_down_by_its_taint_alone_has_no_begin() -> None:
@@ -104,7 +114,7 @@ def test_a_container_that_does_not_start_has_the_class_of_its_reason(reason: str
 
     assert (row.reason, row.since) == (expected, (NOW - 3 * HOUR, True, True))
     assert row.why.startswith(f"{reason}: ")
-    assert (row.frees, row.returns) == ("delete Pod srv", False)
+    assert (row.remedy.text, row.returns) == ("delete Pod srv", False)
 
 
 def test_what_frees_the_cards_is_the_deployment_of_a_replica_set() -> None:
@@ -112,8 +122,8 @@ def test_what_frees_the_cards_is_the_deployment_of_a_replica_set() -> None:
 
     (row,) = report(gpu_node("n1"), waiting(pod, "ImagePullBackOff", HOUR))
 
-    assert (row.frees, row.returns) == ("scale Deployment srv to 0", True)
-    assert row.steps[0].command == "kubectl scale deployment srv -n team-a --replicas=0"
+    assert (row.remedy.text, row.returns) == ("scale Deployment srv to 0", True)
+    assert row.remedy.steps[0].command == "kubectl scale deployment srv -n team-a --replicas=0"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +140,7 @@ def test_a_command_is_about_the_owner_of_this_api_group(kind: str, api_version: 
 
     (row,) = report(gpu_node("n1"), waiting(pod, "ImagePullBackOff", HOUR))
 
-    assert row.steps[0].command == command
+    assert row.remedy.steps[0].command == command
 
 
 def test_a_container_that_ran_for_long_has_not_been_unused_before_it_ended() -> None:
@@ -167,12 +177,12 @@ def test_fields_of_a_wrong_type_are_passed_over() -> None:
     pod["status"]["ephemeralContainerStatuses"] = ["x", {"state": "x"}]
     pod["spec"]["tolerations"] = []
     ended = {"apiVersion": "v1", "kind": "Pod", "spec": card_pod("gone", "n1").obj()["spec"]}
-    objects = Objects(tuple(built_in_policy().spec.accelerators))
+    objects = Objects(built_in_policy())
 
     for each in (gpu_node("n1"), pod, ended, ended | {"metadata": "x"}, ended | {"metadata": {"labels": ["x"]}}):
         objects.take(each)
     assert (len(objects.pods), objects.ended) == (1, {})
-    assert [is_exempt(each) for each in objects.holding()] == [True]
+    assert [each.is_exempt for each in objects.holding()] == [True]
 
 
 def test_a_container_that_never_ran_waits_since_the_pod_started() -> None:

@@ -67,6 +67,32 @@ def test_taint_eviction_takes_the_pods_whose_toleration_ends(
     assert [name for name in limits if is_ending(cluster, name)] == ["short"]
 
 
+def test_no_pod_is_evicted_while_all_nodes_are_down(
+    cluster: Cluster, run: Run, with_controllers: Callable[..., Cluster]
+) -> None:
+    """The node lifecycle controller removes the NoExecute taints, and the report says so."""
+    cluster.make_nodes(*(make_node_object(name, capacity={"nvidia.com/gpu": 8}) for name in ("off", "out")))
+    toleration = {"key": UNREACHABLE, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3600}
+    cluster.create(make_pod("long").gpu(1).node_name("off").spec(tolerations=[toleration]))
+    for name in ("off", "out"):
+        make_down(cluster, name)
+
+    with_controllers("node-lifecycle-controller", "taint-eviction-controller")
+    wait_for(lambda: not evicting_taints(cluster, "off") or None, "the removal of the taint that evicts")
+
+    (row,) = report(cluster, run)["held"]
+    assert (row["class"], row["freedBy"]) == (
+        "node-down",
+        "node off back: it has no NoExecute taint that evicts the pod",
+    )
+    assert not is_ending(cluster, "long")
+
+
+def evicting_taints(cluster: Cluster, node: str) -> list[Object]:
+    taints = cluster.client.get("Node", node)["spec"].get("taints", [])
+    return [each for each in taints if each["effect"] == "NoExecute"]
+
+
 def test_the_resource_claim_controller_frees_a_claim_of_a_pod_that_is_gone(
     cluster: Cluster, run: Run, with_controllers: Callable[..., Cluster]
 ) -> None:

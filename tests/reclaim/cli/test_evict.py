@@ -12,7 +12,6 @@ import orjson
 import pytest
 
 from placement_reclaim.choice import Limits
-from placement_reclaim.classes.gangs import GangOf
 from placement_reclaim.cluster import Objects
 from placement_reclaim.eviction import Evictions, Result
 from placement_reclaim.report import rows_of_pods
@@ -229,12 +228,8 @@ class Stale(ApiServer):
 def test_a_pod_that_was_replaced_meanwhile_is_not_evicted(cluster: Cluster, evict: Evict) -> None:
     held_pod(cluster, "crash")
     node = make_node_object("held-1", capacity={"nvidia.com/gpu": 16})
-    objects = Objects(built_in_policy().spec.accelerators)
-    gang_of = GangOf(snapshot_from_documents([Document("the test", node)]), built_in_policy())
+    objects = Objects(built_in_policy(), snapshot_from_documents([Document("the test", node)]))
     found: list[Result] = []
-
-    def now() -> int:
-        return int(time.time())
 
     async def run() -> None:
         async with Stale(ClientConfig(cluster.control_plane.kubeconfig)) as server:
@@ -242,10 +237,9 @@ def test_a_pod_that_was_replaced_meanwhile_is_not_evicted(cluster: Cluster, evic
             pods = await server.body(f"/api/v1/namespaces/{cluster.namespace}/pods", {}, PAGE_BYTES)
             for each in orjson.loads(pods)["items"]:
                 objects.take({"apiVersion": "v1", "kind": "Pod", **each})
-            (row,) = rows_of_pods(objects, gang_of, now())
-            policy = built_in_policy()
-            evictions = Evictions(objects, gang_of, lambda _: policy, Limits(1, 1), 0, now, is_confirmed=True)
-            found.extend([each async for each in evictions.run(server, [(row, "")], None, asyncio.Event())])
+            (row,) = rows_of_pods(objects, int(time.time()))
+            evictions = Evictions(server, objects, lambda _: objects.policy, Limits(1, 1), 0, is_confirmed=True)
+            found.extend([each async for each in evictions.run([(row, "")], None)])
 
     asyncio.run(run())
 
