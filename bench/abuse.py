@@ -30,6 +30,7 @@ from rich.table import Table
 
 from bench.attackers.abuse_cluster import besieged
 from bench.attackers.abuse_connections import crowd_of_addresses, half_open
+from bench.attackers.abuse_preemption import high_priority
 from bench.attackers.abuse_target import HEAD, Seen, Target, post
 from tests.controlplane.binaries import find_or_build
 from tests.controlplane.cluster import Cluster
@@ -318,6 +319,7 @@ _TRIALS: dict[str, Callable[[Target], Awaitable[str]]] = {
     "30 abandoned requests": abandoned,
     "8 addresses with 256 connections": crowd_of_addresses,
     "3,000 half-open handshakes": half_open,
+    "1,000 pods of high priority": high_priority,
     "SIGTERM, 20 pods wait": termination,
 }
 

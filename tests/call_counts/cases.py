@@ -53,6 +53,24 @@ def _pod(number: int, annotations: Object | None = None, **request: Any) -> byte
     return orjson.dumps(asked)
 
 
+def _evicting(number: int) -> bytes:
+    """Return the review of a pod of one template that fits on 222 nodes once their pods end, and on none before."""
+    asked = orjson.loads(review(number, shape=0, usage="inference"))
+    spec = asked["request"]["object"]["spec"]
+    spec["priority"] = 1000
+    for amounts in spec["containers"][0]["resources"].values():
+        amounts["cpu"] = "126"
+    return orjson.dumps(asked)
+
+
+def _would_evict(served: Served) -> Work:
+    for number in range(_WARM):
+        answer = served.admit(_evicting(number))
+        assert any("would evict" in each for each in answer["warnings"]), answer
+    last = _evicting(_WARM)
+    return lambda: served.admit(last)
+
+
 def _bypassed(number: int) -> bytes:
     asked = orjson.loads(review(number, shape=0))
     del asked["request"]["object"]["metadata"]["annotations"]
@@ -149,6 +167,7 @@ def _shape(number: int) -> bytes:
 CASES = {
     "a pod that is left alone": Case(_next_of(_bypassed), 1000, "Bypassed"),
     "a pod like earlier ones, without room": Case(_next_of(_pod, _MORE_THAN_HAVE_ROOM), 1000, "Patched"),
+    "a pod like earlier ones that would evict others": Case(_would_evict, 1000, "Patched"),
     "a pod like earlier ones, with room": Case(_next_of(_pod), 1000, "Patched"),
     "a pod of another shape, 100 nodes": Case(_next_of(_shape), 100, "Patched"),
     "a pod of another shape, 1000 nodes": Case(_next_of(_shape), 1000, "Patched"),
