@@ -90,8 +90,8 @@ FOLLOWS_OBJECTS = [{"op": "add", "path": "/spec/template/spec/containers/0/args/
 
 @contextmanager
 def reader(installation: Installed, folder: Path, in_force: list[Object]) -> Iterator[Path]:
-    """Return the kubeconfig of an account with the rights to report, and in the webhook's namespace those `in_force`."""
-    """Return the kubeconfig of an account that may report, with the rights `in_force` in the namespace of the webhook."""
+    """Return the kubeconfig of an account that may report, with the rights `in_force` in the webhook's namespace."""
+    cluster, names = installation.cluster, {"name": "placement-webhook-reclaim-policy"}
     account = {"kind": "ServiceAccount", "name": "limited", "namespace": cluster.namespace}
     role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": names, "rules": in_force}
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", **names}
