@@ -10,10 +10,10 @@ from webhook.cluster.pods.pending_pods import is_pending
 from webhook.documents.documents import Document, field
 from webhook.documents.text import cut
 from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.pod.top_controller import top_controller
 
 # Texts of users in memory, for each pod.
 _MOST_NAME, _MOST_MESSAGE, _MOST_GATES = 256, 2048, 8
-_HASH_LABEL = "pod-template-hash"
 
 
 class PodFact(NamedTuple):
@@ -101,16 +101,10 @@ class PodFacts(ClusterFollower):
 
 
 def _owner(pod: Mapping[str, Any]) -> str:
+    if found := top_controller(pod):
+        return cut(f"{found.kind}/{found.name}", _MOST_NAME)
     owners = _objects(field(pod, "metadata", "ownerReferences"))
-    owner = next((each for each in owners if each.get("controller")), owners[0] if owners else None)
-    if owner is None:
-        return ""
-    kind, name = _text(owner.get("kind")), _text(owner.get("name"))
-    labels = field(pod, "metadata", "labels")
-    suffix = f"-{labels.get(_HASH_LABEL)}" if isinstance(labels, Mapping) else ""
-    if kind == "ReplicaSet" and name.endswith(suffix) and len(suffix) > 1:
-        kind, name = "Deployment", name.removesuffix(suffix)
-    return cut(f"{kind}/{name}", _MOST_NAME)
+    return cut("/".join(_text(owners[0].get(key)) for key in ("kind", "name")), _MOST_NAME) if owners else ""
 
 
 def _text(value: Any) -> str:

@@ -18,11 +18,15 @@ PolicyOf = Callable[[str], Policy]
 
 
 class Limits(NamedTuple):
-    """The maximum numbers of evicted pods, in total and of one owner, and the time between two evictions."""
+    """The maximum numbers of evicted pods, in total and of one owner, and the time between two evictions.
+
+    The cards of a pod must have been held for at least `least_seconds` when it is evicted.
+    """
 
     most: int
     most_per_owner: int
     pause_seconds: float = 0
+    least_seconds: int = 0
 
 
 def choose(rows: Iterable[Held], policy_of: PolicyOf, snapshot: Snapshot, limits: Limits) -> list[tuple[Held, str]]:
@@ -31,7 +35,7 @@ def choose(rows: Iterable[Held], policy_of: PolicyOf, snapshot: Snapshot, limits
     found = []
     for held in rows:
         own, more = Counter(map(Owner.of, held.pods)), plural(len(held.pods), "more pod")
-        reason = _forbidden(held, policy_of(held.namespace), snapshot)
+        reason = forbidden(held, policy_of(held.namespace), snapshot)
         if not reason and any(owners[owner] + number > limits.most_per_owner for owner, number in own.items()):
             reason = f"--max-per-owner {limits.most_per_owner}: {more} of its owner"
         if not reason and owners.total() + len(held.pods) > limits.most:
@@ -41,7 +45,8 @@ def choose(rows: Iterable[Held], policy_of: PolicyOf, snapshot: Snapshot, limits
     return found
 
 
-def _forbidden(held: Held, policy: Policy, snapshot: Snapshot) -> str:
+def forbidden(held: Held, policy: Policy, snapshot: Snapshot) -> str:
+    """Return the reason not to evict the pods of `held`, or ""."""
     if held.reason == IDLE:
         return f"class {IDLE}: only its owner knows whether it is used"
     if held.reason not in EVICTABLE:

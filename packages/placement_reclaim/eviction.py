@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from placement_reclaim.choice import Limits, PolicyOf, opted_out
+from placement_reclaim.choice import Limits, PolicyOf, forbidden, opted_out
 from placement_reclaim.cluster import Objects, Raw, full_name
 from placement_reclaim.held import PARTIAL_GANG, Held, Owner
 from placement_reclaim.report import rows_of_pods
@@ -58,15 +58,13 @@ class Result(NamedTuple):
 class Evictions:
     """Evictions of pods of `objects`. They are a dry run unless `is_confirmed` is true.
 
-    A row must have been held for at least `least_seconds` when its first pod is evicted. `now` returns the time in Unix
-    seconds. Ctrl-C sets `stop`, and the run ends after the current eviction.
+    `now` returns the time in Unix seconds. Ctrl-C sets `stop`, and the run ends after the current eviction.
     """
 
     server: ApiServer
     objects: Objects
     policy_of: PolicyOf
     limits: Limits
-    least_seconds: int
     is_confirmed: bool = False
     now: Callable[[], float] = time.time
     stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -146,16 +144,15 @@ class Evictions:
 
     def _changed(self, objects: Objects, held: Held) -> str:
         """Return why the row `held` cannot be evicted any more, or ""."""
-        pods = [pod for each in held.pods if (pod := objects.pods.get(full_name(each)))]
-        if reason := opted_out(pods, held.namespace, objects.snapshot, self.policy_of(held.namespace)):
-            return reason
         now, uids = int(self.now()), set(map(_uid, held.pods))
         for each in rows_of_pods(objects, now):
             if each.reason == held.reason and uids == set(map(_uid, each.pods)):
                 # ErrImagePull of a pull that failed before comes between two ImagePullBackOff, with the same begin.
                 has_failed = held.reason == IMAGE_PULL and each.since.seconds == held.since.seconds
-                is_old = now - each.since.seconds >= self.least_seconds
-                return "" if is_old and (each.since.is_known or has_failed) else "it has changed meanwhile"
+                current = replace(each, since=held.since) if has_failed else each
+                if now - current.since.seconds < self.limits.least_seconds or not current.since.is_known:
+                    return "it has changed meanwhile"
+                return forbidden(current, self.policy_of(held.namespace), objects.snapshot)
         return "its gang has changed, or is gone" if len(uids) > 1 else "it is gone, or not held any more"
 
     async def _evict(self, held: Held, pod: Raw, *, is_dry: bool = False) -> Result:
@@ -207,9 +204,6 @@ async def _read_again(server: ApiServer, objects: Objects, held: Held) -> Object
     """Return the current nodes, and pods and annotations of the namespace; for a gang its PodGroups, too.
 
     The claims are those of `objects`.
-
-    Raises:
-        ApiServerError: they cannot be read.
     """
     now = Objects(objects.policy, claims=objects.claims)
     for each in [*await _listed(server, _NODES), *await _listed(server, _PODS, held.namespace)]:
@@ -230,11 +224,7 @@ async def _read_again(server: ApiServer, objects: Objects, held: Held) -> Object
 
 
 async def _listed(server: ApiServer, resource: Resource, namespace: str = "", name: str = "") -> list[JsonObject]:
-    """Return the objects of a kind, of all namespaces and names or of this one.
-
-    Raises:
-        ApiServerError: they cannot be read.
-    """
+    """Return the objects of a kind, of all namespaces and names or of this one."""
     found: list[JsonObject] = []
     head = {"apiVersion": resource.api_version, "kind": resource.kind}
 

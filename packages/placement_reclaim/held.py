@@ -6,7 +6,7 @@ from shlex import quote
 from typing import Any, NamedTuple
 
 from placement_reclaim.cluster import HoldingPod, Raw, full_name
-from webhook.cluster.batch import fields
+from webhook.kube.pod.top_controller import top_controller
 from webhook.placement.packing.held_cards import CONFIG_ERROR, CRASH_LOOP, IMAGE_PULL, SNAPSHOT_CLASSES
 
 PARTIAL_GANG, UNUSED_CLAIM = "partial-gang", "unused-claim"
@@ -14,7 +14,6 @@ UNUSED_QUOTA, REJECTING_NODE, IDLE = "unused-quota", "rejecting-node", "idle"
 CLASSES = (*SNAPSHOT_CLASSES, PARTIAL_GANG, UNUSED_CLAIM, UNUSED_QUOTA, REJECTING_NODE, IDLE)
 # The pods of these classes wait for nothing but an owner: an eviction frees their cards.
 EVICTABLE = frozenset((CRASH_LOOP, IMAGE_PULL, CONFIG_ERROR, PARTIAL_GANG))
-_HASH = "pod-template-hash"
 _SCALED = frozenset(("Deployment", "StatefulSet", "ReplicaSet"))
 
 
@@ -59,15 +58,9 @@ class Owner(NamedTuple):
     def of(cls, pod: Raw) -> "Owner":
         """Return the owner of `pod`. For a ReplicaSet of a Deployment, this is the Deployment."""
         namespace, name = full_name(pod)
-        for each in fields.items(pod, "metadata", "ownerReferences"):
-            if each.get("controller") is True:
-                kind, name = fields.text(each, "kind"), fields.text(each, "name")
-                group = fields.text(each, "apiVersion").rpartition("/")[0]
-                suffix = "-" + fields.text(pod, "metadata", "labels", _HASH)
-                if kind == "ReplicaSet" and len(suffix) > 1 and name.endswith(suffix):
-                    return cls("Deployment", name.removesuffix(suffix), namespace, group)
-                return cls(kind, name, namespace, group)
-        return cls("Pod", name, namespace)
+        if (found := top_controller(pod)) is None:
+            return cls("Pod", name, namespace)
+        return cls(found.kind, found.name, namespace, found.api_version.rpartition("/")[0])
 
     @property
     def is_controller(self) -> bool:

@@ -25,18 +25,14 @@ _COLUMNS = (
     Column("FREES IT", least=16, folds=True),
 )
 _MOST_NAMED = 3
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def age_text(seconds: int) -> str:
     """Return an age in its largest units: `41m`, `2h10m`, `3d4h`."""
-    if seconds < _HOUR:
-        return f"{max(seconds, 0) // _MINUTE}m"
-    if seconds < _DAY:
-        hours, minutes = divmod(seconds // _MINUTE, 60)
-        return f"{hours}h{minutes}m" if minutes else f"{hours}h"
-    days, hours = divmod(seconds // _HOUR, 24)
-    return f"{days}d{hours}h" if hours else f"{days}d"
+    hours, minutes = divmod(max(seconds, 0) // 60, 60)
+    days, hours = divmod(hours, 24)
+    parts = ((days, "d"), (hours, "h"), (0 if days else minutes, "m"))
+    return "".join(f"{number}{unit}" for number, unit in parts if number) or "0m"
 
 
 def since_text(since: Since, now: int) -> str:

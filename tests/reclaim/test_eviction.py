@@ -14,6 +14,7 @@ from placement_reclaim.eviction import Evictions
 from placement_reclaim.held import EVICTABLE
 from placement_reclaim.report import rows_of_pods
 from tests.reclaim.reports import objects_of
+from tests.support.admission import policy_with
 from tests.support.objects.batch_objects import volcano_group
 from tests.support.objects.builders import PodBuilder
 from tests.support.objects.held import HOUR, NOW_SECONDS, ago, card_pod, gang_pod, gpu_node, waiting
@@ -21,6 +22,7 @@ from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, Query
 
 Object = dict[str, Any]
+LISTED = policy_with(reclaim={"namespaces": ["team-*"]})
 PLURALS = {"Node": "nodes", "Pod": "pods", "Namespace": "namespaces", "PodGroup": "podgroups"}
 
 
@@ -76,9 +78,8 @@ def evict(
         evictions = Evictions(
             server,
             objects,
-            lambda _: objects.policy,
-            Limits(9, 9),
-            300,
+            lambda _: LISTED,
+            Limits(9, 9, least_seconds=300),
             is_confirmed=is_confirmed,
             now=lambda: NOW_SECONDS,
         )

@@ -18,13 +18,13 @@ from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import pod_request
 from webhook.kube.names import DEFAULT_NAMESPACE, ENDED_PHASES
+from webhook.kube.pod.top_controller import top_controller
 from webhook.policy.exempt import pod_shadow_reason
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 
 JsonObject = Mapping[str, Any]
 
-_TEMPLATE_HASH = "pod-template-hash"
 _RESTARTED_BY_ROLLOUT = ("Deployment", "StatefulSet")
 _REPLACES_PODS = ("ReplicaSet", "ReplicationController")
 
@@ -152,19 +152,6 @@ def missed_pod(
 
 
 def owner_of(pod: JsonObject) -> Owner | None:
-    """Return the controller of `pod`, or None if there is none.
-
-    A ReplicaSet belongs to a Deployment if its name is that of the Deployment followed by the pod-template-hash.
-    Source: k8s.io/kubernetes/pkg/controller/deployment/sync.go, getNewReplicaSet
-    """
-    metadata = pod["metadata"]
-    owners = metadata.get("ownerReferences")
-    for each in owners if isinstance(owners, list) else ():
-        if not isinstance(each, dict) or each.get("controller") is not True:
-            continue
-        kind, name = str(each.get("kind") or ""), str(each.get("name") or "")
-        suffix = f"-{field(metadata, 'labels', _TEMPLATE_HASH)}"
-        if kind == "ReplicaSet" and name.endswith(suffix):
-            return Owner("Deployment", name.removesuffix(suffix))
-        return Owner(kind, name)
-    return None
+    """Return the controller of `pod`, or for a ReplicaSet of a Deployment the Deployment, or None if there is none."""
+    found = top_controller(pod)
+    return Owner(found.kind, found.name) if found else None

@@ -145,7 +145,9 @@ def reclaim(
     found = held_rows(objects, selection, now, uses)
     rows = [each.in_context(session.context) for each in found] if session.context else found
     if evicts:
-        is_interrupted = _evict(session, rows, objects, older_than, audit, Limits(**limits), is_confirmed=confirm)
+        is_interrupted = _evict(
+            session, rows, objects, audit, Limits(**limits, least_seconds=older_than), is_confirmed=confirm
+        )
         return _INTERRUPTED if is_interrupted else _FOUND if rows else 0
     effects = effects_of(rows, objects, session.schedulers(objects.policy).for_pending())
     usable = objects.usable_cards()
@@ -170,14 +172,7 @@ def _read_uses(url: str, seconds: int, now: int) -> Mapping[Name, PodUse]:
 
 
 def _evict(
-    session: Session,
-    rows: Sequence[Held],
-    objects: Objects,
-    older_than: int,
-    audit: str | None,
-    limits: Limits,
-    *,
-    is_confirmed: bool,
+    session: Session, rows: Sequence[Held], objects: Objects, audit: str | None, limits: Limits, *, is_confirmed: bool
 ) -> bool:
     """Evict the pods of `rows`, print each result and a summary, and return whether the user has interrupted it."""
     # Imported here, so that a report on a file does not import the client.
@@ -192,7 +187,7 @@ def _evict(
     chosen = choose(rows, policy_of, objects.snapshot, limits)
 
     async def evict(server: ApiServer) -> bool:
-        evictions = Evictions(server, objects, policy_of, limits, older_than, is_confirmed=is_confirmed)
+        evictions = Evictions(server, objects, policy_of, limits, is_confirmed=is_confirmed)
         async for result in evictions.run(chosen, writer):
             counts[print_result(result, is_json=session.is_json, is_confirmed=is_confirmed)] += 1
         return evictions.stop.is_set()

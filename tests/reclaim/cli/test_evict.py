@@ -17,6 +17,7 @@ from placement_reclaim.eviction import Evictions, Result
 from placement_reclaim.report import rows_of_pods
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
+from tests.support.admission import policy_with
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.on_cluster.held import ago
 from tests.support.programs.command import Outcome, Run
@@ -238,7 +239,8 @@ def test_a_pod_that_was_replaced_meanwhile_is_not_evicted(cluster: Cluster, evic
             for each in orjson.loads(pods)["items"]:
                 objects.take({"apiVersion": "v1", "kind": "Pod", **each})
             (row,) = rows_of_pods(objects, int(time.time()))
-            evictions = Evictions(server, objects, lambda _: objects.policy, Limits(1, 1), 0, is_confirmed=True)
+            policy = policy_with(reclaim={"namespaces": ["*"]})
+            evictions = Evictions(server, objects, lambda _: policy, Limits(1, 1), is_confirmed=True)
             found.extend([each async for each in evictions.run([(row, "")], None)])
 
     asyncio.run(run())
