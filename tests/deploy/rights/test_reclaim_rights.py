@@ -15,7 +15,7 @@ from tests.support.objects.manifests import Object, read
 from tests.support.on_cluster.service_account import RBAC, limited_to
 from tests.support.programs.command import Outcome, run_here
 from webhook.kube.names import KUEUE_CONFIGURATION, VOLCANO_CONFIGURATION
-from webhook.watch import api_server
+from webhook.watch import api_errors
 from webhook.watch.api_errors import ApiServerError
 
 __all__ = ["installation"]
@@ -62,10 +62,9 @@ def forbidden(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     async def refusal(method: str, path: str, response: aiohttp.ClientResponse) -> ApiServerError:
         if response.status == 403:
             found.append(f"{method} {path}")
-        return await original(method, path, response)
+        return await api_errors.refusal(method, path, response)
 
-    original = api_server.refusal
-    monkeypatch.setattr(api_server, "refusal", refusal)
+    monkeypatch.setattr("webhook.watch.api_server.refusal", refusal)
     return found
 
 
@@ -91,7 +90,7 @@ FOLLOWS_OBJECTS = [{"op": "add", "path": "/spec/template/spec/containers/0/args/
 
 @contextmanager
 def reader(installation: Installed, folder: Path, in_force: list[Object]) -> Iterator[Path]:
-    """Return the kubeconfig of an account with the rights to report, and in the webhook's namespace those `in_force`."""
+    """Return the kubeconfig of an account with the rights to report, and `in_force` in the webhook's namespace."""
     cluster, names = installation.cluster, {"name": "placement-webhook-reclaim-policy"}
     account = {"kind": "ServiceAccount", "name": "limited", "namespace": cluster.namespace}
     role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": names, "rules": in_force}
