@@ -19,7 +19,7 @@ from placement_reclaim.reading import read_cluster
 from placement_reclaim.report import Selection, held_rows
 from placement_reclaim.text import print_report, print_result, to_json
 from webhook.cli.inputs.clusters import cluster_option, complete_node, known_nodes, live_options
-from webhook.cli.inputs.files import file_option, output_option
+from webhook.cli.inputs.files import Option, file_option, output_option
 from webhook.cli.inputs.manifests import namespace_option
 from webhook.cli.inputs.policies import NamespacePolicies, policies_option
 from webhook.cli.inputs.session import Session, with_session
@@ -47,7 +47,14 @@ def _seconds(_: click.Context, __: click.Parameter, given: str) -> int:
     return int(found)
 
 
-_COUNT = click.IntRange(min=1)
+def _duration(flag: str, name: str, default: str, text: str) -> Option:
+    return click.option(
+        flag, name, default=default, show_default=True, metavar="DURATION", callback=_seconds, help=text
+    )
+
+
+def _count(flag: str, name: str, default: int, text: str) -> Option:
+    return click.option(flag, name, type=click.IntRange(min=1), default=default, show_default=True, help=text)
 
 
 @click.command()
@@ -64,14 +71,7 @@ _COUNT = click.IntRange(min=1)
         callback=_classes,
         help=f"Only these classes, also separated by commas: {', '.join(CLASSES)}.",
     ),
-    click.option(
-        "--older-than",
-        default="5m",
-        show_default=True,
-        metavar="DURATION",
-        callback=_seconds,
-        help="Only cards that are not used for at least so long, such as 30m or 6h.",
-    ),
+    _duration("--older-than", "older_than", "5m", "Only cards that are not used for so long, such as 30m or 6h."),
     click.option(
         "--prometheus",
         metavar="URL",
@@ -87,23 +87,9 @@ _COUNT = click.IntRange(min=1)
         "namespace in spec.reclaim.namespaces.",
     ),
     click.option("--confirm", is_flag=True, help="With --evict: evict them, with a record in --audit."),
-    click.option("--max", "most", type=_COUNT, default=5, show_default=True, help="The most pods to evict."),
-    click.option(
-        "--max-per-owner",
-        "most_per_owner",
-        type=_COUNT,
-        default=1,
-        show_default=True,
-        help="The most pods of one owner to evict. A gang is evicted whole, or left alone.",
-    ),
-    click.option(
-        "--pause",
-        "pause_seconds",
-        default="5s",
-        show_default=True,
-        callback=_seconds,
-        help="Time between two evictions.",
-    ),
+    _count("--max", "most", 5, "The most pods to evict."),
+    _count("--max-per-owner", "most_per_owner", 1, "The most pods of one owner to evict. A gang is never split."),
+    _duration("--pause", "pause_seconds", "5s", "Time between two evictions."),
     file_option("--audit", help="The audit file for evictions; - for standard output."),
     output_option,
     needs_pods=False,
