@@ -90,7 +90,7 @@ FOLLOWS_OBJECTS = [{"op": "add", "path": "/spec/template/spec/containers/0/args/
 
 @contextmanager
 def reader(installation: Installed, folder: Path, in_force: list[Object]) -> Iterator[Path]:
-    """Return the kubeconfig of an account with the rights to report, and `in_force` in the webhook's namespace."""
+    """Return the kubeconfig of an account that may report, with the rights `in_force` in the webhook's namespace."""
     cluster, names = installation.cluster, {"name": "placement-webhook-reclaim-policy"}
     account = {"kind": "ServiceAccount", "name": "limited", "namespace": cluster.namespace}
     role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": names, "rules": in_force}
