@@ -1,8 +1,7 @@
 """The parts of `capacity` that move running pods: drain nodes, and make room for a pod."""
 
 import shlex
-from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -13,6 +12,7 @@ from placement_planner.capacity.make_room import Room, Tried, make_room
 from placement_planner.capacity.moves import cordoned
 from placement_planner.capacity.proof import Move, Plan
 from placement_planner.capacity_counts import Counted, Counts
+from webhook.cli.inputs.clusters import known_nodes
 from webhook.cli.inputs.pending import PendingQueue, Reserved
 from webhook.cli.inputs.session import Session
 from webhook.cli.output.screen import Column, Row, marked, print_lines, print_table
@@ -21,14 +21,11 @@ from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.eviction_refusal import budgets_of
 from webhook.cluster.objects.disruption_budget import Budgets
 from webhook.cluster.pods.bound_pods import BoundPod
-from webhook.cluster.snapshot import Snapshot
-from webhook.documents.field import InvalidInput, invalid
 from webhook.documents.listing import plural, some
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.placement.reasons.evictions import eviction_text
 from webhook.placement.waiting.assumed_pods import AssumedPods
 
-_MOST_CLOSE = 3
 _UNKNOWN_BUDGETS = "PodDisruptionBudgets are not known; `kubectl get nodes,pods,namespaces,pdb -A -o json` prints them"
 
 
@@ -43,7 +40,7 @@ def drained(
         InvalidInput: a node is not in the cluster, or a field of a pod that is read is malformed.
     """
     snapshot, disruptions = session.view
-    nodes = _check_nodes(names, snapshot)
+    nodes = known_nodes("--drain", names, snapshot)
     # Pods that wait now are bound, to other nodes than the cordoned ones, before a pod is evicted.
     pending = session.queue(cordoned(snapshot, nodes))
     found = drain(
@@ -81,20 +78,6 @@ def room_for(counts: Counts, counted: Counted, disruptions: Disruptions, progres
     found = make_room(snapshot, disruptions.bound, disruptions.budgets, pod, schedulers, show)
     progress.end()
     return found
-
-
-def _check_nodes(names: Iterable[str], snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the names of the nodes to drain without duplicates. A text can have several names, separated by commas."""
-    asked = tuple(dict.fromkeys(name for text in names for name in text.split(",")))
-    errors = []
-    for name in asked:
-        if name not in snapshot.rows:
-            close = get_close_matches(name, snapshot.rows, _MOST_CLOSE, 0.0)
-            detail = f"the cluster has no such node; the nearest names: {', '.join(close)}"
-            errors.append(invalid("--drain", name, detail))
-    if errors:
-        raise InvalidInput(errors)
-    return asked
 
 
 def _drain_to_json(found: Drain, reserved: Reserved) -> dict[str, Any]:

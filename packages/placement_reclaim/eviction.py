@@ -20,7 +20,7 @@ from webhook.audit.record import Owner as AuditOwner
 from webhook.audit.writer import AuditWriter
 from webhook.cli.output.terminal import echo
 from webhook.cluster.batch import fields
-from webhook.cluster.cache.resources import BATCH_RESOURCES, Resource
+from webhook.cluster.cache.resources import BATCH_RESOURCES, REQUIRED_RESOURCES, Resource
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document, JsonObject
 from webhook.placement.packing.held_cards import IMAGE_PULL
@@ -36,8 +36,7 @@ _REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 # No response, or that of a proxy or the API server to a request that it may go on with.
 _NO_ANSWER = (0, 502, 504)
-_NODES, _PODS = Resource("Node", "v1", "nodes"), Resource("Pod", "v1", "pods")
-_NAMESPACES = Resource("Namespace", "v1", "namespaces")
+_NAMESPACES, _NODES, _PODS = REQUIRED_RESOURCES
 _POD_GROUPS = [each for each in BATCH_RESOURCES if each.kind == "PodGroup"]
 _PAGE_SIZE = 500
 

@@ -19,9 +19,8 @@ def read_cluster(session: Session) -> Objects:
         InvalidInput: the file or the kubeconfig cannot be read, or an object of the file is malformed.
         click.ClickException: the API server does not answer the request.
     """
-    objects = Objects(session.rules.default)
     if session.cluster is not None:
-        documents = read_objects(session.cluster)
+        documents, objects = read_objects(session.cluster), Objects(session.rules.default)
         for each in documents:
             objects.take(each.content)
         objects.snapshot = snapshot_from_documents(documents)
@@ -29,6 +28,10 @@ def read_cluster(session: Session) -> Objects:
 
     # Imported here, so that a report on a file does not import the client.
     from webhook.cli.inputs.live import list_resources, read_live_cluster
+
+    # A kubeconfig that cannot be read is an error, before it is a reason that the policy is not known.
+    list_resources(session.source, (), lambda *_: None)
+    objects = Objects(session.rules.default)
 
     def on_page(resource: Resource, items: list[JsonObject], _: bool) -> None:
         for each in items:

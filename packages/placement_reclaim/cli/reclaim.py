@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from difflib import get_close_matches
 
 import click
+from click.core import ParameterSource
 
 from placement_reclaim.choice import Limits, choose
 from placement_reclaim.classes.idle import PodUse
@@ -17,16 +18,17 @@ from placement_reclaim.held import CLASSES, IDLE, Held
 from placement_reclaim.reading import read_cluster
 from placement_reclaim.report import Selection, held_rows
 from placement_reclaim.text import print_report, print_result, to_json
-from webhook.cli.inputs.clusters import cluster_option, complete_node, live_options
-from webhook.cli.inputs.files import file_option, output_option
+from webhook.cli.inputs.clusters import cluster_option, complete_node, known_nodes, live_options
+from webhook.cli.inputs.files import Option, file_option, output_option
 from webhook.cli.inputs.manifests import namespace_option
 from webhook.cli.inputs.policies import NamespacePolicies, policies_option
 from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.output.screen import text_console
-from webhook.cli.output.terminal import echo, echo_json
+from webhook.cli.output.terminal import echo, echo_json, warn
 from webhook.runtime.settings import parse_go_duration
 
 _FOUND, _INTERRUPTED = 3, 130
+_OF_EVICTIONS = ("confirm", "audit", "most", "most_per_owner", "pause_seconds")
 
 
 def _classes(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> frozenset[str]:
@@ -45,7 +47,14 @@ def _seconds(_: click.Context, __: click.Parameter, given: str) -> int:
     return int(found)
 
 
-_COUNT = click.IntRange(min=1)
+def _duration(flag: str, name: str, default: str, text: str) -> Option:
+    return click.option(
+        flag, name, default=default, show_default=True, metavar="DURATION", callback=_seconds, help=text
+    )
+
+
+def _count(flag: str, name: str, default: int, text: str) -> Option:
+    return click.option(flag, name, type=click.IntRange(min=1), default=default, show_default=True, help=text)
 
 
 @click.command()
@@ -62,14 +71,7 @@ _COUNT = click.IntRange(min=1)
         callback=_classes,
         help=f"Only these classes, also separated by commas: {', '.join(CLASSES)}.",
     ),
-    click.option(
-        "--older-than",
-        default="5m",
-        show_default=True,
-        metavar="DURATION",
-        callback=_seconds,
-        help="Only cards that are not used for at least so long, such as 30m or 6h.",
-    ),
+    _duration("--older-than", "older_than", "5m", "Only cards that are not used for so long, such as 30m or 6h."),
     click.option(
         "--prometheus",
         metavar="URL",
@@ -85,23 +87,9 @@ _COUNT = click.IntRange(min=1)
         "namespace in spec.reclaim.namespaces.",
     ),
     click.option("--confirm", is_flag=True, help="With --evict: evict them, with a record in --audit."),
-    click.option("--max", "most", type=_COUNT, default=5, show_default=True, help="The most pods to evict."),
-    click.option(
-        "--max-per-owner",
-        "most_per_owner",
-        type=_COUNT,
-        default=1,
-        show_default=True,
-        help="The most pods of one owner to evict. A gang is evicted whole, or left alone.",
-    ),
-    click.option(
-        "--pause",
-        "pause_seconds",
-        default="5s",
-        show_default=True,
-        callback=_seconds,
-        help="Time between two evictions.",
-    ),
+    _count("--max", "most", 5, "The most pods to evict."),
+    _count("--max-per-owner", "most_per_owner", 1, "The most pods of one owner to evict. A gang is never split."),
+    _duration("--pause", "pause_seconds", "5s", "Time between two evictions."),
     file_option("--audit", help="The audit file for evictions; - for standard output."),
     output_option,
     needs_pods=False,
@@ -132,16 +120,20 @@ def reclaim(
     """
     if evicts and not session.is_live:
         raise click.UsageError("--evict asks a live cluster: leave --cluster out.")
-    if (confirm or audit) and not evicts:
-        raise click.UsageError("--confirm and --audit need --evict.")
+    if not evicts and any(map(_is_given, _OF_EVICTIONS)):
+        raise click.UsageError("--confirm, --audit, --max, --max-per-owner and --pause need --evict.")
     if confirm and audit is None:
         raise click.UsageError("--confirm needs --audit FILE, where each eviction is on record.")
     if IDLE in classes and prometheus is None:
         raise click.UsageError(f"--class {IDLE} needs --prometheus URL.")
     objects = read_cluster(session)
     now = int(time.time()) if session.is_live or not objects.latest else objects.latest
-    selection = Selection(older_than, classes, frozenset(nodes), session.namespace)
-    uses = _read_uses(prometheus, selection.idle_seconds, now) if prometheus else {}
+    namespaces = objects.snapshot.namespaces
+    if session.namespace and namespaces and session.namespace not in namespaces:
+        warn(f"--namespace: the cluster has no namespace {session.namespace}")
+    on_nodes = frozenset(known_nodes("--node", nodes, objects.snapshot))
+    selection = Selection(older_than, classes, on_nodes, session.namespace)
+    uses = {} if prometheus is None else _read_uses(prometheus, selection.idle_seconds, now)
     found = held_rows(objects, selection, now, uses)
     rows = [each.in_context(session.context) for each in found] if session.context else found
     if evicts:
@@ -156,6 +148,10 @@ def reclaim(
     else:
         print_report(text_console(), rows, usable, effects, now)
     return _FOUND if rows else 0
+
+
+def _is_given(parameter: str) -> bool:
+    return click.get_current_context().get_parameter_source(parameter) is ParameterSource.COMMANDLINE
 
 
 def _read_uses(url: str, seconds: int, now: int) -> Mapping[Name, PodUse]:

@@ -87,6 +87,9 @@ def test_reclaim_exits_with_0_if_nothing_is_held(run: Run, cluster: Path) -> Non
     [
         (("--class", "imagepull"), "no such class: 'imagepull'. Did you mean 'image-pull'? The classes: terminating, "),
         (("--older-than", "1 day"), "'1 day' is no duration such as 30m or 6h"),
+        (("--older-than", "-5m"), "'-5m' is no duration such as 30m or 6h"),
+        (("--node", "n8"), '--node: Invalid value: "n8"; the cluster has no such node; the nearest names: n7'),
+        (("--max", "0"), "0 is not in the range x>=1"),
     ],
 )
 def test_reclaim_names_what_would_be_valid(run: Run, cluster: Path, flags: tuple[str, str], message: str) -> None:
@@ -96,12 +99,17 @@ def test_reclaim_names_what_would_be_valid(run: Run, cluster: Path, flags: tuple
     assert message in outcome.errors
 
 
+NEEDS_EVICT = "--confirm, --audit, --max, --max-per-owner and --pause need --evict."
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
         (("--evict",), "--evict asks a live cluster: leave --cluster out."),
-        (("--confirm",), "--confirm and --audit need --evict."),
-        (("--audit", "audit.jsonl"), "--confirm and --audit need --evict."),
+        (("--confirm",), NEEDS_EVICT),
+        (("--audit", "audit.jsonl"), NEEDS_EVICT),
+        (("--max", "5"), NEEDS_EVICT),
+        (("--pause", "1s"), NEEDS_EVICT),
     ],
 )
 def test_flags_that_cannot_be_given_together_are_refused(
@@ -118,3 +126,28 @@ def test_an_eviction_needs_a_place_for_its_record(run: Run) -> None:
 
     assert outcome.code == 2
     assert "--confirm needs --audit FILE, where each eviction is on record." in outcome.errors
+
+
+def test_an_empty_url_of_prometheus_is_an_error(run: Run, cluster: Path) -> None:
+    outcome = run("reclaim", "--cluster", cluster, "--prometheus", "")
+
+    assert (outcome.code, outcome.output) == (1, "")
+    assert "--prometheus: must be http://HOST or https://HOST" in outcome.errors
+
+
+def test_a_kubeconfig_that_cannot_be_read_is_one_error(run: Run, tmp_path: Path) -> None:
+    outcome = run("reclaim", "--kubeconfig", tmp_path / "missing")
+
+    assert (outcome.code, outcome.errors.count("\n")) == (2, 1)
+    assert outcome.errors.startswith("Error: --kubeconfig: ")
+
+
+def test_a_namespace_that_the_cluster_does_not_have_is_a_warning(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.json"
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
+    file.write_text(as_list(*NODES, namespace))
+
+    assert run("reclaim", "--cluster", file, "-n", "team-a").errors == ""
+    assert run("reclaim", "--cluster", file, "-n", "teama").errors == (
+        "Warning: --namespace: the cluster has no namespace teama\n"
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import redirect_stderr, suppress
+from difflib import get_close_matches
 from io import SEEK_END, StringIO
 from pathlib import Path
 from typing import TypeVar
@@ -23,6 +24,7 @@ T = TypeVar("T")
 
 # Smaller files can be handwritten; they are parsed as a whole, with errors for what programs do not write.
 _LARGE_BYTES = 1024 * 1024
+_MOST_CLOSE = 3
 
 cluster_option = file_option(
     "--cluster",
@@ -44,6 +46,23 @@ def complete_node(ctx: click.Context, _: click.Parameter, incomplete: str) -> li
     with redirect_stderr(StringIO()), suppress(InvalidInput, click.ClickException):
         return [CompletionItem(each) for each in _node_names(*options) if each.startswith(incomplete)]
     return []
+
+
+def known_nodes(flag: str, names: Iterable[str], snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the nodes named by `flag` without duplicates. A text can have several names, separated by commas.
+
+    Raises:
+        InvalidInput: the cluster has no such node; holds an error for each.
+    """
+    asked = tuple(dict.fromkeys(name for text in names for name in text.split(",")))
+    errors = []
+    for name in asked:
+        if name not in snapshot.rows:
+            close = ", ".join(get_close_matches(name, snapshot.rows, _MOST_CLOSE, 0.0))
+            errors.append(invalid(flag, name, f"the cluster has no such node; the nearest names: {close}"))
+    if errors:
+        raise InvalidInput(errors)
+    return asked
 
 
 def _node_names(cluster: str | None, kubeconfig: Path | None, context: str | None) -> Collection[str]:
