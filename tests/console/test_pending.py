@@ -165,6 +165,7 @@ def test_the_summary_is_the_sum_of_the_pods_that_are_shown(browser: TestBrowser,
     async def use() -> tuple[str | None, str | None, str | None]:
         async with console_of(cluster) as address, browser.page() as page:
             await page.goto(f"{address}/#pending")
+            await page.locator(".row").first.wait_for()
             every = await page.locator(".summary").text_content()
             await page.get_by_label("Search").fill("pretrain")
             found = await page.locator(".summary").text_content()

@@ -24,6 +24,8 @@ class Prepared(Generic[T]):
         *failures: type[Exception],
     ) -> None:
         self._title, self._prepare, self._failures = title, prepare, failures
+        # Before tests change it: they trust no public authority, which downloads need.
+        self._environ = dict(os.environ)
         self._lock = threading.Lock()
         self._results: list[T] = []
         self._reason = ""
@@ -35,7 +37,7 @@ class Prepared(Generic[T]):
             if self._results or self._reason:
                 return
             try:
-                self._results.append(self._prepare(os.environ, self._lines.append))
+                self._results.append(self._prepare(self._environ, self._lines.append))
             except self._failures as failure:
                 self._reason = f"no {self._title}: {failure}"
 
