@@ -136,6 +136,7 @@ _LOAD_OF = attrgetter(
     "rare.left_out",
     "rare.host_ports",
     "rare.scheduler",
+    "rare.workload",
     *(name for name in RunningPod._fields if name not in _NOT_LOAD),
 )
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from webhook.cluster.batch.fields import number
 from webhook.cluster.optional_kinds import BATCH_KINDS
 
 
@@ -21,3 +22,7 @@ def test_facts_are_bounded(kind: str) -> None:
     spec = {"queue": long, "capability": amounts, "clusterQueue": long, "nodeLabels": amounts, "parentQueue": long}
     facts = BATCH_KINDS[kind].read({"metadata": {"name": long}, "spec": spec, "status": {"allocated": amounts}})
     assert len(str(facts)) < 64 * 1024
+
+
+def test_number_that_is_too_large_for_a_float_is_none() -> None:
+    assert number({"count": 10**400}, "count") is None

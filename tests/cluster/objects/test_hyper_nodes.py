@@ -93,7 +93,19 @@ def test_node_is_in_the_highest_hyper_node_up_to_the_tier(
                 "the pattern of HyperNode x is not evaluated",
                 id=each[:9],
             )
-            for each in ("(a+)+b", "(?i)a", r"\pL", "[[:alpha:]]", "a++", "(", "a" * 257)
+            for each in (
+                "(a+)+b",
+                "(?i)a",
+                r"\pL",
+                "[[:alpha:]]",
+                "a++",
+                "(",
+                "a" * 257,
+                f"a{{{10**20}}}",
+                "a{,3}",
+                "a{1001}",
+                "{",
+            )
         ),
     ],
 )

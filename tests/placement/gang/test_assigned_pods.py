@@ -57,6 +57,12 @@ def test_room_that_is_assigned_to_other_workloads_is_taken(running: list[PodBuil
     assert room(placement) == {"1": in_first, "2": 5}
 
 
+def test_pod_is_subtracted_once_from_a_domain_that_is_listed_twice() -> None:
+    assumed = with_workloads(of_other(), levels=[HOST], domains=[(["a"], 1), (["a"], 2)])
+
+    assert room(asked(OF_KUEUE, 6, assumed, within=Within("rack"))) == {"1": 5, "2": 5}
+
+
 def test_gang_of_another_scheduler_finds_the_room() -> None:
     assumed = with_workloads(levels=[HOST], domains=[(["a"], 3)])
 

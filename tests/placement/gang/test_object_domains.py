@@ -150,6 +150,18 @@ def test_templates_that_follow_each_other_share_the_room_of_a_domain(
     assert placement.verdict == verdict
 
 
+def test_room_that_depends_on_which_template_is_first_is_not_known() -> None:
+    """Two pods of one card can be on one node, and leave room for one launcher only."""
+    base = Snapshot.of([gpus("a", 3, rack="1"), gpus("b", 3, rack="1")])
+
+    fit, placement = answered_templates([(LAUNCHER, 2), (IN_A_RACK, 2)], base=base)
+
+    assert fit.together is not None
+    assert [each.fits for each in fit.together.domains] == [4]
+    assert placement.verdict == "Unknown"
+    assert placement.message.endswith("is not known: it depends on the order in which its pods are created.")
+
+
 def test_verdict_of_other_objects_is_kept() -> None:
     fit, placement = answered(5, WORKER, within=None)
     waiting = replace(placement, verdict="Waiting")

@@ -16,6 +16,7 @@ from webhook.kube.quantity import milli_value
 _LONGEST_TEXT = 253
 # The largest value of an int32 field.
 _MOST_COUNTED = 2**31 - 1
+_LARGEST = 10**308
 # More than any queue names: resources, flavors and groups of resources.
 _MOST_ITEMS = 64
 
@@ -45,7 +46,9 @@ def amount(content: Any, resource: str, *path: str) -> int | None:
 def number(content: Any, *path: str) -> float | None:
     """Return the number at `path`, or None if there is none."""
     value = field(content, *path)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    # A float has at most 308 digits.
+    return float(value) if is_number and abs(value) < _LARGEST else None
 
 
 def count(content: Any, *path: str) -> int:

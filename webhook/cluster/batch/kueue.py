@@ -1,6 +1,7 @@
 """The queues, flavors and Workloads of Kueue."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, repeat
 from typing import Any, NamedTuple
@@ -146,7 +147,7 @@ class Workload(NamedTuple):
                 name,
                 _requests(pod_sets.get(name)),
                 levels,
-                tuple(islice(_domains(field(each, "topologyAssignment")), _MOST_DOMAINS)),
+                _summed(islice(_domains(field(each, "topologyAssignment")), _MOST_DOMAINS)),
             )
             for each in fields.items(content, "status", "admission", "podSetAssignments")
             if (name := fields.text(each, "name")) and not has_finished
@@ -160,6 +161,14 @@ class Workload(NamedTuple):
 def _requests(spec: Any) -> Amounts:
     requests = read_pod_resources(Reader({"spec": spec if isinstance(spec, Mapping) else {}})).requests
     return {name: amount for name, amount in requests.items() if is_schedulable_resource(name)}
+
+
+def _summed(domains: Iterable[tuple[tuple[str, ...], int]]) -> tuple[tuple[tuple[str, ...], int], ...]:
+    """Return `domains`, each of them once, with the sum of its pods."""
+    found = Counter[tuple[str, ...]]()
+    for values, number in domains:
+        found[values] += number
+    return tuple(found.items())
 
 
 def _domains(assignment: Any) -> Iterator[tuple[tuple[str, ...], int]]:

@@ -25,8 +25,8 @@ _MOST_MEMBERS = 10_000
 # tries of all patterns on all names are limited, to about a second.
 _MOST_TRIES = 200_000_000
 _LONGEST_PATTERN = 256
-# It could mean something else than in Go.
-_NOT_EVALUATED = re.compile(r"\(\?|\)[*+{]|[*+?}][*+]|\\[^.dw-]|\[:|[^ -~]")
+# It could mean something else than in Go. {n}, {n,} and {n,m} below 1,000 do not.
+_NOT_EVALUATED = re.compile(r"\(\?|\)[*+{]|[*+?}][*+]|\\[^.dw-]|\[:|[^ -~]|\{(?!\d{1,3}(,\d{0,3})?\})")
 _PATTERN = ("selector", "regexMatch", "pattern")
 
 

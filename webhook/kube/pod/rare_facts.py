@@ -7,7 +7,7 @@ from webhook.kube.pod.ports import HostPort
 
 
 class RareFacts(NamedTuple):
-    """What few running pods have.
+    """Facts that few running pods have.
 
     `left_out` are the parts that are too large, and are not in it, each with the namespace whose pods depend on it.
     `deletion_seconds` is when its deletion ends, in Unix seconds, 0 if it is not being deleted. `is_preempted`: it is

@@ -1,6 +1,6 @@
 """The pods that Kueue has assigned to nodes by its topology-aware scheduling, some of which are not there yet."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -53,11 +53,17 @@ def with_assigned(pod: WaitingPod, snapshot: Snapshot, expired: Expired) -> Assi
     ]
     # Most Workloads have the same levels.
     by_levels = {levels: _rows(levels, snapshot) for levels in {part.levels for _, part in parts}}
+    running = Counter(
+        (row, pod.namespace, pod.rare.workload, pod.labels.get(KUEUE_POD_SET))
+        for row, info in in_time([*enumerate(snapshot.nodes)], expired)
+        for pod in info.pods
+        if pod.rare.workload
+    )
     for workload, part in in_time(parts, expired):
         assigned = _running(workload, part)
         for values, number in part.domains:
             rows = by_levels[part.levels].get(values, [])
-            missing = number - sum(_is_same(each, assigned) for row in rows for each in snapshot.nodes[row].pods)
+            missing = number - sum(running[row, workload.namespace, workload.name, part.pod_set] for row in rows)
             if missing > 0 and len(rows) > 1:
                 doubt = doubt or f"pods of Workload {cut(workload.name, _LONGEST_SHOWN)} of Kueue have no node yet"
             elif missing > 0 and rows:
@@ -95,12 +101,6 @@ def _rows(levels: Sequence[str], snapshot: Snapshot) -> Mapping[tuple[str, ...],
         if code >= 0:
             found[paths[code]].append(row)
     return found
-
-
-def _is_same(pod: RunningPod, assigned: RunningPod) -> bool:
-    """Return whether `pod` is one of the pods that `assigned` stands for."""
-    is_of_workload = pod.rare.workload == assigned.rare.workload and pod.namespace == assigned.namespace
-    return is_of_workload and pod.labels.get(KUEUE_POD_SET) == assigned.labels[KUEUE_POD_SET]
 
 
 def _running(workload: Workload, part: TopologyAssignment) -> RunningPod:

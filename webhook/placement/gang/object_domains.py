@@ -36,7 +36,7 @@ def with_domains(
 ) -> GangFit:
     """Return `fit`, that of the object with `gang`, with its domains if its pods run together.
 
-    With several templates, they are only counted for pods that follow each other by pod affinity.
+    With several templates, domains are counted only for pods that follow each other by pod affinity.
     """
     within, some = gang.within, [(placed_by, found) for placed_by, found in roles if found.asked]
     known = [(*placed_by, found.asked) for placed_by, found in some if placed_by is not None]
@@ -49,9 +49,11 @@ def with_domains(
     alias, size = within.alias(spec.topology_aliases), gang.size
     if len(known) > 1:
         of_templates = domains_of_templates(known, within, alias, base, expired) if within.is_required else None
-        if of_templates is None or of_templates[0].size != size:
+        if of_templates is None or of_templates.together.size != size:
             return replace(fit, doubt="its templates differ")
-        fit = _following(fit, *of_templates, base)
+        fit = _following(fit, of_templates.together, of_templates.first_rows, base)
+        if not of_templates.is_certain:
+            fit = replace(fit, doubt="it depends on the order in which its pods are created")
         most = fit.together.most if fit.together and not spec.node_templates else None
         return fit if most is None or most >= size else replace(fit, most=most)
     pod, key = WaitingPod(signature, running_pod(signature.info, {})), GangKey(infos[0].inter_pod.namespace, "", "")
@@ -95,7 +97,7 @@ def as_together(placement: Placement, gang: GangRequest, fit: GangFit) -> Placem
     if placement.verdict == "Waiting":
         return placement
     base = placement.message.removesuffix(".")
-    if fit.together is None:
+    if fit.together is None or fit.doubt:
         doubt = f": {why}" if (why := gang.within.doubt or fit.doubt) else ""
         reason = f"Whether one domain of {cut(gang.within.key, _LONGEST_SHOWN)} has room for all pods is not known"
         return replace(placement, verdict="Unknown", node=None, message=f"{base}. {reason}{doubt}.")

@@ -1,6 +1,7 @@
 """The room in each topology domain for the pods of several templates that follow the first of them by pod affinity."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,18 @@ Template = tuple[Scheduler, PodSignature, int]
 """The pods of one template, by one of them and their number, and their scheduler."""
 
 
+class TemplateDomains(NamedTuple):
+    """The domains for all pods of several templates, and the nodes that the first pod can choose, or None if not known.
+
+    `is_certain` is false if all pods fit in a domain only if they are created in one of two orders: in that of their
+    templates or in the reverse one.
+    """
+
+    together: Together
+    first_rows: Rows | None
+    is_certain: bool
+
+
 def follow_each_other(templates: Sequence[Template], topology_key: str, snapshot: Snapshot) -> bool:
     """Return whether required affinity over `topology_key` of all pods of `templates` selects all of these pods."""
     infos = [signature.info for _, signature, _ in templates]
@@ -36,30 +49,33 @@ def follow_each_other(templates: Sequence[Template], topology_key: str, snapshot
 
 def domains_of_templates(
     templates: Sequence[Template], within: Within, alias: str, snapshot: Snapshot, expired: Expired
-) -> tuple[Together, Rows | None] | None:
-    """Return the domains for all pods of `templates`, and the nodes that the first of these pods can choose.
+) -> TemplateDomains | None:
+    """Return the domains for all pods of `templates`.
 
     The pods of each domain are placed one after the other, in the order of the templates. Controllers can create the
-    pods of any template first. The nodes are None if they are not known. The result is None for more than `MOST_STEPS`
-    pods, or if a snapshot does not show everything that their placement depends on.
+    pods of any template first. The result is None for more than `MOST_STEPS` pods, or if a snapshot does not show
+    everything that their placement depends on.
     """
     size = sum(number for _, _, number in templates)
     if size > MOST_STEPS or not follow_each_other(templates, within.key, snapshot):
         return None
     codes, values = snapshot.labels.paths(within.path)
     most = most_of_roles_in_each_domain(templates, snapshot, within.path, expired)
-    domains = []
+    domains, is_certain = [], True
     for path in in_time([values[code] for code in np.unique(codes[codes >= 0]).tolist()], expired):
         room = _room(templates, within.path, path, snapshot, expired)
-        if room is None:
+        reverse = _room(templates[::-1], within.path, path, snapshot, expired)
+        if room is None or reverse is None:
             return None
+        is_certain = is_certain and (room == size) == (reverse == size)
         domains.append(Domain(path, room, None if most is None else most[path]))
     together = Together(
         within.path, alias, within.is_required, size, size, tuple(sorted(domains)), int((codes < 0).sum())
     )
     first = [scheduler.answer_alone(signature, snapshot, expired).best_rows for scheduler, signature, _ in templates]
     known = [rows for rows in first if rows is not None]
-    return together, np.unique(np.concatenate(known)) if len(known) == len(first) else None
+    first_rows = np.unique(np.concatenate(known)) if len(known) == len(first) else None
+    return TemplateDomains(together, first_rows, is_certain)
 
 
 def _room(
