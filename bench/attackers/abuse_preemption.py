@@ -27,29 +27,30 @@ async def high_priority(target: Target) -> str:
     )
 
 
-async def besiege(target: Target, pods: int) -> tuple[Seen, Seen, Seen]:
+async def besiege(target: Target, pods: int, give_up: float = _TIMEOUT_SECONDS) -> tuple[Seen, Seen, Seen]:
     """Send so many pods of high priority on eight connections.
 
-    The result is what normal pods see before, what they see meanwhile, and what the attackers see.
+    The result is what normal pods see before, what they see meanwhile, and what the attackers see. Clients wait for an
+    answer for `give_up` seconds.
     """
     loop, before, meanwhile = asyncio.get_running_loop(), Seen(), Seen()
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         # Its process starts before the normal pods are measured.
         await loop.run_in_executor(pool, preempting_review, 0)
         for number in range(pods // 4):
-            await _normal(target, number, before)
-        attack = loop.run_in_executor(pool, insist, target.port, target.ca_file, pods)
+            await _normal(target, number, before, give_up)
+        attack = loop.run_in_executor(pool, insist, target.port, target.ca_file, pods, give_up)
         while not attack.done():
-            await _normal(target, len(meanwhile.seconds), meanwhile)
+            await _normal(target, len(meanwhile.seconds), meanwhile, give_up)
         return before, meanwhile, await attack
 
 
-async def _normal(target: Target, number: int, seen: Seen) -> None:
-    await post(target, target.trust, review(number, shape=number % 50), seen, give_up=_TIMEOUT_SECONDS)
+async def _normal(target: Target, number: int, seen: Seen, give_up: float) -> None:
+    await post(target, target.trust, review(number, shape=number % 50), seen, give_up=give_up)
     await asyncio.sleep(_PAUSE_SECONDS)
 
 
-def insist(port: int, ca_file: Path, pods: int) -> Seen:
+def insist(port: int, ca_file: Path, pods: int, give_up: float) -> Seen:
     """One process of attackers: each connection sends one of the pods after the other."""
 
     async def run() -> Seen:
@@ -58,7 +59,7 @@ def insist(port: int, ca_file: Path, pods: int) -> Seen:
 
         async def one() -> None:
             for body in bodies:
-                await post(target, trust, body, seen, give_up=_TIMEOUT_SECONDS)
+                await post(target, trust, body, seen, give_up=give_up)
 
         await asyncio.gather(*(one() for _ in range(_CONNECTIONS)))
         return seen

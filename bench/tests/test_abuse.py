@@ -28,7 +28,7 @@ def test_victims_are_searched_on_each_node_for_each_pod_of_high_priority() -> No
 def test_normal_pods_are_injected_while_pods_of_high_priority_search_victims(tmp_path: Path) -> None:
     certificate(tmp_path)
     with serving(tmp_path, 100, 10) as target:
-        before, meanwhile, attackers = uvloop.run(besiege(target, 40))
+        before, meanwhile, attackers = uvloop.run(besiege(target, 40, give_up=60))
 
     assert (before.statuses, attackers.statuses) == ({"200": 10}, {"200": 40})
     assert set(meanwhile.statuses) == {"200"}

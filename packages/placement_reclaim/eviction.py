@@ -21,7 +21,7 @@ from webhook.audit.writer import AuditWriter
 from webhook.cli.output.terminal import echo
 from webhook.cluster.batch import fields
 from webhook.cluster.cache.resources import BATCH_RESOURCES, REQUIRED_RESOURCES, Resource
-from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.cluster.cluster_file import occupies_node, snapshot_from_documents
 from webhook.documents.documents import Document, JsonObject
 from webhook.placement.packing.held_cards import IMAGE_PULL
 from webhook.watch.api_errors import ApiServerError
@@ -133,8 +133,9 @@ class Evictions:
         """Evict a later pod of a gang if it still runs. The gang may have ended: its pods end when one of them does."""
         namespace, name = full_name(pod)
         (now,) = await _listed(self.server, _PODS, namespace, name) or [{}]
-        if _uid(now) != _uid(pod) or fields.text(now, "metadata", "deletionTimestamp"):
-            return Result(held, pod, "Bypassed", "it is gone, or Terminating")
+        # The Eviction API deletes a pod that has ended, with its logs, whatever its budget.
+        if _uid(now) != _uid(pod) or not occupies_node(now) or fields.text(now, "metadata", "deletionTimestamp"):
+            return Result(held, pod, "Bypassed", "it is gone, has ended, or is Terminating")
         read = await _listed(self.server, _NAMESPACES, name=namespace)
         snapshot = snapshot_from_documents([Document("the API server", each) for each in read])
         if reason := opted_out([now], namespace, snapshot, self.policy_of(namespace)):

@@ -137,3 +137,12 @@ def test_the_words_of_kube_scheduler_stay(browser: TestBrowser, cluster: Path) -
 
     assert shown[:-1] == words
     assert shown[-1] == "3/12 nodes are available. 已预测节点约束；启动时间由队列决定。"
+
+
+def test_the_name_of_a_queue_is_not_translated(browser: TestBrowser) -> None:
+    texts = ["Volcano: queue queue does not exist", "namespace none may not use queue product; allowed queues: a, b"]
+
+    assert _shown(browser, "zh-CN", texts) == [
+        "Volcano：队列 queue 不存在",
+        "命名空间 none 不能使用队列 product；允许：a, b",
+    ]

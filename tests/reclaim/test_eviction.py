@@ -110,6 +110,23 @@ class Obeying(InMemory):
         pod["status"]["phase"] = "Succeeded"
 
 
+class Ending(InMemory):
+    """An API server whose other pods of the gang end when the first one is evicted."""
+
+    def end(self, pod: Object) -> None:
+        super().end(pod)
+        self.named("bert-1")["status"]["phase"] = "Succeeded"
+        self.named("bert-2")["status"]["phase"] = "Failed"
+
+
+def test_pods_of_a_gang_that_have_ended_meanwhile_are_left_alone() -> None:
+    server = Ending(GANG)
+
+    left_alone = ("Bypassed", "it is gone, has ended, or is Terminating")
+    assert evict(server) == {"bert-0": ("Evicted", ""), "bert-1": left_alone, "bert-2": left_alone}
+    assert server.evicted == ["bert-0"]
+
+
 def test_a_gang_is_evicted_whole_though_a_pod_of_it_exits_with_0() -> None:
     assert evict(Obeying(GANG)) == dict.fromkeys(NAMES, ("Evicted", ""))
 
@@ -154,7 +171,7 @@ def test_a_pod_that_ends_while_its_gang_is_evicted_is_not_evicted() -> None:
 
     server = Losing(GANG)
 
-    assert evict(server)["bert-2"] == ("Bypassed", "it is gone, or Terminating")
+    assert evict(server)["bert-2"] == ("Bypassed", "it is gone, has ended, or is Terminating")
     assert server.evicted == ["bert-0", "bert-1"]
 
 

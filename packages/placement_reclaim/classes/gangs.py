@@ -55,7 +55,9 @@ def partial_gangs(objects: Objects, holding: Mapping[Name, HoldingPod], lost: Ma
     members, such as a launcher.
     """
     found: dict[Name, _Members] = {}
-    for pods in (objects.pods, objects.pending, objects.ended, objects.bare):
+    # No pod runs on a node that is gone.
+    bound = {key: pod for key, pod in objects.pods.items() if fields.text(pod, "spec", "nodeName") in objects.nodes}
+    for pods in (bound, objects.pending, objects.ended, objects.bare):
         for key, pod in pods.items():
             if gang := objects.gang_of(pod):
                 found.setdefault(gang[0], _Members(gang[1])).add(pod, holding.get(key), lost.get(key))

@@ -91,6 +91,17 @@ def test_many_equally_important_pods_of_different_sizes_leave_the_choice_open() 
     assert found.why == "equally important pods differ, in more orders than are tried"
 
 
+def test_open_choice_names_the_pods_that_depend_on_what_it_leaves() -> None:
+    sizes = [1, 1, 1, 1, 3, 2, 2, 2, 2]
+    pods = [running(f"a{at}", 2, size) for at, size in enumerate(sizes)]
+    room = {"nvidia.com/gpu": "20", "cpu": "8", "pods": "30"}
+
+    found = preempting(make_pod().gpu(8), node("n", *pods, running("low", 1, 1), capacity=room))
+
+    assert "low" in [each.name for each in found.victims]
+    assert found.most == 10
+
+
 def test_pods_that_differ_in_what_is_not_short_are_equal() -> None:
     pods = [running(f"p{at}", 1, 1).requests(cpu=f"{at + 1}m", **{"nvidia.com/gpu": "1"}) for at in range(6)]
     idle = [running(f"idle{at}", 1) for at in range(4)]

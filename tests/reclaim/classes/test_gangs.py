@@ -36,6 +36,15 @@ def test_a_gang_that_has_lost_a_pod_without_a_trace_has_no_begin() -> None:
     assert (row.why, row.since.is_known) == ("3 of 8 pods of gang bert run", False)
 
 
+@pytest.mark.parametrize("lost", [range(3, 8), range(3, 7)], ids=["all others", "all others but one that waits"])
+def test_pods_on_a_node_that_is_gone_do_not_run(lost: range) -> None:
+    on_gone = [gang_pod(number, "gone", since=HOUR) for number in lost]
+
+    (row,) = report(*NODES, *THREE, *on_gone, *([] if 7 in lost else [gang_pod(7, "")]))
+
+    assert row.why.startswith("3 of 8 pods of gang bert run")
+
+
 def test_a_gang_is_broken_by_a_node_that_is_down() -> None:
     nodes = [*NODES[:7], gpu_node("n7", down_for=HOUR)]
     eight = [gang_pod(number, f"n{number}", since=9 * HOUR) for number in range(8)]

@@ -8,7 +8,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, compress, islice, permutations, product
+from itertools import compress, islice, permutations, product
 from operator import attrgetter, not_
 
 from webhook.cluster.node_info import RunningPod, key_of
@@ -106,8 +106,9 @@ def candidates_on(node: str, room: NodeRoom, protection: Protection, expired: Ex
     if not mixed:
         return [first] if first else []
     number = math.prod(min(math.factorial(min(len(group), 9)), 2 * _MOST_ORDERS) for group in mixed)
-    if number > _MOST_ORDERS and first is not None:
-        return [replace(first, tied=(*first.tied, *chain.from_iterable(mixed)), is_open=True)]
+    if number > _MOST_ORDERS:
+        # The room that these groups leave decides on all pods after them.
+        return [replace(first, tied=tuple(room.deciding(ordered)), is_open=True)] if first else []
     found = {}
     for order in in_time(_orders(ordered, mixed), expired):
         if (each := _select(node, room, order, protection)[0]) is not None:
