@@ -133,7 +133,7 @@ class Evictions:
         """Evict a later pod of a gang if it still runs. The gang may have ended: its pods end when one of them does."""
         namespace, name = full_name(pod)
         (now,) = await _listed(self.server, _PODS, namespace, name) or [{}]
-        # The Eviction API deletes a pod that has ended, with its logs, whatever its budget.
+        # The Eviction API deletes a pod that has ended, with its logs, even against its budget.
         if _uid(now) != _uid(pod) or not occupies_node(now) or fields.text(now, "metadata", "deletionTimestamp"):
             return Result(held, pod, "Bypassed", "it is gone, has ended, or is Terminating")
         read = await _listed(self.server, _NAMESPACES, name=namespace)

@@ -18,7 +18,7 @@ class Controller(NamedTuple):
 
 
 def top_controller(pod: Mapping[str, Any]) -> Controller | None:
-    """Return the controller of `pod`, or for a ReplicaSet of a Deployment the Deployment, or None if there is none.
+    """Return the controller of `pod`, or for a ReplicaSet of a Deployment the Deployment, or None without a controller.
 
     A ReplicaSet belongs to a Deployment if its name is that of the Deployment followed by the pod-template-hash.
     Source: k8s.io/kubernetes/pkg/controller/deployment/sync.go, getNewReplicaSet

@@ -1,4 +1,4 @@
-"""The pods that Kueue has assigned to nodes by its topology-aware scheduling, some of which are not there yet."""
+"""The pods that Kueue has assigned to nodes by its topology-aware scheduling; some are not there yet."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

@@ -171,7 +171,7 @@ def _are_interchangeable(group: Sequence[RunningPod], room: NodeRoom, violating:
 
 
 def _undecided(ordered: Sequence[RunningPod], flags: Sequence[bool]) -> Iterator[range]:
-    """Yield the places of equally important pods of which only some stay, so that another order has other victims."""
+    """Yield the places of equally important pods if only some of them stay: another order has other victims."""
     end = 0
     first = flags.index(not flags[0]) if (not all(flags) and any(flags)) else len(flags)
     for at in range(first, len(flags)):
