@@ -152,6 +152,6 @@ def missed_pod(
 
 
 def owner_of(pod: JsonObject) -> Owner | None:
-    """Return the controller of `pod`, or for a ReplicaSet of a Deployment the Deployment, or None without a controller."""
+    """Return the controller of `pod` that a user changes (`top_controller`), or None without a controller."""
     found = top_controller(pod)
     return Owner(found.kind, found.name) if found else None
