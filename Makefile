@@ -73,7 +73,7 @@ differential-refusals: $(STAMP) ## ask the real kube-scheduler about refusals in
 differential-moves: $(STAMP) ## make the moves of 100 random clusters on the real kube-scheduler (make test: 4)
 	DIFFERENTIAL_MOVES=100 $(BIN)/python -m pytest tests/planner/capacity/test_moves_against_kube_scheduler.py
 
-test-schedulers: $(STAMP) ## run the real Volcano, KAI, Kueue and Coscheduling, built if need be
+test-schedulers: $(STAMP) ## run the real Volcano, KAI, Kueue, Coscheduling and Karpenter, built if need be
 	TEST_SCHEDULERS=1 REQUIRE_CONTROL_PLANE=1 $(BIN)/python -m pytest tests/schedulers $(PYTEST_ARGS)
 
 node: $(STAMP) ## bring up one real node on this machine, with its control plane (root, Linux; built if need be)

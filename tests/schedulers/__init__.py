@@ -1,1 +1,1 @@
-"""The real Volcano, KAI, Kueue and coscheduling beside the control plane: `make test-schedulers`."""
+"""The real Volcano, KAI, Kueue, Coscheduling and Karpenter on the control plane: `make test-schedulers`."""

@@ -72,7 +72,8 @@ KUEUE = Recipe("kueue", "sigs.k8s.io/kueue", ("config/components/crd/bases", "co
 COSCHEDULING = Recipe(
     "coscheduling", "sigs.k8s.io/scheduler-plugins", ("config/crd/bases/scheduling.x-k8s.io_podgroups.yaml",)
 )
-RECIPES = (VOLCANO, KAI, KUEUE, COSCHEDULING)
+KARPENTER = Recipe("karpenter", "sigs.k8s.io/karpenter", ("pkg/apis/crds", "kwok/apis/crds"))
+RECIPES = (VOLCANO, KAI, KUEUE, COSCHEDULING, KARPENTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def _build(recipe: Recipe, target: Path, environ: Mapping[str, str], progress: P
         if recipe.local_copy:
             _copy_with_addition(recipe.local_copy, module, run)
         source = _downloaded(recipe.module, run)[0]
-        packages = re.findall(r"^(?:tool)?\s+(\S+/cmd/\S+)$", definition, re.MULTILINE) or ["."]
+        packages = re.findall(r"^(?:tool (?!\()|\s+(?=\S+/cmd/))(\S+)$", definition, re.MULTILINE) or ["."]
         stamp = f" -X {recipe.version}={version}" if recipe.version else ""
         arguments = ("-v", "-trimpath", "-buildvcs=false", "-ldflags", f"-s -w{stamp}", "-o", f"{made}{os.sep}")
         run("build", *arguments, *packages, doing=f"compiling {recipe.name}")

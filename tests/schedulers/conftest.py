@@ -13,10 +13,12 @@ from tests.controlplane.go_command import BuildFailed
 from tests.schedulers.build import RECIPES, Built, Recipe, built
 from tests.schedulers.installed import coscheduling as coscheduling_program
 from tests.schedulers.installed import kai as kai_program
+from tests.schedulers.installed import karpenter as karpenter_program
 from tests.schedulers.installed import kueue as kueue_program
 from tests.schedulers.installed import volcano as volcano_program
 from tests.schedulers.installed.coscheduling import Coscheduling
 from tests.schedulers.installed.kai import Kai
+from tests.schedulers.installed.karpenter import Karpenter
 from tests.schedulers.installed.kueue import Kueue
 from tests.schedulers.installed.volcano import Volcano
 from tests.support.on_cluster.registered import Webhook, registered_as_shipped
@@ -25,7 +27,7 @@ SCHEDULERS = "TEST_SCHEDULERS"
 
 _BUILT = pytest.StashKey[dict[str, Built]]()
 
-collect_ignore_glob = [] if os.environ.get(SCHEDULERS, "0") != "0" else ["test_*.py"]
+collect_ignore_glob = [] if os.environ.get(SCHEDULERS, "0") != "0" else ["*test_*.py"]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -54,7 +56,7 @@ def _programs(recipe: Recipe) -> Callable[[pytest.Config], Built]:
     return programs
 
 
-volcano_programs, kai_programs, kueue_programs, coscheduling_programs = map(_programs, RECIPES)
+volcano_programs, kai_programs, kueue_programs, coscheduling_programs, karpenter_programs = map(_programs, RECIPES)
 
 
 @pytest.fixture
@@ -97,6 +99,13 @@ def kueue(cluster: Cluster, kueue_programs: Built, tmp_path: Path) -> Iterator[K
 def coscheduling(cluster: Cluster, coscheduling_programs: Built, tmp_path: Path) -> Iterator[Coscheduling]:
     """The real Coscheduling plugin in a kube-scheduler, running for the test."""
     with coscheduling_program.running(cluster, coscheduling_programs, tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+def karpenter(cluster: Cluster, karpenter_programs: Built, tmp_path: Path) -> Iterator[Karpenter]:
+    """The real Karpenter, running for the test."""
+    with karpenter_program.running(cluster, karpenter_programs, tmp_path) as started:
         yield started
 
 

@@ -96,7 +96,7 @@ def test_a_limit_that_is_not_reached_is_shown_with_what_is_used() -> None:
     almost = pool("gpu-h100", {"nvidia.com/gpu": "64"}, {"nvidia.com/gpu": "60"})
 
     text = "the limits of NodePool gpu-h100 leave no room for a node"
-    assert messages(failed, almost) == [f"{text} (nvidia.com/gpu: 60 of 64)"]
+    assert messages(failed, almost) == [f"{text} (its status counts 60 of 64 nvidia.com/gpu)"]
     assert messages(failed) == [text]
 
 

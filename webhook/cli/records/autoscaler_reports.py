@@ -87,8 +87,10 @@ def _limit_of(name: str, pool: JsonObject | None) -> str:
     reached = [f"{limit} {each}" for each, (amount, limit) in known.items() if _is_reached(amount, limit)]
     if reached:
         return f"NodePool {name} is at its limit of {some(reached)}"
-    amounts = ", ".join(f"{each}: {amount} of {limit}" for each, (amount, limit) in known.items())
-    return f"the limits of NodePool {name} leave no room for a node" + (f" ({amounts})" if amounts else "")
+    # Karpenter counts a new node in the status some seconds later.
+    amounts = ", ".join(f"{amount} of {limit} {each}" for each, (amount, limit) in known.items())
+    counted = f" (its status counts {amounts})" if amounts else ""
+    return f"the limits of NodePool {name} leave no room for a node{counted}"
 
 
 def _is_reached(amount: str, limit: str) -> bool:
