@@ -98,6 +98,19 @@ def test_check_prints_an_invalid_or_refused_pod_on_standard_output_and_its_place
 
 
 @pytest.mark.parametrize("command", ["check", "mutate"])
+def test_invalid_pod_is_not_said_to_be_refused(run: Run, cluster: Path, command: str) -> None:
+    """The API server decodes a pod before it asks the webhook, so no warning of the webhook is printed either."""
+    pod = make_pod("p").requests(cpu="many").annotate(TYPE, "trainning").annotate("maip.mxsf.io/gpu-memory", "80Gi")
+
+    outcome = run(command, "-f", "-", "--cluster", cluster, stdin=as_list(pod))
+
+    (line,) = outcome.errors.splitlines()
+    assert outcome.code == 2
+    assert line.startswith("Error: <stdin>: items[0]: spec.containers[0].resources.requests[cpu]: Invalid value")
+    assert "Refused" not in outcome.output
+
+
+@pytest.mark.parametrize("command", ["check", "mutate"])
 def test_each_error_of_a_refused_pod_is_a_line_with_its_place(run: Run, cluster: Path, command: str) -> None:
     pod = make_pod("refused").annotate(TYPE, "trainning").annotate("maip.mxsf.io/gpu-memory", "80GB").gpu(1)
 
