@@ -3,57 +3,249 @@
 import { language } from "./i18n.js";
 
 // Each part "$1" of a sentence is translated in turn, and "$1*" is a list. A single word can be a name, so that it is
-// translated only as "$1+". "[… $1 …]" is left out if the sentence lacks the part. The first sentence that fits a text
-// counts.
+// translated only as "$1+"; words of users can be several, and "$1=" is left as it is. "[… $1 …]" is left out if the
+// sentence lacks the part. The first sentence that fits a text counts. A text that no sentence fits is divided at its full
+// stops, then at its semicolons.
 const SENTENCES = [
   // Suggestions.
-  [/^ask for (.+?): the largest free block(?: in (\S+))? is (\S+?)(, and \S+ is overhead)?$/, "改为请求 $1：最大空闲块为 $3[（$2）]$4"],
-  [/^(.+) instead of (\S+) in all containers together(.*)$/, "$1（所有容器合计，原为 $2）$3"],
-  [/^(\S+ \S+) instead of (\S+)$/, "$1（原为 $2）"],
+  [/^ask for (.+?): (.+)$/, "改为请求 $1*：$2"],
+  [/^the largest free block(?: in (\S+))? is (\S+?)(?:, and (\S+) is overhead)?$/, "最大空闲块为 $2[（$1）][，其中 $3 是开销]"],
+  [/^(\S+ \S+) instead of (\S+)( in all containers together)?( \(with defaults of a LimitRange\))?$/, "$1（$3原为 $2$4）"],
+  [/^ in all containers together$/, "所有容器合计，"],
+  [/^ \(with defaults of a LimitRange\)$/, "，含 LimitRange 的默认值"],
   [/^asked for (.+) instead of (\S+), which no node has$/, "请求 $1，而不是没有节点提供的 $2"],
   [/^asked for (.+)$/, "请求 $1"],
   [/^(\d+) nodes? can take it once the gates? (?:is|are) removed$/, "调度门移除后，$1 个节点可用"],
   [/^(\S+) can take it once (.+) (?:is|are) gone: the pod is nominated to \S+$/, "$2 离开后，$1 可用：该 Pod 已被提名到此节点"],
   [/^(\S+) (?:fits|would fit) once (.+?)( (?:without|if the pod|and if the pod) .+)?$/, "$2*后，$1 可用$3"],
-  [/^(\d+) nodes? would fit( .+)$/, "$1 个节点可用$2"],
+  [/^(\d+) nodes? would fit( .+)?$/, "$1 个节点可用$2"],
+  [/^(\d+)(?: of (\d+))? pods? would fit( .+)?$/, "[$2 个中的 ]$1 个 Pod 可放置$3"],
+  [/^ once the gates? (?:is|are) removed$/, "，前提是移除调度门"],
+  [/^a gang of (\d+) pods? would fit in (\S+) now$/, "$1 个 Pod 的 Gang 目前可放入 $2"],
+  [/^remove (\S+), since the pod requests no accelerator: (.+)$/, "删除 $1，因为该 Pod 没有请求加速卡：$2"],
+  [/^set withoutAccelerator: leave in the policy, since the pod requests no accelerator: (.+)$/, "在策略中设置 withoutAccelerator: leave，因为该 Pod 没有请求加速卡：$1"],
+  [/^set (.+): (\d+ (?:of|nodes?|pods?) .+)$/, "设置 $1：$2"],
   [/^ without (.+?) and if the pod (.+)$/, "，前提是去掉$1，且该 Pod $2*"],
   [/^ without (.+)$/, "，前提是去掉$1"],
   [/^ (?:and )?if the pod (.+)$/, "，前提是该 Pod $1*"],
   [/^it is uncordoned$/, "解除封锁"],
   [/^(\d+) pods? of lower priority (?:is|are) gone$/, "$1 个低优先级的 Pod 离开"],
   [/^(\d+) pods? (?:is|are) gone$/, "$1 个 Pod 离开"],
-  [/^(\S+ \S+) (?:is|are) freed$/, "释放 $1"],
+  [/^(\S+ \S+) (?:is|are) freed$/, "$1 被释放"],
   [/^host ports? (.+) (?:is|are) free$/, "主机端口 $1 空出"],
+  [/^host ports? (\S+)$/, "主机端口 $1"],
+  [/^(\S+\/\S+) are free$/, "$1 空出"],
   [/^tolerated (.+)$/, "容忍 $1"],
+  [/^(.+?)(?:, | and )((?:the (?:nodeSelector|requirement|host port) |its (?:required |topologySpread)).+)$/, "$1、$2"],
   [/^the nodeSelector (\S+)(?: of RuntimeClass (\S+))?(?: \((?:they have|it has) (.+)\))?$/, " nodeSelector $1[（RuntimeClass $2）][（节点为 $3）]"],
   [/^the requirement (.+?)(?: \((?:they have|it has) (.+)\))?$/, "要求 $1[（节点为 $2）]"],
+  [/^(\S+) exists$/, "$1 存在"],
+  [/^(\S+) does not exist$/, "$1 不存在"],
+  [/^(\S+ (?:[<>] \S+|(?:not )?in \[.+?\])) or (.+)$/, "$1= 或 $2"],
   [/^the host port (\S+)$/, "主机端口 $1"],
   [/^its (?:required )?(podAffinity|podAntiAffinity|topologySpreadConstraints).*$/, "其必需的 $1"],
+  [/^the nodeSelectorTerms of its required node affinity$/, "其必需节点亲和性的 nodeSelectorTerms"],
+  [/^maxUnavailable is 0: a new pod starts before an old one ends; with (\S+): 1 an old one ends first$/, "maxUnavailable 为 0：新 Pod 启动后旧 Pod 才结束；设置 $1: 1 后旧 Pod 先结束"],
   // Evictions.
-  [/^kube-scheduler would evict (\S+) pods? on (one of at least \d+ nodes): (.+)$/, "kube-scheduler 会在$2上驱逐 $1 个 Pod：$3"],
+  [/^kube-scheduler would evict (\d+(?: to \d+)?) pods? on (one of at least \d+ nodes): (.+)$/, "kube-scheduler 会在$2上驱逐 $1 个 Pod：$3"],
   [/^one of at least (\d+) nodes$/, "至少 $1 个节点之一"],
-  [/^kube-scheduler would evict pods on one of (.+); (\S+) victims? each, of: (.+)$/, "kube-scheduler 会在 $1 之一上各驱逐 $2 个 Pod：$3"],
-  [/^kube-scheduler would evict (\S+) of these \d+ pods on (\S+): (.+)$/, "kube-scheduler 会在 $2 上驱逐其中 $1 个 Pod：$3"],
-  [/^kube-scheduler would evict (\S+) pods? of lower priority on (\S+)$/, "kube-scheduler 会在 $2 上驱逐 $1 个低优先级的 Pod"],
-  [/^kube-scheduler would evict (\S+) pods? on (\S+): (.+)$/, "kube-scheduler 会在 $2 上驱逐 $1 个 Pod：$3"],
-  [/^(\S+) \(priority (-?\d+)(?:, (\d+) cards?)?(?:, runs for (.+?))?\)$/, "$1（优先级 $2[，$3 张卡][，已运行 $4]）"],
+  [/^kube-scheduler would evict pods on one of (.+); (\d+(?: to \d+)?) victims? each, of: (.+)$/, "kube-scheduler 会在 $1 之一上各驱逐 $2 个 Pod：$3"],
+  [/^kube-scheduler would evict (\d+(?: to \d+)?) of these \d+ pods on (\S+): (.+)$/, "kube-scheduler 会在 $2 上驱逐其中 $1 个 Pod：$3"],
+  [/^kube-scheduler would evict (\d+(?: to \d+)?) pods? of lower priority on (\S+|one node)(?:; of this namespace, (.+) (?:is|are|(may be)) among them)?$/, "kube-scheduler 会在 $2 上驱逐 $1 个低优先级的 Pod[，其中$4包括此命名空间的 $3]"],
+  [/^one node$/, "一个节点"],
+  [/^may be$/, "可能"],
+  [/^kube-scheduler would evict (\d+(?: to \d+)?) pods? on (\S+): (.+)$/, "kube-scheduler 会在 $2 上驱逐 $1 个 Pod：$3"],
+  [/^(\S+) \(priority (-?\d+)(?:, (\d+) cards?)?(?:, runs for ([^,]+?)|, (is being deleted))?\)(?:(?:, | and )(.+))?$/, "$1（优先级 $2[，$3 张卡][，已运行 $4][，$5]）[、$6]"],
+  [/^is being deleted$/, "正在删除"],
   [/^violates PodDisruptionBudget (\S+)$/, "违反 PodDisruptionBudget $1"],
   [/^(\S+ \S+) creates (?:it|them) again(: (?:it|they) would wait)?$/, "$1 会重新创建$2"],
   [/^: (?:it|they) would wait$/, "，但需等待"],
   [/^no controller creates (.+) again$/, "没有控制器会重新创建 $1"],
-  [/^(.+) (?:is|are) (\d+) of (\d+) pods of gang (\S+?)(?:: (\d+) more cards? would idle)?$/, "$1 属于 Gang $4 的 $3 个 Pod 中的 $2 个[，另有 $5 张卡会闲置]"],
+  [/^(.+?) (?:is|are) (\d+) of (\d+) pods of (gang [^;]+?)(?:: (\d+) more cards? would idle)?$/, "$1 属于 $4的 $3 个 Pod 中的 $2 个[，另有 $5 张卡会闲置]"],
+  [/^evictions are not known: (.+)$/, "驱逐情况未知：$1"],
+  [/^not known: (.+)$/, "未知：$1"],
   [/^not certain: (.+)$/, "不确定：$1"],
   [/^note: (.+)$/, "注意：$1"],
-  [/^node (\S+): (.+) when (.+) (?:is|are) gone: (?:it|they) should have ended (.+) ago$/, "节点 $1：$3 离开后$2，它们 $4 前就应结束"],
+  [/^node (\S+): (.+) when (.+) (?:is|are) gone: (?:it|they) should have ended (.+) ago$/, "节点 $1：$3 离开后$2，本应在 $4 前结束"],
   [/^(\d+) cards? (?:is|are) free$/, "有 $1 张卡空闲"],
   [/^there is room$/, "有空间"],
+  [/^and (\d+) more nodes? with pods that should have ended$/, "另有 $1 个节点上有本应结束的 Pod"],
+  [/^(?:(.+?)(?:, | and ))?(\d+) pods? outside this namespace$/, "[$1 和]其他命名空间的 $2 个 Pod"],
+  [/^(Volcano|KAI before \S+) can reserve such a node for the pod until another one has room; a gang with such a node keeps free cards of other nodes from later pods of its queue$/, "$1= 可能为该 Pod 保留这样的节点，直到另一个节点有空间；含有这种节点的 Gang 会占住其他节点的空闲卡，使其队列中后面的 Pod 无法使用"],
+  [/^(\d+(?: to \d+)?) victims? each$/, "各驱逐 $1 个 Pod"],
+  [/^(\d+) to (\d+)$/, "$1 至 $2"],
+  [/^(\d+(?: to \d+)?) of these (\d+): they are equal to kube-scheduler$/, "这 $2 个中的 $1 个：它们对 kube-scheduler 没有区别"],
+  [/^(.+) can choose among (\d+) nodes$/, "$1 可在 $2 个节点中选择"],
+  [/^equally important pods differ, in more orders than are tried$/, "同等重要的 Pod 各不相同，其顺序多于尝试的次数"],
+  [/^inter-pod affinity, spread or volumes depend on more pods than are tried$/, "Pod 间亲和性、拓扑分布或卷所依赖的 Pod 多于尝试的数量"],
+  [/^PodDisruptionBudgets are not known$/, "PodDisruptionBudget 未知"],
+  [/^the status of PodDisruptionBudget (.+) is older than its spec$/, "PodDisruptionBudget $1 的 status 旧于其 spec"],
+  [/^kube-scheduler counts pods that are being deleted in two ways for topology spread$/, "kube-scheduler 在拓扑分布中以两种方式计算正在删除的 Pod"],
+  [/^kube-scheduler compares (\d+), from a random one$/, "kube-scheduler 从随机的一个开始比较 $1 个"],
+  [/^kube-scheduler evicts pods for all pods of PodGroup (\S+) at once(?:, in a domain of (\S+) of its choice)?$/, "kube-scheduler 会一次为 PodGroup $1 的所有 Pod 驱逐[（在其选择的 $2 域中）]"],
+  [/^preemption frees no devices: kube-scheduler evicts no pod for the devices of ResourceClaims$/, "抢占不会释放设备：kube-scheduler 不会为 ResourceClaim 的设备驱逐 Pod"],
+  [/^KAI may evict pods: it searches scenarios \((.+)\), which are not predicted$/, "KAI 可能驱逐 Pod：它会搜索多种方案（$1），这些未预测"],
+  [/^Volcano may evict pods( of .+?)?(?:: its ConfigMap (\S+) is not known| \(actions? (.+)\))$/, "Volcano 可能驱逐$1 Pod[：其 ConfigMap $2 未知][（action $3）]"],
+  [/^ of its queue$/, "其队列的"],
+  [/^ of its queue or of other queues$/, "其队列或其他队列的"],
+  [/^ of other queues$/, "其他队列的"],
+  [/^Volcano evicts no pod: its configuration has no action preempt or reclaim$/, "Volcano 不驱逐 Pod：其配置没有 preempt 或 reclaim action"],
   // Verdicts, counts and the queue.
-  [/^(.+) Predicted: node constraints; the queue decides when it starts\.$/, "$1 已预测节点约束；启动时间由队列决定。"],
-  [/^(.+) Not predicted: when Kueue admits the pod, by quota\.$/, "$1 未预测：Kueue 按配额准入的时间。"],
-  [/^(\d+) pending pods? takes? (?:its|their) places? first: (.+)$/, "$1 个等待的 Pod 先占用位置：$2"],
-  [/^(\S+ \S+): (at least )?(\d+) of (\d+) replicas fit now(?: \((.+)\))?$/, "$1：$4 个副本中$2 $3 个可立即放置[（$5）]"],
+  [/^predicted: node constraints; the queue decides when it starts$/, "已预测节点约束；启动时间由队列决定"],
+  [/^not predicted: when Kueue admits the pod, by quota$/, "未预测：Kueue 按配额准入的时间"],
+  [/^not enqueued: (\S+) of the cluster is overcommitted$/, "未入队：集群的 $1 已超额分配"],
+  [/^it would fit, but (\d+) pods? that waits? before it needs? the room$/, "本可放置，但排在前面的 $1 个等待的 Pod 需要这些空间"],
+  [/^node templates? (.+) could take it$/, "节点模板 $1 可容纳它"],
+  [/^whether one of them will do depends on (.+), which is not modelled(?:: (.+))?$/, "其中是否有节点可用取决于 $1，这未建模[：$2]"],
+  [/^(\S+) as written, (\S+) if the API server runs (.+?)(?: \(annotation (.+?) of the namespace (\S+)\))?(?:: (.+))?$/, "按原样为 $1，若 API server 运行 $3 则为 $2[（命名空间 $5 的注解 $4）][：$6]"],
+  [/^no pod to place$/, "没有要放置的 Pod"],
+  [/^the placement check is off$/, "放置检查已关闭"],
+  [/^no view of the cluster$/, "没有集群视图"],
+  [/^the view of the cluster (?:has no node|is not there yet)$/, "集群视图中还没有节点"],
+  [/^the deadline was near: not every plugin was asked$/, "接近截止时间：并非每个插件都已评估"],
+  [/^the work budget of (\d+) ms is spent: not every plugin was asked$/, "$1 ms 的计算预算已用完：并非每个插件都已评估"],
+  [/^the scorer cannot read the pod: (.+)$/, "评分器无法读取该 Pod：$1"],
+  [/^more than (\d+) KiB, beside environment, commands and mounts$/, "除环境变量、命令和挂载外超过 $1 KiB"],
+  [/^malformed, or nested deeper than any pod$/, "格式有误，或嵌套过深"],
+  [/^a LimitRange of the namespace (\S+) cannot be read$/, "命名空间 $1 的一个 LimitRange 无法读取"],
+  [/^the RuntimeClass (\S+) is not known: (.+)$/, "RuntimeClass $1 未知：$2"],
+  [/^add (\S+) to the cluster file, or grant list and watch of them$/, "请将 $1 加入集群文件，或授予其 list 和 watch 权限"],
+  [/^(?:(\d+) )?nodes? would do(?: that (.+?))?(,? if (?:its|their) .+ are\))?(, without the pods that run there)?$/, "[$1 个]节点可用$4，前提是[不再$2]$3"],
+  [/^,( if (?:its|their) .+)$/, "，且$1"],
+  [/^(?:is|are) cordoned, not ready or not well(?: or (ha(?:s|ve) .+))?$/, "被封锁、未就绪或异常[，或$1]"],
+  [/^ha(?:s|ve) a temporary taint: (.+)$/, "带有临时污点 $1"],
+  [/^ if (?:its|their) (\d+) cards? (?:was|were) healthy \((\d+) of \d+ are\)$/, " $1 张卡都健康（现有 $2 张）"],
+  [/^ if (?:its|their) cards were registered \((\d+) are\)$/, "卡都已注册（现有 $1 张）"],
+  [/^, without the pods that run there$/, "（不计其上运行的 Pod）"],
+  [/^no node offers (.+), and whether a DeviceClass stands behind it is not known$/, "没有节点提供 $1，且不知道其背后是否有 DeviceClass"],
+  [/^the policy does not list the scheduler of the pod, so its rules are not known$/, "策略未列出该 Pod 的调度器，因此其规则未知"],
+  [/^a scheduler extender such as HAMi decides on the shares of cards that the pod requests$/, "该 Pod 请求的共享卡由 HAMi 等调度器扩展决定"],
+  [/^the rules of release (\S+) are not known, only those of (\S+) to (\S+)$/, "版本 $1 的规则未知，只知道 $2 至 $3 的"],
+  [/^(\d+) pending pods? takes? (?:its|their) places? first: ([^;]+)$/, "$1 个等待的 Pod 先占用位置：$2"],
+  [/^(\d+)(?: pending pods?)? fits? nowhere$/, "$1 个等待的 Pod 无处放置"],
+  [/^([A-Z]\S* \S+(?:, \S+(?: \(\S+\))?)?): ((?:at least )?\d+ of .+|a pod on each node)$/, "$1=：$2"],
+  [/^(at least )?(\d+) of (\d+) replicas?(?: of (\d+) roles)? fits? now(?: \((.+)\))?$/, "[$4 个角色的 ]$3 个副本中$1有 $2 个可立即放置[（$5*）]"],
+  [/^(at least )?(\S+ \d+ of \d+(?:, \S+ \d+ of \d+)+) replicas fit now$/, "可立即放置的副本[（$1）]：$2*"],
+  [/^(\S+) (\d+) of (\d+)$/, "$1 $3 个中的 $2 个"],
   [/^at least $/, "至少"],
-  [/^(\S+ \S+): a pod on each node$/, "$1：每个节点一个 Pod"],
+  [/^(\d+) on (\S+)$/, "$2 上 $1 个"],
+  [/^(\d+) more$/, "另有 $1 个"],
+  [/^(\d+) more nodes$/, "另有 $1 个节点"],
+  [/^a pod on each node$/, "每个节点一个 Pod"],
+  [/^the others were not checked$/, "其余的未检查"],
+  [/^no pods are created while (\S+) is set$/, "设置了 $1 时不会创建 Pod"],
+  [/^the (\d+) running pods? of the object counts? as gone(, as after a rolling update)?$/, "该对象运行中的 $1 个 Pod 视为已离开$2"],
+  [/^, as after a rolling update$/, "，如同滚动更新之后"],
+  [/^the rolling update cannot start beside the running pods: (.+)$/, "在运行中的 Pod 结束前，滚动更新无法开始：$1"],
+  [/^the (next|first)(?: (\S+))?: (.+)$/, "$1+[ $2]：$3"],
+  [/^next$/, "下一个"],
+  [/^first$/, "第一个"],
+  [/^only the first (\d+) pod templates, or fewer, were evaluated$/, "最多只评估了前 $1 个 Pod 模板"],
+  [/^passed over, because they make no pod: (.+)$/, "已略过，因为它们不创建 Pod：$1"],
+  [/^(\d+) pods? with a node: evaluated without spec\.nodeName$/, "$1 个已有节点的 Pod：评估时不计 spec.nodeName"],
+  [/^left out: (\d+) pending pods?, the last of (\d+) in the queue$/, "未计入：队列末尾的 $1 个等待的 Pod（共 $2 个）"],
+  [/^left out: (\d+) pending pods? that cannot be read, the first is (\S+)$/, "未计入：$1 个无法读取的等待的 Pod，第一个是 $2"],
+  [/^Warning: (.+)$/, "警告：$1"],
+  [/^Refused: (.+)$/, "被拒绝：$1"],
+  [/^left alone: (.+)$/, "不作处理：$1"],
+  // Gangs, and the domains in which they run.
+  [/^(at least )?(\d+) of (\d+) pods of (the gang|gang [^;]+) fits? now$/, "$4的 $3 个 Pod 中$1有 $2 个可立即放置"],
+  [/^no more than (\d+)(?: of the (\d+) (replicas|pods that must run together))? would fit on an empty cluster$/, "空集群最多容纳[ $2 个$3+中的] $1 个"],
+  [/^all would fit without the (\d+) pods? that waits? before them$/, "若没有排在前面的 $1 个等待的 Pod，则全部可放置"],
+  [/^largest free block: (\d+) (\S+) on (\d+) nodes?$/, "最大空闲块：$3 个节点上有 $1 $2"],
+  [/^no (\S+) is free$/, "没有空闲的 $1"],
+  [/^whether the others fit is not known$/, "其余的能否放置未知"],
+  [/^(\d+) of (the \d+ pods .+?) would start and hold what they request while the others wait, (.+?): (scheduler .+)$/, "$2 中有 $1 个会启动并占住所请求的资源，而其余的等待，$3：$4"],
+  [/^and two such (gangs|jobs) can deadlock$/, "两个这样的$1+会互相死锁"],
+  [/^until Kueue evicts them after (.+) \(waitForPodsReady\)$/, "直到 Kueue 在 $1 后驱逐它们（waitForPodsReady）"],
+  [/^they run in (.+)$/, "它们运行在 $1"],
+  [/^would be spread over (.+?): the largest has room for (\d+) of (\d+)$/, "会分散到 $1：最大的能容纳 $3 个中的 $2 个"],
+  [/^(\d+) of (\d+ [^;]+?) ha(?:s|ve) room for (.+?): (.+)$/, "$2中有 $1 个能容纳$3：$4"],
+  [/^no (.+?) has room for the (\d+) pods of (the gang|gang [^;]+) now(?:: (\S+) has the most, for (\d+))?$/, "目前没有$1+能容纳 $3的 $2 个 Pod[：$4 最多，可容纳 $5 个]"],
+  [/^no (.+?) could hold (?:the )?(\d+) (pods|followers)( of a group)?(?:: (?:the largest would hold (\d+) if empty|(\S+) would hold (\d+) if it were empty))?$/, "没有$1+能容纳$4 $2 个 $3+[：最大的即使为空也只能容纳 $5 个][：$6 即使为空也只能容纳 $7 个]"],
+  [/^the other constraints of (the gang|gang [^;]+) leave no room for its (\d+) pods in one ([^;]+)$/, "$1的其他约束使同一个$3+容不下它的 $2 个 Pod"],
+  [/^the first pod of (the gang|gang [^;]+) chooses (\S+), which has room for (\d+) of the (\d+) pods$/, "$1的第一个 Pod 选择 $2，它能容纳 $4 个 Pod 中的 $3 个"],
+  [/^the first pod of (the gang|gang [^;]+) chooses one of (.+) by chance(, and none has room for all)?$/, "$1的第一个 Pod 会随机选择 $2 之一$3"],
+  [/^, and none has room for all$/, "，而它们都容不下全部 Pod"],
+  [/^([^;]+) ha(?:s|ve) room for all$/, "$1 能容纳全部"],
+  [/^(the gang|gang [^;]+) has a pod on a node without ([^;]+)$/, "$1有 Pod 在没有$2 的节点上"],
+  [/^(the gang|gang [^;]+) runs in one (.+), and no node has ([^;]+)$/, "$1须在同一个$2+中运行，但没有节点有$3"],
+  [/^(the gang|gang [^;]+) runs in (\S+), which has room for (\d+) of ([^;]+)$/, "$1运行在 $2，它能容纳$4 中的 $3 个"],
+  [/^(the gang|gang [^;]+) runs in (.+): all of its pods must run in one ([^;]+)$/, "$1运行在 $2：其所有 Pod 必须在同一个$3+中运行"],
+  [/^(\d+ [^;]+), (\d+) nodes? ha(?:s|ve) no ([^;]+)$/, "$1，$2 个节点没有$3"],
+  [/^(\d+) (hosts?|racks?|zones?|domains? of \S+|\S+ domains?|HyperNodes? up to tier \d+)$/, "$1 个$2+"],
+  [/^hosts?$/, "主机"],
+  [/^racks?$/, "机架"],
+  [/^zones?$/, "可用区"],
+  [/^domains? of (\S+)$/, " $1 域"],
+  [/^(\S+) domains?$/, " $1 域"],
+  [/^(?:a )?HyperNodes? up to tier (\d+)$/, " HyperNode（不高于第 $1 层）"],
+  [/^(?:the )?labels? (\S+(?:, \S+)*)$/, "标签 $1"],
+  [/^all (\d+) pods$/, "全部 $1 个 Pod"],
+  [/^the (\d+) missing pods$/, "其余 $1 个 Pod"],
+  [/^the missing pod$/, "其余 1 个 Pod"],
+  [/^ of a group$/, "一个组的"],
+  [/^followers$/, "follower"],
+  [/^pods$/, "Pod"],
+  [/^replicas$/, "副本"],
+  [/^pods that must run together$/, "须一起运行的 Pod "],
+  [/^gangs$/, " Gang "],
+  [/^jobs$/, "作业"],
+  [/^whether one domain of (\S+) has room for all pods is not known(?:: (.+))?$/, "是否有一个 $1 域能容纳全部 Pod 未知[：$2]"],
+  [/^its pods have topology spread constraints with (\S+)$/, "其 Pod 有带 $1 的拓扑分布约束"],
+  [/^its templates differ$/, "其模板不同"],
+  [/^it depends on the order in which its pods are created$/, "这取决于其 Pod 的创建顺序"],
+  [/^Volcano can wait for a domain with room for all (\d+) pods$/, "Volcano 可以等待能容纳全部 $1 个 Pod 的域"],
+  [/^no single Topology is known that has the level (\S+)$/, "已知的 Topology 中没有唯一一个有层级 $1"],
+  [/^a Workload of Kueue is too large to be read$/, "Kueue 的一个 Workload 过大，无法读取"],
+  [/^pods of Workload (.+) of Kueue have no node yet$/, "Kueue 的 Workload $1= 的 Pod 还没有节点"],
+  [/^HyperNodes can change$/, "HyperNode 可能变化"],
+  [/^nodes can get the label (\S+) later$/, "节点以后可能得到标签 $1"],
+  [/^it is not created before the leader of its group has a node$/, "在其组的 leader 有节点之前，它不会被创建"],
+  [/^the leader gets one of (\d+) domains of (\S+) with equal scores by chance: (\S+) has room for (\d+) of its (\d+) followers, (\S+) for (\d+)$/, "leader 随机得到得分相同的 $1 个 $2 域之一：$3 能容纳其 $5 个 follower 中的 $4 个，$6 能容纳 $7 个"],
+  [/^PodGroup (.+) needs (\d+) pods, and the gang has (\d+): it never starts$/, "PodGroup $1= 需要 $2 个 Pod，而 Gang 有 $3 个：它永远不会启动"],
+  [/^(all pods in a single pod group .+): PodGroup (.+) never starts$/, "$1=：PodGroup $2= 永远不会启动"],
+  [/^PodGroup (.+) runs in one domain of (\S+|its network topology), which is not modelled(?:: (.+))?$/, "PodGroup $1= 须在同一个 $2 域中运行，这未建模[：$3]"],
+  [/^its network topology$/, "网络拓扑"],
+  [/^PodGroup (.+) has the policy basic, which starts its pods one by one$/, "PodGroup $1= 的策略为 basic，会逐个启动其 Pod"],
+  [/^its PodGroup can change$/, "其 PodGroup 可能变化"],
+  [/^it is not known whether Volcano's configuration has the plugin (\S+)$/, "不知道 Volcano 的配置是否有插件 $1"],
+  [/^its configuration has no plugin (\S+)$/, "其配置没有插件 $1"],
+  [/^its subgroups can have domains of their own$/, "其子组可以有各自的域"],
+  [/^the HyperNodes are not known$/, "HyperNode 未知"],
+  [/^HyperNodes of several tiers have the tierName (\S+)$/, "多个层级的 HyperNode 有 tierName $1"],
+  [/^no HyperNode has a tier$/, "HyperNode 都没有层级"],
+  [/^no HyperNode has the tierName (\S+)$/, "没有 HyperNode 有 tierName $1"],
+  [/^no HyperNode has tier (\d+) or a higher one$/, "没有第 $1 层或更高层的 HyperNode"],
+  [/^mode hard needs highestTierAllowed or highestTierName$/, "hard 模式需要 highestTierAllowed 或 highestTierName"],
+  // Workload objects.
+  [/^(\S+(?:, \S+)*) ha(?:s|ve) no effect (?:on the (\S+) itself|at (\S+)): (.+)$/, "[$2 本身][$3 处]的 $1 没有作用：$4"],
+  [/^its pods read (\S+)$/, "其 Pod 读取 $1"],
+  [/^it creates no pod$/, "它不创建 Pod"],
+  [/^the pods of (?:a|this) (\S+) come from the (\S+) that (?:it refers to|(\S+) names)$/, "$1 的 Pod 来自其[ $3 ]所指的 $2"],
+  [/^check (?:that object|those objects)$/, "请检查该对象"],
+  [/^this (\S+) runs on the RayCluster that (\S+) names$/, "此 $1 在 $2 所指的 RayCluster 上运行"],
+  [/^check the TrainingRuntime or ClusterTrainingRuntime together with it, and annotate its pod templates$/, "请与 TrainingRuntime 或 ClusterTrainingRuntime 一起检查，并在其 Pod 模板上加注解"],
+  [/^this DynamoGraphDeployment has no podTemplate$/, "此 DynamoGraphDeployment 没有 podTemplate"],
+  [/^one of v1alpha1 is written as v1beta1 to be checked$/, "v1alpha1 的对象改写为 v1beta1 后才能检查"],
+  [/^its container comes from the serving runtime of the model, which can also add resources, node selectors, tolerations and annotations$/, "其容器来自模型的 serving runtime，它还可能添加资源、节点选择器、容忍和注解"],
+  [/^(\S+): no (\S+), so its pods go to (\S+), and those of (\S+) to (\S+): set \S+ or spec\.schedulerName there, too$/, "$1：没有 $2，因此其 Pod 由 $3 调度，而 $4 的由 $5 调度：请在那里也设置 $2 或 spec.schedulerName"],
+  [/^the API server refuses such a pod: (.+)$/, "API server 会拒绝这样的 Pod：$1"],
+  [/^such a pod is denied: (.+)$/, "这样的 Pod 会被拒绝：$1"],
+  [/^the pods of a DaemonSet are left alone: (.+) ha(?:s|ve) no effect$/, "DaemonSet 的 Pod 不作处理：$1 没有作用"],
+  [/^its pods run on every node and are left alone$/, "其 Pod 在每个节点上运行，不作处理"],
+  [/^the pod templates are not patched: the patch would be too large; the pods are$/, "Pod 模板未被修改：补丁会过大；Pod 会被修改"],
+  [/^the policy does not evaluate workload objects$/, "策略不评估工作负载对象"],
+  [/^an object with a controller, which was evaluated itself$/, "有控制器的对象，其控制器已被评估"],
+  [/^cannot be read as a (\S+): (.+)$/, "无法作为 $1 读取：$2"],
+  [/^its namespace may use its queue$/, "其命名空间可以使用其队列"],
+  [/^no annotation of the policy's domain$/, "没有策略域的注解"],
+  [/^the pods of the namespace ignore it$/, "该命名空间的 Pod 会忽略它"],
+  [/^the policy is not validated yet, because its test cases take long$/, "策略尚未校验，因为其测试用例耗时较长"],
+  [/^its status has the result$/, "结果见其 status"],
+  [/^operation (\S+)$/, "操作 $1"],
+  [/^subresource (\S+)$/, "子资源 $1"],
+  [/^not a pod: (.+)$/, "不是 Pod：$1"],
   [/^Hint: checked as written, but the webhook would change or refuse (.+?): create it again$/, "提示：按原样检查，但 Webhook 会修改或拒绝 $1：请重新创建"],
   [/^left out: (\d+) pending pods? of scheduler (\S+): no sign that it runs$/, "未计入：调度器 $2 的 $1 个等待的 Pod，没有迹象表明该调度器在运行"],
   [/^managed by a kubelet \(mirror pods\)$/, "由 kubelet 管理（镜像 Pod）"],
@@ -68,7 +260,7 @@ const SENTENCES = [
   [/^; a new profile of kube-scheduler has its first sign with its first pod$/, "；kube-scheduler 的新配置要到第一个 Pod 才有迹象"],
   [/^placement check: (.+)$/, "放置检查：$1"],
   [/^suggestion: (.+)$/, "建议：$1"],
-  [/^(Infeasible|Waiting): (.+)$/, "$1：$2"],
+  [/^(Infeasible|Waiting|Unknown): (.+)$/, "$1：$2"],
   [/^; did you mean (\S+)\?$/, "；是否指 $1？"],
   [/^scheduler (\S+) ignores preferred node affinity: the preference for nodes of (.+) has no effect$/, "调度器 $1 忽略节点的偏好亲和性：对 $2 节点的偏好无效"],
   [/^the pod is already so$/, "Pod 已满足"],
@@ -80,9 +272,9 @@ const SENTENCES = [
   [/^kept: (.+)$/, "保留原值：$1"],
   // Field errors.
   [/^ignored: (.+)$/, "已忽略：$1"],
-  [/^(.+?): Invalid value: (".*?"|[^;]*); (.+)$/, "$1：值 $2 无效：$3"],
-  [/^(.+?): Unsupported value: (".*?"|[^;]*); supported values: (.+)$/, "$1：不支持值 $2；支持的值：$3"],
-  [/^(.+?): Duplicate value: (".*?"|[^;]*); (.+)$/, "$1：值 $2 重复：$3"],
+  [/^(.+?): Invalid value: ("(?:[^"\\]|\\.)*"|[^;]*); (.+)$/, "$1：值 $2= 无效：$3"],
+  [/^(.+?): Unsupported value: ("(?:[^"\\]|\\.)*"|[^;]*); supported values: (.+?)(?:; (the pods of the namespace ignore it))?$/, "$1：不支持值 $2=；支持的值：$3[；$4]"],
+  [/^(.+?): Duplicate value: ("(?:[^"\\]|\\.)*"|[^;]*); (.+)$/, "$1：值 $2= 重复：$3"],
   [/^(.+?): Required value: (.+)$/, "$1：必须填写：$2"],
   [/^(.+?): Forbidden: (.+)$/, "$1：不允许：$2"],
   [/^namespace ("[^"]*"): (\S+)$/, "命名空间 $1：$2"],
@@ -103,10 +295,16 @@ const SENTENCES = [
   [/^must be an integer$/, "必须是整数"],
   [/^must be true or false$/, "必须是 true 或 false"],
   [/^must be a list of texts$/, "必须是文本列表"],
+  [/^must be text$/, "必须是文本"],
+  [/^must be an integer from (\d+) to (\d+)$/, "必须是 $1 至 $2 的整数"],
+  [/^must be the (API version|kind|pod template) of the (\S+)(?:, such as (\S+))?$/, "必须是 $2+ 的 $1+[，例如 $3]"],
+  [/^API version$/, "API 版本"],
+  [/^pod template$/, "Pod 模板"],
+  [/^object$/, "对象"],
   [/^must be a list$/, "必须是列表"],
   [/^must be an object$/, "必须是对象"],
   [/^must be an object with apiVersion and kind$/, "必须是带有 apiVersion 和 kind 的对象"],
-  [/^must be YAML or JSON(?: in UTF-8)?: (.+)$/, "必须是 UTF-8 的 YAML 或 JSON：$1"],
+  [/^must be YAML or JSON(?: in UTF-8)?: (.+)$/, "必须是 UTF-8 的 YAML 或 JSON：$1="],
   [/^holds no pod and nothing that makes one$/, "其中没有 Pod，也没有会创建 Pod 的对象"],
   [/^at most (\d+) pod templates with (\d+) pods; `check` takes more$/, "最多 $1 个 Pod 模板、$2 个 Pod；`check` 可以处理更多"],
   [/^nodes of (\S+) have no label for it that node affinity can compare; remove it, or list a label under (\S+) of the policy$/, "$1 的节点没有节点亲和性可比较的标签；请删除它，或在策略的 $2 中列出标签"],
@@ -152,6 +350,8 @@ const SENTENCES = [
   [/^(?:scheduler (\S+)|(Kueue)) ((?:has no|starts|needs|reads|admits|cannot|preempts|shares) .+)$/, "[调度器 $1][$2] $3"],
   [/^has no queues$/, "没有队列"],
   [/^starts the pods of a gang one by one$/, "会逐个启动 Gang 的 Pod"],
+  [/^starts pods one by one(?: without (\S+))?$/, "会逐个启动 Pod[（没有 $1）]"],
+  [/^starts (\d+) of them without the others, as their PodGroup says$/, "会按其 PodGroup 先启动其中 $1 个，不等其余的"],
   [/^admits the pods of a queue alone$/, "只准入有队列的 Pod"],
   [/^needs the name of (?:a|the) gang, too$/, "还需要 Gang 的名称"],
   [/^needs the size of (?:a|the) gang, too$/, "还需要 Gang 的大小"],
@@ -160,6 +360,7 @@ const SENTENCES = [
   [/^shares cards by the resources of its device plugin$/, "按其设备插件的资源共享卡"],
   [/^preempts only by (\S+)$/, "只按 $1 抢占"],
   [/^reads only (\S+) of the PodGroup that the pod names$/, "只读取该 Pod 所指 PodGroup 的 $1"],
+  [/^reads only (\S+) of the PodGroup$/, "只读取 PodGroup 的 $1"],
   [/^reads only (\S+) of the PodGroup, which has no preferred mode$/, "只读取 PodGroup 的 $1，它没有偏好模式"],
   [/^has no tier of (\S+) in the policy \((\S+)\)$/, "在策略中没有 $1 的层级（$2）"],
   [/^has no topologyName in the policy \((\S+)\)$/, "在策略中没有 topologyName（$1）"],
@@ -210,14 +411,16 @@ const SENTENCES = [
   [/^queue (\S+) is (\S+): it starts no pods$/, "队列 $1 为 $2：它不启动 Pod"],
   [/^(LocalQueue|ClusterQueue) (\S+) is stopped: it admits no pods$/, "$1 $2 已停止：它不准入 Pod"],
   [/^queue (\S+) has child queues: name one of them, pods belong into a leaf queue$/, "队列 $1 有子队列：请指明其中之一，Pod 应在叶子队列中"],
-  [/^(?:OverLimit: )?with (.+), queue (\S+) exceeds its (?:capability|limit): (.+)$/, "加上$1，队列 $2 超出上限：$3"],
-  [/^the quota of ClusterQueue (\S+) can never hold (.+): (.+)$/, "ClusterQueue $1 的配额永远容不下$2：$3"],
+  [/^(?:OverLimit: )?with (.+), queue (\S+) exceeds its (?:capability|limit): (.+) of (\S+)$/, "加上 $1，队列 $2 超出上限：需要 $3=，上限为 $4"],
+  [/^the quota of ClusterQueue (\S+) can never hold (.+): (.+) of (\S+)$/, "ClusterQueue $1 的配额永远容不下 $2：需要 $3=，上限为 $4"],
   [/^no flavor of ClusterQueue (\S+) \((.+)\) has the node labels that the pod requires: it stays gated$/, "ClusterQueue $1 的规格（$2）都没有该 Pod 要求的节点标签：它会一直被调度门阻止"],
   [/^no node has the labels of flavor (\S+) \((.+)\): its pods find no node$/, "没有节点有规格 $1 的标签（$2）：其 Pod 找不到节点"],
   [/^no sign that it runs: no API group (\S+); the pod is scheduled without its queue$/, "没有迹象表明它在运行：没有 API 组 $1；Pod 会不经其队列而被调度"],
   [/^this pod$/, "此 Pod"],
-  [/^the (\d+) pods of gang (\S+)$/, "Gang $2 的 $1 个 Pod"],
-  [/^the (\d+) pods that start together$/, "一起启动的 $1 个 Pod"],
+  [/^the (\d+) pods of (the gang|gang [^;]+)$/, "$2的 $1 个 Pod"],
+  [/^the (\d+) pods that (start|must run) together$/, "$2+的 $1 个 Pod"],
+  [/^start$/, "一起启动"],
+  [/^must run$/, "须一起运行"],
   [/^Volcano ignores the network topology of (?:the pods|PodGroup (\S+)): (.+)$/, "Volcano 忽略网络拓扑[（PodGroup $1）]：$2"],
   // Denials, and pods that are left alone.
   [/^no node of this cluster can take this pod as it is: (.+?)(?: Suggestion: (.+?)\.)?$/, "本集群没有节点能容纳此 Pod：$1[ 建议：$2。]"],
@@ -225,8 +428,7 @@ const SENTENCES = [
   [/^not refused: (.+)$/, "未被拒绝：$1"],
   [/^such pods are refused: placement-check is deny$/, "这样的 Pod 会被拒绝：placement-check 为 deny"],
   [/^such pods are not refused: (.+)$/, "这样的 Pod 不会被拒绝：$1"],
-  [/^exempt by (\S+): (.+)$/, "由 $1 豁免：$2"],
-  [/^remove (\S+), since the pod requests no accelerator: (.+)$/, "删除 $1，因为该 Pod 没有请求加速卡：$2"],
+  [/^exempt by (\S+): (.+)$/, "由 $1 豁免：$2="],
   [/^mirror pod$/, "镜像 Pod"],
   [/^pod of a DaemonSet$/, "DaemonSet 的 Pod"],
   [/^spec\.nodeName is set$/, "已设置 spec.nodeName"],
@@ -250,10 +452,23 @@ const SENTENCES = [
   [/^there is no node (.*)$/, "没有节点 $1"],
   [/^no record has the decision (.*)$/, "没有决策为 $1 的记录"],
   [/^not in this report$/, "不在此报告中"],
+  // Parts that could be the beginning of others.
+  [/^the gang$/, "该 Gang "],
+  [/^gang ([^;]+)$/, "Gang $1= "],
+  [/^one of (.+)$/, "$1 之一"],
+  [/^(.+) and (\d+) more$/, "$1 等（另有 $2 个）"],
+  [/^(\S+: \S+)(?: instead of (.+?))?(?: and (\S+: \S.*))?$/, "$1[（原为 $2=）][、$3]"],
+  [/^(\S+): (.+)$/, "$1：$2"],
 ];
 // Longer texts, which no sentence makes, could take seconds.
 const MOST_CHARACTERS = 2000;
 const MOST_DEPTH = 20;
+const MOST_PARTS = 50;
+const byLetter = new Map();
+// Values of users are in quotes.
+const OUTSIDE_QUOTES = '(?=[^"]*(?:"[^"]*"[^"]*)*$)';
+const FULL_STOP = new RegExp(`\\. ${OUTSIDE_QUOTES}`);
+const SEMICOLON = new RegExp(`; ${OUTSIDE_QUOTES}`);
 
 export function own(text) {
   if (language() !== "zh" || text.length > MOST_CHARACTERS) return text;
@@ -261,17 +476,47 @@ export function own(text) {
   return text.split(";\n").map((line) => translated(line, MOST_DEPTH)).join("；\n");
 }
 
+// The sentences that begin with this letter, small or capital, or with a part: most of them begin with a word.
+function sentencesFor(first = "") {
+  const letter = /[a-z ]/i.test(first) ? first.toLowerCase() : "";
+  if (!byLetter.has(letter)) byLetter.set(letter, SENTENCES.filter(([{ source }]) => !/^\^[a-z ]/i.test(source) || source[1].toLowerCase() === letter));
+  return byLetter.get(letter);
+}
+
 function translated(text, depth) {
   if (!depth) return text;
-  for (const [sentence, form] of SENTENCES) {
-    const parts = text.match(sentence);
-    if (!parts) continue;
-    const whole = form.replace(/\[([^\]]*\$(\d)[^\]]*)\]/g, (_, part, at) => (parts[at] ? part : ""));
-    return whole.replace(/\$(\d)([*+]?)/g, (_, at, how) => {
-      const part = parts[at] ?? "";
-      if (how === "*") return part.split(/, | and /).map((each) => translated(each, depth - 1)).join("、");
-      return how || part.trim().includes(" ") ? translated(part, depth - 1) : part;
-    });
+  // After a full stop, a sentence begins with a capital letter.
+  const small = /^[A-Z]/.test(text) ? text[0].toLowerCase() + text.slice(1) : "";
+  for (const [sentence, form] of sentencesFor(text[0])) {
+    const parts = sentence.exec(text) ?? (small && sentence.exec(small));
+    if (parts) return formed(form, parts, depth) ?? text;
   }
-  return text;
+  return divided(text, depth);
+}
+
+// The form with its parts, or nothing if it has no words and its parts stay: then these are words of others, or names.
+function formed(form, parts, depth) {
+  const whole = form.replace(/\[([^\]]*\$(\d)[^\]]*)\]/g, (_, part, at) => (parts[at] ? part : ""));
+  let hasWords = /[a-z\u4e00-\u9fff]/i.test(form);
+  const shown = whole.replace(/\$(\d)([*+=]?)/g, (_, at, how) => {
+    const part = parts[at] ?? "";
+    if (how === "*") return part.split(/, (?!which )| and | or /).map((each) => (each.includes(" ") ? translated(each, depth - 1) : each)).join("、");
+    const inTurn = how === "+" || (!how && part.trim().includes(" ")) ? translated(part, depth - 1) : part;
+    hasWords ||= inTurn !== part;
+    return inTurn;
+  });
+  return hasWords ? shown : null;
+}
+
+function divided(text, depth) {
+  const stop = text.endsWith(".") ? "." : "";
+  const sentences = text.slice(0, text.length - stop.length).split(FULL_STOP);
+  const [parts, between, mark] = stop || sentences.length > 1 ? [sentences, ". ", "。"] : [text.split(SEMICOLON), "; ", "；"];
+  if (parts.length > MOST_PARTS || (!stop && parts.length === 1)) return text;
+  return parts.map((part, at) => {
+    const shown = translated(part, depth - 1);
+    const isLast = at === parts.length - 1;
+    if (shown === part) return part + (isLast ? stop : between);
+    return shown + (isLast && !stop ? "" : mark);
+  }).join("");
 }
