@@ -28,10 +28,20 @@ _WORDS_OF_OTHERS = re.compile(
 )
 _WEBHOOK = ROOT / "webhook"
 _PLACEMENT = _WEBHOOK / "placement"
-_REASONS = ("batch_warnings", "cluster_warnings", "deny_exemption", "evictions", "gang_request", "pod_group_start")
+_REASONS = (
+    "batch_warnings",
+    "cluster_warnings",
+    "deny_exemption",
+    "diagnosis",
+    "evictions",
+    "gang_request",
+    "pod_group_start",
+)
 # The modules with the texts of warnings, errors and messages about pods and objects.
 _MODULES = (
     *sorted((_WEBHOOK / "mutation" / "workload").glob("*.py")),
+    _WEBHOOK / "mutation" / "mutate.py",
+    _WEBHOOK / "mutation" / "rules.py",
     *sorted((_WEBHOOK / "backends").glob("*.py")),
     *sorted((_WEBHOOK / "objects").glob("*.py")),
     *sorted((_PLACEMENT / "gang").glob("*.py")),
@@ -47,6 +57,8 @@ _MODULES = (
         for name in ("annotation_suggestions", "injection", "mutated_pod", "pipeline")
     ),
     _WEBHOOK / "kube" / "reader.py",
+    _WEBHOOK / "kube" / "workloads" / "pod_set_shapes.py",
+    *sorted((_WEBHOOK / "kube" / "workloads").glob("*_kinds.py")),
 )
 # A pattern, and the reason to drop a suggestion.
 _NEVER_SHOWN = (r"^\d+ nodes? (would fit|", "not all pods of the group fit")
