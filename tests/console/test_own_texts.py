@@ -19,6 +19,19 @@ _OWN = """async (texts) => {
   const { own } = await import("/lib/own.js");
   return texts.map(own);
 }"""
+_UNUSED = """async (texts) => {
+  const [{ own }, { SENTENCES }] = await Promise.all([import("/lib/own.js"), import("/lib/sentences.js")]);
+  const unused = new Set(SENTENCES.map(([sentence]) => sentence));
+  for (const sentence of [...unused]) {
+    sentence.exec = (text) => {
+      const parts = RegExp.prototype.exec.call(sentence, text);
+      if (parts) unused.delete(sentence);
+      return parts;
+    };
+  }
+  texts.map(own);
+  return [...unused].map(String);
+}"""
 # Four English words in a row: the page also shows names and values, the words of kube-scheduler, and edits.
 _ENGLISH = re.compile(r"(?:\b[a-z]{2,}(?:'s)?,? ){3}[a-z]{2,}\b")
 # The words of kube-scheduler and the API server, and of the author of a policy.
@@ -128,12 +141,12 @@ def uncovered(texts: list[str]) -> list[str]:
     return found
 
 
-def _shown(browser: TestBrowser, language: str, texts: list[str]) -> list[str]:
+def _shown(browser: TestBrowser, language: str, texts: list[str], script: str = _OWN) -> list[str]:
     async def ask() -> list[str]:
         async with console_of() as address, browser.page(language=language) as page:
             await page.goto(address)
             await page.wait_for_selector(".group")
-            found: list[str] = await page.evaluate(_OWN, texts)
+            found: list[str] = await page.evaluate(script, texts)
             return found
 
     return browser.run(ask)
@@ -158,6 +171,10 @@ def test_the_warnings_and_errors_about_pods_are_translated(browser: TestBrowser)
     assert [
         text for text, shown in zip(texts, _shown(browser, "zh-CN", texts), strict=True) if is_untranslated(shown)
     ] == []
+
+
+def test_each_sentence_is_that_of_a_text(browser: TestBrowser) -> None:
+    assert _shown(browser, "zh-CN", [*warnings_and_errors(), *_REFUSALS], _UNUSED) == []
 
 
 def test_the_words_of_kube_scheduler_stay(browser: TestBrowser, cluster: Path) -> None:
