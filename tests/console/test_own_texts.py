@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -19,18 +20,53 @@ _OWN = """async (texts) => {
   const { own } = await import("/lib/own.js");
   return texts.map(own);
 }"""
+_UNUSED = """async (texts) => {
+  const [{ own }, { SENTENCES }] = await Promise.all([import("/lib/own.js"), import("/lib/sentences.js")]);
+  const unused = new Set(SENTENCES.map(([sentence]) => sentence));
+  for (const sentence of [...unused]) {
+    sentence.exec = (text) => {
+      const parts = RegExp.prototype.exec.call(sentence, text);
+      if (parts) unused.delete(sentence);
+      return parts;
+    };
+  }
+  texts.map(own);
+  return [...unused].map(String);
+}"""
 # Four English words in a row: the page also shows names and values, the words of kube-scheduler, and edits.
 _ENGLISH = re.compile(r"(?:\b[a-z]{2,}(?:'s)?,? ){3}[a-z]{2,}\b")
-# The words of kube-scheduler, and of the author of a policy.
-_WORDS_OF_OTHERS = re.compile(r"\d+/\d+ nodes are (?:un)?available: [^。；]*|豁免：.*")
-_WEBHOOK = ROOT / "webhook"
-# The modules with the texts of warnings and errors about pods.
-_MODULES = (
-    *sorted((_WEBHOOK / "mutation" / "workload").glob("*.py")),
-    *sorted((_WEBHOOK / "backends").glob("*.py")),
-    *(_WEBHOOK / "placement" / "reasons" / f"{name}_warnings.py" for name in ("batch", "cluster")),
-    _WEBHOOK / "kube" / "reader.py",
+# The words of kube-scheduler and the API server, and of the author of a policy.
+_WORDS_OF_OTHERS = re.compile(
+    r"\d+/\d+ nodes are (?:un)?available: [^。；]*|豁免：.*|no nodes available to schedule pods"
+    r"|Scheduling is blocked due to non-empty scheduling gates|all pods in a single pod group should have [^：]*"
 )
+_WEBHOOK = ROOT / "webhook"
+# The modules with the texts of warnings, errors and messages about pods and objects.
+_MODULES = (
+    "admission/annotation_suggestions.py",
+    "admission/injection.py",
+    "admission/mutated_pod.py",
+    "admission/pipeline.py",
+    "backends/*.py",
+    "kube/reader.py",
+    "kube/workloads/*_kinds.py",
+    "kube/workloads/pod_set_shapes.py",
+    "mutation/mutate.py",
+    "mutation/rules.py",
+    "mutation/workload/*.py",
+    "objects/*.py",
+    "placement/framework/result.py",
+    "placement/framework/together.py",
+    "placement/gang/*.py",
+    "placement/pod/network_limit.py",
+    "placement/preemption/*.py",
+    "placement/reasons/*.py",
+    "placement/replicas/*.py",
+    "placement/suggest/*.py",
+    "placement/waiting/*.py",
+)
+# A pattern, and the reason to drop a suggestion.
+_NEVER_SHOWN = (r"^\d+ nodes? (would fit|", "not all pods of the group fit")
 # Texts that no golden case has: each literal of the modules occurs in one.
 _SAMPLES = (ROOT / "tests" / "golden" / "other_texts.txt").read_text().splitlines()
 _REFUSALS = (
@@ -81,13 +117,15 @@ def is_untranslated(shown: str) -> bool:
 
 def _occurs(template: str, texts: str) -> bool:
     """Return whether a type annotation, a text or a text with `{}` for a value is in `texts`."""
-    return " | " in template or bool(re.search(re.escape(template).replace(r"\{\}", r"\S+"), texts))
+    return " | " in template or bool(re.search(re.sub(r"\\\{\w*\\\}", r"\\S+", re.escape(template)), texts))
 
 
 def uncovered(texts: list[str]) -> list[str]:
     """Return the literals of `_MODULES`, of three words or more, that are in none of `texts`."""
-    every, found = "\n".join(texts), []
-    for path in _MODULES:
+    every, found = "\n".join((*texts, *_NEVER_SHOWN)), []
+    modules = {each: sorted(_WEBHOOK.glob(each)) for each in _MODULES}
+    assert all(modules.values())
+    for path in chain.from_iterable(modules.values()):
         tree = ast.parse(path.read_text())
         documented = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
         for each in ast.walk(tree):
@@ -97,12 +135,12 @@ def uncovered(texts: list[str]) -> list[str]:
     return found
 
 
-def _shown(browser: TestBrowser, language: str, texts: list[str]) -> list[str]:
+def _shown(browser: TestBrowser, language: str, texts: list[str], script: str = _OWN) -> list[str]:
     async def ask() -> list[str]:
         async with console_of() as address, browser.page(language=language) as page:
             await page.goto(address)
             await page.wait_for_selector(".group")
-            found: list[str] = await page.evaluate(_OWN, texts)
+            found: list[str] = await page.evaluate(script, texts)
             return found
 
     return browser.run(ask)
@@ -129,6 +167,10 @@ def test_the_warnings_and_errors_about_pods_are_translated(browser: TestBrowser)
     ] == []
 
 
+def test_each_sentence_is_that_of_a_text(browser: TestBrowser) -> None:
+    assert _shown(browser, "zh-CN", [*warnings_and_errors(), *_REFUSALS], _UNUSED) == []
+
+
 def test_the_words_of_kube_scheduler_stay(browser: TestBrowser, cluster: Path) -> None:
     words = [each["message"] for each in asked("/api/pending", cluster=cluster)["groups"] if each["message"]]
     queued = "3/12 nodes are available. Predicted: node constraints; the queue decides when it starts."
@@ -139,10 +181,36 @@ def test_the_words_of_kube_scheduler_stay(browser: TestBrowser, cluster: Path) -
     assert shown[-1] == "3/12 nodes are available. 已预测节点约束；启动时间由队列决定。"
 
 
-def test_the_name_of_a_queue_is_not_translated(browser: TestBrowser) -> None:
-    texts = ["Volcano: queue queue does not exist", "namespace none may not use queue product; allowed queues: a, b"]
+_UNLUCKY = {
+    "Volcano: queue queue does not exist": "Volcano：队列 queue 不存在",
+    "namespace none may not use queue product; allowed queues: a, b": "命名空间 none 不能使用队列 product；允许：a, b",
+    "5 of 8 pods of gang queue fit now": "Gang queue 的 8 个 Pod 中有 5 个可立即放置",
+    "0/2 nodes are available: 2 Too many pods. 0 of 8 pods of gang the pod fit now; no queue is free.": (
+        "0/2 nodes are available: 2 Too many pods. Gang the pod 的 8 个 Pod 中有 0 个可立即放置；没有空闲的 queue。"
+    ),
+    "p is 1 of 2 pods of gang the gang": "p 属于 Gang the gang 的 2 个 Pod 中的 1 个",
+    "gang rack runs in racks, which has room for 0 of the missing pod": (
+        "Gang rack 运行在 racks，它能容纳其余 1 个 Pod 中的 0 个"
+    ),
+    "PodGroup the gang needs 8 pods, and the gang has 4: it never starts": (
+        "PodGroup the gang 需要 8 个 Pod，而 Gang 有 4 个：它永远不会启动"
+    ),
+    "1 node would fit if the pod tolerated queue, product and scheduler": (
+        "1 个节点可用，前提是该 Pod 容忍 queue、product、scheduler"
+    ),
+    'a: Invalid value: "b. There is room; \\"; it creates no pod"; must be an integer': (
+        'a：值 "b. There is room; \\"; it creates no pod" 无效：必须是整数'
+    ),
+    'pods "a. There is room; no view of the cluster" is forbidden': "",
+    "exempt by spec.exemptions[0]: the pod. There is room; no view of the cluster": (
+        "由 spec.exemptions[0] 豁免：the pod. There is room; no view of the cluster"
+    ),
+    "there is room; " * 100 + "there is room": "",
+}
+"""Texts with names and words of users that look like ours, with the Chinese text, or "" if the text stays."""
 
-    assert _shown(browser, "zh-CN", texts) == [
-        "Volcano：队列 queue 不存在",
-        "命名空间 none 不能使用队列 product；允许：a, b",
-    ]
+
+def test_names_and_words_of_users_are_not_translated(browser: TestBrowser) -> None:
+    shown = _shown(browser, "zh-CN", [*_UNLUCKY])
+
+    assert shown == [chinese or text for text, chinese in _UNLUCKY.items()]

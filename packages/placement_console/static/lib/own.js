@@ -1,259 +1,18 @@
 // Texts of this project that come from the server, in the language of the page. The server and the audit log have them in
-// English, as the commands print them; a sentence that is not in this table, such as the words of kube-scheduler, stays so.
+// English, as the commands print them; a sentence that is not in the table, such as the words of kube-scheduler, stays so.
+// A text that no sentence fits is divided at its full stops, then at its semicolons.
 import { language } from "./i18n.js";
+import { SENTENCES } from "./sentences.js";
 
-// Each part "$1" of a sentence is translated in turn, and "$1*" is a list. A single word can be a name, so that it is
-// translated only as "$1+". "[… $1 …]" is left out if the sentence lacks the part. The first sentence that fits a text
-// counts.
-const SENTENCES = [
-  // Suggestions.
-  [/^ask for (.+?): the largest free block(?: in (\S+))? is (\S+?)(, and \S+ is overhead)?$/, "改为请求 $1：最大空闲块为 $3[（$2）]$4"],
-  [/^(.+) instead of (\S+) in all containers together(.*)$/, "$1（所有容器合计，原为 $2）$3"],
-  [/^(\S+ \S+) instead of (\S+)$/, "$1（原为 $2）"],
-  [/^asked for (.+) instead of (\S+), which no node has$/, "请求 $1，而不是没有节点提供的 $2"],
-  [/^asked for (.+)$/, "请求 $1"],
-  [/^(\d+) nodes? can take it once the gates? (?:is|are) removed$/, "调度门移除后，$1 个节点可用"],
-  [/^(\S+) can take it once (.+) (?:is|are) gone: the pod is nominated to \S+$/, "$2 离开后，$1 可用：该 Pod 已被提名到此节点"],
-  [/^(\S+) (?:fits|would fit) once (.+?)( (?:without|if the pod|and if the pod) .+)?$/, "$2*后，$1 可用$3"],
-  [/^(\d+) nodes? would fit( .+)$/, "$1 个节点可用$2"],
-  [/^ without (.+?) and if the pod (.+)$/, "，前提是去掉$1，且该 Pod $2*"],
-  [/^ without (.+)$/, "，前提是去掉$1"],
-  [/^ (?:and )?if the pod (.+)$/, "，前提是该 Pod $1*"],
-  [/^it is uncordoned$/, "解除封锁"],
-  [/^(\d+) pods? of lower priority (?:is|are) gone$/, "$1 个低优先级的 Pod 离开"],
-  [/^(\d+) pods? (?:is|are) gone$/, "$1 个 Pod 离开"],
-  [/^(\S+ \S+) (?:is|are) freed$/, "释放 $1"],
-  [/^host ports? (.+) (?:is|are) free$/, "主机端口 $1 空出"],
-  [/^tolerated (.+)$/, "容忍 $1"],
-  [/^the nodeSelector (\S+)(?: of RuntimeClass (\S+))?(?: \((?:they have|it has) (.+)\))?$/, " nodeSelector $1[（RuntimeClass $2）][（节点为 $3）]"],
-  [/^the requirement (.+?)(?: \((?:they have|it has) (.+)\))?$/, "要求 $1[（节点为 $2）]"],
-  [/^the host port (\S+)$/, "主机端口 $1"],
-  [/^its (?:required )?(podAffinity|podAntiAffinity|topologySpreadConstraints).*$/, "其必需的 $1"],
-  // Evictions.
-  [/^kube-scheduler would evict (\S+) pods? on (one of at least \d+ nodes): (.+)$/, "kube-scheduler 会在$2上驱逐 $1 个 Pod：$3"],
-  [/^one of at least (\d+) nodes$/, "至少 $1 个节点之一"],
-  [/^kube-scheduler would evict pods on one of (.+); (\S+) victims? each, of: (.+)$/, "kube-scheduler 会在 $1 之一上各驱逐 $2 个 Pod：$3"],
-  [/^kube-scheduler would evict (\S+) of these \d+ pods on (\S+): (.+)$/, "kube-scheduler 会在 $2 上驱逐其中 $1 个 Pod：$3"],
-  [/^kube-scheduler would evict (\S+) pods? of lower priority on (\S+)$/, "kube-scheduler 会在 $2 上驱逐 $1 个低优先级的 Pod"],
-  [/^kube-scheduler would evict (\S+) pods? on (\S+): (.+)$/, "kube-scheduler 会在 $2 上驱逐 $1 个 Pod：$3"],
-  [/^(\S+) \(priority (-?\d+)(?:, (\d+) cards?)?(?:, runs for (.+?))?\)$/, "$1（优先级 $2[，$3 张卡][，已运行 $4]）"],
-  [/^violates PodDisruptionBudget (\S+)$/, "违反 PodDisruptionBudget $1"],
-  [/^(\S+ \S+) creates (?:it|them) again(: (?:it|they) would wait)?$/, "$1 会重新创建$2"],
-  [/^: (?:it|they) would wait$/, "，但需等待"],
-  [/^no controller creates (.+) again$/, "没有控制器会重新创建 $1"],
-  [/^(.+) (?:is|are) (\d+) of (\d+) pods of gang (\S+?)(?:: (\d+) more cards? would idle)?$/, "$1 属于 Gang $4 的 $3 个 Pod 中的 $2 个[，另有 $5 张卡会闲置]"],
-  [/^not certain: (.+)$/, "不确定：$1"],
-  [/^note: (.+)$/, "注意：$1"],
-  [/^node (\S+): (.+) when (.+) (?:is|are) gone: (?:it|they) should have ended (.+) ago$/, "节点 $1：$3 离开后$2，它们 $4 前就应结束"],
-  [/^(\d+) cards? (?:is|are) free$/, "有 $1 张卡空闲"],
-  [/^there is room$/, "有空间"],
-  // Verdicts, counts and the queue.
-  [/^(.+) Predicted: node constraints; the queue decides when it starts\.$/, "$1 已预测节点约束；启动时间由队列决定。"],
-  [/^(.+) Not predicted: when Kueue admits the pod, by quota\.$/, "$1 未预测：Kueue 按配额准入的时间。"],
-  [/^(\d+) pending pods? takes? (?:its|their) places? first: (.+)$/, "$1 个等待的 Pod 先占用位置：$2"],
-  [/^(\S+ \S+): (at least )?(\d+) of (\d+) replicas fit now(?: \((.+)\))?$/, "$1：$4 个副本中$2 $3 个可立即放置[（$5）]"],
-  [/^at least $/, "至少"],
-  [/^(\S+ \S+): a pod on each node$/, "$1：每个节点一个 Pod"],
-  [/^Hint: checked as written, but the webhook would change or refuse (.+?): create it again$/, "提示：按原样检查，但 Webhook 会修改或拒绝 $1：请重新创建"],
-  [/^left out: (\d+) pending pods? of scheduler (\S+): no sign that it runs$/, "未计入：调度器 $2 的 $1 个等待的 Pod，没有迹象表明该调度器在运行"],
-  [/^managed by a kubelet \(mirror pods\)$/, "由 kubelet 管理（镜像 Pod）"],
-  [/^already being deleted$/, "正在删除"],
-  [/^of a DaemonSet$/, "属于 DaemonSet"],
-  [/^without a controller, so no pod would replace it$/, "没有控制器，因此没有 Pod 会替代它"],
-  [/^protected by a PodDisruptionBudget$/, "受 PodDisruptionBudget 保护"],
-  // Admissions.
-  [/^no workload type$/, "没有工作负载类型"],
-  [/^scheduler (\S+): no sign that it runs: (.+?)\. Without it, the pod stays Pending(.*)$/, "调度器 $1：没有迹象表明它在运行（$2）。没有它，Pod 会一直等待$3"],
-  [/^(?:no API group (.+), )?no Lease and no bound pod names it$/, "[没有 API 组 $1，]没有 Lease 或已绑定的 Pod 提到它"],
-  [/^; a new profile of kube-scheduler has its first sign with its first pod$/, "；kube-scheduler 的新配置要到第一个 Pod 才有迹象"],
-  [/^placement check: (.+)$/, "放置检查：$1"],
-  [/^suggestion: (.+)$/, "建议：$1"],
-  [/^(Infeasible|Waiting): (.+)$/, "$1：$2"],
-  [/^; did you mean (\S+)\?$/, "；是否指 $1？"],
-  [/^scheduler (\S+) ignores preferred node affinity: the preference for nodes of (.+) has no effect$/, "调度器 $1 忽略节点的偏好亲和性：对 $2 节点的偏好无效"],
-  [/^the pod is already so$/, "Pod 已满足"],
-  [/^the pod has no valid gpu- annotation and requests no accelerator$/, "Pod 没有有效的 gpu- 注解，也不请求加速卡"],
-  [/^bin-packing is off for this pod$/, "此 Pod 关闭了装箱"],
-  [/^the type names no (?:scheduler|priority class)$/, "该类型没有指定"],
-  [/^the type asks for no QoS class$/, "该类型不要求 QoS 类别"],
-  [/^no queue, gang or share of a card is requested$/, "没有请求队列、Gang 或共享卡"],
-  [/^kept: (.+)$/, "保留原值：$1"],
-  // Field errors.
-  [/^ignored: (.+)$/, "已忽略：$1"],
-  [/^(.+?): Invalid value: (".*?"|[^;]*); (.+)$/, "$1：值 $2 无效：$3"],
-  [/^(.+?): Unsupported value: (".*?"|[^;]*); supported values: (.+)$/, "$1：不支持值 $2；支持的值：$3"],
-  [/^(.+?): Duplicate value: (".*?"|[^;]*); (.+)$/, "$1：值 $2 重复：$3"],
-  [/^(.+?): Required value: (.+)$/, "$1：必须填写：$2"],
-  [/^(.+?): Forbidden: (.+)$/, "$1：不允许：$2"],
-  [/^namespace ("[^"]*"): (\S+)$/, "命名空间 $1：$2"],
-  [/^(.+); did you mean (\S+)\?$/, "$1；是否指 $2？"],
-  [/^must be an integer above zero, as in "8"$/, "必须是大于零的整数，例如 \"8\""],
-  [/^must be a quantity: a number with an optional suffix, as in (.+)$/, "必须是数量：数字加可选的后缀，例如 $1"],
-  [/^must be above zero, as in (\S+)$/, "必须大于零，例如 $1"],
-  [/^must be at least 1Gi, as in "80Gi"$/, "至少为 1Gi，例如 \"80Gi\""],
-  [/^must be a decimal above 0 and below 1 of at most (\d+) digits, as in "0\.5"$/, "必须是大于 0、小于 1、最多 $1 位的小数，例如 \"0.5\""],
-  [/^must be at most (\d+) products$/, "最多 $1 个型号"],
-  [/^each product of the comma list (.+), as in (\S+)$/, "逗号列表中的每个型号$1，例如 $2"],
-  [/^must be a label value: at most 63 letters, digits, '-', '_', '\.', its ends letters or digits$/, "必须是标签值：最多 63 个字母、数字、“-”、“_”或“.”，首尾为字母或数字"],
-  [/^must be a label key: NAME or DOMAIN\/NAME, NAME at most 63 letters, digits, '-', '_', '\.'$/, "必须是标签键：NAME 或 DOMAIN/NAME，NAME 最多 63 个字母、数字、“-”、“_”或“.”"],
-  [/^must be one of (.+), or a topology key such as (\S+)$/, "必须是 $1 之一，或拓扑键，例如 $2"],
-  [/^must be one of (.+)$/, "必须是 $1 之一"],
-  [/^must be text; put it in quotes$/, "必须是文本，请加引号"],
-  [/^must be an integer of 64 bits$/, "必须是 64 位整数"],
-  [/^must be an integer$/, "必须是整数"],
-  [/^must be true or false$/, "必须是 true 或 false"],
-  [/^must be a list of texts$/, "必须是文本列表"],
-  [/^must be a list$/, "必须是列表"],
-  [/^must be an object$/, "必须是对象"],
-  [/^must be an object with apiVersion and kind$/, "必须是带有 apiVersion 和 kind 的对象"],
-  [/^must be YAML or JSON(?: in UTF-8)?: (.+)$/, "必须是 UTF-8 的 YAML 或 JSON：$1"],
-  [/^holds no pod and nothing that makes one$/, "其中没有 Pod，也没有会创建 Pod 的对象"],
-  [/^at most (\d+) pod templates with (\d+) pods; `check` takes more$/, "最多 $1 个 Pod 模板、$2 个 Pod；`check` 可以处理更多"],
-  [/^nodes of (\S+) have no label for it that node affinity can compare; remove it, or list a label under (\S+) of the policy$/, "$1 的节点没有节点亲和性可比较的标签；请删除它，或在策略的 $2 中列出标签"],
-  [/^a card of (\S+) has at most (\S+) \((\S+)\)$/, "$1 的卡最多有 $2（$3）"],
-  [/^the pod requests whole cards of (\S+): remove that request or this annotation$/, "该 Pod 请求 $1 的整卡：请删除该请求或此注解"],
-  [/^the pods would be within one (\S+), and apart over (\S+) \((\S+)\): set one of them to none$/, "这些 Pod 既要在同一个 $1 内，又要按 $2 分散（$3）：请将其中之一设为 none"],
-  [/^the pod requests an accelerator, and the policy requires a workload type of such pods: (.+)$/, "该 Pod 请求加速卡，而策略要求这样的 Pod 有工作负载类型：$1"],
-  [/^namespace (\S+) may not (?:ask for|use) (workload type|product|queue|scheduler) (\S+); allowed (?:workload types|products|namespaces|queues|schedulers): (.+)$/, "命名空间 $1 不能使用$2+ $3；允许：$4+"],
-  [/^namespace (\S+) may not request (\d+) cards in a pod; allowed: at most (\d+)$/, "命名空间 $1 的 Pod 不能请求 $2 张卡；最多 $3 张"],
-  [/^(container \S+|the pod) (.+), but workload type (\S+) asks for QoS class Guaranteed(?: with (whole CPUs))?$/, "$1 $2，但工作负载类型 $3 要求 QoS 类别 Guaranteed[（$4）]"],
-  [/^(spec\.\S+): (container \S+ .+|the pod .+)$/, "$1：$2"],
-  [/^workload type$/, "工作负载类型"],
-  [/^product$/, "型号"],
-  [/^queue$/, "队列"],
-  [/^scheduler$/, "调度器"],
-  [/^container (\S+)$/, "容器 $1"],
-  [/^the pod$/, "该 Pod"],
-  [/^whole CPUs$/, "整数个 CPU"],
-  [/^requests less (\S+) than its limit$/, "请求的 $1 少于其限制"],
-  [/^does not request a whole number of CPUs$/, "没有请求整数个 CPU"],
-  [/^has no (\S+) limit$/, "没有 $1 限制"],
-  [/^nothing is injected into the pods of a DaemonSet, so it must itself have what workload type (\S+) requires: (.+)$/, "DaemonSet 的 Pod 不会被注入，因此它自己必须有工作负载类型 $1 所要求的：$2"],
-  [/^too many terms \((\d+)\) to add to each that the policy does: (.+)$/, "条件过多（$1 个），无法逐个添加策略的要求：$2"],
-  // Warnings about annotations.
-  [/^annotation (\S+) is not known and does nothing$/, "注解 $1 未知，没有作用"],
-  [/^annotations (.+) are not known and do nothing$/, "注解 $1 未知，没有作用"],
-  [/^labels that only have an effect as annotations: (.+)$/, "这些标签只有作为注解才有作用：$1"],
-  [/^resource (\S+) is not that of an accelerator of the policy$/, "资源 $1 不属于策略中的加速卡"],
-  [/^(\S+) is missing: add it \((.+?)\); without it, these have no effect: (.+)$/, "缺少 $1：请添加（$2）；没有它，以下注解没有作用：$3"],
-  [/^(\S+): "disabled" has no effect in namespace (\S+): the policy allows it in (.+)$/, "$1：\"disabled\" 在命名空间 $2 中没有作用：策略允许的命名空间：$3+"],
-  [/^none$/, "无"],
-  [/^within of workload type (\S+) has no effect: (.+)$/, "工作负载类型 $1 的 within 没有作用：$2"],
-  [/^(\S+) has no effect without (\S+)$/, "没有 $2 时，$1 没有作用"],
-  [/^(\S+) has no effect: (.+)$/, "$1 没有作用：$2"],
-  [/^(\S+) wins over (\S+): both are over (\S+), and packing would undo it$/, "$1 优先于 $2：两者都针对 $3，而装箱会抵消它"],
-  [/^placement-check (\S+) is laxer than the policy's floor; (\S+) holds$/, "placement-check $1 低于策略的下限；以 $2 为准"],
-  [/^the gang runs within one (\S+)$/, "Gang 在同一个 $1 内运行"],
-  [/^spread over (\S+) wins$/, "按 $1 分散优先"],
-  [/^the queue of a Volcano Job is its spec\.queue$/, "Volcano Job 的队列是它的 spec.queue"],
-  [/^no label and no owner identifies the replicas of the pod; the label (\S+) can$/, "没有标签或所有者能确定该 Pod 的副本；可以用标签 $1"],
-  [/^no label, owner or (\S+) names the gang of the pod$/, "没有标签、所有者或 $1 指明该 Pod 的 Gang"],
-  [/^each group of a LeaderWorkerSet is a gang of its own, and no label names the group in its template$/, "LeaderWorkerSet 的每个组自成一个 Gang，而其模板中没有指明组的标签"],
-  [/^(?:scheduler (\S+)|(Kueue)) ((?:has no|starts|needs|reads|admits|cannot|preempts|shares) .+)$/, "[调度器 $1][$2] $3"],
-  [/^has no queues$/, "没有队列"],
-  [/^starts the pods of a gang one by one$/, "会逐个启动 Gang 的 Pod"],
-  [/^admits the pods of a queue alone$/, "只准入有队列的 Pod"],
-  [/^needs the name of (?:a|the) gang, too$/, "还需要 Gang 的名称"],
-  [/^needs the size of (?:a|the) gang, too$/, "还需要 Gang 的大小"],
-  [/^reads the size of a gang from (\S+) of its PodGroup: name it$/, "从 PodGroup 的 $1 读取 Gang 的大小：请指明该 PodGroup"],
-  [/^cannot share a card$/, "不能共享卡"],
-  [/^shares cards by the resources of its device plugin$/, "按其设备插件的资源共享卡"],
-  [/^preempts only by (\S+)$/, "只按 $1 抢占"],
-  [/^reads only (\S+) of the PodGroup that the pod names$/, "只读取该 Pod 所指 PodGroup 的 $1"],
-  [/^reads only (\S+) of the PodGroup, which has no preferred mode$/, "只读取 PodGroup 的 $1，它没有偏好模式"],
-  [/^has no tier of (\S+) in the policy \((\S+)\)$/, "在策略中没有 $1 的层级（$2）"],
-  [/^has no topologyName in the policy \((\S+)\)$/, "在策略中没有 topologyName（$1）"],
-  [/^reads (\S+) of the (?:pod's top owner|Job), which only (\S+) sets$/, "从顶层所有者读取 $1，只有 $2 会设置它"],
-  [/^reads it from pod templates, which only (\S+) edits$/, "从 Pod 模板读取，只有 $1 会修改模板"],
-  // Warnings about values of the user.
-  [/^(?:spec: )?(.+) of the pod wins over its annotation (\S+), which adds nothing$/, "Pod 的 $1 优先于其注解 $2，后者不添加任何内容"],
-  [/^label (\S+) of the pod wins over the policy's (\S+): others are not drawn to this pod$/, "Pod 的标签 $1 优先于策略的 $2：其他 Pod 不会靠近此 Pod"],
-  [/^spec\.schedulerName (\S+) of the pod wins over the annotation's (\S+): \S+ schedules it$/, "Pod 的 spec.schedulerName $1 优先于注解的 $2：由 $1 调度"],
-  [/^the pod's own preferred node affinity for (\S+) wins over the policy's, which is not added: (.+)$/, "Pod 自己对 $1 的偏好节点亲和性优先于策略的，后者未添加：$2"],
-  [/^(\S+(?: \S+)?) of the pod wins over (\S+)$/, "Pod 的 $1 优先于 $2"],
-  [/^required podAffinity to other pods \(with both, no first pod of the gang could start\)$/, "对其他 Pod 的必需 podAffinity（两者并存时，Gang 的第一个 Pod 无法启动）"],
-  [/^annotation (\S+)$/, "注解 $1"],
-  [/^(podAffinity|podAntiAffinity|topologySpreadConstraints) over (\S+)$/, "$2 上的 $1"],
-  [/^(.+?) contradicts the policy's (.+); a node must meet both, so (.+)$/, "$1 与策略的 $2 矛盾；节点必须同时满足两者，因此$3"],
-  [/^no node matches and the pod will stay Pending$/, "没有节点匹配，Pod 会一直等待"],
-  [/^this term matches no node$/, "该条件没有匹配的节点"],
-  [/^no nodeSelectorTerm has a requirement: none matches a node, and the pod will stay Pending$/, "所有 nodeSelectorTerm 都没有要求：没有节点匹配，Pod 会一直等待"],
-  [/^scheduler (\S+) ignores preferred node affinity: the pod's own has no effect$/, "调度器 $1 忽略节点的偏好亲和性：Pod 自己的没有作用"],
-  [/^scheduler (\S+) ignores topology spread constraints with DoNotSchedule: the pods can run in one domain$/, "调度器 $1 忽略带 DoNotSchedule 的拓扑分布约束：这些 Pod 可能运行在同一个域中"],
-  // Warnings about cards.
-  [/^the pod requests cards of (.+); its gpu- annotations are read as (\S+)'s$/, "该 Pod 请求 $1 的卡；其 gpu- 注解按 $2 的解读"],
-  [/^the pod requests no accelerator, so it gets no card: request one, such as (\S+), or remove (.+)$/, "该 Pod 没有请求加速卡，因此得不到卡：请请求一张，例如 $1，或删除 $2"],
-  [/^the pod requests no accelerator, so the workload type of its namespace does not apply: request one, such as (\S+), or add (\S+?)(?:; without it, these have no effect: (.+))?$/, "该 Pod 没有请求加速卡，因此其命名空间的工作负载类型不适用：请请求一张，例如 $1，或添加 $2[；没有它，以下注解没有作用：$3]"],
-  [/^the pod requests no accelerator, so (\S+) has no effect: request one, such as (\S+)$/, "该 Pod 没有请求加速卡，因此 $1 没有作用：请请求一张，例如 $2"],
-  [/^the pod requests no accelerator of the policy, only (.+): request one, such as (\S+), or list it under accelerators of the policy(?:, or remove (.+))?$/, "该 Pod 没有请求策略中的加速卡，只请求了 $1：请请求一张，例如 $2，或在策略的 accelerators 中列出它[，或删除 $3]"],
-  [/^the pod requests no accelerator, but has workload type (\S+) from namespace (\S+)$/, "该 Pod 没有请求加速卡，但命名空间 $2 给了它工作负载类型 $1"],
-  [/^gpu-(\S+): (no node has the label .+)$/, "gpu-$1：$2"],
-  [/^gpu-product: no node has (.+) \((no node has the label .+)\)$/, "gpu-product：没有节点有 $1（$2）"],
-  [/^no node has the label (.+?)(?:, but some have (\S+): name it in (\S+) of the policy)?$/, "没有节点有标签 $1[，但有的节点有 $2][：请在策略的 $3 中指明]"],
-  [/^gpu-product is missing: the policy restricts products in this namespace \(allowedProducts\), so the pod tolerates the taint of none that a node has; name a product that the namespace may use$/, "缺少 gpu-product：策略限制了此命名空间的型号（allowedProducts），因此 Pod 不容忍任何节点型号的污点；请指明该命名空间可用的型号"],
-  [/^gpu-product: no node has (.+?)(; did you mean \S+)?$/, "gpu-product：没有节点有 $1$2"],
-  [/^PriorityClass (\S+) does not exist: the API server denies this pod; create it, or name another class$/, "PriorityClass $1 不存在：API server 会拒绝此 Pod；请创建它，或指明另一个类"],
-  [/^quota (\S+) \((\S+)\) denies this pod: (.+); (.+)$/, "配额 $1（$2）会拒绝此 Pod：$3；$4"],
-  [/^the packing hint selects pods of all namespaces$/, "装箱提示选择所有命名空间的 Pod"],
-  [/^spec\.affinity( and the packing hint)? selects? pods of other namespaces$/, "spec.affinity[ $1]选择了其他命名空间的 Pod"],
-  [/^ and the packing hint$/, "和装箱提示"],
-  [/^set binPacking\.namespaces: same in the policy(?:, or (.+))?$/, "请在策略中设置 binPacking.namespaces: same[，或 $1]"],
-  [/^drop those terms(?:, and (set .+))?$/, "请删除这些条件[，并$1]"],
-  // Queues and groups.
-  [/^(Volcano|KAI|Kueue|Coscheduling|kube-scheduler): (.+)$/, "$1：$2"],
-  [/^(PodGroup|queue|LocalQueue|ClusterQueue) (\S+) does not exist(?: in (\S+))?(?:: (.+))?$/, "$1+ $2 不存在[（命名空间 $3）][：$4]"],
-  [/^Queue '(\S+)' does not exist\.$/, "队列 $1 不存在。"],
-  [/^the pod waits without a condition or an Event until it does$/, "在它存在之前，Pod 会一直等待，没有状态条件或 Event"],
-  [/^the pod stays gated until it does$/, "在它存在之前，Pod 会一直被调度门阻止"],
-  [/^no pod of it is bound$/, "其 Pod 都不会被绑定"],
-  [/^PodGroup (\S+) is Pending: no pod of it is scheduled before it is enqueued$/, "PodGroup $1 为 Pending：入队之前，其 Pod 都不会被调度"],
-  [/^queue (\S+) is (\S+): it starts no pods$/, "队列 $1 为 $2：它不启动 Pod"],
-  [/^(LocalQueue|ClusterQueue) (\S+) is stopped: it admits no pods$/, "$1 $2 已停止：它不准入 Pod"],
-  [/^queue (\S+) has child queues: name one of them, pods belong into a leaf queue$/, "队列 $1 有子队列：请指明其中之一，Pod 应在叶子队列中"],
-  [/^(?:OverLimit: )?with (.+), queue (\S+) exceeds its (?:capability|limit): (.+)$/, "加上$1，队列 $2 超出上限：$3"],
-  [/^the quota of ClusterQueue (\S+) can never hold (.+): (.+)$/, "ClusterQueue $1 的配额永远容不下$2：$3"],
-  [/^no flavor of ClusterQueue (\S+) \((.+)\) has the node labels that the pod requires: it stays gated$/, "ClusterQueue $1 的规格（$2）都没有该 Pod 要求的节点标签：它会一直被调度门阻止"],
-  [/^no node has the labels of flavor (\S+) \((.+)\): its pods find no node$/, "没有节点有规格 $1 的标签（$2）：其 Pod 找不到节点"],
-  [/^no sign that it runs: no API group (\S+); the pod is scheduled without its queue$/, "没有迹象表明它在运行：没有 API 组 $1；Pod 会不经其队列而被调度"],
-  [/^this pod$/, "此 Pod"],
-  [/^the (\d+) pods of gang (\S+)$/, "Gang $2 的 $1 个 Pod"],
-  [/^the (\d+) pods that start together$/, "一起启动的 $1 个 Pod"],
-  [/^Volcano ignores the network topology of (?:the pods|PodGroup (\S+)): (.+)$/, "Volcano 忽略网络拓扑[（PodGroup $1）]：$2"],
-  // Denials, and pods that are left alone.
-  [/^no node of this cluster can take this pod as it is: (.+?)(?: Suggestion: (.+?)\.)?$/, "本集群没有节点能容纳此 Pod：$1[ 建议：$2。]"],
-  [/^this cluster cannot run the pods of this gang together as they are: (.+?)(?: Suggestion: (.+?)\.)?$/, "本集群无法让此 Gang 的 Pod 一起运行：$1[ 建议：$2。]"],
-  [/^not refused: (.+)$/, "未被拒绝：$1"],
-  [/^such pods are refused: placement-check is deny$/, "这样的 Pod 会被拒绝：placement-check 为 deny"],
-  [/^such pods are not refused: (.+)$/, "这样的 Pod 不会被拒绝：$1"],
-  [/^exempt by (\S+): (.+)$/, "由 $1 豁免：$2"],
-  [/^remove (\S+), since the pod requests no accelerator: (.+)$/, "删除 $1，因为该 Pod 没有请求加速卡：$2"],
-  [/^mirror pod$/, "镜像 Pod"],
-  [/^pod of a DaemonSet$/, "DaemonSet 的 Pod"],
-  [/^spec\.nodeName is set$/, "已设置 spec.nodeName"],
-  [/^no accelerator requested(; the workload type is a default of the namespace)?$/, "没有请求加速卡$1"],
-  [/^; the workload type is a default of the namespace$/, "；工作负载类型是命名空间的默认值"],
-  [/^(\S+\/inject): disabled$/, "$1: disabled（已关闭）"],
-  [/^invalid annotations$/, "注解无效"],
-  [/^invalid default of the namespace$/, "命名空间的默认值无效"],
-  [/^the annotation (\S+) is none$/, "注解 $1 为 none"],
-  [/^the annotation bin-packing packs the pod over (\S+)$/, "注解 bin-packing 使 Pod 按 $1 装箱"],
-  [/^the type does not keep gangs together$/, "该类型不要求 Gang 集中"],
-  [/^the type does not spread its pods$/, "该类型不分散其 Pod"],
-  // Refusals of the server.
-  [/^(\d+) browsers are connected already$/, "已有 $1 个浏览器连接"],
-  [/^the console does not answer$/, "控制台没有响应"],
-  [/^(\d+) requests wait already; try again later$/, "已有 $1 个请求在等待，请稍后重试"],
-  [/^too many requests; try again in a few seconds$/, "请求过多，请几秒后重试"],
-  [/^internal error; the log of the console has it$/, "内部错误，详见控制台的日志"],
-  [/^pod (\S+) does not wait any more$/, "Pod $1 已不再等待"],
-  [/^pod (\S+) is malformed or too large to be evaluated$/, "Pod $1 格式有误或过大，无法评估"],
-  [/^there is no node (.*)$/, "没有节点 $1"],
-  [/^no record has the decision (.*)$/, "没有决策为 $1 的记录"],
-  [/^not in this report$/, "不在此报告中"],
-];
 // Longer texts, which no sentence makes, could take seconds.
 const MOST_CHARACTERS = 2000;
 const MOST_DEPTH = 20;
+const MOST_PARTS = 50;
+const byLetter = new Map();
+// Values of users are in quotes.
+const OUTSIDE_QUOTES = '(?=[^"]*(?:"[^"]*"[^"]*)*$)';
+const FULL_STOP = new RegExp(`\\. ${OUTSIDE_QUOTES}`);
+const SEMICOLON = new RegExp(`; ${OUTSIDE_QUOTES}`);
 
 export function own(text) {
   if (language() !== "zh" || text.length > MOST_CHARACTERS) return text;
@@ -261,17 +20,47 @@ export function own(text) {
   return text.split(";\n").map((line) => translated(line, MOST_DEPTH)).join("；\n");
 }
 
+// The sentences that begin with this letter, small or capital, or with a part: most of them begin with a word.
+function sentencesFor(first = "") {
+  const letter = /[a-z ]/i.test(first) ? first.toLowerCase() : "";
+  if (!byLetter.has(letter)) byLetter.set(letter, SENTENCES.filter(([{ source }]) => !/^\^[a-z ]/i.test(source) || source[1].toLowerCase() === letter));
+  return byLetter.get(letter);
+}
+
 function translated(text, depth) {
   if (!depth) return text;
-  for (const [sentence, form] of SENTENCES) {
-    const parts = text.match(sentence);
-    if (!parts) continue;
-    const whole = form.replace(/\[([^\]]*\$(\d)[^\]]*)\]/g, (_, part, at) => (parts[at] ? part : ""));
-    return whole.replace(/\$(\d)([*+]?)/g, (_, at, how) => {
-      const part = parts[at] ?? "";
-      if (how === "*") return part.split(/, | and /).map((each) => translated(each, depth - 1)).join("、");
-      return how || part.trim().includes(" ") ? translated(part, depth - 1) : part;
-    });
+  // After a full stop, a sentence begins with a capital letter.
+  const small = /^[A-Z]/.test(text) ? text[0].toLowerCase() + text.slice(1) : "";
+  for (const [sentence, form] of sentencesFor(text[0])) {
+    const parts = sentence.exec(text) ?? (small && sentence.exec(small));
+    if (parts) return formed(form, parts, depth) ?? text;
   }
-  return text;
+  return divided(text, depth);
+}
+
+// The form with its parts, or nothing if it has no words and its parts stay: then these are words of others, or names.
+function formed(form, parts, depth) {
+  const whole = form.replace(/\[([^\]]*\$(\d)[^\]]*)\]/g, (_, part, at) => (parts[at] ? part : ""));
+  let hasWords = /[a-z\u4e00-\u9fff]/i.test(form);
+  const shown = whole.replace(/\$(\d)([*+=]?)/g, (_, at, how) => {
+    const part = parts[at] ?? "";
+    if (how === "*") return part.split(/, (?!which )| and | or /).map((each) => (each.includes(" ") ? translated(each, depth - 1) : each)).join("、");
+    const inTurn = how === "+" || (!how && part.trim().includes(" ")) ? translated(part, depth - 1) : part;
+    hasWords ||= inTurn !== part;
+    return inTurn;
+  });
+  return hasWords ? shown : null;
+}
+
+function divided(text, depth) {
+  const stop = text.endsWith(".") ? "." : "";
+  const sentences = text.slice(0, text.length - stop.length).split(FULL_STOP);
+  const [parts, between, mark] = stop || sentences.length > 1 ? [sentences, ". ", "。"] : [text.split(SEMICOLON), "; ", "；"];
+  if (parts.length > MOST_PARTS || (!stop && parts.length === 1)) return text;
+  return parts.map((part, at) => {
+    const shown = translated(part, depth - 1);
+    const isLast = at === parts.length - 1;
+    if (shown === part) return part + (isLast ? stop : between);
+    return shown + (isLast && !stop ? "" : mark);
+  }).join("");
 }

@@ -97,7 +97,7 @@ function reasonsOf(answer) {
 export function reasonBars(reasons, total) {
   const rows = Object.entries(reasons).map(([reason, nodes]) => h("li", null,
     h("details", null,
-      h("summary", null, h("span", { class: "reason-count" }, number(nodes.length)), h("span", { class: "reason" }, reason),
+      h("summary", null, h("span", { class: "reason-count" }, number(nodes.length)), h("span", { class: "reason" }, own(reason)),
         trackOf(nodes.length / Math.max(1, total))),
       h("p", { class: "quiet names" }, nodes.slice(0, MOST_LISTED).join(", "), nodes.length > MOST_LISTED && " …"))));
   const rest = rows.slice(MOST_REASONS);

@@ -57,7 +57,7 @@ function head(pod) {
 }
 
 function admission(pod) {
-  if (pod.faults.length) return h("div", { class: "message error" }, pod.faults.map((text) => h("pre", null, text)));
+  if (pod.faults.length) return h("div", { class: "message error" }, pod.faults.map((text) => h("pre", null, own(text))));
   return [
     pod.warnings.length > 0 && part(t("try.warnings"), h("ul", { class: "warnings" }, pod.warnings.map((text) => h("li", null, own(text))))),
     part(t("try.patch"), pod.reason && h("p", { class: "words" }, own(pod.reason)),
