@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from placement_reclaim.cluster import Raw
-from placement_reclaim.held import EVICTABLE, IDLE, Held, Owner
-from webhook.cluster.batch import fields
+from placement_reclaim.cluster import Raw, full_name
+from placement_reclaim.held import EVICTABLE, IDLE, Held, owner_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field
 from webhook.documents.listing import plural
@@ -26,21 +25,21 @@ class Limits(NamedTuple):
     most: int
     most_per_owner: int
     pause_seconds: float = 0
-    least_seconds: int = 0
+    least_seconds: float = 0
 
 
 def choose(rows: Iterable[Held], policy_of: PolicyOf, snapshot: Snapshot, limits: Limits) -> list[tuple[Held, str]]:
     """Return each row with the reason not to evict its pods, or "" to evict them all. A gang is never split."""
-    owners: Counter[Owner] = Counter()
-    found = []
+    evicted, found = Counter[object](), []
     for held in rows:
-        own, more = Counter(map(Owner.of, held.pods)), plural(len(held.pods), "more pod")
+        own, more = Counter((held.namespace, owner_of(pod)) for pod in held.pods), plural(len(held.pods), "more pod")
         reason = forbidden(held, policy_of(held.namespace), snapshot)
-        if not reason and any(owners[owner] + number > limits.most_per_owner for owner, number in own.items()):
+        if not reason and any(evicted[owner] + number > limits.most_per_owner for owner, number in own.items()):
             reason = f"--max-per-owner {limits.most_per_owner}: {more} of its owner"
-        if not reason and owners.total() + len(held.pods) > limits.most:
+        if not reason and evicted.total() + len(held.pods) > limits.most:
             reason = f"--max {limits.most}: {more}"
-        owners += Counter() if reason else own
+        if not reason:
+            evicted.update(own)
         found.append((held, reason))
     return found
 
@@ -64,4 +63,4 @@ def opted_out(pods: Iterable[Raw], namespace: str, snapshot: Snapshot, policy: P
     if key in snapshot.namespace_annotations(namespace):
         return f"its namespace has the annotation {key}"
     found = (pod for pod in pods if field(pod, "metadata", "annotations", key) is not None)
-    return next((f"pod {fields.text(pod, 'metadata', 'name')} has the annotation {key}" for pod in found), "")
+    return next((f"pod {full_name(pod)[1]} has the annotation {key}" for pod in found), "")

@@ -17,7 +17,7 @@ _LEAST_IDLE_SECONDS = 1800
 class Selection(NamedTuple):
     """The rows to report: by classes, nodes and namespace (empty or None means all), held for at least `seconds`."""
 
-    seconds: int
+    seconds: float
     classes: frozenset[str] = frozenset()
     nodes: frozenset[str] = frozenset()
     namespace: str | None = None
@@ -25,7 +25,7 @@ class Selection(NamedTuple):
     @property
     def idle_seconds(self) -> int:
         """Return the time for which idle cards must have done nothing."""
-        return max(self.seconds, _LEAST_IDLE_SECONDS)
+        return max(int(self.seconds), _LEAST_IDLE_SECONDS)
 
     def has(self, held: Held, now: int) -> bool:
         """Return whether the report at `now`, in Unix seconds, includes `held`."""
@@ -33,7 +33,7 @@ class Selection(NamedTuple):
             (not self.classes or held.reason in self.classes)
             and (not self.nodes or not self.nodes.isdisjoint(held.nodes))
             and (self.namespace is None or held.namespace == self.namespace)
-            and now - held.since.seconds >= self.seconds
+            and held.since.age(now) >= self.seconds
         )
 
 

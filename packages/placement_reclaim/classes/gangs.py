@@ -1,50 +1,13 @@
 """Gangs of which only a part runs. The running pods hold cards and wait for the other pods."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 
-from placement_reclaim.cluster import HoldingPod, Name, Objects, Raw, condition, seconds
-from placement_reclaim.held import PARTIAL_GANG, Held, Owner, Remedy, Since
+from placement_reclaim.cluster import HoldingPod, Name, Objects, Raw, condition, full_name, seconds
+from placement_reclaim.held import PARTIAL_GANG, Held, Remedy, Since, owner_remedy
 from webhook.cluster.batch import fields
 from webhook.kube.names import ENDED_PHASES
 from webhook.placement.reasons.gang_request import pods_ready_timeout
-
-
-@dataclass
-class _Members:
-    """The pods of a gang. `lost` are the times at which members ended, began to end, or lost their node.
-
-    `bare` is the number of bound pods without cards.
-    """
-
-    least: int
-    running: list[HoldingPod] = field(default_factory=list)
-    lost: list[int] = field(default_factory=list)
-    waiting: list[Raw] = field(default_factory=list)
-    bare: int = 0
-    has_completed: bool = False
-
-    def add(self, pod: Raw, holding: HoldingPod | None, lost: Since | None) -> None:
-        """Add a pod, as `holding` if it has cards. `lost` is since when its node is down or it should have ended."""
-        end = lost.seconds if lost else seconds(pod, "metadata", "deletionTimestamp")
-        if (phase := fields.text(pod, "status", "phase")) in ENDED_PHASES:
-            self.has_completed |= phase == "Succeeded"
-            self.lost += [when] if (when := _end_of(pod)) else []
-        elif end:
-            self.lost.append(end)
-        elif holding:
-            self.running.append(holding)
-        elif fields.text(pod, "spec", "nodeName"):
-            self.bare += 1
-        else:
-            self.waiting.append(pod)
-
-    @property
-    def is_partial(self) -> bool:
-        """Return true if pods with cards run, but too few in all, none has completed, and none is exempt."""
-        is_short = 0 < len(self.running) < self.least - self.bare
-        return is_short and not self.has_completed and not any(pod.is_exempt for pod in self.running)
 
 
 def partial_gangs(objects: Objects, holding: Mapping[Name, HoldingPod], lost: Mapping[Name, Since]) -> Iterator[Held]:
@@ -54,47 +17,52 @@ def partial_gangs(objects: Objects, holding: Mapping[Name, HoldingPod], lost: Ma
     down. A gang with a completed pod is left out, because its other pods end soon, too. Pods without cards count as
     members, such as a launcher.
     """
-    found: dict[Name, _Members] = {}
-    # No pod runs on a node that is gone.
-    bound = {key: pod for key, pod in objects.pods.items() if fields.text(pod, "spec", "nodeName") in objects.nodes}
-    for pods in (bound, objects.pending, objects.ended, objects.bare):
-        for key, pod in pods.items():
-            if gang := objects.gang_of(pod):
-                found.setdefault(gang[0], _Members(gang[1])).add(pod, holding.get(key), lost.get(key))
-    for gang_name, members in found.items():
-        if members.is_partial:
-            yield _held(gang_name, members, pods_ready_timeout(objects.snapshot))
+    gangs: dict[Name, tuple[int, list[Raw]]] = {}
+    for pod in (*objects.pods.values(), *objects.ended.values()):
+        if gang := objects.gang_of(pod):
+            gangs.setdefault(gang[0], (gang[1], []))[1].append(pod)
+    for (namespace, name), (least, members) in gangs.items():
+        ends = [_lost_at(pod, lost.get(full_name(pod))) for pod in members]
+        alive = [pod for pod, end in zip(members, ends, strict=True) if end is None]
+        waiting = [pod for pod in alive if not fields.text(pod, "spec", "nodeName")]
+        # No pod runs on a node that is gone.
+        bound = [pod for pod in alive if fields.text(pod, "spec", "nodeName") in objects.nodes]
+        running = [holding[full_name(pod)] for pod in bound if full_name(pod) in holding]
+        has_completed = any(fields.text(pod, "status", "phase") == "Succeeded" for pod in members)
+        if not running or len(bound) >= least or has_completed or any(pod.is_exempt for pod in running):
+            continue
+        cards = sum((Counter(pod.cards) for pod in running), Counter[str]())
+        nodes = tuple(sorted({pod.running.node_name for pod in running}))
+        since = _since(running, [*filter(None, ends)], waiting)
+        others = f", {len(waiting)} wait" if waiting else ""
+        why = f"{len(bound)} of {least} pods of gang {name} run{others}"
+        remedy, pods = _remedy(running, pods_ready_timeout(objects.snapshot)), tuple(pod.content for pod in running)
+        yield Held(PARTIAL_GANG, cards, nodes, namespace, name, since, why, remedy, pods)
 
 
-def _end_of(pod: Raw) -> int:
-    statuses = fields.items(pod, "status", "containerStatuses")
-    ends = [seconds(each, "state", "terminated", "finishedAt") for each in statuses]
-    return max(*ends, seconds(condition(pod, "DisruptionTarget"), "lastTransitionTime"), 0)
+def _lost_at(pod: Raw, lost: Since | None) -> int | None:
+    """Return when a member ended, began to end, or lost its node, or None if it has not; 0 if this is not known.
+
+    `lost` is since when its node is down or it should have ended.
+    """
+    if fields.text(pod, "status", "phase") in ENDED_PHASES:
+        statuses = fields.items(pod, "status", "containerStatuses")
+        ends = [seconds(each, "state", "terminated", "finishedAt") for each in statuses]
+        return max(*ends, seconds(condition(pod, "DisruptionTarget"), "lastTransitionTime"), 0)
+    return lost.seconds if lost else seconds(pod, "metadata", "deletionTimestamp") or None
 
 
-def _held(gang_name: Name, members: _Members, evicted_after: str) -> Held:
-    """Return the row of a gang. It begins when the last pod was bound or lost, whichever is later."""
-    (namespace, name), running, cards = gang_name, members.running, Counter[str]()
-    for pod in running:
-        cards.update(pod.cards)
+def _since(running: Sequence[HoldingPod], ends: Sequence[int], waiting: Sequence[Raw]) -> Since:
+    """Return when the last pod was bound or lost, whichever is later."""
     conditions = [(condition(pod.content, "PodScheduled"), pod.running.started_seconds) for pod in running]
     bound = max(seconds(each, "lastTransitionTime") or started for each, started in conditions)
     # A pod that a controller has made in place of a lost one is newer than the others.
-    made = [seconds(each, "metadata", "creationTimestamp") for each in members.waiting]
-    broken = max([0, *made, *members.lost])
-    since = Since(max(bound, broken), is_least=broken > bound, is_known=bool(members.waiting or members.lost))
-    remedies = [*dict.fromkeys(Owner.of(pod.content).remedy for pod in running)]
-    others = f", {len(members.waiting)} wait" if members.waiting else ""
-    end = f"; Kueue evicts it after {evicted_after}" if evicted_after else ""
+    broken = max([0, *ends, *(seconds(each, "metadata", "creationTimestamp") for each in waiting)])
+    return Since(max(bound, broken), is_least=broken > bound, is_known=bool(waiting or ends))
+
+
+def _remedy(running: Sequence[HoldingPod], evicted_after: str) -> Remedy:
+    remedies = [*dict.fromkeys(owner_remedy(pod.content) for pod in running)]
     owners = remedies[0].text if len(remedies) == 1 else f"its {len(remedies)} owners"
-    return Held(
-        reason=PARTIAL_GANG,
-        cards=cards,
-        nodes=tuple(sorted({pod.running.node_name for pod in running})),
-        namespace=namespace,
-        name=name,
-        since=since,
-        why=f"{len(running) + members.bare} of {members.least} pods of gang {name} run{others}",
-        remedy=Remedy(f"{owners}{end}", tuple(step for each in remedies for step in each.steps)),
-        pods=tuple(pod.content for pod in running),
-    )
+    end = f"; Kueue evicts it after {evicted_after}" if evicted_after else ""
+    return Remedy(f"{owners}{end}", tuple(step for each in remedies for step in each.steps))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from placement_reclaim.cluster import HoldingPod, Name, full_name
-from placement_reclaim.held import IDLE, Held, Owner, Since
+from placement_reclaim.held import IDLE, Held, Remedy, Since, owner_remedy
 
 # A card that takes so much power is in use, even if its other metrics are 0. Cards that only hold memory take less.
 _BUSY_WATTS = 150
@@ -51,9 +51,9 @@ def idle_pods(pods: Iterable[HoldingPod], uses: Mapping[Name, PodUse], now: int,
         if pod.is_exempt or not has_run or use.requests or len(use.cards) < sum(pod.cards.values()):
             continue
         if all(each.is_idle for each in use.cards.values()):
-            remedy = Owner.of(pod.content).remedy
-            remedy = remedy._replace(text=f"owner: {remedy.text}")
-            yield Held.of_pod(pod, IDLE, Since(now - seconds, is_least=True), ", ".join(_facts(use)), remedy)
+            text, steps = owner_remedy(pod.content)
+            why, remedy = ", ".join(_facts(use)), Remedy(f"owner: {text}", steps)
+            yield Held.of_pod(pod, IDLE, Since(now - seconds, is_least=True), why, remedy)
 
 
 def _facts(use: PodUse) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from shlex import quote
 
 from placement_reclaim.cluster import OUT_OF_SERVICE, HoldingPod, Objects, Raw, condition, seconds
-from placement_reclaim.held import Held, Owner, Remedy, Since, Step
+from placement_reclaim.held import Held, Remedy, Since, Step, owner_remedy
 from webhook.cluster.batch import fields
 from webhook.documents.documents import field
 from webhook.documents.text import cut
@@ -57,7 +57,7 @@ def not_starting(pod: HoldingPod, objects: Objects) -> Held | None:
             restarts = fields.count(status, "restartCount")
             remark = f"{restarts} restarts" if found == CRASH_LOOP and restarts else cut(message, _LONGEST_MESSAGE)
             why = f"{reason}: {remark}" if remark else reason
-            return Held.of_pod(pod, found, _begin(pod, status, reason), why, Owner.of(pod.content).remedy)
+            return Held.of_pod(pod, found, _begin(pod, status, reason), why, owner_remedy(pod.content))
     return None
 
 

@@ -1,11 +1,11 @@
 """`reclaim`: report cards that are held and not used, or evict the pods that hold them."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from difflib import get_close_matches
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -19,13 +19,12 @@ from placement_reclaim.reading import read_cluster
 from placement_reclaim.report import Selection, held_rows
 from placement_reclaim.text import print_report, print_result, to_json
 from webhook.cli.inputs.clusters import cluster_option, complete_node, known_nodes, live_options
-from webhook.cli.inputs.files import Option, file_option, output_option
+from webhook.cli.inputs.files import DurationType, Option, file_option, output_option
 from webhook.cli.inputs.manifests import namespace_option
 from webhook.cli.inputs.policies import NamespacePolicies, policies_option
 from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.output.screen import text_console
 from webhook.cli.output.terminal import echo, echo_json, warn
-from webhook.runtime.settings import parse_go_duration
 
 _FOUND, _INTERRUPTED = 3, 130
 _OF_EVICTIONS = ("confirm", "audit", "most", "most_per_owner", "pause_seconds")
@@ -40,21 +39,11 @@ def _classes(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> f
     return frozenset(names)
 
 
-def _seconds(_: click.Context, __: click.Parameter, given: str) -> int:
-    found = parse_go_duration(given)
-    if found is None or found < 0:
-        raise click.BadParameter(f"'{given}' is no duration such as 30m or 6h")
-    return int(found)
+def _option(flag: str, name: str, kind: click.ParamType[Any], default: str, text: str) -> Option:
+    return click.option(flag, name, type=kind, default=default, show_default=True, help=text)
 
 
-def _duration(flag: str, name: str, default: str, text: str) -> Option:
-    return click.option(
-        flag, name, default=default, show_default=True, metavar="DURATION", callback=_seconds, help=text
-    )
-
-
-def _count(flag: str, name: str, default: int, text: str) -> Option:
-    return click.option(flag, name, type=click.IntRange(min=1), default=default, show_default=True, help=text)
+_DURATION, _COUNT = DurationType(allows_zero=True), click.IntRange(min=1)
 
 
 @click.command()
@@ -71,7 +60,7 @@ def _count(flag: str, name: str, default: int, text: str) -> Option:
         callback=_classes,
         help=f"Only these classes, also separated by commas: {', '.join(CLASSES)}.",
     ),
-    _duration("--older-than", "older_than", "5m", "Only cards that are not used for so long, such as 30m or 6h."),
+    _option("--older-than", "older_than", _DURATION, "5m", "Only cards that are not used for so long; 0 means all."),
     click.option(
         "--prometheus",
         metavar="URL",
@@ -87,9 +76,9 @@ def _count(flag: str, name: str, default: int, text: str) -> Option:
         "namespace in spec.reclaim.namespaces.",
     ),
     click.option("--confirm", is_flag=True, help="With --evict: evict them, with a record in --audit."),
-    _count("--max", "most", 5, "The most pods to evict."),
-    _count("--max-per-owner", "most_per_owner", 1, "The most pods of one owner to evict. A gang is never split."),
-    _duration("--pause", "pause_seconds", "5s", "Time between two evictions."),
+    _option("--max", "most", _COUNT, "5", "The most pods to evict."),
+    _option("--max-per-owner", "most_per_owner", _COUNT, "1", "The most pods of one owner. A gang is never split."),
+    _option("--pause", "pause_seconds", _DURATION, "5s", "Time between two evictions."),
     file_option("--audit", help="The audit file for evictions; - for standard output."),
     output_option,
     needs_pods=False,
@@ -97,13 +86,13 @@ def _count(flag: str, name: str, default: int, text: str) -> Option:
 def reclaim(
     session: Session,
     classes: frozenset[str],
-    older_than: int,
+    older_than: float,
     prometheus: str | None,
     nodes: tuple[str, ...],
     evicts: bool,
     confirm: bool,
     audit: str | None,
-    **limits: int,
+    **limits: Any,
 ) -> int:
     """Report cards that are held and not used: by whom, since when, why, and what frees them.
 
@@ -126,8 +115,7 @@ def reclaim(
         raise click.UsageError("--confirm needs --audit FILE, where each eviction is on record.")
     if IDLE in classes and prometheus is None:
         raise click.UsageError(f"--class {IDLE} needs --prometheus URL.")
-    objects = read_cluster(session)
-    now = int(time.time()) if session.is_live or not objects.latest else objects.latest
+    objects, now = read_cluster(session)
     namespaces = objects.snapshot.namespaces
     if session.namespace and namespaces and session.namespace not in namespaces:
         warn(f"--namespace: the cluster has no namespace {session.namespace}")

@@ -70,6 +70,14 @@ def test_reclaim_has_the_same_as_json(run: Run, cluster: Path) -> None:
     assert (lost["nodeDown"], lost["returns"]) == (True, True)
 
 
+def test_cards_that_are_held_since_a_moment_are_older_than_0(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(NODES[0], card_pod("just-over", "n1").deletion(ago(61))))
+
+    assert run("reclaim", "--cluster", file).code == 0
+    assert run("reclaim", "--cluster", file, "--older-than", "0").code == 3
+
+
 def test_node_leaves_the_cards_of_others_out(run: Run, cluster: Path) -> None:
     held = orjson.loads(run("reclaim", "--cluster", cluster, "--node", "n7", "-o", "json").output)["held"]
 
@@ -86,8 +94,8 @@ def test_reclaim_exits_with_0_if_nothing_is_held(run: Run, cluster: Path) -> Non
     ("flags", "message"),
     [
         (("--class", "imagepull"), "no such class: 'imagepull'. Did you mean 'image-pull'? The classes: terminating, "),
-        (("--older-than", "1 day"), "'1 day' is no duration such as 30m or 6h"),
-        (("--older-than", "-5m"), "'-5m' is no duration such as 30m or 6h"),
+        (("--older-than", "1 day"), '"1 day" must be a duration such as 90s, 30m or 24h'),
+        (("--older-than", "-5m"), '"-5m" must be a duration such as 90s, 30m or 24h'),
         (("--node", "n8"), '--node: Invalid value: "n8"; the cluster has no such node; the nearest names: n7'),
         (("--max", "0"), "0 is not in the range x>=1"),
     ],

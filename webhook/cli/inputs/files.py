@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, TypeAlias
 import click
 
 from webhook.documents.field import InvalidInput, invalid
-from webhook.runtime.settings import Address, parse_address
+from webhook.runtime.settings import Address, parse_address, parse_go_duration
 
 Command: TypeAlias = Callable[..., Any]
 Option: TypeAlias = Callable[[Command], Command]
@@ -57,6 +57,22 @@ class AddressType(click.ParamType[Address]):
             return parse_address(value)
         except ValueError as error:
             self.fail(f'"{value}" {error}', param, ctx)
+
+
+class DurationType(click.ParamType[float]):
+    """A Go duration on the command line, in seconds. It is not 0 unless `allows_zero` is set."""
+
+    name = "DURATION"
+
+    def __init__(self, *, allows_zero: bool = False) -> None:
+        self._allows_zero = allows_zero
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the seconds. Raise a usage error for an invalid duration."""
+        seconds = parse_go_duration(str(value))
+        if seconds is None or not (seconds or self._allows_zero):
+            self.fail(f'"{value}" must be a duration such as 90s, 30m or 24h', param, ctx)
+        return seconds
 
 
 class PolicyFiles(click.Option):
