@@ -5,20 +5,25 @@ import signal
 import socket
 import time
 import uuid
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from placement_reclaim.choice import Limits, PolicyOf, forbidden, opted_out
+import click
+
+from placement_reclaim.choice import Limits, PolicyOf, choose, forbidden, opted_out
 from placement_reclaim.cluster import Objects, Raw, full_name
 from placement_reclaim.held import Held
 from placement_reclaim.report import rows_of_pods
-from webhook.audit.record import AuditRecord, Outcome, Owner, PolicyName
+from webhook.audit.record import NO_ADMISSION, AuditRecord, Outcome, Owner, PolicyName
 from webhook.audit.writer import AuditWriter
-from webhook.cli.inputs.live import list_resource
-from webhook.cli.output.terminal import echo
+from webhook.cli.inputs.live import ask, list_resource
+from webhook.cli.inputs.policies import NamespacePolicies
+from webhook.cli.inputs.session import Session
+from webhook.cli.output.terminal import echo, echo_json
 from webhook.cluster.batch import fields
 from webhook.cluster.cache.resources import BATCH_RESOURCES, REQUIRED_RESOURCES, Resource
 from webhook.cluster.cluster_file import snapshot_from_documents
@@ -40,6 +45,39 @@ _REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"
 _NO_ANSWER = (0, 502, 504)
 _NAMESPACES, _NODES, _PODS = REQUIRED_RESOURCES
 _POD_GROUPS = [each for each in BATCH_RESOURCES if each.kind == "PodGroup"]
+
+
+def evict(
+    session: Session, objects: Objects, rows: Sequence[Held], limits: Limits, audit: str | None, is_confirmed: bool
+) -> bool:
+    """Evict the pods of `rows` with records in the file `audit`, or only ask. Print each result and a summary.
+
+    Return true if Ctrl-C has ended it.
+
+    Raises:
+        click.ClickException: the API server does not answer another request than an eviction.
+    """
+    policy_of, counts = NamespacePolicies(session.rules, objects.snapshot).of_namespace, Counter[str]()
+    chosen = choose(rows, policy_of, objects.snapshot, limits)
+
+    async def run(server: ApiServer) -> bool:
+        evictions = Evictions(server, objects, policy_of, limits, is_confirmed)
+        async for result in evictions.run(chosen, writer):
+            counts[_print(result, is_json=session.is_json, is_confirmed=is_confirmed)] += 1
+        return evictions.stop.is_set()
+
+    is_interrupted = False
+    with AuditWriter(audit) if audit else nullcontext() as writer:
+        try:
+            is_interrupted = ask(session.source, run)
+        except ApiServerError as error:
+            raise click.ClickException(str(error)) from error
+        finally:
+            none = "no pod has a result" if rows else "no pod is held"
+            summary = ", ".join(f"{count} {result}" for result, count in counts.items()) or none
+            end = "" if is_confirmed else "; nothing is evicted without --confirm"
+            echo(f"{'interrupted: ' if is_interrupted else ''}{summary}{end}", err=session.is_json)
+    return is_interrupted
 
 
 class Result(NamedTuple):
@@ -193,7 +231,8 @@ class Evictions:
     def _record(self, result: Result, user: str) -> AuditRecord:
         namespace, name = full_name(result.pod)
         policy, owner = self.policy_of(namespace), top_controller(result.pod)
-        return AuditRecord(
+        return replace(
+            NO_ADMISSION,
             time=datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
             decision=uuid.uuid4().hex,
             uid=_uid(result.pod),
@@ -203,18 +242,28 @@ class Evictions:
             name=name,
             owner=Owner(owner.kind, owner.name) if owner else None,
             user=user,
-            workload_type=None,
             policy=PolicyName(policy.name, policy.revision),
             outcome=result.outcome,
-            rules=(),
-            patch=(),
             warnings=(_why(result.held),),
-            placement=None,
             error=result.detail or None,
-            duration_ms=0.0,
             replica=socket.gethostname(),
             kind=KIND,
         )
+
+
+def _print(result: Result, *, is_json: bool, is_confirmed: bool) -> str:
+    """Print a result, and return its outcome as text."""
+    held, name = result.held, "/".join(full_name(result.pod))
+    evicted = "evicted" if is_confirmed else "would be evicted"
+    shown = {"Evicted": evicted, "Denied": "refused", "Error": "no answer"}.get(result.outcome, "left alone")
+    returns = held.returns and result.outcome == "Evicted"
+    if is_json:
+        line = {"pod": name, "class": held.reason, "result": shown, "message": result.detail or None}
+        echo_json({**line, "dryRun": not is_confirmed, "returns": returns})
+    else:
+        end = "; returns at once: a controller makes it again" if returns else ""
+        echo(f"{shown}: {name}: {result.detail or held.reason}{end}")
+    return shown
 
 
 def _left_alone(result: Result, refused: Result) -> Result:

@@ -33,18 +33,11 @@ class Since(NamedTuple):
         return max(0, now - self.seconds)
 
 
-class Step(NamedTuple):
-    """A command that frees cards, and what must be true before a person runs it."""
-
-    command: str
-    only_if: str
-
-
 class Remedy(NamedTuple):
-    """A text about who or what frees cards, and the commands for it."""
+    """A text about who or what frees cards, and the commands for it, each with its condition for a person to check."""
 
     text: str
-    steps: tuple[Step, ...] = ()
+    commands: Mapping[str, str] = {}
 
 
 def owner_of(pod: Raw) -> Controller:
@@ -62,7 +55,7 @@ def owner_remedy(pod: Raw) -> Remedy:
     text, command = f"delete {kind} {name}", f"kubectl delete {target}"
     if kind in _SCALED and group == "apps":
         text, command = f"scale {kind} {name} to 0", f"kubectl scale {target} --replicas=0"
-    return Remedy(text, (Step(command, f"the owner of {kind} {name} agrees"),))
+    return Remedy(text, {command: f"the owner of {kind} {name} agrees"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +85,9 @@ class Held:
 
     def in_context(self, context: str) -> "Held":
         """Return the row with commands for the cluster of `context`, a context of the kubeconfig."""
-        program = f"kubectl --context {quote(context)}"
-        steps = (each._replace(command=program + each.command.removeprefix("kubectl")) for each in self.remedy.steps)
-        return replace(self, remedy=Remedy(self.remedy.text, tuple(steps)))
+        program, given = f"kubectl --context {quote(context)}", self.remedy.commands.items()
+        commands = {program + command.removeprefix("kubectl"): condition for command, condition in given}
+        return replace(self, remedy=Remedy(self.remedy.text, commands))
 
     @property
     def count(self) -> int:

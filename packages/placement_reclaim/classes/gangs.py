@@ -62,7 +62,7 @@ def _since(running: Sequence[HoldingPod], ends: Sequence[int], waiting: Sequence
 
 
 def _remedy(running: Sequence[HoldingPod], evicted_after: str) -> Remedy:
-    remedies = [*dict.fromkeys(owner_remedy(pod.content) for pod in running)]
-    owners = remedies[0].text if len(remedies) == 1 else f"its {len(remedies)} owners"
-    end = f"; Kueue evicts it after {evicted_after}" if evicted_after else ""
-    return Remedy(f"{owners}{end}", tuple(step for each in remedies for step in each.steps))
+    remedies = [owner_remedy(pod.content) for pod in running]
+    commands = {command: condition for each in remedies for command, condition in each.commands.items()}
+    owners = remedies[0].text if len(commands) == 1 else f"its {len(commands)} owners"
+    return Remedy(f"{owners}; Kueue evicts it after {evicted_after}" if evicted_after else owners, commands)

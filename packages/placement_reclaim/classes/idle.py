@@ -1,15 +1,17 @@
 """Running pods whose cards have done nothing, by the metrics of their cards."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from placement_reclaim.cluster import HoldingPod, Name, full_name
-from placement_reclaim.held import IDLE, Held, Remedy, Since, owner_remedy
+from placement_reclaim.cluster import HoldingPod
+from placement_reclaim.held import IDLE, Held, Since, owner_remedy
 
 # A card that takes so much power is in use, even if its other metrics are 0. Cards that only hold memory take less.
 _BUSY_WATTS = 150
 _MIB_OF_GIB = 1024
+Device = tuple[str, str]
+"""The UUID of a card and, for a MIG device, its instance; both are empty for a metric of pods."""
 
 
 class CardUse(NamedTuple):
@@ -35,25 +37,24 @@ class PodUse:
     None if they are not known.
     """
 
-    cards: dict[tuple[str, str], CardUse] = field(default_factory=dict)
+    cards: dict[Device, CardUse] = field(default_factory=dict)
     memory_mib: float | None = None
     requests: float | None = None
 
 
-def idle_pods(pods: Iterable[HoldingPod], uses: Mapping[Name, PodUse], now: int, seconds: int) -> Iterator[Held]:
-    """Yield the rows of `pods` that have run, but not used their cards, for `seconds` before `now`, in Unix seconds.
+def idle(pod: HoldingPod, use: PodUse | None, now: int, seconds: int) -> Held | None:
+    """Return the row of a pod that has run, but not used its cards, for `seconds` before `now`, or None for another.
 
-    A pod is left out if fewer cards of it have metrics than it holds, or if it has served a request.
+    A pod is in use if fewer cards of it have metrics than it holds, or if it has served a request.
     """
-    for pod in pods:
-        running, use = pod.running, uses.get(full_name(pod.content), PodUse())
-        has_run = 0 < running.started_seconds <= now - seconds and not running.is_terminating
-        if pod.is_exempt or not has_run or use.requests or len(use.cards) < sum(pod.cards.values()):
-            continue
-        if all(each.is_idle for each in use.cards.values()):
-            text, steps = owner_remedy(pod.content)
-            why, remedy = ", ".join(_facts(use)), Remedy(f"owner: {text}", steps)
-            yield Held.of_pod(pod, IDLE, Since(now - seconds, is_least=True), why, remedy)
+    has_run = 0 < pod.running.started_seconds <= now - seconds and not pod.running.is_terminating
+    if use is None or use.requests or not has_run or len(use.cards) < sum(pod.cards.values()):
+        return None
+    if not all(each.is_idle for each in use.cards.values()):
+        return None
+    remedy = owner_remedy(pod.content)
+    why, remedy = ", ".join(_facts(use)), remedy._replace(text=f"owner: {remedy.text}")
+    return Held.of_pod(pod, IDLE, Since(now - seconds, is_least=True), why, remedy)
 
 
 def _facts(use: PodUse) -> Iterator[str]:

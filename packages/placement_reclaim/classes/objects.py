@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from shlex import quote
 
 from placement_reclaim.cluster import Objects, Raw, condition, seconds
-from placement_reclaim.held import REJECTING_NODE, UNUSED_CLAIM, UNUSED_QUOTA, Held, Remedy, Since, Step
+from placement_reclaim.held import REJECTING_NODE, UNUSED_CLAIM, UNUSED_QUOTA, Held, Remedy, Since
 from webhook.cluster.batch import fields
 from webhook.documents.parts import listed
 
 # A kubelet that restarts rejects a few pods.
 _LEAST_REJECTED = 3
 _RECENT_SECONDS = 3600
+_OWNERS = ("metadata", "ownerReferences")
 _REJECTED, _OUT_OF = "UnexpectedAdmissionError", "OutOf"
 _INACTIVE = """'{"spec":{"active":false}}'"""
 
@@ -30,15 +31,17 @@ def unused_claims(objects: Objects) -> Iterator[Held]:
         since = Since(begin, is_least=changed > 0, is_known=changed > 0)
         gone = fields.text(consumers[0], "name") if consumers else ""
         why = f"reserved for pod {gone}, which does not exist" if gone else "allocated, and reserved for no pod"
-        step = Step(f"kubectl delete resourceclaim {quote(name)} -n {quote(namespace)}", "no pod is to use it")
-        cards, remedy = Counter(driver for driver, _ in devices), Remedy("resource claim controller", (step,))
+        command = f"kubectl delete resourceclaim {quote(name)} -n {quote(namespace)}"
+        remedy = Remedy("resource claim controller", {command: "no pod is to use it"})
+        cards = Counter(driver for driver, _ in devices)
         is_down = any(objects.nodes[node].is_down for node in nodes if node in objects.nodes)
         yield Held(UNUSED_CLAIM, cards, nodes, namespace, name, since, why, remedy, is_down=is_down)
 
 
 def unused_quota(objects: Objects) -> Iterator[Held]:
     """Yield the Workloads of Kueue that have quota for cards, but whose owner has no pods, by reference or name."""
-    living = _uids(objects) | {fields.text(each, "uid") for pod in objects.pods.values() for each in _owners_of(pod)}
+    owners = (each for pod in objects.pods.values() for each in fields.items(pod, *_OWNERS))
+    in_use = _uids(objects) | {fields.text(each, "uid") for each in owners}
     names = defaultdict[str, list[str]](list)
     for namespace, name in objects.pods:
         names[namespace].append(name)
@@ -50,27 +53,23 @@ def unused_quota(objects: Objects) -> Iterator[Held]:
         if not cards or not _is_true(workload, "Admitted") or has_ready_or_is_over or is_elsewhere:
             continue
         # Some pods, as those of an AppWrapper, have owners of their own.
-        references = [*_owners_of(workload)]
+        references = [*fields.items(workload, *_OWNERS)]
         roots = tuple(f"{fields.text(each, 'name')}-" for each in references)
         has_named = any(each.startswith(roots) for each in names[namespace])
-        if has_named or any(fields.text(each, "uid") in living for each in references):
+        if has_named or any(fields.text(each, "uid") in in_use for each in references):
             continue
         ready = condition(workload, "PodsReady")
         is_known = fields.text(ready, "status") == "False"
         begin = seconds(ready if is_known else condition(workload, "Admitted"), "lastTransitionTime")
         owner = " ".join(fields.text(references[0], each) for each in ("kind", "name")) if references else "its owner"
         target = f"workloads.kueue.x-k8s.io {quote(name)} -n {quote(namespace)}"
-        step = Step(f"kubectl patch {target} --type=merge -p {_INACTIVE}", f"{owner} is to make no pods")
-        since, why, remedy = Since(begin, is_known=is_known), "Kueue holds quota, no pod exists", Remedy(owner, (step,))
-        yield Held(UNUSED_QUOTA, cards, (), namespace, name, since, why, remedy)
+        command = f"kubectl patch {target} --type=merge -p {_INACTIVE}"
+        since, remedy = Since(begin, is_known=is_known), Remedy(owner, {command: f"{owner} is to make no pods"})
+        yield Held(UNUSED_QUOTA, cards, (), namespace, name, since, "Kueue holds quota, no pod exists", remedy)
 
 
 def _uids(objects: Objects) -> set[str]:
     return {fields.text(pod, "metadata", "uid") for pod in objects.pods.values()}
-
-
-def _owners_of(content: Raw) -> Iterator[Raw]:
-    return fields.items(content, "metadata", "ownerReferences")
 
 
 def _is_true(content: Raw, kind: str) -> bool:
@@ -110,6 +109,6 @@ def rejecting_nodes(objects: Objects, now: int) -> Iterator[Held]:
         if not free or info.node.unschedulable or any(time >= min(times) for time in started):
             continue
         why = f"{reasons[node]}: rejected {len(times)} pods, started none"
-        step = Step(f"kubectl cordon {quote(node)}", "the device plugin of the node does not come back")
-        remedy = Remedy("device plugin of the node", (step,))
+        commands = {f"kubectl cordon {quote(node)}": "the device plugin of the node does not come back"}
+        remedy = Remedy("device plugin of the node", commands)
         yield Held(REJECTING_NODE, free, (node,), "", node, Since(min(times)), why, remedy)

@@ -3,7 +3,7 @@
 from shlex import quote
 
 from placement_reclaim.cluster import OUT_OF_SERVICE, HoldingPod, Objects, Raw, condition, seconds
-from placement_reclaim.held import Held, Remedy, Since, Step, owner_remedy
+from placement_reclaim.held import Held, Remedy, Since, owner_remedy
 from webhook.cluster.batch import fields
 from webhook.documents.documents import field
 from webhook.documents.text import cut
@@ -28,15 +28,13 @@ _NO_FINALIZERS = """'[{"op":"remove","path":"/metadata/finalizers"}]'"""
 def ending_or_lost(pod: HoldingPod, now: int) -> Held | None:
     """Return the row of a pod that should have ended, or whose node is down, or None for another pod."""
     running, node = pod.running, pod.node
-    if pod.is_exempt:
-        return None
     down = f"node {running.node_name} is down"
     if is_overdue(running, now):
         why = f"Terminating past its end; {down}" if node.is_down else "Terminating past its end"
         return Held.of_pod(pod, TERMINATING, Since(running.deletion_seconds), why, _end_of(pod))
     if node.is_down:
         since = Since(node.since or running.started_seconds, is_known=node.since > 0)
-        return Held.of_pod(pod, NODE_DOWN, since, down, Remedy(_taint_eviction(pod), _end_of(pod).steps))
+        return Held.of_pod(pod, NODE_DOWN, since, down, Remedy(_taint_eviction(pod), _end_of(pod).commands))
     return None
 
 
@@ -47,7 +45,7 @@ def not_starting(pod: HoldingPod, objects: Objects) -> Held | None:
     """
     statuses = _card_statuses(pod.content, objects)
     runs = any(not field(each, "state", "waiting") and not field(each, "state", "terminated") for each in statuses)
-    if pod.is_exempt or pod.running.is_terminating or runs:
+    if pod.running.is_terminating or runs:
         return None
     for status in (*fields.items(pod.content, "status", "initContainerStatuses"), *statuses):
         waiting = field(status, "state", "waiting")
@@ -95,15 +93,15 @@ def _end_of(pod: HoldingPod) -> Remedy:
         return Remedy("the pod garbage collector, within 20 s")
     if pod.node.is_down:
         command = f"kubectl taint nodes {quote(node)} {OUT_OF_SERVICE}=nodeshutdown:NoExecute"
-        step = Step(command, f"{node} is off: pods of a running node go on with its volumes")
-        return Remedy(f"node {node} back, or out-of-service taint", (step,))
+        only_if = f"{node} is off: pods of a running node go on with its volumes"
+        return Remedy(f"node {node} back, or out-of-service taint", {command: only_if})
     if finalizers := ", ".join(map(str, fields.items(pod.content, "metadata", "finalizers"))):
         command = f"kubectl patch {target} --type=json -p {_NO_FINALIZERS}"
-        step = Step(command, f"the controller that sets {finalizers} is gone, with what it cleans up")
-        return Remedy(f"finalizer {finalizers}", (step,))
+        only_if = f"the controller that sets {finalizers} is gone, with what it cleans up"
+        return Remedy(f"finalizer {finalizers}", {command: only_if})
     command = f"kubectl delete {target} --grace-period=0 --force"
-    step = Step(command, f"no process of the pod runs on {node}, or two pods would use one card")
-    return Remedy(f"kubelet of {node}; look for a hung process", (step,))
+    only_if = f"no process of the pod runs on {node}, or two pods would use one card"
+    return Remedy(f"kubelet of {node}; look for a hung process", {command: only_if})
 
 
 def _taint_eviction(pod: HoldingPod) -> str:

@@ -93,7 +93,7 @@ def test_reclaim_exits_with_0_if_nothing_is_held(run: Run, cluster: Path) -> Non
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--class", "imagepull"), "no such class: 'imagepull'. Did you mean 'image-pull'? The classes: terminating, "),
+        (("--class", "imagepull"), "idle, or several with commas. Did you mean 'image-pull'?"),
         (("--older-than", "1 day"), '"1 day" must be a duration such as 90s, 30m or 24h'),
         (("--older-than", "-5m"), '"-5m" must be a duration such as 90s, 30m or 24h'),
         (("--node", "n8"), '--node: Invalid value: "n8"; the cluster has no such node; the nearest names: n7'),

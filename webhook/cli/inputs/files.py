@@ -1,7 +1,8 @@
 """Files on the command line, and the types of options."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from difflib import get_close_matches
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -73,6 +74,25 @@ class DurationType(click.ParamType[float]):
         if seconds is None or not (seconds or self._allows_zero):
             self.fail(f'"{value}" must be a duration such as 90s, 30m or 24h', param, ctx)
         return seconds
+
+
+class NamesType(click.ParamType[tuple[str, ...]]):
+    """Some of the names `known` on the command line, separated by commas."""
+
+    name = "NAMES"
+
+    def __init__(self, known: Collection[str]) -> None:
+        self._known = known
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """Return the names. Raise a usage error for an unknown one."""
+        names = tuple(filter(None, value.split(",")))
+        for name in names:
+            if name not in self._known:
+                meant = "".join(f" Did you mean '{each}'?" for each in get_close_matches(name, self._known, 1))
+                all_names = ", ".join(self._known)
+                self.fail(f"'{name}' must be one of {all_names}, or several with commas.{meant}", param, ctx)
+        return names
 
 
 class PolicyFiles(click.Option):
