@@ -55,8 +55,7 @@ def effects_of(held: Sequence[Held], objects: Objects, scorer: Scorer) -> Effect
     waiting = [
         replace(pod, is_waiting=True, nominated=None)
         for key, pod in snapshot.pending.items()
-        if key in objects.pods and _may_start(objects.pods[key])
-        if objects.wants_cards(objects.pods[key]) or objects.gang_of(objects.pods[key])
+        if key in objects.pods and _may_start(objects.pods[key], objects)
     ]
     waiting.sort(key=lambda each: (-each.priority, each.created))
     found: dict[_Key, _Group] = {}
@@ -81,9 +80,10 @@ def effects_of(held: Sequence[Held], objects: Objects, scorer: Scorer) -> Effect
     )
 
 
-def _may_start(pod: Raw) -> bool:
-    """Return whether `pod` only waits for a node: it has no scheduling gates and is not being deleted."""
-    return not field(pod, "spec", "schedulingGates") and not field(pod, "metadata", "deletionTimestamp")
+def _may_start(pod: Raw, objects: Objects) -> bool:
+    """Return whether `pod` only waits for a node, and it or its gang can need cards."""
+    is_kept = field(pod, "spec", "schedulingGates") or field(pod, "metadata", "deletionTimestamp")
+    return not is_kept and (objects.wants_cards(pod) or objects.gang_of(pod) is not None)
 
 
 def _starting(

@@ -11,7 +11,7 @@ from placement_reclaim.choice import Limits
 from placement_reclaim.cluster import Objects, written_at
 from placement_reclaim.effects import effects_of
 from placement_reclaim.held import CLASSES, IDLE
-from placement_reclaim.report import NO_USES, Selection, held_rows
+from placement_reclaim.report import NO_USES, held_rows, idle_seconds
 from placement_reclaim.text import print_report, to_json
 from webhook.cli.inputs.clusters import cluster_option, complete_node, known_nodes, live_options, read_objects
 from webhook.cli.inputs.files import DurationType, NamesType, Option, file_option, output_option
@@ -108,15 +108,19 @@ def reclaim(
     objects, now = _read_live(session) if session.is_live else _read_file(session)
     if session.namespace and session.namespace not in (objects.snapshot.namespaces or {session.namespace}):
         warn(f"--namespace: the cluster has no namespace {session.namespace}")
-    on_nodes = frozenset(known_nodes("--node", nodes, objects.snapshot))
-    selection, uses = Selection(older_than, chosen, on_nodes, session.namespace), NO_USES
+    on_nodes, uses = frozenset(known_nodes("--node", nodes, objects.snapshot)), NO_USES
     # Imported here, so that a report on a file does not import the clients.
     if prometheus is not None:
         from placement_reclaim.prometheus import read_uses
 
-        uses = read_uses(prometheus, selection.idle_seconds, now)
-    found = held_rows(objects, selection, now, uses)
-    rows = [each.in_context(session.context) for each in found] if session.context else found
+        uses = read_uses(prometheus, idle_seconds(older_than), now)
+    rows = [
+        each.in_context(session.context) if session.context else each
+        for each in held_rows(objects, now, older_than, uses)
+        if (not chosen or each.reason in chosen)
+        and (not on_nodes or not on_nodes.isdisjoint(each.nodes))
+        and session.namespace in (None, each.namespace)
+    ]
     if evicts:
         from placement_reclaim.eviction import evict
 

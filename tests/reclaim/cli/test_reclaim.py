@@ -78,10 +78,23 @@ def test_cards_that_are_held_since_a_moment_are_older_than_0(run: Run, tmp_path:
     assert run("reclaim", "--cluster", file, "--older-than", "0").code == 3
 
 
-def test_node_leaves_the_cards_of_others_out(run: Run, cluster: Path) -> None:
-    held = orjson.loads(run("reclaim", "--cluster", cluster, "--node", "n7", "-o", "json").output)["held"]
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (("--node", "n7"), ["train-7"]),
+        (("--node", "n7,n2"), ["bert", "train-7"]),
+        (("--class", "partial-gang,terminating", "--class", "image-pull"), ["bert", "srv-5d9-x", "train-7"]),
+        (("--class", "image-pull"), ["srv-5d9-x"]),
+        (("--older-than", "2h"), ["srv-5d9-x"]),
+        (("-n", "team-c"), ["bert"]),
+    ],
+)
+def test_rows_are_selected_by_node_class_age_and_namespace(
+    run: Run, cluster: Path, flags: tuple[str, ...], expected: list[str]
+) -> None:
+    held = orjson.loads(run("reclaim", "--cluster", cluster, *flags, "-o", "json").output)["held"]
 
-    assert [each["pods"] for each in held] == [["train-7"]]
+    assert [each["name"] for each in held] == expected
 
 
 def test_reclaim_exits_with_0_if_nothing_is_held(run: Run, cluster: Path) -> None:
