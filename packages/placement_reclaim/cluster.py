@@ -3,13 +3,13 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from statistics import median_low
 from typing import Any, NamedTuple
 
 from webhook.backends.registry import batch_names_of, queueing_backend_of
 from webhook.cluster.batch import fields
 from webhook.cluster.node_info import RunningPod
+from webhook.cluster.objects.lease import time_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field as field_of
 from webhook.documents.object_path import object_at
@@ -33,10 +33,8 @@ _BARE_FIELDS = frozenset(
 
 def seconds(content: Any, *path: str) -> int:
     """Return the time at `path` in Unix seconds, or 0 if there is none."""
-    try:
-        return int(datetime.fromisoformat(fields.text(content, *path)).timestamp())
-    except (ValueError, TypeError):
-        return 0
+    found = time_of(field_of(content, *path))
+    return int(found.timestamp()) if found else 0
 
 
 def full_name(content: Raw) -> Name:
@@ -126,9 +124,8 @@ class Objects:
     def take(self, content: Raw) -> None:
         """Add an object. Objects of other kinds are ignored."""
         metadata = content.get("metadata")
-        if not isinstance(metadata, Mapping):
-            return
-        if any(not isinstance(metadata.get(key) or {}, Mapping) for key in ("labels", "annotations")):
+        maps = (metadata, *(field_of(content, "metadata", key) or {} for key in ("labels", "annotations")))
+        if not all(isinstance(each, Mapping) for each in maps):
             return
         match fields.text(content, "apiVersion").rpartition("/")[0], content.get("kind"):
             case "", "Node":
@@ -140,16 +137,6 @@ class Objects:
                 self.claims[full_name(content)] = content
             case "kueue.x-k8s.io", "Workload":
                 self.workloads[full_name(content)] = content
-
-    def forget(self, kind: str, *, has_ended: bool) -> None:
-        """Remove the objects of `kind`; of the pods, those that have ended, or those that have not."""
-        kinds: dict[str, dict[Any, Any]] = {
-            "Node": self.nodes,
-            "Pod": self.ended if has_ended else self.pods,
-            "ResourceClaim": self.claims,
-            "Workload": self.workloads,
-        }
-        kinds.get(kind, {}).clear()
 
     def usable_cards(self) -> Counter[str]:
         """Return the cards of the nodes that are not down, by resource."""
@@ -208,10 +195,7 @@ class Objects:
                 yield driver, fields.text(each, "pool")
 
     def gang_of(self, pod: Raw) -> tuple[Name, int] | None:
-        """Return the gang of `pod` and its minimum number of pods, or None without a gang.
-
-        It is the PodGroup of its scheduler, or that of the annotations with a size.
-        """
+        """Return the gang of `pod`, by its PodGroup or annotations, and its minimum number of pods, or None."""
         namespace = full_name(pod)[0]
         scheduler = fields.text(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
         names = batch_names_of(pod, queueing_backend_of(self.policy.spec, scheduler))

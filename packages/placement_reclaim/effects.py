@@ -33,16 +33,8 @@ class Effects(NamedTuple):
     is_complete: bool = True
 
 
-class _Group(NamedTuple):
-    """The waiting pods of `gang`, which starts with `least` pods, running ones included, or a single waiting pod."""
-
-    gang: Name | None
-    least: int
-    pods: list[PendingPod]
-
-
-# Whether it is a gang, and its name: a gang and a pod can have one name.
 _Key = tuple[bool, str]
+"""Whether a group of pods is a gang, and its name: a gang and a pod can have one name."""
 
 
 def effects_of(held: Sequence[Held], objects: Objects, scorer: Scorer) -> Effects:
@@ -58,13 +50,12 @@ def effects_of(held: Sequence[Held], objects: Objects, scorer: Scorer) -> Effect
         if key in objects.pods and _may_start(objects.pods[key], objects)
     ]
     waiting.sort(key=lambda each: (-each.priority, each.created))
-    found: dict[_Key, _Group] = {}
+    found = defaultdict[_Key, list[PendingPod]](list)
     for pod in waiting[:MOST_PENDING]:
-        gang, least = objects.gang_of(objects.pods[pod.key]) or (None, 1)
-        key = gang is not None, "/".join(gang or pod.key)
-        found.setdefault(key, _Group(gang, least, [])).pods.append(pod)
+        gang = objects.gang_of(objects.pods[pod.key])
+        found[gang is not None, "/".join(gang[0] if gang else pod.key)].append(pod)
     with_cards = {pod.key for pod in waiting if objects.wants_cards(objects.pods[pod.key])}
-    groups = {key: group for key, group in found.items() if any(pod.key in with_cards for pod in group.pods)}
+    groups = {key: pods for key, pods in found.items() if any(pod.key in with_cards for pod in pods)}
     gone = {full_name(pod): str(field(pod, "spec", "nodeName")) for each in held for pod in each.pods}
     by_node = defaultdict[str, set[Name]](set)
     for name, node in gone.items():
@@ -87,11 +78,18 @@ def _may_start(pod: Raw, objects: Objects) -> bool:
 
 
 def _starting(
-    groups: Mapping[_Key, _Group], snapshot: Snapshot, gone: Collection[Name], objects: Objects, scorer: Scorer
+    groups: Mapping[_Key, Sequence[PendingPod]],
+    snapshot: Snapshot,
+    gone: Collection[Name],
+    objects: Objects,
+    scorer: Scorer,
 ) -> dict[_Key, None]:
-    """Return the groups that start on `snapshot`, in the order of the queue, if `gone` do not run."""
+    """Return the groups that start on `snapshot`, in the order of the queue, if `gone` do not run.
+
+    A gang starts with its minimum number of pods, running ones included.
+    """
     bound = (pod for key, pod in objects.pods.items() if field(pod, "spec", "nodeName") and key not in gone)
-    running = Counter(gang[0] for pod in bound if (gang := objects.gang_of(pod)))
+    running = Counter[_Key]((True, "/".join(gang[0])) for pod in bound if (gang := objects.gang_of(pod)))
     assumed = AssumedPods[PodKey](snapshot)
 
     def has_room(pod: PendingPod) -> bool:
@@ -101,9 +99,10 @@ def _starting(
         return place_and_assume(scorer, pod.key, waiting, assumed, str(pod.key))[0].verdict == "Feasible"
 
     starting: dict[_Key, None] = {}
-    for key, group in groups.items():
-        placed = [pod.key for pod in group.pods if has_room(pod)]
-        if len(placed) + (running[group.gang] if group.gang else 0) < group.least:
+    for key, pods in groups.items():
+        placed = [pod.key for pod in pods if has_room(pod)]
+        _, least = objects.gang_of(objects.pods[pods[0].key]) or (None, 1)
+        if len(placed) + running[key] < least:
             assumed.forget(placed)
         elif placed:
             starting[key] = None

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 import click
 
-from placement_reclaim.choice import Limits, PolicyOf, choose, forbidden, opted_out
 from placement_reclaim.cluster import Objects, Raw, full_name
 from placement_reclaim.held import Held
-from placement_reclaim.report import rows_of_pods
+from placement_reclaim.report import Limits, PolicyOf, choose, forbidden, opted_out, rows_of_pods
 from webhook.audit.record import NO_ADMISSION, AuditRecord, Outcome, Owner, PolicyName
 from webhook.audit.writer import AuditWriter
 from webhook.cli.inputs.live import ask, list_resource
@@ -37,8 +36,6 @@ from webhook.placement.packing.held_cards import IMAGE_PULL
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer
 
-KIND = "reclaim"
-"""The kind of the audit records."""
 _REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 # No response, or that of a proxy or the API server to a request that it may go on with.
@@ -50,9 +47,7 @@ _POD_GROUPS = [each for each in BATCH_RESOURCES if each.kind == "PodGroup"]
 def evict(
     session: Session, objects: Objects, rows: Sequence[Held], limits: Limits, audit: str | None, is_confirmed: bool
 ) -> bool:
-    """Evict the pods of `rows` with records in the file `audit`, or only ask. Print each result and a summary.
-
-    Return true if Ctrl-C has ended it.
+    """Evict the pods of `rows`, or only ask, print each result and a summary, and return whether Ctrl-C has ended it.
 
     Raises:
         click.ClickException: the API server does not answer another request than an eviction.
@@ -81,10 +76,7 @@ def evict(
 
 
 class Result(NamedTuple):
-    """The outcome for `pod` of the row `held`, with the reason.
-
-    It is Evicted, Denied by the API server, Bypassed, or Error if there is no answer, so that the pod may be evicted.
-    """
+    """The outcome for `pod` of the row `held`, with the reason. Error means that it may be evicted."""
 
     held: Held
     pod: Raw
@@ -94,10 +86,7 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evictions:
-    """Evictions of pods of `objects`. They are a dry run unless `is_confirmed` is true.
-
-    `now` returns the time in Unix seconds. Ctrl-C sets `stop`, and the run ends after the current eviction.
-    """
+    """Evictions of pods of `objects`, on dry run unless `is_confirmed`. Ctrl-C sets `stop`. `now` is Unix time."""
 
     server: ApiServer
     objects: Objects
@@ -247,7 +236,7 @@ class Evictions:
             warnings=(_why(result.held),),
             error=result.detail or None,
             replica=socket.gethostname(),
-            kind=KIND,
+            kind="reclaim",
         )
 
 

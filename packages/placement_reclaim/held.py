@@ -1,7 +1,7 @@
 """A row of the report: cards that are held and not used, and who can free them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from shlex import quote
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ class Since(NamedTuple):
 
 
 class Remedy(NamedTuple):
-    """A text about who or what frees cards, and the commands for it, each with its condition for a person to check."""
+    """A text about who or what frees cards, and commands of kubectl, each with the condition that a person checks."""
 
     text: str
     commands: Mapping[str, str] = {}
@@ -52,9 +52,9 @@ def owner_remedy(pod: Raw) -> Remedy:
     # kubectl prefers the kinds of Kubernetes; their groups have no dot, but for kinds without pods.
     resource = f"{kind.lower()}.{group}" if "." in group else kind.lower()
     target = f"{quote(resource)} {quote(name)} -n {quote(full_name(pod)[0])}"
-    text, command = f"delete {kind} {name}", f"kubectl delete {target}"
+    text, command = f"delete {kind} {name}", f"delete {target}"
     if kind in _SCALED and group == "apps":
-        text, command = f"scale {kind} {name} to 0", f"kubectl scale {target} --replicas=0"
+        text, command = f"scale {kind} {name} to 0", f"scale {target} --replicas=0"
     return Remedy(text, {command: f"the owner of {kind} {name} agrees"})
 
 
@@ -82,12 +82,6 @@ class Held:
         """Return the row of one pod."""
         node, down = (pod.running.node_name,), pod.node.is_down
         return cls(reason, pod.cards, node, *full_name(pod.content), since, why, remedy, (pod.content,), down)
-
-    def in_context(self, context: str) -> "Held":
-        """Return the row with commands for the cluster of `context`, a context of the kubeconfig."""
-        program, given = f"kubectl --context {quote(context)}", self.remedy.commands.items()
-        commands = {program + command.removeprefix("kubectl"): condition for command, condition in given}
-        return replace(self, remedy=Remedy(self.remedy.text, commands))
 
     @property
     def count(self) -> int:

@@ -10,7 +10,7 @@ import click
 import orjson
 from yarl import URL
 
-from placement_reclaim.classes.idle import CardUse, Device, PodUse
+from placement_reclaim.classes.pods import CardUse, Device, PodUse
 from placement_reclaim.cluster import Name
 from webhook.cli.output.terminal import echo
 
@@ -37,13 +37,13 @@ def read_uses(url: str, seconds: int, now: int) -> dict[Name, PodUse]:
     It is empty, which is printed, if no pod has a metric of the activity of cards.
 
     Raises:
-        click.ClickException: the URL is malformed, or a query is not answered. It has the URL without user and
-            password, or not at all if it is malformed, since any part of it can be the password.
+        click.ClickException: the URL is malformed, or a query is not answered. It never has user and password.
     """
     server = None
     with suppress(ValueError):
         server = URL(url) if _URL.fullmatch(url) else None
     if server is None or not server.host:
+        # Any part of a malformed URL can be the password.
         raise click.ClickException(f"--prometheus: {_FORM}; {_REMEDY}")
     uses = asyncio.run(_read_uses(server, seconds, now))
     if not uses:
@@ -70,7 +70,7 @@ async def _read_uses(server: URL, seconds: int, now: int) -> dict[Name, PodUse]:
                     continue
                 # A gap of the metric of 10 minutes can be one of a scrape, or a busy card.
                 is_known = steps.get((pod, device), 0) >= seconds // _STEP_SECONDS - 1
-                cards = uses.setdefault(pod, PodUse()).cards
+                cards = uses.setdefault(pod, PodUse({})).cards
                 # Two jobs can scrape one card.
                 if device not in cards or cards[device].is_idle:
                     cards[device] = CardUse(value if is_known else math.nan, None if device[1] else watts.get(device))

@@ -23,11 +23,10 @@ _COLUMNS = (
 _MOST_NAMED = 3
 
 
-def print_report(console: Console, rows: Sequence[Held], usable: Mapping[str, int], effects: Effects, now: int) -> None:
-    """Print the rows on usable nodes, the rows on nodes that are down, the commands, and the `effects`.
-
-    `usable` are the cards of usable nodes by resource.
-    """
+def print_report(
+    console: Console, rows: Sequence[Held], usable: Mapping[str, int], effects: Effects, now: int, kubectl: str
+) -> None:
+    """Print the rows, those on nodes that are down last, the commands, and the `effects`. `usable` is by resource."""
     if not rows:
         console.print("no cards are held and not used")
         return
@@ -48,7 +47,7 @@ def print_report(console: Console, rows: Sequence[Held], usable: Mapping[str, in
         console.print("commands for a person who has checked the condition:")
     for command, condition in commands.items():
         print_lines(console, [f"({numbers[command]}) if {condition}:"])
-        console.print(f"      {marked(command)}", soft_wrap=True)
+        console.print(f"      {marked(f'{kubectl} {command}')}", soft_wrap=True)
     print_lines(console, _effect_lines(effects, rows), indent=0)
 
 
@@ -86,19 +85,22 @@ def _effect_lines(effects: Effects, rows: Sequence[Held]) -> list[str]:
     return lines
 
 
-def to_json(rows: Sequence[Held], usable: Mapping[str, int], effects: Effects, now: int) -> dict[str, Any]:
+def to_json(
+    rows: Sequence[Held], usable: Mapping[str, int], effects: Effects, now: int, kubectl: str
+) -> dict[str, Any]:
     """Return the document of `reclaim -o json`."""
     return {
         "usableCards": sum(usable.values()),
-        "held": [_row_to_json(each, now) for each in rows],
+        "held": [_row_to_json(each, now, kubectl) for each in rows],
         "waiting": {"gangs": effects.gangs, "pods": effects.pods},
         "starts": effects.starting,
         "complete": effects.is_complete,
     }
 
 
-def _row_to_json(held: Held, now: int) -> dict[str, Any]:
+def _row_to_json(held: Held, now: int, kubectl: str) -> dict[str, Any]:
     """Return the JSON of a row. `since` is null if the API has no such time."""
+    commands = held.remedy.commands.items()
     since = datetime.fromtimestamp(held.since.seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "class": held.reason,
@@ -113,7 +115,7 @@ def _row_to_json(held: Held, now: int) -> dict[str, Any]:
         "seconds": held.since.age(now) if held.since.is_known else None,
         "why": held.why,
         "freedBy": held.remedy.text,
-        "commands": [{"command": each, "onlyIf": condition} for each, condition in held.remedy.commands.items()],
+        "commands": [{"command": f"{kubectl} {each}", "onlyIf": condition} for each, condition in commands],
         "nodeDown": held.is_down,
         "returns": held.returns,
     }

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from placement_reclaim.classes.idle import PodUse
+from placement_reclaim.classes.pods import PodUse
 from placement_reclaim.cluster import Objects
 from placement_reclaim.effects import Effects, effects_of
 from placement_reclaim.held import Held

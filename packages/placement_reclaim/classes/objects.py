@@ -19,7 +19,7 @@ _INACTIVE = """'{"spec":{"active":false}}'"""
 
 def unused_claims(objects: Objects) -> Iterator[Held]:
     """Yield the claims with cards that are not reserved for an existing pod, nor for a consumer of another kind."""
-    living = _uids(objects)
+    living = {fields.text(pod, "metadata", "uid") for pod in objects.pods.values()}
     for (namespace, name), claim in objects.claims.items():
         devices, consumers = [*objects.devices_of(claim)], listed(claim, "status", "reservedFor")
         used_by = ((fields.text(each, "resource"), fields.text(each, "uid")) for each in consumers)
@@ -31,7 +31,7 @@ def unused_claims(objects: Objects) -> Iterator[Held]:
         since = Since(begin, is_least=changed > 0, is_known=changed > 0)
         gone = fields.text(consumers[0], "name") if consumers else ""
         why = f"reserved for pod {gone}, which does not exist" if gone else "allocated, and reserved for no pod"
-        command = f"kubectl delete resourceclaim {quote(name)} -n {quote(namespace)}"
+        command = f"delete resourceclaim {quote(name)} -n {quote(namespace)}"
         remedy = Remedy("resource claim controller", {command: "no pod is to use it"})
         cards = Counter(driver for driver, _ in devices)
         is_down = any(objects.nodes[node].is_down for node in nodes if node in objects.nodes)
@@ -41,7 +41,8 @@ def unused_claims(objects: Objects) -> Iterator[Held]:
 def unused_quota(objects: Objects) -> Iterator[Held]:
     """Yield the Workloads of Kueue that have quota for cards, but whose owner has no pods, by reference or name."""
     owners = (each for pod in objects.pods.values() for each in fields.items(pod, *_OWNERS))
-    in_use = _uids(objects) | {fields.text(each, "uid") for each in owners}
+    in_use = {fields.text(pod, "metadata", "uid") for pod in objects.pods.values()}
+    in_use |= {fields.text(each, "uid") for each in owners}
     names = defaultdict[str, list[str]](list)
     for namespace, name in objects.pods:
         names[namespace].append(name)
@@ -49,7 +50,10 @@ def unused_quota(objects: Objects) -> Iterator[Held]:
         # The pods of MultiKueue are in another cluster.
         is_elsewhere = bool(fields.text(workload, "status", "clusterName"))
         has_ready_or_is_over = any(_is_true(workload, each) for each in ("PodsReady", "Finished", "Evicted"))
-        cards = _quota_of(workload, objects)
+        cards = Counter[str]()
+        for each in fields.items(workload, "status", "admission", "podSetAssignments"):
+            usage = fields.amounts(each, "resourceUsage").items()
+            cards.update({resource: amount for resource, amount in usage if amount and objects.is_card(resource)})
         if not cards or not _is_true(workload, "Admitted") or has_ready_or_is_over or is_elsewhere:
             continue
         # Some pods, as those of an AppWrapper, have owners of their own.
@@ -63,32 +67,17 @@ def unused_quota(objects: Objects) -> Iterator[Held]:
         begin = seconds(ready if is_known else condition(workload, "Admitted"), "lastTransitionTime")
         owner = " ".join(fields.text(references[0], each) for each in ("kind", "name")) if references else "its owner"
         target = f"workloads.kueue.x-k8s.io {quote(name)} -n {quote(namespace)}"
-        command = f"kubectl patch {target} --type=merge -p {_INACTIVE}"
+        command = f"patch {target} --type=merge -p {_INACTIVE}"
         since, remedy = Since(begin, is_known=is_known), Remedy(owner, {command: f"{owner} is to make no pods"})
         yield Held(UNUSED_QUOTA, cards, (), namespace, name, since, "Kueue holds quota, no pod exists", remedy)
-
-
-def _uids(objects: Objects) -> set[str]:
-    return {fields.text(pod, "metadata", "uid") for pod in objects.pods.values()}
 
 
 def _is_true(content: Raw, kind: str) -> bool:
     return fields.text(condition(content, kind), "status") == "True"
 
 
-def _quota_of(workload: Raw, objects: Objects) -> Counter[str]:
-    cards = Counter[str]()
-    for each in fields.items(workload, "status", "admission", "podSetAssignments"):
-        amounts = fields.amounts(each, "resourceUsage").items()
-        cards.update({resource: amount for resource, amount in amounts if amount and objects.is_card(resource)})
-    return cards
-
-
 def rejecting_nodes(objects: Objects, now: int) -> Iterator[Held]:
-    """Yield the nodes that have recently rejected several pods with cards, and have started none since.
-
-    kube-scheduler regards the cards of these nodes as free. `now` is in Unix seconds.
-    """
+    """Yield the nodes that have rejected several pods with cards in the last hour, and have started none since."""
     rejected = defaultdict[str, list[int]](list)
     reasons: dict[str, str] = {}
     for pod in objects.ended.values():
@@ -109,6 +98,6 @@ def rejecting_nodes(objects: Objects, now: int) -> Iterator[Held]:
         if not free or info.node.unschedulable or any(time >= min(times) for time in started):
             continue
         why = f"{reasons[node]}: rejected {len(times)} pods, started none"
-        commands = {f"kubectl cordon {quote(node)}": "the device plugin of the node does not come back"}
+        commands = {f"cordon {quote(node)}": "the device plugin of the node does not come back"}
         remedy = Remedy("device plugin of the node", commands)
         yield Held(REJECTING_NODE, free, (node,), "", node, Since(min(times)), why, remedy)

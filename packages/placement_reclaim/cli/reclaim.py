@@ -2,16 +2,16 @@
 
 import time
 from itertools import chain
+from shlex import quote
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from placement_reclaim.choice import Limits
 from placement_reclaim.cluster import Objects, written_at
 from placement_reclaim.effects import effects_of
 from placement_reclaim.held import CLASSES, IDLE
-from placement_reclaim.report import NO_USES, held_rows, idle_seconds
+from placement_reclaim.report import NO_USES, Limits, held_rows, idle_seconds
 from placement_reclaim.text import print_report, to_json
 from webhook.cli.inputs.clusters import cluster_option, complete_node, known_nodes, live_options, read_objects
 from webhook.cli.inputs.files import DurationType, NamesType, Option, file_option, output_option
@@ -26,6 +26,9 @@ from webhook.documents.documents import JsonObject
 
 _FOUND, _INTERRUPTED = 3, 130
 _OF_EVICTIONS = ("confirm", "audit", "most", "most_per_owner", "pause_seconds")
+_CLASS = f"Only these classes, also separated by commas: {', '.join(CLASSES)}."
+_PROMETHEUS = "Report also pods whose cards do nothing for 30m, or --older-than if longer, by dcgm-exporter's metrics."
+_EVICT = "Ask the API server, on dry run, about these pods. The policy must list their namespace in spec.reclaim."
 _DURATION, _COUNT = DurationType(allows_zero=True), click.IntRange(min=1)
 _HAS_ENDED = "status.phase!=Running,status.phase!=Pending,status.phase!=Unknown"
 _ENDED = Resource("Pod", "v1", "pods", _HAS_ENDED, part="ended pods")
@@ -41,29 +44,11 @@ def _option(flag: str, name: str, kind: click.ParamType[Any], default: str, text
     live_options,
     namespace_option,
     policies_option,
-    click.option(
-        "--class",
-        "classes",
-        type=NamesType(CLASSES),
-        multiple=True,
-        metavar="CLASS",
-        help=f"Only these classes, also separated by commas: {', '.join(CLASSES)}.",
-    ),
+    click.option("--class", "classes", type=NamesType(CLASSES), multiple=True, metavar="CLASS", help=_CLASS),
     _option("--older-than", "older_than", _DURATION, "5m", "Only cards that are not used for so long; 0 means all."),
-    click.option(
-        "--prometheus",
-        metavar="URL",
-        help="Report pods with idle cards, too, by the metrics of dcgm-exporter in this Prometheus: cards that have "
-        "done nothing for 30m, or for --older-than if that is longer.",
-    ),
+    click.option("--prometheus", metavar="URL", help=_PROMETHEUS),
     click.option("--node", "nodes", multiple=True, shell_complete=complete_node, help="Only cards of this node."),
-    click.option(
-        "--evict",
-        "evicts",
-        is_flag=True,
-        help="Ask the API server whether it would evict the pods of these rows, on dry run. The policy must list their "
-        "namespace in spec.reclaim.namespaces.",
-    ),
+    click.option("--evict", "evicts", is_flag=True, help=_EVICT),
     click.option("--confirm", is_flag=True, help="With --evict: evict them, with a record in --audit."),
     _option("--max", "most", _COUNT, "5", "The most pods to evict."),
     _option("--max-per-owner", "most_per_owner", _COUNT, "1", "The most pods of one owner. A gang is never split."),
@@ -86,8 +71,7 @@ def reclaim(
     """Report cards that are held and not used: by whom, since when, why, and what frees them.
 
     Then what starts without the pods that hold them, as kube-scheduler places the pending pods. Cards on nodes that
-    are down come last, since no other pod can use them. A cluster file is as old as its newest creation or the
-    median heartbeat of its nodes. Nothing is changed without --evict and --confirm. Exit code 3: cards are held.
+    are down come last. Nothing is changed without --evict and --confirm. Exit code 3: cards are held.
 
     \b
     Examples:
@@ -99,7 +83,8 @@ def reclaim(
     chosen = frozenset(chain.from_iterable(classes))
     if evicts and not session.is_live:
         raise click.UsageError("--evict asks a live cluster: leave --cluster out.")
-    if not evicts and any(map(_is_given, _OF_EVICTIONS)):
+    source_of = click.get_current_context().get_parameter_source
+    if not evicts and any(source_of(each) is ParameterSource.COMMANDLINE for each in _OF_EVICTIONS):
         raise click.UsageError("--confirm, --audit, --max, --max-per-owner and --pause need --evict.")
     if confirm and audit is None:
         raise click.UsageError("--confirm needs --audit FILE, where each eviction is on record.")
@@ -115,11 +100,10 @@ def reclaim(
 
         uses = read_uses(prometheus, idle_seconds(older_than), now)
     rows = [
-        each.in_context(session.context) if session.context else each
+        each
         for each in held_rows(objects, now, older_than, uses)
-        if (not chosen or each.reason in chosen)
-        and (not on_nodes or not on_nodes.isdisjoint(each.nodes))
-        and session.namespace in (None, each.namespace)
+        if each.reason in (chosen or CLASSES) and session.namespace in (None, each.namespace)
+        if not on_nodes or not on_nodes.isdisjoint(each.nodes)
     ]
     if evicts:
         from placement_reclaim.eviction import evict
@@ -128,15 +112,12 @@ def reclaim(
         return _INTERRUPTED if is_interrupted else _FOUND if rows else 0
     effects = effects_of(rows, objects, session.schedulers(objects.policy).for_pending())
     usable = objects.usable_cards()
+    kubectl = f"kubectl --context {quote(session.context)}" if session.context else "kubectl"
     if session.is_json:
-        echo_json(to_json(rows, usable, effects, now))
+        echo_json(to_json(rows, usable, effects, now, kubectl))
     else:
-        print_report(text_console(), rows, usable, effects, now)
+        print_report(text_console(), rows, usable, effects, now, kubectl)
     return _FOUND if rows else 0
-
-
-def _is_given(parameter: str) -> bool:
-    return click.get_current_context().get_parameter_source(parameter) is ParameterSource.COMMANDLINE
 
 
 def _read_file(session: Session) -> tuple[Objects, int]:
@@ -155,10 +136,12 @@ def _read_live(session: Session) -> tuple[Objects, int]:
     # A kubeconfig that cannot be read is an error, before it is a reason that the policy is not known.
     list_resources(session.source, (), lambda *_: None)
     objects = Objects(session.rules.default)
+    lists: dict[str, dict[Any, Any]] = {"Pod": objects.pods, _ENDED.part: objects.ended, "Node": objects.nodes}
+    lists |= {"ResourceClaim": objects.claims, "Workload.kueue.x-k8s.io": objects.workloads}
 
     def on_page(resource: Resource, items: list[JsonObject], begins: bool) -> None:
         if begins:
-            objects.forget(resource.kind, has_ended=resource is _ENDED)
+            lists.get(resource.name_in_cache, {}).clear()
         for each in items:
             objects.take(each)
 

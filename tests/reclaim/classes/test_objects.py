@@ -32,7 +32,7 @@ def test_a_claim_whose_pod_is_gone_holds_cards() -> None:
 
     assert (row.reason, row.cards, row.nodes) == ("unused-claim", {"gpu.nvidia.com": 2}, ("n1",))
     assert (row.since.is_known, row.why) == (False, "reserved for pod train, which does not exist")
-    assert [*row.remedy.commands] == ["kubectl delete resourceclaim cards -n team-a"]
+    assert [*row.remedy.commands] == ["delete resourceclaim cards -n team-a"]
 
 
 def test_a_claim_that_is_not_reserved_is_unused_since_its_last_change() -> None:
@@ -120,7 +120,7 @@ def test_a_node_that_rejects_its_pods_holds_its_free_cards() -> None:
     (row,) = report(gpu_node("n1"), card_pod("old", "n1", 2), *pods)
 
     assert (row.reason, row.cards, row.namespace) == ("rejecting-node", {CARD: 6}, "")
-    assert (row.since.seconds, [*row.remedy.commands]) == (NOW - HOUR, ["kubectl cordon n1"])
+    assert (row.since.seconds, [*row.remedy.commands]) == (NOW - HOUR, ["cordon n1"])
     assert row.why == "UnexpectedAdmissionError: rejected 3 pods, started none"
 
 

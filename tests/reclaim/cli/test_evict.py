@@ -11,10 +11,9 @@ from typing import Any
 import orjson
 import pytest
 
-from placement_reclaim.choice import Limits
 from placement_reclaim.cluster import Objects
 from placement_reclaim.eviction import Evictions, Result
-from placement_reclaim.report import rows_of_pods
+from placement_reclaim.report import Limits, rows_of_pods
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import policy_with
