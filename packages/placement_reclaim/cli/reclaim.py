@@ -111,12 +111,11 @@ def reclaim(
         is_interrupted = evict(session, objects, rows, Limits(**limits, least_seconds=older_than), audit, confirm)
         return _INTERRUPTED if is_interrupted else _FOUND if rows else 0
     effects = effects_of(rows, objects, session.schedulers(objects.policy).for_pending())
-    usable = objects.usable_cards()
     kubectl = f"kubectl --context {quote(session.context)}" if session.context else "kubectl"
     if session.is_json:
-        echo_json(to_json(rows, usable, effects, now, kubectl))
+        echo_json(to_json(rows, objects.usable_cards(), effects, now, kubectl))
     else:
-        print_report(text_console(), rows, usable, effects, now, kubectl)
+        print_report(text_console(), rows, objects.usable_cards(), effects, now, kubectl)
     return _FOUND if rows else 0
 
 
