@@ -51,14 +51,16 @@ def condition(content: Raw, kind: str) -> Raw:
 def written_at(contents: Iterable[Raw]) -> int:
     """Return about the time at which a file of the objects `contents` was written, in Unix seconds, or 0.
 
-    It is by the clock of the API server and the heartbeats of most nodes: that of one node can be hours ahead.
+    It is by the clock of the API server and the heartbeats of most ready nodes: that of one can be hours ahead.
     """
     created, changed, heartbeats = 0, 0, list[int]()
     for each in contents:
         created = max(created, seconds(each, "metadata", "creationTimestamp"))
         times = [seconds(of, "lastTransitionTime") for of in fields.items(each, "status", "conditions")]
         changed = max(changed, seconds(each, "status", "startTime"), *times)
-        heartbeats += filter(None, [seconds(condition(each, "Ready"), "lastHeartbeatTime")])
+        ready = condition(each, "Ready")
+        if fields.text(ready, "status") == "True" and (heartbeat := seconds(ready, "lastHeartbeatTime")):
+            heartbeats.append(heartbeat)
     return max(created, median_low(heartbeats) if heartbeats else changed)
 
 

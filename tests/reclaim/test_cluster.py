@@ -12,3 +12,10 @@ def test_the_time_of_a_file_is_that_of_most_nodes_and_of_the_newest_object() -> 
 
     assert written_at(nodes) == NOW_SECONDS
     assert written_at([*nodes, card_pod("new", "n1", since=-60).obj()]) == NOW_SECONDS + 60
+
+
+def test_the_heartbeats_of_nodes_that_are_down_do_not_count() -> None:
+    down = [gpu_node(name, down_for=HOUR) for name in ("n1", "n2")]
+
+    assert written_at([*down, gpu_node("n3")]) == NOW_SECONDS
+    assert written_at(down) == NOW_SECONDS - HOUR

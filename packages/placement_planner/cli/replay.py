@@ -61,7 +61,7 @@ _FAILURES: dict[str, tuple[Callable[[Report], int], str]] = {
     click.option(
         "--fail-on",
         default="",
-        type=NamesType(_FAILURES),
+        type=NamesType(_FAILURES, allows_none=True),
         metavar="WHAT,...",
         help="Exit with 7 if a pod is denied, or has a worse verdict, only under the new policy, or is decided "
         f"otherwise at all: {', '.join(_FAILURES)}.",

@@ -106,6 +106,7 @@ def test_reclaim_exits_with_0_if_nothing_is_held(run: Run, cluster: Path) -> Non
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
+        (("--class", ""), "'' must be one of terminating, node-down, "),
         (("--class", "imagepull"), "idle, or several with commas. Did you mean 'image-pull'?"),
         (("--older-than", "1 day"), '"1 day" must be a duration such as 90s, 30m or 24h'),
         (("--older-than", "-5m"), '"-5m" must be a duration such as 90s, 30m or 24h'),

@@ -77,16 +77,16 @@ class DurationType(click.ParamType[float]):
 
 
 class NamesType(click.ParamType[tuple[str, ...]]):
-    """Some of the names `known` on the command line, separated by commas."""
+    """Some of the names `known` on the command line, separated by commas. There is one unless `allows_none` is set."""
 
     name = "NAMES"
 
-    def __init__(self, known: Collection[str]) -> None:
-        self._known = known
+    def __init__(self, known: Collection[str], *, allows_none: bool = False) -> None:
+        self._known, self._allows_none = known, allows_none
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
         """Return the names. Raise a usage error for an unknown one."""
-        names = tuple(filter(None, value.split(",")))
+        names = tuple(filter(None, value.split(",")) if self._allows_none else value.split(","))
         for name in names:
             if name not in self._known:
                 meant = "".join(f" Did you mean '{each}'?" for each in get_close_matches(name, self._known, 1))
