@@ -30,7 +30,7 @@ def unused_claims(objects: Objects) -> Iterator[Held]:
         begin = changed or seconds(claim, "metadata", "creationTimestamp")
         since = Since(begin, is_least=changed > 0, is_known=changed > 0)
         gone = fields.text(consumers[0], "name") if consumers else ""
-        why = f"reserved for pod {gone}, which does not exist" if gone else "allocated, and reserved for no pod"
+        why = f"reserved for pod {gone}, which has ended or is gone" if gone else "allocated, and reserved for no pod"
         command = f"delete resourceclaim {quote(name)} -n {quote(namespace)}"
         remedy = Remedy("resource claim controller", {command: "no pod is to use it"})
         cards = Counter(driver for driver, _ in devices)
@@ -69,7 +69,7 @@ def unused_quota(objects: Objects) -> Iterator[Held]:
         target = f"workloads.kueue.x-k8s.io {quote(name)} -n {quote(namespace)}"
         command = f"patch {target} --type=merge -p {_INACTIVE}"
         since, remedy = Since(begin, is_known=is_known), Remedy(owner, {command: f"{owner} is to make no pods"})
-        yield Held(UNUSED_QUOTA, cards, (), namespace, name, since, "Kueue holds quota, no pod exists", remedy)
+        yield Held(UNUSED_QUOTA, cards, (), namespace, name, since, "Kueue holds quota, no pod runs or waits", remedy)
 
 
 def _is_true(content: Raw, kind: str) -> bool:

@@ -31,8 +31,16 @@ def test_a_claim_whose_pod_is_gone_holds_cards() -> None:
     (row,) = report(gpu_node("n1"), claim(consumer("gone")))
 
     assert (row.reason, row.cards, row.nodes) == ("unused-claim", {"gpu.nvidia.com": 2}, ("n1",))
-    assert (row.since.is_known, row.why) == (False, "reserved for pod train, which does not exist")
+    assert (row.since.is_known, row.why) == (False, "reserved for pod train, which has ended or is gone")
     assert [*row.remedy.commands] == ["delete resourceclaim cards -n team-a"]
+
+
+def test_a_claim_whose_pod_has_ended_holds_cards() -> None:
+    pod = make_pod("train").namespace("team-a").uid("over").node_name("n1").status(phase="Succeeded")
+
+    (row,) = report(gpu_node("n1"), pod, claim(consumer("over")))
+
+    assert row.why == "reserved for pod train, which has ended or is gone"
 
 
 def test_a_claim_that_is_not_reserved_is_unused_since_its_last_change() -> None:
