@@ -15,7 +15,7 @@ from placement_reclaim.report import NO_USES, Limits, held_rows, idle_seconds
 from placement_reclaim.text import print_report, to_json
 from webhook.cli.inputs.clusters import cluster_option, complete_node, known_nodes, live_options, read_objects
 from webhook.cli.inputs.files import DurationType, NamesType, Option, file_option, output_option
-from webhook.cli.inputs.manifests import namespace_option
+from webhook.cli.inputs.manifests import namespace_option_with
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.output.screen import text_console
@@ -28,7 +28,7 @@ _FOUND, _INTERRUPTED = 3, 130
 _OF_EVICTIONS = ("confirm", "audit", "most", "most_per_owner", "pause_seconds")
 _CLASS = f"Only these classes, also separated by commas: {', '.join(CLASSES)}."
 _PROMETHEUS = "Report also pods whose cards do nothing for 30m, or --older-than if longer, by dcgm-exporter's metrics."
-_EVICT = "Ask the API server, on dry run, about these pods. The policy must list their namespace in spec.reclaim."
+_EVICT = "Ask the API server, on dry run, about these pods of namespaces in spec.reclaim.namespaces of the policy."
 _DURATION, _COUNT = DurationType(allows_zero=True), click.IntRange(min=1)
 _HAS_ENDED = "status.phase!=Running,status.phase!=Pending,status.phase!=Unknown"
 _ENDED = Resource("Pod", "v1", "pods", _HAS_ENDED, part="ended pods")
@@ -42,7 +42,7 @@ def _option(flag: str, name: str, kind: click.ParamType[Any], default: str, text
 @with_session(
     cluster_option,
     live_options,
-    namespace_option,
+    namespace_option_with("Only cards of this namespace. Default: all."),
     policies_option,
     click.option("--class", "classes", type=NamesType(CLASSES), multiple=True, metavar="CLASS", help=_CLASS),
     _option("--older-than", "older_than", _DURATION, "5m", "Only cards that are not used for so long; 0 means all."),

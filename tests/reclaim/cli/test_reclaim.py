@@ -111,6 +111,7 @@ def test_reclaim_exits_with_0_if_nothing_is_held(run: Run, cluster: Path) -> Non
         (("--older-than", "1 day"), '"1 day" must be a duration such as 90s, 30m or 24h'),
         (("--older-than", "-5m"), '"-5m" must be a duration such as 90s, 30m or 24h'),
         (("--node", "n8"), '--node: Invalid value: "n8"; the cluster has no such node; the nearest names: n7'),
+        (("-n", "Team A"), '--namespace: Invalid value: "Team A"'),
         (("--max", "0"), "0 is not in the range x>=1"),
     ],
 )
@@ -119,6 +120,10 @@ def test_reclaim_names_what_would_be_valid(run: Run, cluster: Path, flags: tuple
 
     assert outcome.code == 2
     assert message in outcome.errors
+
+
+def test_help_says_that_a_namespace_selects_rows(run: Run) -> None:
+    assert "Only cards of this namespace. Default: all." in " ".join(run("reclaim", "--help").output.split())
 
 
 NEEDS_EVICT = "--confirm, --audit, --max, --max-per-owner and --pause need --evict."
