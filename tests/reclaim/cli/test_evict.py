@@ -153,6 +153,7 @@ def test_with_confirm_a_pod_is_evicted_with_an_event_and_a_record(
     assert terminating(cluster) == ["crash"]
     (event,) = [each for each in cluster.client.list("Event", cluster.namespace) if each["reason"] == "Reclaimed"]
     assert event["message"].startswith("evicted, because its cards are held and not used: crash-loop: 2 nvidia.com/gpu")
+    assert (event["action"], event["type"], event["source"]["component"]) == ("Evict", "Warning", "placement-webhook")
     assert run("audit", "verify", tmp_path / "audit.jsonl").code == 0
     (record,) = (tmp_path / "audit.jsonl").read_bytes().splitlines()
     found = orjson.loads(record)
