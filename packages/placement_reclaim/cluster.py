@@ -1,21 +1,19 @@
 """The raw API objects of a cluster that are about cards."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from statistics import median_low
 from typing import Any, NamedTuple
 
 from webhook.backends.registry import batch_names_of, queueing_backend_of
 from webhook.cluster.batch import fields
-from webhook.cluster.cluster_file import occupies_node
 from webhook.cluster.node_info import RunningPod
-from webhook.cluster.pods.pending_pods import is_pending
+from webhook.cluster.objects.lease import time_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field as field_of
 from webhook.documents.object_path import object_at
-from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, MIRROR_POD_ANNOTATION
+from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, ENDED_PHASES, MIRROR_POD_ANNOTATION
 from webhook.kube.pod.gang_key import GANG, GANG_SIZE, gangs_of
 from webhook.kube.pod.taints import NO_EXECUTE, NOT_READY_TAINTS
 from webhook.placement.packing.free_cards import accelerator_of
@@ -29,16 +27,14 @@ Name = tuple[str, str]
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 # Most pods have no cards: of these, only the fields that tell their gang and state are kept.
 _BARE_FIELDS = frozenset(
-    ("namespace", "name", "labels", "annotations", "ownerReferences", "creationTimestamp", "deletionTimestamp")
-) | {"nodeName", "schedulerName", "schedulingGroup", "phase"}
+    ("namespace", "name", "uid", "labels", "annotations", "ownerReferences", "creationTimestamp", "deletionTimestamp")
+) | {"nodeName", "schedulerName", "schedulingGroup", "schedulingGates", "phase"}
 
 
 def seconds(content: Any, *path: str) -> int:
     """Return the time at `path` in Unix seconds, or 0 if there is none."""
-    try:
-        return int(datetime.fromisoformat(fields.text(content, *path)).timestamp())
-    except (ValueError, TypeError):
-        return 0
+    found = time_of(field_of(content, *path))
+    return int(found.timestamp()) if found else 0
 
 
 def full_name(content: Raw) -> Name:
@@ -50,6 +46,22 @@ def condition(content: Raw, kind: str) -> Raw:
     """Return the condition `kind` of an object, or an empty one."""
     found = (each for each in fields.items(content, "status", "conditions") if fields.text(each, "type") == kind)
     return next(found, {})
+
+
+def written_at(contents: Iterable[Raw]) -> int:
+    """Return about the time at which a file of the objects `contents` was written, in Unix seconds, or 0.
+
+    It is by the clock of the API server and the heartbeats of most ready nodes: that of one can be hours ahead.
+    """
+    created, changed, heartbeats = 0, 0, list[int]()
+    for each in contents:
+        created = max(created, seconds(each, "metadata", "creationTimestamp"))
+        times = [seconds(of, "lastTransitionTime") for of in fields.items(each, "status", "conditions")]
+        changed = max(changed, seconds(each, "status", "startTime"), *times)
+        ready = condition(each, "Ready")
+        if fields.text(ready, "status") == "True" and (heartbeat := seconds(ready, "lastHeartbeatTime")):
+            heartbeats.append(heartbeat)
+    return max(created, median_low(heartbeats) if heartbeats else changed)
 
 
 class NodeState(NamedTuple):
@@ -66,18 +78,16 @@ class NodeState(NamedTuple):
     @classmethod
     def of(cls, node: Raw) -> "NodeState":
         """Return the state of `node`, a raw API object."""
-        ready, keys = condition(node, "Ready"), set[str]()
-        status, times, evicting = fields.text(ready, "status"), [0], set[str]()
-        for each in fields.items(node, "spec", "taints"):
-            keys.add(key := fields.text(each, "key"))
-            if key in NOT_READY_TAINTS:
-                times.append(seconds(each, "timeAdded"))
-                evicting |= {key} if fields.text(each, "effect") == NO_EXECUTE else set()
+        ready, taints = condition(node, "Ready"), [*fields.items(node, "spec", "taints")]
+        status = fields.text(ready, "status")
+        of_down = [each for each in taints if fields.text(each, "key") in NOT_READY_TAINTS]
         # The taints of a node that is back are removed a little later.
-        if status == "True" or not (status or keys & NOT_READY_TAINTS):
+        if status == "True" or not (status or of_down):
             return cls()
-        since = seconds(ready, "lastTransitionTime") if status else max(times)
-        return cls(True, since, OUT_OF_SERVICE in keys, frozenset(evicting))
+        since = seconds(ready, "lastTransitionTime") if status else max(seconds(each, "timeAdded") for each in of_down)
+        evicting = (fields.text(each, "key") for each in of_down if fields.text(each, "effect") == NO_EXECUTE)
+        is_out_of_service = any(fields.text(each, "key") == OUT_OF_SERVICE for each in taints)
+        return cls(True, since, is_out_of_service, frozenset(evicting))
 
 
 class HoldingPod(NamedTuple):
@@ -101,70 +111,34 @@ class HoldingPod(NamedTuple):
 class Objects:
     """The objects of a cluster with cards of `policy`, collected one by one, and the snapshot of the cluster.
 
-    `pods` are the bound pods, `pending` the pods without a node, and `ended` the pods that have ended. `bare` are the
-    pods without cards, with only the fields that tell their gang and state. `uids` are those of all pods that have not
-    ended. `workloads` are Workloads of Kueue.
+    `pods` have not ended, and `ended` have. Those without cards have only the fields that tell their gang and state.
+    `workloads` are Workloads of Kueue.
     """
 
     policy: Policy
     snapshot: Snapshot = field(default_factory=lambda: Snapshot.of(()))
     nodes: dict[str, NodeState] = field(default_factory=dict)
     pods: dict[Name, Raw] = field(default_factory=dict)
-    pending: dict[Name, Raw] = field(default_factory=dict)
     ended: dict[Name, Raw] = field(default_factory=dict)
-    bare: dict[Name, Raw] = field(default_factory=dict)
-    uids: set[str] = field(default_factory=set)
     claims: dict[Name, Raw] = field(default_factory=dict)
     workloads: dict[Name, Raw] = field(default_factory=dict)
-    _created: int = 0
-    _changed: int = 0
-    _heartbeats: list[int] = field(default_factory=list)
-
-    @property
-    def latest(self) -> int:
-        """Return about the time at which a cluster file was written, in Unix seconds, or 0 if it is not known.
-
-        It is by the clock of the API server and the heartbeats of most nodes: that of one node can be hours ahead.
-        """
-        return max(self._created, median_low(self._heartbeats) if self._heartbeats else self._changed)
 
     def take(self, content: Raw) -> None:
         """Add an object. Objects of other kinds are ignored."""
         metadata = content.get("metadata")
-        if not isinstance(metadata, Mapping):
+        maps = (metadata, *(field_of(content, "metadata", key) or {} for key in ("labels", "annotations")))
+        if not all(isinstance(each, Mapping) for each in maps):
             return
-        if any(not isinstance(metadata.get(key) or {}, Mapping) for key in ("labels", "annotations")):
-            return
-        self._take_times(content)
         match fields.text(content, "apiVersion").rpartition("/")[0], content.get("kind"):
             case "", "Node":
                 self.nodes[full_name(content)[1]] = NodeState.of(content)
             case "", "Pod":
-                self._take_pod(content)
+                found = self.ended if field_of(content, "status", "phase") in ENDED_PHASES else self.pods
+                found[full_name(content)] = content if self.wants_cards(content) else _bare(content)
             case "resource.k8s.io", "ResourceClaim":
                 self.claims[full_name(content)] = content
             case "kueue.x-k8s.io", "Workload":
                 self.workloads[full_name(content)] = content
-
-    def _take_times(self, content: Raw) -> None:
-        self._created = max(self._created, seconds(content, "metadata", "creationTimestamp"))
-        times = [seconds(each, "lastTransitionTime") for each in fields.items(content, "status", "conditions")]
-        self._changed = max([self._changed, seconds(content, "status", "startTime"), *times])
-        if heartbeat := seconds(condition(content, "Ready"), "lastHeartbeatTime"):
-            self._heartbeats.append(heartbeat)
-
-    def _take_pod(self, pod: Raw) -> None:
-        is_bound, waits = occupies_node(pod), is_pending(pod)
-        if is_bound or waits:
-            self.uids.add(fields.text(pod, "metadata", "uid"))
-        containers = (each for part in ("containers", "initContainers") for each in fields.items(pod, "spec", part))
-        if any(map(self.has_cards, containers)) or any(fields.items(pod, "spec", "resourceClaims")):
-            found = self.pods if is_bound else self.pending if waits else self.ended
-            found[full_name(pod)] = pod
-        else:
-            parts = {part: object_at(pod, part).items() for part in ("metadata", "spec", "status")}
-            kept = {part: {k: v for k, v in items if k in _BARE_FIELDS} for part, items in parts.items()}
-            self.bare[full_name(pod)] = kept
 
     def usable_cards(self) -> Counter[str]:
         """Return the cards of the nodes that are not down, by resource."""
@@ -183,6 +157,11 @@ class Objects:
         parts = (field_of(container, "resources", part) for part in ("limits", "requests"))
         return any(self.is_card(name) for part in parts if isinstance(part, Mapping) for name in part)
 
+    def wants_cards(self, pod: Raw) -> bool:
+        """Return whether `pod` requests cards, or has claims, which can be for cards."""
+        containers = (each for part in ("containers", "initContainers") for each in fields.items(pod, "spec", part))
+        return any(map(self.has_cards, containers)) or any(fields.items(pod, "spec", "resourceClaims"))
+
     def holding(self) -> Iterator[HoldingPod]:
         """Yield the bound pods that hold cards on a node that exists.
 
@@ -191,12 +170,14 @@ class Objects:
         """
         devices = self._devices_by_pod()
         for content in self.pods.values():
+            node = self.nodes.get(fields.text(content, "spec", "nodeName"))
+            if node is None or not self.wants_cards(content):
+                continue
             running = RunningPod.of(content)
             cards = {name: amount for name, amount in running.requests.items() if amount and self.is_card(name)}
             # kube-scheduler makes a claim for a request where a driver offers the devices.
-            held = cards or devices.get(fields.text(content, "metadata", "uid"), {})
-            if held and running.node_name in self.nodes:
-                yield HoldingPod(content, running, held, self.nodes[running.node_name])
+            if held := cards or devices.get(fields.text(content, "metadata", "uid"), {}):
+                yield HoldingPod(content, running, held, node)
 
     def _devices_by_pod(self) -> Mapping[str, Counter[str]]:
         """Return the numbers of devices by driver, by the uid of the pod, for claims reserved for a single pod."""
@@ -216,10 +197,7 @@ class Objects:
                 yield driver, fields.text(each, "pool")
 
     def gang_of(self, pod: Raw) -> tuple[Name, int] | None:
-        """Return the gang of `pod` and its minimum number of pods, or None without a gang.
-
-        It is the PodGroup of its scheduler, or that of the annotations with a size.
-        """
+        """Return the gang of `pod`, by its PodGroup or annotations, and its minimum number of pods, or None."""
         namespace = full_name(pod)[0]
         scheduler = fields.text(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
         names = batch_names_of(pod, queueing_backend_of(self.policy.spec, scheduler))
@@ -231,3 +209,8 @@ class Objects:
             if size.isdecimal() and int(size) > 1:
                 return (namespace, key.name), int(size)
         return None
+
+
+def _bare(pod: Raw) -> Raw:
+    parts = {part: object_at(pod, part).items() for part in ("metadata", "spec", "status")}
+    return {part: {k: v for k, v in items if k in _BARE_FIELDS} for part, items in parts.items()}

@@ -1,7 +1,7 @@
 """Find the pending pods that would start without the held pods. They are placed in order, as by kube-scheduler."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -33,13 +33,8 @@ class Effects(NamedTuple):
     is_complete: bool = True
 
 
-class _Group(NamedTuple):
-    """A single waiting pod, or the waiting pods of a gang that starts with `least` pods, running ones included."""
-
-    name: str
-    pods: list[PendingPod]
-    gang: Name | None
-    least: int
+_Key = tuple[bool, str]
+"""Whether a group of pods is a gang, and its name: a gang and a pod can have one name."""
 
 
 def effects_of(held: Sequence[Held], objects: Objects, scorer: Scorer) -> Effects:
@@ -52,47 +47,50 @@ def effects_of(held: Sequence[Held], objects: Objects, scorer: Scorer) -> Effect
     waiting = [
         replace(pod, is_waiting=True, nominated=None)
         for key, pod in snapshot.pending.items()
-        if key in objects.pending and _may_start(objects.pending[key])
+        if key in objects.pods and _may_start(objects.pods[key], objects)
     ]
     waiting.sort(key=lambda each: (-each.priority, each.created))
-    groups = _groups(waiting[:MOST_PENDING], objects)
+    found = defaultdict[_Key, list[PendingPod]](list)
+    for pod in waiting[:MOST_PENDING]:
+        gang = objects.gang_of(objects.pods[pod.key])
+        found[gang is not None, "/".join(gang[0] if gang else pod.key)].append(pod)
+    with_cards = {pod.key for pod in waiting if objects.wants_cards(objects.pods[pod.key])}
+    groups = {key: pods for key, pods in found.items() if any(pod.key in with_cards for pod in pods)}
     gone = {full_name(pod): str(field(pod, "spec", "nodeName")) for each in held for pod in each.pods}
     by_node = defaultdict[str, set[Name]](set)
-    for key, node in gone.items():
-        by_node[node].add(key)
+    for name, node in gone.items():
+        by_node[node].add(name)
     before = _starting(groups, snapshot, (), objects, scorer)
     after = _starting(groups, without_pods(snapshot, by_node), gone, objects, scorer)
-    held_up = [each for each in groups if each.name not in before]
+    held_up = [key for key in groups if key not in before]
     return Effects(
-        tuple(each.name for each in held_up if each.gang),
-        tuple(each.name for each in held_up if not each.gang),
-        tuple(name for name in after if name not in before),
+        tuple(name for is_gang, name in held_up if is_gang),
+        tuple(name for is_gang, name in held_up if not is_gang),
+        tuple(key[1] for key in after if key not in before),
         len(waiting) <= MOST_PENDING,
     )
 
 
-def _may_start(pod: Raw) -> bool:
-    """Return whether `pod` only waits for a node: it has no scheduling gates and is not being deleted."""
-    return not field(pod, "spec", "schedulingGates") and not field(pod, "metadata", "deletionTimestamp")
-
-
-def _groups(waiting: Sequence[PendingPod], objects: Objects) -> Sequence[_Group]:
-    """Return the gangs and the pods without a gang, in the order of the queue."""
-    groups: dict[str, _Group] = {}
-    for pod in waiting:
-        gang, least = objects.gang_of(objects.pending[pod.key]) or (None, 1)
-        name = "/".join(gang or pod.key)
-        # A gang and a pod can have one name.
-        groups.setdefault(f"{gang} {name}", _Group(name, [], gang, least)).pods.append(pod)
-    return tuple(groups.values())
+def _may_start(pod: Raw, objects: Objects) -> bool:
+    """Return whether `pod` only waits for a node, and it or its gang can need cards."""
+    is_kept = field(pod, "spec", "schedulingGates") or field(pod, "metadata", "deletionTimestamp")
+    return not is_kept and (objects.wants_cards(pod) or objects.gang_of(pod) is not None)
 
 
 def _starting(
-    groups: Sequence[_Group], snapshot: Snapshot, gone: Collection[Name], objects: Objects, scorer: Scorer
-) -> dict[str, None]:
-    """Return the names of the groups that start on `snapshot`, in the order of the queue, if `gone` do not run."""
-    bound = (gang[0] for key, pod in objects.pods.items() if key not in gone and (gang := objects.gang_of(pod)))
-    running, assumed = Counter(bound), AssumedPods[PodKey](snapshot)
+    groups: Mapping[_Key, Sequence[PendingPod]],
+    snapshot: Snapshot,
+    gone: Collection[Name],
+    objects: Objects,
+    scorer: Scorer,
+) -> dict[_Key, None]:
+    """Return the groups that start on `snapshot`, in the order of the queue, if `gone` do not run.
+
+    A gang starts with its minimum number of pods, running ones included.
+    """
+    bound = (pod for key, pod in objects.pods.items() if field(pod, "spec", "nodeName") and key not in gone)
+    running = Counter[_Key]((True, "/".join(gang[0])) for pod in bound if (gang := objects.gang_of(pod)))
+    assumed = AssumedPods[PodKey](snapshot)
 
     def has_room(pod: PendingPod) -> bool:
         waiting = read_waiting(pod)
@@ -100,11 +98,12 @@ def _starting(
             return False
         return place_and_assume(scorer, pod.key, waiting, assumed, str(pod.key))[0].verdict == "Feasible"
 
-    starting: dict[str, None] = {}
-    for group in groups:
-        placed = [pod.key for pod in group.pods if has_room(pod)]
-        if len(placed) + (running[group.gang] if group.gang else 0) < group.least:
+    starting: dict[_Key, None] = {}
+    for key, pods in groups.items():
+        placed = [pod.key for pod in pods if has_room(pod)]
+        _, least = objects.gang_of(objects.pods[pods[0].key]) or (None, 1)
+        if len(placed) + running[key] < least:
             assumed.forget(placed)
         elif placed:
-            starting[group.name] = None
+            starting[key] = None
     return starting

@@ -5,47 +5,78 @@ import signal
 import socket
 import time
 import uuid
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from placement_reclaim.choice import Limits, PolicyOf, forbidden, opted_out
+import click
+
 from placement_reclaim.cluster import Objects, Raw, full_name
-from placement_reclaim.held import PARTIAL_GANG, Held, Owner
-from placement_reclaim.report import rows_of_pods
-from webhook.audit.record import AuditRecord, Outcome, PolicyName
-from webhook.audit.record import Owner as AuditOwner
+from placement_reclaim.held import Held
+from placement_reclaim.report import Limits, PolicyOf, choose, forbidden, opted_out, rows_of_pods
+from webhook.audit.record import NO_ADMISSION, AuditRecord, Outcome, Owner, PolicyName
 from webhook.audit.writer import AuditWriter
-from webhook.cli.output.terminal import echo
+from webhook.cli.inputs.live import ask, list_resource
+from webhook.cli.inputs.policies import NamespacePolicies
+from webhook.cli.inputs.session import Session
+from webhook.cli.output.terminal import echo, echo_json
 from webhook.cluster.batch import fields
 from webhook.cluster.cache.resources import BATCH_RESOURCES, REQUIRED_RESOURCES, Resource
-from webhook.cluster.cluster_file import occupies_node, snapshot_from_documents
+from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document, JsonObject
+from webhook.events.backlog import PendingReport
+from webhook.events.report import Report
+from webhook.events.subject import ObjectReference
+from webhook.events.writer import write
+from webhook.kube.pod.top_controller import top_controller
 from webhook.placement.packing.held_cards import IMAGE_PULL
 from webhook.watch.api_errors import ApiServerError
-from webhook.watch.api_server import NOT_READABLE, ApiServer
-from webhook.watch.pages import list_pages
+from webhook.watch.api_server import ApiServer
 
-KIND = "reclaim"
-"""The kind of the audit records."""
-_COMPONENT = "placement-webhook-reclaim"
-_QUERY = {"fieldManager": _COMPONENT}
 _REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 # No response, or that of a proxy or the API server to a request that it may go on with.
 _NO_ANSWER = (0, 502, 504)
 _NAMESPACES, _NODES, _PODS = REQUIRED_RESOURCES
 _POD_GROUPS = [each for each in BATCH_RESOURCES if each.kind == "PodGroup"]
-_PAGE_SIZE = 500
+
+
+def evict(
+    session: Session, objects: Objects, rows: Sequence[Held], limits: Limits, audit: str | None, is_confirmed: bool
+) -> bool:
+    """Evict the pods of `rows`, or only ask, print each result and a summary, and return whether Ctrl-C has ended it.
+
+    Raises:
+        click.ClickException: the API server does not answer another request than an eviction.
+    """
+    policy_of, counts = NamespacePolicies(session.rules, objects.snapshot).of_namespace, Counter[str]()
+    chosen = choose(rows, policy_of, objects.snapshot, limits)
+
+    async def run(server: ApiServer) -> bool:
+        evictions = Evictions(server, objects, policy_of, limits, is_confirmed)
+        async for result in evictions.run(chosen, writer):
+            counts[_print(result, is_json=session.is_json, is_confirmed=is_confirmed)] += 1
+        return evictions.stop.is_set()
+
+    is_interrupted = False
+    with AuditWriter(audit) if audit else nullcontext() as writer:
+        try:
+            is_interrupted = ask(session.source, run)
+        except ApiServerError as error:
+            raise click.ClickException(str(error)) from error
+        finally:
+            none = "no pod has a result" if rows else "no pod is held"
+            summary = ", ".join(f"{count} {result}" for result, count in counts.items()) or none
+            end = "" if is_confirmed else "; nothing is evicted without --confirm"
+            echo(f"{'interrupted: ' if is_interrupted else ''}{summary}{end}", err=session.is_json)
+    return is_interrupted
 
 
 class Result(NamedTuple):
-    """The outcome for `pod` of the row `held`, with the reason.
-
-    It is Evicted, Denied by the API server, Bypassed, or Error if there is no answer, so that the pod may be evicted.
-    """
+    """The outcome for `pod` of the row `held`, with the reason. Error means that it may be evicted."""
 
     held: Held
     pod: Raw
@@ -55,10 +86,7 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evictions:
-    """Evictions of pods of `objects`. They are a dry run unless `is_confirmed` is true.
-
-    `now` returns the time in Unix seconds. Ctrl-C sets `stop`, and the run ends after the current eviction.
-    """
+    """Evictions of pods of `objects`, on dry run unless `is_confirmed`. Ctrl-C sets `stop`. `now` is Unix time."""
 
     server: ApiServer
     objects: Objects
@@ -94,53 +122,59 @@ class Evictions:
                 await asyncio.wait_for(self.stop.wait(), self.limits.pause_seconds)
 
     async def _results(self, held: Held, reason: str) -> AsyncGenerator[Result, None]:
-        """Evict all pods of `held`, or none if there is a `reason` or one is refused, so that no gang is split."""
-        objects = self.objects if reason else await _read_again(self.server, self.objects, held)
+        """Ask about all pods of `held` on dry run, then evict them, unless there is a `reason` or one is refused."""
+        groups = (replace(each, namespace=held.namespace) for each in _POD_GROUPS)
+        objects = self.objects if reason else await self._read_again(held.namespace, _NODES, *groups)
         if reason := reason or self._changed(objects, held):
-            for pod in held.pods:
-                yield Result(held, pod, "Bypassed", reason)
-            return
-        pods = [objects.pods[full_name(pod)] for pod in held.pods]
-        settled = await self._ask(held, pods)
-        for result in settled:
-            yield result
-        for number, pod in enumerate(() if settled else pods):
-            if number:
-                await self._pause()
-                if self.stop.is_set():
-                    return
-            result = await (self._evict_later(held, pod) if number else self._evict(held, pod))
-            yield result
-            if not number and result.outcome == "Denied":
-                for other in pods[1:]:
-                    yield _left_alone(held, other, result)
-                return
-
-    async def _ask(self, held: Held, pods: Sequence[Raw]) -> Sequence[Result]:
-        """Return the results of a dry run, or none if the pods are to be evicted.
-
-        If one pod is refused, the others are left alone.
-        """
-        if self.is_confirmed and held.reason != PARTIAL_GANG:
-            return ()
-        asked = [await self._evict(held, pod, is_dry=True) for pod in pods]
+            asked = [Result(held, pod, "Bypassed", reason) for pod in held.pods]
+        else:
+            asked = [await self._evict(held, objects.pods[full_name(pod)], is_dry=True) for pod in held.pods]
         refused = next((each for each in asked if each.outcome != "Evicted"), None)
-        if refused is None:
-            return () if self.is_confirmed else asked
-        return [_left_alone(held, each.pod, refused) if each.outcome == "Evicted" else each for each in asked]
+        if refused or not self.is_confirmed:
+            for each in asked:
+                yield _left_alone(each, refused) if refused and each.outcome == "Evicted" else each
+            return
+        first: Result | None = None
+        for each in asked:
+            if first and first.outcome == "Denied":
+                yield _left_alone(each, first)
+                continue
+            if first:
+                await self._pause()
+            if self.stop.is_set():
+                return
+            result = await (self._evict_later(each) if first else self._evict(held, each.pod))
+            first = first or result
+            yield result
 
-    async def _evict_later(self, held: Held, pod: Raw) -> Result:
+    async def _evict_later(self, asked: Result) -> Result:
         """Evict a later pod of a gang if it still runs. The gang may have ended: its pods end when one of them does."""
-        namespace, name = full_name(pod)
-        (now,) = await _listed(self.server, _PODS, namespace, name) or [{}]
+        held, pod = asked.held, asked.pod
+        objects = await self._read_again(held.namespace)
+        now = objects.pods.get(full_name(pod), {})
         # The Eviction API deletes a pod that has ended, with its logs, even against its budget.
-        if _uid(now) != _uid(pod) or not occupies_node(now) or fields.text(now, "metadata", "deletionTimestamp"):
-            return Result(held, pod, "Bypassed", "it is gone, has ended, or is Terminating")
-        read = await _listed(self.server, _NAMESPACES, name=namespace)
-        snapshot = snapshot_from_documents([Document("the API server", each) for each in read])
-        if reason := opted_out([now], namespace, snapshot, self.policy_of(namespace)):
-            return Result(held, pod, "Bypassed", reason)
+        if _uid(now) != _uid(pod) or fields.text(now, "metadata", "deletionTimestamp"):
+            return asked._replace(outcome="Bypassed", detail="it is gone, has ended, or is Terminating")
+        if reason := opted_out([now], held.namespace, objects.snapshot, self.policy_of(held.namespace)):
+            return asked._replace(outcome="Bypassed", detail=reason)
         return await self._evict(held, now)
+
+    async def _read_again(self, namespace: str, *more: Resource) -> Objects:
+        """Return the pods and annotations of `namespace`, and the objects of `more`, with the claims of `objects`."""
+        named = replace(_NAMESPACES, field_selector=f"metadata.name={namespace}")
+        found: dict[Resource, list[JsonObject]] = {}
+
+        def on_page(resource: Resource, items: list[JsonObject], begins: bool) -> None:
+            found[resource] = items if begins else [*found[resource], *items]
+
+        for each in (named, replace(_PODS, field_selector="", namespace=namespace), *more):
+            await list_resource(self.server, each, on_page)
+        contents = [content for items in found.values() for content in items]
+        others = [Document("the API server", each) for each in contents if each["kind"] not in ("Node", "Pod")]
+        now = Objects(self.objects.policy, snapshot_from_documents(others), claims=self.objects.claims)
+        for content in contents:
+            now.take(content)
+        return now
 
     def _changed(self, objects: Objects, held: Held) -> str:
         """Return why the row `held` cannot be evicted any more, or ""."""
@@ -150,7 +184,7 @@ class Evictions:
                 # ErrImagePull of a pull that failed before comes between two ImagePullBackOff, with the same begin.
                 has_failed = held.reason == IMAGE_PULL and each.since.seconds == held.since.seconds
                 current = replace(each, since=held.since) if has_failed else each
-                if now - current.since.seconds < self.limits.least_seconds or not current.since.is_known:
+                if current.since.age(now) < self.limits.least_seconds or not current.since.is_known:
                     return "it has changed meanwhile"
                 return forbidden(current, self.policy_of(held.namespace), objects.snapshot)
         return "its gang has changed, or is gone" if len(uids) > 1 else "it is gone, or not held any more"
@@ -164,19 +198,30 @@ class Evictions:
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/eviction"
         try:
-            await self.server.create(path, eviction, {**_QUERY, **({"dryRun": "All"} if is_dry else {})})
+            await self.server.create(path, eviction, {"dryRun": "All"} if is_dry else {})
         except ApiServerError as error:
             if error.code not in _NO_ANSWER:
                 return Result(held, pod, "Denied", str(error))
             return Result(held, pod, "Error", str(error) if is_dry else f"it may be evicted: {error}")
         if not is_dry:
-            await _write_event(self.server, held, pod)
+            await self._write_event(held, pod)
         return Result(held, pod, "Evicted")
+
+    async def _write_event(self, held: Held, pod: Raw) -> None:
+        """Write an Event about the evicted `pod`. An error of the API server is only printed."""
+        target, now = ObjectReference("v1", "Pod", *full_name(pod), _uid(pod)), self.now()
+        report = Report("Reclaimed", f"evicted, because its cards are held and not used: {_why(held)}")
+        pending = PendingReport(report, target, now, now, now)
+        try:
+            await write(self.server, pending, target, 1, socket.gethostname(), "Evict")
+        except ApiServerError as error:
+            echo(f"no Event on {'/'.join(full_name(pod))}: {error}", err=True)
 
     def _record(self, result: Result, user: str) -> AuditRecord:
         namespace, name = full_name(result.pod)
-        policy, owner = self.policy_of(namespace), Owner.of(result.pod)
-        return AuditRecord(
+        policy, owner = self.policy_of(namespace), top_controller(result.pod)
+        return replace(
+            NO_ADMISSION,
             time=datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
             decision=uuid.uuid4().hex,
             uid=_uid(result.pod),
@@ -184,61 +229,34 @@ class Evictions:
             operation="EVICT",
             namespace=namespace,
             name=name,
-            owner=AuditOwner(owner.kind, owner.name) if owner.is_controller else None,
+            owner=Owner(owner.kind, owner.name) if owner else None,
             user=user,
-            workload_type=None,
             policy=PolicyName(policy.name, policy.revision),
             outcome=result.outcome,
-            rules=(),
-            patch=(),
             warnings=(_why(result.held),),
-            placement=None,
             error=result.detail or None,
-            duration_ms=0.0,
             replica=socket.gethostname(),
-            kind=KIND,
+            kind="reclaim",
         )
 
 
-async def _read_again(server: ApiServer, objects: Objects, held: Held) -> Objects:
-    """Return the current nodes, and pods and annotations of the namespace; for a gang its PodGroups, too.
-
-    The claims are those of `objects`.
-    """
-    now = Objects(objects.policy, claims=objects.claims)
-    for each in [*await _listed(server, _NODES), *await _listed(server, _PODS, held.namespace)]:
-        now.take(each)
-    read = await _listed(server, _NAMESPACES, name=held.namespace)
-    for resource in _POD_GROUPS if held.reason == PARTIAL_GANG else ():
-        try:
-            read += await _listed(server, resource, held.namespace)
-        except ApiServerError as error:
-            if error.code not in NOT_READABLE:
-                raise
-    found = snapshot_from_documents([Document("the API server", each) for each in read])
-    now.snapshot = replace(objects.snapshot, namespaces=found.namespaces)
-    if held.reason == PARTIAL_GANG:
-        groups = {"volcano": found.volcano, "kai": found.kai, "pod_groups": found.pod_groups}
-        now.snapshot = replace(now.snapshot, **groups)  # type: ignore[arg-type] # fields of one type each
-    return now
+def _print(result: Result, *, is_json: bool, is_confirmed: bool) -> str:
+    """Print a result, and return its outcome as text."""
+    held, name = result.held, "/".join(full_name(result.pod))
+    evicted = "evicted" if is_confirmed else "would be evicted"
+    shown = {"Evicted": evicted, "Denied": "refused", "Error": "no answer"}.get(result.outcome, "left alone")
+    returns = held.returns and result.outcome == "Evicted"
+    if is_json:
+        line = {"pod": name, "class": held.reason, "result": shown, "message": result.detail or None}
+        echo_json({**line, "dryRun": not is_confirmed, "returns": returns})
+    else:
+        end = "; returns at once: a controller makes it again" if returns else ""
+        echo(f"{shown}: {name}: {result.detail or held.reason}{end}")
+    return shown
 
 
-async def _listed(server: ApiServer, resource: Resource, namespace: str = "", name: str = "") -> list[JsonObject]:
-    """Return the objects of a kind, of all namespaces and names or of this one."""
-    found: list[JsonObject] = []
-    head = {"apiVersion": resource.api_version, "kind": resource.kind}
-
-    async def take(items: list[JsonObject], begins: bool) -> None:
-        found[:] = [*([] if begins else found), *({**head, **each} for each in items)]
-
-    root, _, plural = resource.path.rpartition("/")
-    path = f"{root}/namespaces/{namespace}/{plural}" if namespace else resource.path
-    await list_pages(server, path, {"fieldSelector": f"metadata.name={name}"} if name else {}, take, _PAGE_SIZE)
-    return found
-
-
-def _left_alone(held: Held, pod: Raw, refused: Result) -> Result:
-    return Result(held, pod, "Bypassed", f"pod {full_name(refused.pod)[1]} of its gang is refused")
+def _left_alone(result: Result, refused: Result) -> Result:
+    return result._replace(outcome="Bypassed", detail=f"pod {full_name(refused.pod)[1]} of its gang is refused")
 
 
 def _uid(pod: Raw) -> str:
@@ -248,26 +266,3 @@ def _uid(pod: Raw) -> str:
 def _why(held: Held) -> str:
     cards = ", ".join(f"{count} {resource}" for resource, count in held.cards.items())
     return f"{held.reason}: {cards}: {held.why}"
-
-
-async def _write_event(server: ApiServer, held: Held, pod: Raw) -> None:
-    """Write an Event about the evicted `pod`. An error of the API server is only printed."""
-    namespace, name = full_name(pod)
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    event = {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"generateName": f"{name[:200]}.", "namespace": namespace},
-        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name, "uid": _uid(pod)},
-        "type": "Warning",
-        "reason": "Reclaimed",
-        "message": f"evicted, because its cards are held and not used: {_why(held)}",
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-        "source": {"component": _COMPONENT},
-        "reportingComponent": _COMPONENT,
-    }
-    try:
-        await server.create(f"/api/v1/namespaces/{namespace}/events", event, _QUERY)
-    except ApiServerError as error:
-        echo(f"no Event on {namespace}/{name}: {error}", err=True)

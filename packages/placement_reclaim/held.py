@@ -1,12 +1,12 @@
 """A row of the report: cards that are held and not used, and who can free them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from placement_reclaim.cluster import HoldingPod, Raw, full_name
-from webhook.kube.pod.top_controller import top_controller
+from webhook.kube.pod.top_controller import Controller, top_controller
 from webhook.placement.packing.held_cards import CONFIG_ERROR, CRASH_LOOP, IMAGE_PULL, SNAPSHOT_CLASSES
 
 PARTIAL_GANG, UNUSED_CLAIM = "partial-gang", "unused-claim"
@@ -28,56 +28,34 @@ class Since(NamedTuple):
     is_least: bool = False
     is_known: bool = True
 
-
-class Step(NamedTuple):
-    """A command that frees cards, and what must be true before a person runs it."""
-
-    command: str
-    only_if: str
+    def age(self, now: int) -> int:
+        """Return the seconds until `now`, which the clock of a node can be ahead of."""
+        return max(0, now - self.seconds)
 
 
 class Remedy(NamedTuple):
-    """A text about who or what frees cards, and the commands for it."""
+    """A text about who or what frees cards, and commands of kubectl, each with the condition that a person checks."""
 
     text: str
-    steps: tuple[Step, ...] = ()
+    commands: Mapping[str, str] = {}
 
 
-class Owner(NamedTuple):
-    """The object that a person changes to free the cards of a pod: its controller, or the pod if it has none.
+def owner_of(pod: Raw) -> Controller:
+    """Return the object that a person changes to free the cards of `pod`: its controller, or the pod without one."""
+    return top_controller(pod) or Controller("Pod", full_name(pod)[1], "v1")
 
-    `group` is the API group of `kind`, or empty for the core group.
-    """
 
-    kind: str
-    name: str
-    namespace: str
-    group: str = ""
-
-    @classmethod
-    def of(cls, pod: Raw) -> "Owner":
-        """Return the owner of `pod`. For a ReplicaSet of a Deployment, this is the Deployment."""
-        namespace, name = full_name(pod)
-        if (found := top_controller(pod)) is None:
-            return cls("Pod", name, namespace)
-        return cls(found.kind, found.name, namespace, found.api_version.rpartition("/")[0])
-
-    @property
-    def is_controller(self) -> bool:
-        """Return whether the owner creates the pod again after a deletion."""
-        return self.kind != "Pod"
-
-    @property
-    def remedy(self) -> Remedy:
-        """Return the change of the owner that frees the cards."""
-        # kubectl prefers the kinds of Kubernetes; their groups have no dot, but for kinds without pods.
-        resource = quote(f"{self.kind.lower()}.{self.group}" if "." in self.group else self.kind.lower())
-        target, shown = f"{resource} {quote(self.name)} -n {quote(self.namespace)}", f"{self.kind} {self.name}"
-        if self.kind in _SCALED and self.group == "apps":
-            text, command = f"scale {shown} to 0", f"kubectl scale {target} --replicas=0"
-        else:
-            text, command = f"delete {shown}", f"kubectl delete {target}"
-        return Remedy(text, (Step(command, f"the owner of {shown} agrees"),))
+def owner_remedy(pod: Raw) -> Remedy:
+    """Return the change of the owner of `pod` that frees the cards."""
+    kind, name, api_version = owner_of(pod)
+    group = api_version.rpartition("/")[0]
+    # kubectl prefers the kinds of Kubernetes; their groups have no dot, but for kinds without pods.
+    resource = f"{kind.lower()}.{group}" if "." in group else kind.lower()
+    target = f"{quote(resource)} {quote(name)} -n {quote(full_name(pod)[0])}"
+    text, command = f"delete {kind} {name}", f"delete {target}"
+    if kind in _SCALED and group == "apps":
+        text, command = f"scale {kind} {name} to 0", f"scale {target} --replicas=0"
+    return Remedy(text, {command: f"the owner of {kind} {name} agrees"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +74,14 @@ class Held:
     since: Since
     why: str
     remedy: Remedy
-    pods: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    pods: tuple[Raw, ...] = field(default=(), repr=False)
     is_down: bool = False
 
     @classmethod
     def of_pod(cls, pod: HoldingPod, reason: str, since: Since, why: str, remedy: Remedy) -> "Held":
         """Return the row of one pod."""
-        namespace, name = full_name(pod.content)
         node, down = (pod.running.node_name,), pod.node.is_down
-        return cls(reason, pod.cards, node, namespace, name, since, why, remedy, (pod.content,), down)
-
-    def in_context(self, context: str) -> "Held":
-        """Return the row with commands for the cluster of `context`, a context of the kubeconfig."""
-        program = f"kubectl --context {quote(context)}"
-        steps = (each._replace(command=program + each.command.removeprefix("kubectl")) for each in self.remedy.steps)
-        return replace(self, remedy=Remedy(self.remedy.text, tuple(steps)))
+        return cls(reason, pod.cards, node, *full_name(pod.content), since, why, remedy, (pod.content,), down)
 
     @property
     def count(self) -> int:
@@ -120,4 +91,4 @@ class Held:
     @property
     def returns(self) -> bool:
         """Return whether a controller creates the pods again at once."""
-        return any(Owner.of(pod).is_controller for pod in self.pods)
+        return any(map(top_controller, self.pods))

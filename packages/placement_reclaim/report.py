@@ -1,62 +1,97 @@
-"""The rows of the report. There is one row for each pod, gang, claim, quota and node."""
+"""The rows of the report, one for each pod, gang, claim, quota and node, and which of them may be evicted."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from placement_reclaim.classes.gangs import partial_gangs
-from placement_reclaim.classes.idle import PodUse, idle_pods
 from placement_reclaim.classes.objects import rejecting_nodes, unused_claims, unused_quota
-from placement_reclaim.classes.pods import ending_or_lost, not_starting
-from placement_reclaim.cluster import Name, Objects, full_name
-from placement_reclaim.held import Held
+from placement_reclaim.classes.pods import PodUse, ending_or_lost, idle, not_starting, partial_gangs
+from placement_reclaim.cluster import Name, Objects, Raw, full_name
+from placement_reclaim.held import EVICTABLE, IDLE, Held, owner_of
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import field
+from webhook.documents.listing import plural
+from webhook.policy.policy import Policy
+from webhook.policy.spec.field_types import matches_any
 
 # Work can pause for minutes, such as for a checkpoint or a download.
 _LEAST_IDLE_SECONDS = 1800
+NO_USES: Mapping[Name, PodUse] = {}
+PolicyOf = Callable[[str], Policy]
+"""Returns the policy of a namespace."""
 
 
-class Selection(NamedTuple):
-    """The rows to report: by classes, nodes and namespace (empty or None means all), held for at least `seconds`."""
+class Limits(NamedTuple):
+    """The most pods to evict, in total and of one owner, the time in between, and that for which cards must be held."""
 
-    seconds: int
-    classes: frozenset[str] = frozenset()
-    nodes: frozenset[str] = frozenset()
-    namespace: str | None = None
-
-    @property
-    def idle_seconds(self) -> int:
-        """Return the time for which idle cards must have done nothing."""
-        return max(self.seconds, _LEAST_IDLE_SECONDS)
-
-    def has(self, held: Held, now: int) -> bool:
-        """Return whether the report at `now`, in Unix seconds, includes `held`."""
-        return (
-            (not self.classes or held.reason in self.classes)
-            and (not self.nodes or not self.nodes.isdisjoint(held.nodes))
-            and (self.namespace is None or held.namespace == self.namespace)
-            and now - held.since.seconds >= self.seconds
-        )
+    most: int
+    most_per_owner: int
+    pause_seconds: float = 0
+    least_seconds: float = 0
 
 
-def held_rows(objects: Objects, selection: Selection, now: int, uses: Mapping[Name, PodUse]) -> list[Held]:
-    """Return the rows of the selection: those on usable nodes first, then those with the most cards.
+def idle_seconds(least_seconds: float) -> int:
+    """Return the time for which idle cards must have done nothing, if cards must be held for `least_seconds`."""
+    return max(int(least_seconds), _LEAST_IDLE_SECONDS)
 
-    `now` is in Unix seconds. `uses` are the uses of cards in `selection.idle_seconds` by namespace and name of the pod.
+
+def held_rows(objects: Objects, now: int, least_seconds: float, uses: Mapping[Name, PodUse] = NO_USES) -> list[Held]:
+    """Return the rows of cards held for at least `least_seconds`: on usable nodes first, then those with the most.
+
+    `now` is in Unix seconds. `uses` are the uses of cards in `idle_seconds` by namespace and name of the pod.
     """
-    rows = [*rows_of_pods(objects, now)]
-    shown = {full_name(pod) for each in rows for pod in each.pods}
-    others = (pod for pod in objects.holding() if uses and full_name(pod.content) not in shown)
-    rows += idle_pods(others, uses, now, selection.idle_seconds)
+    rows = [*rows_of_pods(objects, now, uses, idle_seconds(least_seconds))]
     rows += [*unused_claims(objects), *unused_quota(objects), *rejecting_nodes(objects, now)]
-    found = (each for each in rows if selection.has(each, now))
+    found = (each for each in rows if each.since.age(now) >= least_seconds)
     return sorted(found, key=lambda each: (each.is_down, -each.count, each.nodes, each.namespace, each.name))
 
 
-def rows_of_pods(objects: Objects, now: int) -> Iterator[Held]:
-    """Yield the rows of pods and gangs; each pod is in one row. `now` is in Unix seconds."""
+def rows_of_pods(objects: Objects, now: int, uses: Mapping[Name, PodUse] = NO_USES, seconds: int = 0) -> Iterator[Held]:
+    """Yield the rows of pods and gangs; each pod is in one row. `seconds` is the time of `uses`."""
     holding = {full_name(each.content): each for each in objects.holding()}
-    ending = {key: row for key, pod in holding.items() if (row := ending_or_lost(pod, now))}
+    single = {key: pod for key, pod in holding.items() if not pod.is_exempt}
+    ending = {key: row for key, pod in single.items() if (row := ending_or_lost(pod, now))}
     gangs = [*partial_gangs(objects, holding, {key: row.since for key, row in ending.items()})]
-    shown = {*ending, *(full_name(pod) for each in gangs for pod in each.pods)}
     yield from ending.values()
     yield from gangs
-    yield from (row for key, pod in holding.items() if key not in shown and (row := not_starting(pod, objects)))
+    for key in single.keys() - ending.keys() - {full_name(pod) for each in gangs for pod in each.pods}:
+        if row := not_starting(single[key], objects) or idle(single[key], uses.get(key), now, seconds):
+            yield row
+
+
+def choose(rows: Iterable[Held], policy_of: PolicyOf, snapshot: Snapshot, limits: Limits) -> list[tuple[Held, str]]:
+    """Return each row with the reason not to evict its pods, or "" to evict them all. A gang is never split."""
+    evicted, found = Counter[object](), []
+    for held in rows:
+        own, more = Counter((held.namespace, owner_of(pod)) for pod in held.pods), plural(len(held.pods), "more pod")
+        reason = forbidden(held, policy_of(held.namespace), snapshot)
+        if not reason and any(evicted[owner] + number > limits.most_per_owner for owner, number in own.items()):
+            reason = f"--max-per-owner {limits.most_per_owner}: {more} of its owner"
+        if not reason and evicted.total() + len(held.pods) > limits.most:
+            reason = f"--max {limits.most}: {more}"
+        if not reason:
+            evicted.update(own)
+        found.append((held, reason))
+    return found
+
+
+def forbidden(held: Held, policy: Policy, snapshot: Snapshot) -> str:
+    """Return the reason not to evict the pods of `held`, or ""."""
+    if held.reason == IDLE:
+        return f"class {IDLE}: only its owner knows whether it is used"
+    if held.reason not in EVICTABLE:
+        return f"class {held.reason}: an eviction frees nothing"
+    if not held.since.is_known:
+        return "the API has no time since when its cards are not used"
+    if not matches_any(held.namespace, policy.spec.reclaim.namespaces):
+        return "spec.reclaim.namespaces of the policy does not list its namespace"
+    return opted_out(held.pods, held.namespace, snapshot, policy)
+
+
+def opted_out(pods: Iterable[Raw], namespace: str, snapshot: Snapshot, policy: Policy) -> str:
+    """Return the reason not to evict `pods` of `namespace` if it or one of them has the annotation, or ""."""
+    key = policy.keys.reclaim
+    if key in snapshot.namespace_annotations(namespace):
+        return f"its namespace has the annotation {key}"
+    found = (pod for pod in pods if field(pod, "metadata", "annotations", key) is not None)
+    return next((f"pod {full_name(pod)[1]} has the annotation {key}" for pod in found), "")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
@@ -10,11 +10,7 @@ from placement_reclaim.cluster import full_name
 from placement_reclaim.effects import Effects
 from placement_reclaim.held import Held, Since
 from webhook.cli.output.screen import Column, Row, marked, print_lines, print_table
-from webhook.cli.output.terminal import echo, echo_json
 from webhook.documents.listing import plural, some
-
-if TYPE_CHECKING:
-    from placement_reclaim.eviction import Result
 
 _COLUMNS = (
     Column("CARDS", is_number=True),
@@ -27,31 +23,16 @@ _COLUMNS = (
 _MOST_NAMED = 3
 
 
-def age_text(seconds: int) -> str:
-    """Return an age in its largest units: `41m`, `2h10m`, `3d4h`."""
-    hours, minutes = divmod(max(seconds, 0) // 60, 60)
-    days, hours = divmod(hours, 24)
-    parts = ((days, "d"), (hours, "h"), (0 if days else minutes, "m"))
-    return "".join(f"{number}{unit}" for number, unit in parts if number) or "0m"
-
-
-def since_text(since: Since, now: int) -> str:
-    """Return a text about how long cards have been unused at `now`, in Unix seconds."""
-    age = age_text(now - since.seconds)
-    return f"at least {age}" if since.is_least else age if since.is_known else "unknown"
-
-
-def print_report(console: Console, rows: Sequence[Held], usable: Mapping[str, int], effects: Effects, now: int) -> None:
-    """Print the rows on usable nodes, the rows on nodes that are down, the commands, and the `effects`.
-
-    `usable` are the cards of usable nodes by resource.
-    """
+def print_report(
+    console: Console, rows: Sequence[Held], usable: Mapping[str, int], effects: Effects, now: int, kubectl: str
+) -> None:
+    """Print the rows, those on nodes that are down last, the commands, and the `effects`. `usable` is by resource."""
     if not rows:
         console.print("no cards are held and not used")
         return
     here, down = [each for each in rows if not each.is_down], [each for each in rows if each.is_down]
-    steps = {step: None for each in rows for step in each.remedy.steps}
-    numbers = {step: number for number, step in enumerate(steps, start=1)}
+    commands = {command: condition for each in rows for command, condition in each.remedy.commands.items()}
+    numbers = {command: number for number, command in enumerate(commands, start=1)}
     on_nodes = sum(n for each in here if each.nodes for resource, n in each.cards.items() if resource in usable)
     on_down = plural(sum(each.count for each in down), "card")
     for title, some_rows, end in (
@@ -62,22 +43,31 @@ def print_report(console: Console, rows: Sequence[Held], usable: Mapping[str, in
             holders = plural(sum(max(1, len(each.pods)) for each in some_rows), "holder")
             console.print(f"[bold]{title}, {holders}{end}[/bold]")
             print_table(console, _COLUMNS, (_row(each, numbers, now) for each in some_rows))
-    if steps:
+    if commands:
         console.print("commands for a person who has checked the condition:")
-    for step, number in numbers.items():
-        print_lines(console, [f"({number}) if {step.only_if}:"])
-        console.print(f"      {marked(step.command)}", soft_wrap=True)
-    print_lines(console, effect_lines(effects, rows), indent=0)
+    for command, condition in commands.items():
+        print_lines(console, [f"({numbers[command]}) if {condition}:"])
+        console.print(f"      {marked(f'{kubectl} {command}')}", soft_wrap=True)
+    print_lines(console, _effect_lines(effects, rows), indent=0)
 
 
-def _row(held: Held, numbers: Mapping[Any, int], now: int) -> Row:
-    frees = held.remedy.text + "".join(f" ({numbers[step]})" for step in held.remedy.steps)
+def _row(held: Held, numbers: Mapping[str, int], now: int) -> Row:
+    frees = held.remedy.text + "".join(f" ({numbers[command]})" for command in held.remedy.commands)
     name = f"{held.namespace}/{held.name}" if held.namespace else f"node {held.name}"
     nodes = some(held.nodes, _MOST_NAMED) or "-"
-    return Row([str(held.count), nodes, name, since_text(held.since, now), held.why, frees])
+    return Row([str(held.count), nodes, name, _since_text(held.since, now), held.why, frees])
 
 
-def effect_lines(effects: Effects, rows: Sequence[Held]) -> list[str]:
+def _since_text(since: Since, now: int) -> str:
+    """Return the time until `now`, such as `41m`, `2h10m` or `at least 3d4h`."""
+    hours, minutes = divmod(since.age(now) // 60, 60)
+    days, hours = divmod(hours, 24)
+    parts = ((days, "d"), (hours, "h"), (0 if days else minutes, "m"))
+    age = "".join(f"{number}{unit}" for number, unit in parts if number) or "0m"
+    return f"at least {age}" if since.is_least else age if since.is_known else "unknown"
+
+
+def _effect_lines(effects: Effects, rows: Sequence[Held]) -> list[str]:
     """Return lines about the pods that start without the held pods, and about held pods that are created again."""
     starting = effects.starting
     gangs = sum(name in effects.gangs for name in starting)
@@ -95,19 +85,22 @@ def effect_lines(effects: Effects, rows: Sequence[Held]) -> list[str]:
     return lines
 
 
-def to_json(rows: Sequence[Held], usable: Mapping[str, int], effects: Effects, now: int) -> dict[str, Any]:
+def to_json(
+    rows: Sequence[Held], usable: Mapping[str, int], effects: Effects, now: int, kubectl: str
+) -> dict[str, Any]:
     """Return the document of `reclaim -o json`."""
     return {
         "usableCards": sum(usable.values()),
-        "held": [row_to_json(each, now) for each in rows],
+        "held": [_row_to_json(each, now, kubectl) for each in rows],
         "waiting": {"gangs": effects.gangs, "pods": effects.pods},
         "starts": effects.starting,
         "complete": effects.is_complete,
     }
 
 
-def row_to_json(held: Held, now: int) -> dict[str, Any]:
+def _row_to_json(held: Held, now: int, kubectl: str) -> dict[str, Any]:
     """Return the JSON of a row. `since` is null if the API has no such time."""
+    commands = held.remedy.commands.items()
     since = datetime.fromtimestamp(held.since.seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "class": held.reason,
@@ -119,25 +112,10 @@ def row_to_json(held: Held, now: int) -> dict[str, Any]:
         "pods": [full_name(pod)[1] for pod in held.pods],
         "since": since if held.since.is_known else None,
         "atLeast": held.since.is_least,
-        "seconds": now - held.since.seconds if held.since.is_known else None,
+        "seconds": held.since.age(now) if held.since.is_known else None,
         "why": held.why,
         "freedBy": held.remedy.text,
-        "commands": [{"command": each.command, "onlyIf": each.only_if} for each in held.remedy.steps],
+        "commands": [{"command": f"{kubectl} {each}", "onlyIf": condition} for each, condition in commands],
         "nodeDown": held.is_down,
         "returns": held.returns,
     }
-
-
-def print_result(result: "Result", *, is_json: bool, is_confirmed: bool) -> str:
-    """Print the result of an eviction, and return it as text."""
-    held, name = result.held, "/".join(full_name(result.pod))
-    evicted = "evicted" if is_confirmed else "would be evicted"
-    shown = {"Evicted": evicted, "Denied": "refused", "Error": "no answer"}.get(result.outcome, "left alone")
-    returns = held.returns and result.outcome == "Evicted"
-    if is_json:
-        line = {"pod": name, "class": held.reason, "result": shown, "message": result.detail or None}
-        echo_json({**line, "dryRun": not is_confirmed, "returns": returns})
-    else:
-        end = "; returns at once: a controller makes it again" if returns else ""
-        echo(f"{shown}: {name}: {result.detail or held.reason}{end}")
-    return shown

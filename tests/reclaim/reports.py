@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from placement_reclaim.classes.idle import PodUse
+from placement_reclaim.classes.pods import PodUse
 from placement_reclaim.cluster import Objects
 from placement_reclaim.effects import Effects, effects_of
 from placement_reclaim.held import Held
-from placement_reclaim.report import Selection, held_rows
+from placement_reclaim.report import held_rows
 from tests.support.objects.builders import PodBuilder
 from tests.support.objects.held import NOW_SECONDS
 from webhook.cli.inputs.profiles import read_schedulers
@@ -23,10 +23,9 @@ def report(
     *given: dict[str, Any] | PodBuilder,
     older_than: int = FIVE_MINUTES,
     uses: Mapping[tuple[str, str], PodUse] = NO_USES,
-    **selection: Any,
 ) -> list[Held]:
     """Return the rows on the objects `given`, with the uses of their cards."""
-    return held_rows(objects_of(given), Selection(older_than, **selection), NOW_SECONDS, uses)
+    return held_rows(objects_of(given), NOW_SECONDS, older_than, uses)
 
 
 def effects(*given: dict[str, Any] | PodBuilder) -> Effects:

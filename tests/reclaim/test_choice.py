@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from placement_reclaim.choice import Limits, choose
-from placement_reclaim.classes.idle import CardUse, PodUse
+from placement_reclaim.classes.pods import CardUse, PodUse
+from placement_reclaim.report import Limits, choose
 from tests.reclaim.reports import report
 from tests.support.admission import policy_with
 from tests.support.objects.builders import PodBuilder

@@ -39,6 +39,22 @@ def test_a_gang_of_which_a_part_has_room_leaves_it_to_others() -> None:
     assert found.starting == ("team-e/eval",)
 
 
+def test_a_pod_without_cards_starts_with_its_gang() -> None:
+    launcher = make_pod("llm-launcher").namespace("team-e").creation(ago(HOUR)).status(phase="Pending")
+    launcher = launcher.annotate(GANG, "llm").annotate(GANG_SIZE, "3")
+    workers = [each.annotate(GANG_SIZE, "3") for each in gang("llm", 2)]
+
+    found = effects(*NODES, *held(0, 1), *used(2, 3), launcher, *workers, pending("eval"))
+
+    assert (found.gangs, found.pods, found.starting) == (("team-e/llm",), ("team-e/eval",), ("team-e/llm",))
+
+
+def test_a_gang_without_cards_waits_for_none() -> None:
+    launcher = make_pod("web").namespace("team-e").annotate(GANG, "web").annotate(GANG_SIZE, "2")
+
+    assert effects(*NODES, *held(0), launcher.status(phase="Pending")).gangs == ()
+
+
 def test_of_two_gangs_the_first_of_the_queue_starts() -> None:
     two = [*gang("first", 2, created=2 * HOUR), *gang("second", 2, created=HOUR)]
 

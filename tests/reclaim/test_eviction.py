@@ -8,11 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
-from placement_reclaim.choice import Limits
 from placement_reclaim.cluster import full_name
 from placement_reclaim.eviction import Evictions
 from placement_reclaim.held import EVICTABLE
-from placement_reclaim.report import rows_of_pods
+from placement_reclaim.report import Limits, rows_of_pods
 from tests.reclaim.reports import objects_of
 from tests.support.admission import policy_with
 from tests.support.objects.batch_objects import volcano_group

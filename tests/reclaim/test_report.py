@@ -1,11 +1,13 @@
 """The rows of the report: their order and selection, and whom it never names."""
 
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
 import pytest
 
 from tests.reclaim.reports import names, report
+from tests.support.objects.batch_objects import volcano_group
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.held import HOUR, ago, card_pod, gang_pod, gpu_node, running, waiting
 from webhook.placement.packing.held_cards import WAITING_CLASSES
@@ -23,11 +25,8 @@ def test_cards_on_usable_nodes_come_first_and_then_the_most() -> None:
     assert [each.name for each in report(*NODES, *HELD)] == ["pull", "crash", "train"]
 
 
-def test_rows_are_selected_by_class_age_node_and_namespace() -> None:
-    assert names(report(*NODES, *HELD, classes=frozenset(["crash-loop"]))) == [("crash-loop", "crash")]
+def test_rows_are_selected_by_age() -> None:
     assert names(report(*NODES, *HELD, older_than=2 * HOUR)) == [("crash-loop", "crash")]
-    assert names(report(*NODES, *HELD, nodes=frozenset(["n2"]))) == [("image-pull", "pull")]
-    assert [each.name for each in report(*NODES, *HELD, namespace="team-a")] == ["crash", "train"]
 
 
 def long_grace(name: str, node: str, dice: Random) -> list[PodBuilder]:
@@ -82,7 +81,18 @@ def whole_gang(name: str, node: str, dice: Random) -> list[PodBuilder]:
     return [*(gang_pod(number, node, size=size, gang=name) for number in range(size)), *more]
 
 
-NEVER = [long_grace, large_image, restarting_job, of_the_node, debugged, with_sidecar, fresh, starting_gang, whole_gang]
+def elastic_gang(name: str, node: str, dice: Random) -> list[dict[str, Any] | PodBuilder]:
+    """Return a gang whose PodGroup needs no more pods than run, though it has more."""
+    least, size = dice.randint(1, 4), 8
+    group = volcano_group(name, namespace="team-c", members=least)
+    pods = [gang_pod(n, node if n < least else "", size=size, gang=name) for n in range(size)]
+    return [group, *(each.annotate("scheduling.k8s.io/group-name", name).scheduler("volcano") for each in pods)]
+
+
+NEVER: list[Callable[[str, str, Random], Sequence[dict[str, Any] | PodBuilder]]] = [
+    *(long_grace, large_image, restarting_job, of_the_node, debugged, with_sidecar, fresh),
+    *(starting_gang, whole_gang, elastic_gang),
+]
 
 
 def held(name: str, node: str, dice: Random) -> PodBuilder:
@@ -96,7 +106,7 @@ def random_cluster(dice: Random) -> tuple[list[dict[str, Any] | PodBuilder], set
     """Return a cluster, the names of the pods and gangs that are never to be reported, and those that are."""
     nodes = [gpu_node(f"n{number}") for number in range(4)]
     down = gpu_node("blip", down_for=dice.randint(1, 299))
-    pods: list[PodBuilder] = [card_pod("on-blip", "blip")]
+    pods: list[dict[str, Any] | PodBuilder] = [card_pod("on-blip", "blip")]
     never, reported = {"on-blip"}, set()
     for number in range(dice.randint(5, 25)):
         node = f"n{dice.randrange(4)}"

@@ -56,6 +56,7 @@ def test_an_address_is_written_as_it_is_read(text: str) -> None:
     [
         ("10s", 10),
         ("0s", 0),
+        ("0", 0),
         ("1m30s", 90),
         ("1h0m0s", 3600),
         ("1h2m3.5s", 3723.5),
@@ -77,7 +78,7 @@ def test_a_go_duration(text: str, wanted: float) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "10", "s", "10 s", "-1s", "+1s", "10sec", "1d", "1w", "1y", "10s ", "1m30", "ms", "0"),
+        *("", "10", "s", "10 s", "-1s", "+1s", "10sec", "1d", "1w", "1y", "10s ", "1m30", "ms"),
         *("1,5s", "1e3s", "۱s", "1s, 2s", "1.2.3s", f"{10**12}h"),
     ],
 )

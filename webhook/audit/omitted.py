@@ -1,8 +1,9 @@
 """The records that the writer adds itself, to count the admissions that have no record in the file."""
 
 from collections import Counter
+from dataclasses import replace
 
-from webhook.audit.record import AuditRecord, Omitted, Outcome
+from webhook.audit.record import NO_ADMISSION, AuditRecord, Omitted, Outcome
 from webhook.documents.text import cut
 
 # A client can invent namespaces, so only this many are counted by name.
@@ -32,28 +33,8 @@ class OmittedDryRuns:
 def record_of(omitted: Omitted, time: str, replica: str, sequence: int) -> AuditRecord:
     """Return the record number `sequence`, which reports `omitted`."""
     outcome, text = _stated(omitted)
-    return AuditRecord(
-        time=time,
-        decision=f"{sequence:08}-omitted",
-        uid="",
-        dry_run=False,
-        operation="",
-        namespace="",
-        name="",
-        owner=None,
-        user="",
-        workload_type=None,
-        policy=None,
-        outcome=outcome,
-        rules=(),
-        patch=(),
-        warnings=(),
-        placement=None,
-        error=text,
-        duration_ms=0.0,
-        replica=replica,
-        omitted=omitted,
-    )
+    known = replace(NO_ADMISSION, time=time, outcome=outcome, error=text, replica=replica, omitted=omitted)
+    return replace(known, decision=f"{sequence:08}-omitted")
 
 
 def _stated(omitted: Omitted) -> tuple[Outcome, str]:

@@ -202,6 +202,29 @@ class AuditRecord:
     """Hash of the previous record."""
 
 
+NO_ADMISSION = AuditRecord(
+    time="",
+    decision="",
+    uid="",
+    dry_run=False,
+    operation="",
+    namespace="",
+    name="",
+    owner=None,
+    user="",
+    workload_type=None,
+    policy=None,
+    outcome="Unchanged",
+    rules=(),
+    patch=(),
+    warnings=(),
+    placement=None,
+    error=None,
+    duration_ms=0.0,
+    replica="",
+)
+"""A record of no admission, to be completed: that of the writer itself, or of a command."""
+
 _ADAPTER = TypeAdapter(AuditRecord)
 
 

@@ -25,15 +25,17 @@ _ATTEMPTS = 5
 _QUERY = {"fieldManager": COMPONENT}
 
 
-async def write(server: ApiServer, pending: PendingReport, target: ObjectReference, count: int, replica: str) -> None:
-    """Create the Event on `target`, or add `count` to the existing Event.
+async def write(
+    server: ApiServer, pending: PendingReport, target: ObjectReference, count: int, replica: str, action: str = "Admit"
+) -> None:
+    """Create the Event on `target` about `action`, or add `count` to the existing Event.
 
     An existing Event on a pod does not change, because a pod is admitted once.
 
     Raises:
         ApiServerError: the API server did not accept it.
     """
-    event = _manifest(pending, target, count, replica)
+    event = _manifest(pending, target, count, replica, action)
     path = f"/api/v1/namespaces/{event['metadata']['namespace']}/events"
     named = f"{path}/{event['metadata']['name']}"
     for _ in range(_ATTEMPTS):
@@ -65,7 +67,7 @@ async def _raise(server: ApiServer, named: str, event: JsonObject) -> None:
     await server.patch(named, {"metadata": {"resourceVersion": version}, "count": raised, **changed}, _QUERY)
 
 
-def _manifest(pending: PendingReport, target: ObjectReference, count: int, replica: str) -> JsonObject:
+def _manifest(pending: PendingReport, target: ObjectReference, count: int, replica: str, action: str) -> JsonObject:
     report = pending.report
     identity = f"{target.uid}\0{target.name}\0{report.reason}\0{report.topic}"
     suffix = f".{blake2b(identity.encode(), digest_size=8).hexdigest()}"
@@ -85,7 +87,7 @@ def _manifest(pending: PendingReport, target: ObjectReference, count: int, repli
         "type": "Warning",
         "reason": report.reason,
         "message": report.note,
-        "action": "Admit",
+        "action": action,
         "count": count,
         "firstTimestamp": _rfc3339(pending.first_at),
         "lastTimestamp": _rfc3339(pending.last_at),

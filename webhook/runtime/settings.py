@@ -7,7 +7,7 @@ from pathlib import Path
 import durationpy
 
 # durationpy also accepts a sign, weeks and years, and skips unknown text between two parts: "1s, 2s" is 3 s.
-_GO_DURATION = re.compile(r"(?:\d+(?:\.\d*)?(?:h|ms|us|µs|ns|m|s))+", re.ASCII)
+_GO_DURATION = re.compile(r"0|(?:\d+(?:\.\d*)?(?:h|ms|us|µs|ns|m|s))+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from placement_planner.replay_sources import ReplaySources
 from placement_planner.replay_text import print_notes, print_patches, print_report
 from webhook.admission.recorded_pod import kept_domains
 from webhook.cli.inputs.clusters import live_options
-from webhook.cli.inputs.files import FILE, PATH, check_standard_input, file_option, output_choice
+from webhook.cli.inputs.files import FILE, PATH, NamesType, check_standard_input, file_option, output_choice
 from webhook.cli.inputs.policies import read_policies
 from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.output.terminal import Progress, echo, echo_json, warn
@@ -32,13 +32,6 @@ _FAILURES: dict[str, tuple[Callable[[Report], int], str]] = {
     "verdict": (lambda report: report.worse, "would have a worse verdict"),
     "any": (lambda report: report.changed, "would be decided otherwise"),
 }
-
-
-def _read_failures(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]:
-    names = tuple(filter(None, value.split(",")))
-    if unknown := [each for each in names if each not in _FAILURES]:
-        raise click.BadParameter(f"{unknown[0]!r} must be one of {', '.join(_FAILURES)}, or several with commas.")
-    return names
 
 
 @click.command()
@@ -68,7 +61,7 @@ def _read_failures(_: click.Context, __: click.Parameter, value: str) -> tuple[s
     click.option(
         "--fail-on",
         default="",
-        callback=_read_failures,
+        type=NamesType(_FAILURES, allows_none=True),
         metavar="WHAT,...",
         help="Exit with 7 if a pod is denied, or has a worse verdict, only under the new policy, or is decided "
         f"otherwise at all: {', '.join(_FAILURES)}.",

@@ -1,21 +1,20 @@
-"""Single pods that hold cards and do not use them: they should have ended, their node is down, or they do not start."""
+"""Pods and gangs that hold cards and do not use them: what has not ended, has not started, or is idle."""
 
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from shlex import quote
+from typing import NamedTuple
 
-from placement_reclaim.cluster import OUT_OF_SERVICE, HoldingPod, Objects, Raw, condition, seconds
-from placement_reclaim.held import Held, Owner, Remedy, Since, Step
+from placement_reclaim.cluster import OUT_OF_SERVICE, HoldingPod, Name, Objects, Raw, condition, full_name, seconds
+from placement_reclaim.held import IDLE, PARTIAL_GANG, Held, Remedy, Since, owner_remedy
 from webhook.cluster.batch import fields
 from webhook.documents.documents import field
 from webhook.documents.text import cut
+from webhook.kube.names import ENDED_PHASES
 from webhook.kube.pod.taints import NO_EXECUTE
-from webhook.placement.packing.held_cards import (
-    CRASH_LOOP,
-    IMAGE_PULL,
-    NODE_DOWN,
-    TERMINATING,
-    is_overdue,
-    waiting_class,
-)
+from webhook.placement.packing import held_cards
+from webhook.placement.reasons.gang_request import pods_ready_timeout
 
 _LONGEST_MESSAGE = 100
 # The kubelet forgets its backoff after a run of this length.
@@ -23,49 +22,71 @@ _LONGEST_MESSAGE = 100
 _LONG_RUN_SECONDS = 600
 _FIRST_FAILURE = "ErrImagePull"
 _NO_FINALIZERS = """'[{"op":"remove","path":"/metadata/finalizers"}]'"""
+# A card that takes so much power is in use, even if its other metrics are 0. Cards that only hold memory take less.
+_BUSY_WATTS = 150
+_MIB_OF_GIB = 1024
+Device = tuple[str, str]
+"""The UUID of a card and, for a MIG device, its instance; both are empty for a metric of pods."""
+
+
+class CardUse(NamedTuple):
+    """The highest values of a card in the time: its activity, or NaN if it is not known for all of it, and its power.
+
+    `watts` is None if it is not known or that of a larger card, as for a MIG device.
+    """
+
+    activity: float
+    watts: float | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether the card has done nothing."""
+        return self.activity == 0 and (self.watts is None or self.watts < _BUSY_WATTS)
+
+
+@dataclass(slots=True)
+class PodUse:
+    """The use of the cards of a pod, the memory in use, and the requests per second; None if they are not known."""
+
+    cards: dict[Device, CardUse]
+    memory_mib: float | None = None
+    requests: float | None = None
 
 
 def ending_or_lost(pod: HoldingPod, now: int) -> Held | None:
     """Return the row of a pod that should have ended, or whose node is down, or None for another pod."""
     running, node = pod.running, pod.node
-    if pod.is_exempt:
-        return None
     down = f"node {running.node_name} is down"
-    if is_overdue(running, now):
+    if held_cards.is_overdue(running, now):
         why = f"Terminating past its end; {down}" if node.is_down else "Terminating past its end"
-        return Held.of_pod(pod, TERMINATING, Since(running.deletion_seconds), why, _end_of(pod))
+        return Held.of_pod(pod, held_cards.TERMINATING, Since(running.deletion_seconds), why, _end_of(pod))
     if node.is_down:
         since = Since(node.since or running.started_seconds, is_known=node.since > 0)
-        return Held.of_pod(pod, NODE_DOWN, since, down, Remedy(_taint_eviction(pod), _end_of(pod).steps))
+        return Held.of_pod(pod, held_cards.NODE_DOWN, since, down, Remedy(_taint_eviction(pod), _end_of(pod).commands))
     return None
 
 
 def not_starting(pod: HoldingPod, objects: Objects) -> Held | None:
-    """Return the row of a pod whose containers do not start, or None for another pod.
-
-    A pod uses its cards if a container that requests cards runs, even if other containers do not.
-    """
+    """Return the row of a pod of which no container that requests cards runs, and one does not start, or None."""
     statuses = _card_statuses(pod.content, objects)
     runs = any(not field(each, "state", "waiting") and not field(each, "state", "terminated") for each in statuses)
-    if pod.is_exempt or pod.running.is_terminating or runs:
+    if pod.running.is_terminating or runs:
         return None
     for status in (*fields.items(pod.content, "status", "initContainerStatuses"), *statuses):
-        waiting = field(status, "state", "waiting")
-        reason = fields.text(waiting, "reason")
-        if found := waiting_class(pod.running, reason):
-            message = fields.text(waiting, "message") or (fields.text(status, "image") if found == IMAGE_PULL else "")
-            restarts = fields.count(status, "restartCount")
-            remark = f"{restarts} restarts" if found == CRASH_LOOP and restarts else cut(message, _LONGEST_MESSAGE)
+        waiting, restarts = field(status, "state", "waiting"), fields.count(status, "restartCount")
+        reason, remark = fields.text(waiting, "reason"), cut(fields.text(waiting, "message"), _LONGEST_MESSAGE)
+        if found := held_cards.waiting_class(pod.running, reason):
+            if found == held_cards.CRASH_LOOP and restarts:
+                remark = f"{restarts} restarts"
+            elif found == held_cards.IMAGE_PULL and not remark:
+                remark = fields.text(status, "image")
             why = f"{reason}: {remark}" if remark else reason
-            return Held.of_pod(pod, found, _begin(pod, status, reason), why, Owner.of(pod.content).remedy)
+            return Held.of_pod(pod, found, _begin(pod, status, reason), why, owner_remedy(pod.content))
     return None
 
 
 def _card_statuses(pod: Raw, objects: Objects) -> list[Raw]:
-    """Return the statuses of the containers that request cards; of a pod with claims for all, of all containers.
-
-    Cluster files of `snapshot` have only the states of containers that wait.
-    """
+    """Return the statuses of the containers that request cards; of a pod with claims for all, of all containers."""
     containers = [*fields.items(pod, "spec", "containers")]
     with_cards = [each for each in containers if objects.has_cards(each)]
     with_cards = with_cards or [each for each in containers if field(each, "resources", "claims")]
@@ -94,16 +115,16 @@ def _end_of(pod: HoldingPod) -> Remedy:
     if pod.node.is_out_of_service:
         return Remedy("the pod garbage collector, within 20 s")
     if pod.node.is_down:
-        command = f"kubectl taint nodes {quote(node)} {OUT_OF_SERVICE}=nodeshutdown:NoExecute"
-        step = Step(command, f"{node} is off: pods of a running node go on with its volumes")
-        return Remedy(f"node {node} back, or out-of-service taint", (step,))
+        command = f"taint nodes {quote(node)} {OUT_OF_SERVICE}=nodeshutdown:NoExecute"
+        only_if = f"{node} is off: pods of a running node go on with its volumes"
+        return Remedy(f"node {node} back, or out-of-service taint", {command: only_if})
     if finalizers := ", ".join(map(str, fields.items(pod.content, "metadata", "finalizers"))):
-        command = f"kubectl patch {target} --type=json -p {_NO_FINALIZERS}"
-        step = Step(command, f"the controller that sets {finalizers} is gone, with what it cleans up")
-        return Remedy(f"finalizer {finalizers}", (step,))
-    command = f"kubectl delete {target} --grace-period=0 --force"
-    step = Step(command, f"no process of the pod runs on {node}, or two pods would use one card")
-    return Remedy(f"kubelet of {node}; look for a hung process", (step,))
+        command = f"patch {target} --type=json -p {_NO_FINALIZERS}"
+        only_if = f"the controller that sets {finalizers} is gone, with what it cleans up"
+        return Remedy(f"finalizer {finalizers}", {command: only_if})
+    command = f"delete {target} --grace-period=0 --force"
+    only_if = f"no process of the pod runs on {node}, or two pods would use one card"
+    return Remedy(f"kubelet of {node}; look for a hung process", {command: only_if})
 
 
 def _taint_eviction(pod: HoldingPod) -> str:
@@ -124,3 +145,81 @@ def _taint_eviction(pod: HoldingPod) -> str:
     # If all nodes are down, the node lifecycle controller removes the NoExecute taints from all of them.
     reason = "the pod tolerates its taint without an end" if limits else "it has no NoExecute taint that evicts the pod"
     return f"{back}: {reason}"
+
+
+def partial_gangs(objects: Objects, holding: Mapping[Name, HoldingPod], lost: Mapping[Name, Since]) -> Iterator[Held]:
+    """Yield the gangs that run with fewer pods than the minimum.
+
+    `holding` are the pods that hold cards. `lost` has the time since which a bound pod should have ended or its node is
+    down. A gang with a completed pod is left out, because its other pods end soon, too. Pods without cards count as
+    members, such as a launcher.
+    """
+    gangs: dict[Name, tuple[int, list[Raw]]] = {}
+    for pod in (*objects.pods.values(), *objects.ended.values()):
+        if gang := objects.gang_of(pod):
+            gangs.setdefault(gang[0], (gang[1], []))[1].append(pod)
+    for (namespace, name), (least, members) in gangs.items():
+        ends = [_lost_at(pod, lost.get(full_name(pod))) for pod in members]
+        alive = [pod for pod, end in zip(members, ends, strict=True) if end is None]
+        waiting = [pod for pod in alive if not fields.text(pod, "spec", "nodeName")]
+        # No pod runs on a node that is gone.
+        bound = [pod for pod in alive if fields.text(pod, "spec", "nodeName") in objects.nodes]
+        running = [holding[full_name(pod)] for pod in bound if full_name(pod) in holding]
+        has_completed = any(fields.text(pod, "status", "phase") == "Succeeded" for pod in members)
+        if not running or len(bound) >= least or has_completed or any(pod.is_exempt for pod in running):
+            continue
+        cards = sum((Counter(pod.cards) for pod in running), Counter[str]())
+        nodes = tuple(sorted({pod.running.node_name for pod in running}))
+        since = _since(running, [*filter(None, ends)], waiting)
+        others = f", {len(waiting)} wait" if waiting else ""
+        why = f"{len(bound)} of {least} pods of gang {name} run{others}"
+        pods = tuple(pod.content for pod in running)
+        remedy = _remedy(pods, pods_ready_timeout(objects.snapshot))
+        yield Held(PARTIAL_GANG, cards, nodes, namespace, name, since, why, remedy, pods)
+
+
+def _lost_at(pod: Raw, lost: Since | None) -> int | None:
+    """Return when a member ended, began to end, or lost its node (`lost`); 0 if it is not known, None if it has not."""
+    if fields.text(pod, "status", "phase") in ENDED_PHASES:
+        statuses = fields.items(pod, "status", "containerStatuses")
+        ends = [seconds(each, "state", "terminated", "finishedAt") for each in statuses]
+        return max(*ends, seconds(condition(pod, "DisruptionTarget"), "lastTransitionTime"), 0)
+    return lost.seconds if lost else seconds(pod, "metadata", "deletionTimestamp") or None
+
+
+def _since(running: Sequence[HoldingPod], ends: Sequence[int], waiting: Sequence[Raw]) -> Since:
+    """Return when the last pod was bound or lost, whichever is later."""
+    conditions = [(condition(pod.content, "PodScheduled"), pod.running.started_seconds) for pod in running]
+    bound = max(seconds(each, "lastTransitionTime") or started for each, started in conditions)
+    # A pod that a controller has made in place of a lost one is newer than the others.
+    broken = max([0, *ends, *(seconds(each, "metadata", "creationTimestamp") for each in waiting)])
+    return Since(max(bound, broken), is_least=broken > bound, is_known=bool(waiting or ends))
+
+
+def _remedy(pods: Sequence[Raw], evicted_after: str) -> Remedy:
+    remedies = [*map(owner_remedy, pods)]
+    commands = {command: condition for each in remedies for command, condition in each.commands.items()}
+    owners = remedies[0].text if len(commands) == 1 else f"its {len(commands)} owners"
+    return Remedy(f"{owners}; Kueue evicts it after {evicted_after}" if evicted_after else owners, commands)
+
+
+def idle(pod: HoldingPod, use: PodUse | None, now: int, seconds: int) -> Held | None:
+    """Return the row of a pod that has run, but not used its cards, for `seconds` before `now`, or None for another."""
+    has_run = 0 < pod.running.started_seconds <= now - seconds and not pod.running.is_terminating
+    if use is None or use.requests or not has_run or len(use.cards) < sum(pod.cards.values()):
+        return None
+    if not all(each.is_idle for each in use.cards.values()):
+        return None
+    remedy = owner_remedy(pod.content)
+    why, remedy = ", ".join(_facts(use)), remedy._replace(text=f"owner: {remedy.text}")
+    return Held.of_pod(pod, IDLE, Since(now - seconds, is_least=True), why, remedy)
+
+
+def _facts(use: PodUse) -> Iterator[str]:
+    yield "GPU 0 %"
+    if watts := [each.watts for each in use.cards.values() if each.watts is not None]:
+        yield f"at most {max(watts):.0f} W"
+    if use.memory_mib:
+        yield f"{use.memory_mib / _MIB_OF_GIB:.0f} GiB in use"
+    if use.requests is not None:
+        yield "0 requests/s"

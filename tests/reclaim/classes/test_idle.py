@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from placement_reclaim.classes.idle import CardUse, PodUse
+from placement_reclaim.classes.pods import CardUse, PodUse
 from tests.reclaim.reports import report
 from tests.support.objects.builders import PodBuilder
 from tests.support.objects.held import HOUR, NOW_SECONDS, card_pod, gpu_node, waiting
@@ -25,7 +25,7 @@ def test_a_pod_whose_cards_have_done_nothing_is_reported() -> None:
 
     assert (row.reason, row.count, row.since) == ("idle", 2, (NOW_SECONDS - HOUR, True, True))
     assert (row.why, row.remedy.text) == ("GPU 0 %, at most 43 W, 30 GiB in use", "owner: scale StatefulSet nb to 0")
-    assert row.remedy.steps[0].command == "kubectl scale statefulset nb -n team-a --replicas=0"
+    assert [*row.remedy.commands] == ["scale statefulset nb -n team-a --replicas=0"]
 
 
 def test_a_server_without_requests_is_reported_with_them() -> None:

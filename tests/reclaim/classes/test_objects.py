@@ -31,8 +31,16 @@ def test_a_claim_whose_pod_is_gone_holds_cards() -> None:
     (row,) = report(gpu_node("n1"), claim(consumer("gone")))
 
     assert (row.reason, row.cards, row.nodes) == ("unused-claim", {"gpu.nvidia.com": 2}, ("n1",))
-    assert (row.since.is_known, row.why) == (False, "reserved for pod train, which does not exist")
-    assert row.remedy.steps[0].command == "kubectl delete resourceclaim cards -n team-a"
+    assert (row.since.is_known, row.why) == (False, "reserved for pod train, which has ended or is gone")
+    assert [*row.remedy.commands] == ["delete resourceclaim cards -n team-a"]
+
+
+def test_a_claim_whose_pod_has_ended_holds_cards() -> None:
+    pod = make_pod("train").namespace("team-a").uid("over").node_name("n1").status(phase="Succeeded")
+
+    (row,) = report(gpu_node("n1"), pod, claim(consumer("over")))
+
+    assert row.why == "reserved for pod train, which has ended or is gone"
 
 
 def test_a_claim_that_is_not_reserved_is_unused_since_its_last_change() -> None:
@@ -73,7 +81,7 @@ def test_a_workload_without_pods_holds_quota() -> None:
 
     assert (row.reason, row.cards, row.nodes) == ("unused-quota", {CARD: 16}, ())
     assert (row.since, row.remedy.text) == ((NOW - 2 * HOUR, False, True), "Job train")
-    assert '{"spec":{"active":false}}' in row.remedy.steps[0].command
+    assert '{"spec":{"active":false}}' in next(iter(row.remedy.commands))
 
 
 @pytest.mark.parametrize("cluster", ["", "worker-1"])
@@ -120,7 +128,7 @@ def test_a_node_that_rejects_its_pods_holds_its_free_cards() -> None:
     (row,) = report(gpu_node("n1"), card_pod("old", "n1", 2), *pods)
 
     assert (row.reason, row.cards, row.namespace) == ("rejecting-node", {CARD: 6}, "")
-    assert (row.since.seconds, row.remedy.steps[0].command) == (NOW - HOUR, "kubectl cordon n1")
+    assert (row.since.seconds, [*row.remedy.commands]) == (NOW - HOUR, ["cordon n1"])
     assert row.why == "UnexpectedAdmissionError: rejected 3 pods, started none"
 
 

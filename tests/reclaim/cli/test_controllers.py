@@ -131,7 +131,7 @@ def test_the_resource_claim_controller_frees_a_claim_of_a_pod_that_is_gone(
 
     assert (row["name"], row["cards"], row["nodes"]) == ("cards", 1, ["n1"])
     assert (row["why"], row["freedBy"]) == (
-        "reserved for pod gone, which does not exist",
+        "reserved for pod gone, which has ended or is gone",
         "resource claim controller",
     )
     assert report(cluster, run, *options)["held"] == []

@@ -11,10 +11,9 @@ from typing import Any
 import orjson
 import pytest
 
-from placement_reclaim.choice import Limits
 from placement_reclaim.cluster import Objects
 from placement_reclaim.eviction import Evictions, Result
-from placement_reclaim.report import rows_of_pods
+from placement_reclaim.report import Limits, rows_of_pods
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import policy_with
@@ -154,6 +153,7 @@ def test_with_confirm_a_pod_is_evicted_with_an_event_and_a_record(
     assert terminating(cluster) == ["crash"]
     (event,) = [each for each in cluster.client.list("Event", cluster.namespace) if each["reason"] == "Reclaimed"]
     assert event["message"].startswith("evicted, because its cards are held and not used: crash-loop: 2 nvidia.com/gpu")
+    assert (event["action"], event["type"], event["source"]["component"]) == ("Evict", "Warning", "placement-webhook")
     assert run("audit", "verify", tmp_path / "audit.jsonl").code == 0
     (record,) = (tmp_path / "audit.jsonl").read_bytes().splitlines()
     found = orjson.loads(record)
@@ -193,7 +193,7 @@ def test_an_error_keeps_the_summary_and_an_eviction_without_an_answer_is_no_refu
 
     async def answers_once(server: ApiServer, path: str, content: Object, query: Query) -> Object:
         answer = await create(server, path, content, query)
-        if path.endswith("/eviction"):
+        if path.endswith("/eviction") and "dryRun" not in query:
             evicted.append(content["metadata"]["name"])
             if len(evicted) == 2:
                 server.get = server.body = no_answer  # type: ignore[method-assign]

@@ -70,10 +70,31 @@ def test_reclaim_has_the_same_as_json(run: Run, cluster: Path) -> None:
     assert (lost["nodeDown"], lost["returns"]) == (True, True)
 
 
-def test_node_leaves_the_cards_of_others_out(run: Run, cluster: Path) -> None:
-    held = orjson.loads(run("reclaim", "--cluster", cluster, "--node", "n7", "-o", "json").output)["held"]
+def test_cards_that_are_held_since_a_moment_are_older_than_0(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(NODES[0], card_pod("just-over", "n1").deletion(ago(61))))
 
-    assert [each["pods"] for each in held] == [["train-7"]]
+    assert run("reclaim", "--cluster", file).code == 0
+    assert run("reclaim", "--cluster", file, "--older-than", "0").code == 3
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (("--node", "n7"), ["train-7"]),
+        (("--node", "n7,n2"), ["bert", "train-7"]),
+        (("--class", "partial-gang,terminating", "--class", "image-pull"), ["bert", "srv-5d9-x", "train-7"]),
+        (("--class", "image-pull"), ["srv-5d9-x"]),
+        (("--older-than", "2h"), ["srv-5d9-x"]),
+        (("-n", "team-c"), ["bert"]),
+    ],
+)
+def test_rows_are_selected_by_node_class_age_and_namespace(
+    run: Run, cluster: Path, flags: tuple[str, ...], expected: list[str]
+) -> None:
+    held = orjson.loads(run("reclaim", "--cluster", cluster, *flags, "-o", "json").output)["held"]
+
+    assert [each["name"] for each in held] == expected
 
 
 def test_reclaim_exits_with_0_if_nothing_is_held(run: Run, cluster: Path) -> None:
@@ -85,10 +106,12 @@ def test_reclaim_exits_with_0_if_nothing_is_held(run: Run, cluster: Path) -> Non
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--class", "imagepull"), "no such class: 'imagepull'. Did you mean 'image-pull'? The classes: terminating, "),
-        (("--older-than", "1 day"), "'1 day' is no duration such as 30m or 6h"),
-        (("--older-than", "-5m"), "'-5m' is no duration such as 30m or 6h"),
+        (("--class", ""), "'' must be one of terminating, node-down, "),
+        (("--class", "imagepull"), "idle, or several with commas. Did you mean 'image-pull'?"),
+        (("--older-than", "1 day"), '"1 day" must be a duration such as 90s, 30m or 24h'),
+        (("--older-than", "-5m"), '"-5m" must be a duration such as 90s, 30m or 24h'),
         (("--node", "n8"), '--node: Invalid value: "n8"; the cluster has no such node; the nearest names: n7'),
+        (("-n", "Team A"), '--namespace: Invalid value: "Team A"'),
         (("--max", "0"), "0 is not in the range x>=1"),
     ],
 )
@@ -97,6 +120,10 @@ def test_reclaim_names_what_would_be_valid(run: Run, cluster: Path, flags: tuple
 
     assert outcome.code == 2
     assert message in outcome.errors
+
+
+def test_help_says_that_a_namespace_selects_rows(run: Run) -> None:
+    assert "Only cards of this namespace. Default: all." in " ".join(run("reclaim", "--help").output.split())
 
 
 NEEDS_EVICT = "--confirm, --audit, --max, --max-per-owner and --pause need --evict."

@@ -61,7 +61,7 @@ def snapshot(kubeconfig: Path | None, context: str | None, output: Path | None, 
         if begins:
             found[resource.path] = []
         kept = found[resource.path]
-        kept += [without_secrets({"apiVersion": resource.api_version, "kind": resource.kind, **item}) for item in items]
+        kept += map(without_secrets, items)
         echo_progress(", ".join(f"{len(objects)} {path.rpartition('/')[2]}" for path, objects in found.items()))
 
     wanted = (*REQUIRED_RESOURCES, *(_OTHERS if all_kinds else ()))

@@ -1,7 +1,8 @@
 """Files on the command line, and the types of options."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from difflib import get_close_matches
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -9,7 +10,7 @@ from typing import Any, BinaryIO, TypeAlias
 import click
 
 from webhook.documents.field import InvalidInput, invalid
-from webhook.runtime.settings import Address, parse_address
+from webhook.runtime.settings import Address, parse_address, parse_go_duration
 
 Command: TypeAlias = Callable[..., Any]
 Option: TypeAlias = Callable[[Command], Command]
@@ -57,6 +58,41 @@ class AddressType(click.ParamType[Address]):
             return parse_address(value)
         except ValueError as error:
             self.fail(f'"{value}" {error}', param, ctx)
+
+
+class DurationType(click.ParamType[float]):
+    """A Go duration on the command line, in seconds. It is not 0 unless `allows_zero` is set."""
+
+    name = "DURATION"
+
+    def __init__(self, *, allows_zero: bool = False) -> None:
+        self._allows_zero = allows_zero
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the seconds. Raise a usage error for an invalid duration."""
+        seconds = parse_go_duration(str(value))
+        if seconds is None or not (seconds or self._allows_zero):
+            self.fail(f'"{value}" must be a duration such as 90s, 30m or 24h', param, ctx)
+        return seconds
+
+
+class NamesType(click.ParamType[tuple[str, ...]]):
+    """Some of the names `known` on the command line, separated by commas. There is one unless `allows_none` is set."""
+
+    name = "NAMES"
+
+    def __init__(self, known: Collection[str], *, allows_none: bool = False) -> None:
+        self._known, self._allows_none = known, allows_none
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """Return the names. Raise a usage error for an unknown one."""
+        names = tuple(filter(None, value.split(",")) if self._allows_none else value.split(","))
+        for name in names:
+            if name not in self._known:
+                meant = "".join(f" Did you mean '{each}'?" for each in get_close_matches(name, self._known, 1))
+                all_names = ", ".join(self._known)
+                self.fail(f"'{name}' must be one of {all_names}, or several with commas.{meant}", param, ctx)
+        return names
 
 
 class PolicyFiles(click.Option):

@@ -78,8 +78,7 @@ def read_live_disruptions(source: ClientConfig, on_page: OnPage = lambda *_: Non
         if resource.name_in_cache == "Pod":
             if begins:
                 pods.clear()
-            made = ({"apiVersion": resource.api_version, "kind": resource.kind, **item} for item in items)
-            pods.extend(Document("the live cluster", without_secrets(each)) for each in made)
+            pods.extend(Document("the live cluster", without_secrets(each)) for each in items)
         on_page(resource, items, begins)
 
     snapshot = read_live_cluster(source, on_page=keep)
@@ -107,8 +106,7 @@ def read_live_workloads(source: ClientConfig) -> list[Document]:
             found[resource.kind] = []
         for item in items:
             name = f"{resource.kind} {field(item, 'metadata', 'namespace')}/{field(item, 'metadata', 'name')}"
-            content = {"apiVersion": resource.api_version, "kind": resource.kind, **item}
-            found[resource.kind].append(Document(name, content))
+            found[resource.kind].append(Document(name, item))
 
     list_resources(source, _WORKLOADS, take)
     return [each for documents in found.values() for each in documents]
@@ -118,8 +116,8 @@ def list_resources(source: ClientConfig, resources: Iterable[Resource], on_page:
     """List `resources` and return those that were listed.
 
     Printed to standard error are the name of the cluster, if no option names the kubeconfig, and the optional resources
-    that are forbidden or not served. `on_page` gets the resource, the items of a page, and true for the first page of a
-    list.
+    that are forbidden or not served. `on_page` gets the resource, the objects of a page, and true for the first page of
+    a list, which can start again.
 
     Raises:
         InvalidInput: the configuration is missing or wrong.
@@ -127,7 +125,7 @@ def list_resources(source: ClientConfig, resources: Iterable[Resource], on_page:
     """
 
     async def read(server: ApiServer) -> list[Resource]:
-        return [resource for resource in resources if await _list(server, resource, on_page)]
+        return [resource for resource in resources if await list_resource(server, resource, on_page)]
 
     try:
         return ask(source, read, prints_name=True)
@@ -135,9 +133,17 @@ def list_resources(source: ClientConfig, resources: Iterable[Resource], on_page:
         raise click.ClickException(str(error)) from error
 
 
-async def _list(server: ApiServer, resource: Resource, on_page: OnPage) -> bool:
+async def list_resource(server: ApiServer, resource: Resource, on_page: OnPage) -> bool:
+    """List `resource` as in `list_resources`, and return false if it is forbidden or not served.
+
+    Raises:
+        ApiServerError: the API server does not answer the request, or a required resource is not readable.
+    """
+    # The API server leaves apiVersion and kind out of the items.
+    head = {"apiVersion": resource.api_version, "kind": resource.kind}
+
     async def take(items: list[JsonObject], begins: bool) -> None:
-        on_page(resource, items, begins)
+        on_page(resource, [{**head, **each} for each in items], begins)
 
     query = {"fieldSelector": resource.field_selector} if resource.field_selector else {}
     try:

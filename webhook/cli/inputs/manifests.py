@@ -12,7 +12,7 @@ from urllib.error import HTTPError, URLError
 import click
 
 from webhook.admission.missed import created_on_node
-from webhook.cli.inputs.files import STANDARD_INPUT, file_option, options, place_of, read_text
+from webhook.cli.inputs.files import STANDARD_INPUT, Option, file_option, options, place_of, read_text
 from webhook.cli.inputs.policies import is_namespace
 from webhook.cli.output.terminal import echo
 from webhook.documents.documents import Document, field, parse
@@ -38,12 +38,13 @@ def _read_namespace(_: click.Context, __: click.Parameter, value: str | None) ->
     return value
 
 
-namespace_option = click.option(
-    "-n",
-    "--namespace",
-    metavar="NAME",
-    callback=_read_namespace,
-    help="The namespace, of objects that name none. Default: on a live cluster that of the context, else `default`.",
+def namespace_option_with(text: str) -> Option:
+    """Return `--namespace` with this help."""
+    return click.option("-n", "--namespace", metavar="NAME", callback=_read_namespace, help=text)
+
+
+namespace_option = namespace_option_with(
+    "The namespace, of objects that name none. Default: on a live cluster that of the context, else `default`."
 )
 
 

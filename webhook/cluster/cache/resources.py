@@ -8,7 +8,7 @@ from webhook.cluster.optional_kinds import BATCH_KINDS, OPTIONAL_KINDS
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A kind, its path on the API server, and the field selector of the objects to read.
+    """A kind, its path on the API server, and the objects to read: by field selector, and of a namespace or of all.
 
     `is_required` is true for kinds that a view needs; other kinds may be forbidden or not served. `is_extension` is
     true if some clusters do not serve the kind, such as those without its CRD. `part` is the name of these objects in
@@ -22,6 +22,7 @@ class Resource:
     is_required: bool = False
     is_extension: bool = False
     part: str = ""
+    namespace: str = ""
 
     @property
     def name_in_cache(self) -> str:
@@ -30,9 +31,10 @@ class Resource:
 
     @property
     def path(self) -> str:
-        """Return the path that lists all objects of the kind."""
+        """Return the path that lists the objects of the kind."""
         root = "apis" if "/" in self.api_version else "api"
-        return f"/{root}/{self.api_version}/{self.plural}"
+        scope = f"namespaces/{self.namespace}/" if self.namespace else ""
+        return f"/{root}/{self.api_version}/{scope}{self.plural}"
 
 
 # A watch with this selector reports a pod as DELETED when it ends.

@@ -14,26 +14,13 @@ from placement_planner.cli.simulate.text import print_outcomes, svg
 from placement_planner.simulation.arrival import Load, Mode
 from placement_planner.simulation.outcome import Outcome
 from placement_planner.simulation.sweep import Experiment, Run, simulated, swept
-from webhook.cli.inputs.files import PATH, check_standard_input, file_option, output_option
+from webhook.cli.inputs.files import PATH, DurationType, check_standard_input, file_option, output_option
 from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.cli.output.screen import text_console
 from webhook.cli.output.terminal import Progress, echo_json, warn
-from webhook.runtime.settings import parse_go_duration
 
 # The largest of a PriorityClass that is not one of the system's.
 _LARGEST_PRIORITY = 1_000_000_000
-
-
-class _Seconds(click.ParamType[float]):
-    """A Go duration on the command line, as seconds."""
-
-    name = "DURATION"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        seconds = parse_go_duration(str(value))
-        if not seconds:
-            self.fail(f'"{value}" must be a duration such as 90s, 30m or 24h', param, ctx)
-        return seconds
 
 
 class _Plot(click.Path):
@@ -104,8 +91,8 @@ class _Priority(click.ParamType[tuple[str, int]]):
     "of the cards; or drawn at random for --span, so that they use --load of the cards on average.",
 )
 @click.option("--load", type=click.FloatRange(1, 1000), default=100, show_default=True, help="Percent of the cards.")
-@click.option("--span", type=_Seconds(), default="24h", show_default=True, help="How long random pods arrive.")
-@click.option("--lifetime", type=_Seconds(), help="The mean lifetime of pods without a duration. Default: no end.")
+@click.option("--span", type=DurationType(), default="24h", show_default=True, help="How long random pods arrive.")
+@click.option("--lifetime", type=DurationType(), help="The mean lifetime of pods without a duration. Default: no end.")
 @click.option("--preempt", "preempts", is_flag=True, help="Evict pods for others as kube-scheduler does.")
 @click.option(
     "--priority",

@@ -1,0 +1,52 @@
+"""The report on a live cluster whose lists start again, because their continue token has expired."""
+
+from collections import defaultdict
+
+import orjson
+import pytest
+
+from tests.controlplane.cluster import Cluster
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.on_cluster.held import ago
+from tests.support.programs.command import Run
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import GONE, ApiServer, Query
+
+HOUR = 3600
+
+
+def test_a_pod_that_is_deleted_before_a_list_starts_again_is_not_reported(
+    cluster: Cluster, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.make_nodes(make_node_object("n1", capacity={"nvidia.com/gpu": 8}))
+    waiting = {"name": "main", "image": "x", "imageID": "", "ready": False, "restartCount": 0}
+    statuses = [{**waiting, "state": {"waiting": {"reason": "ImagePullBackOff"}}}]
+    for name in ("stays", "gone"):
+        cluster.create(make_pod(name).gpu(2).node_name("n1"))
+        status = {"status": {"startTime": ago(HOUR), "containerStatuses": statuses}}
+        cluster.client.patch("Pod", name, status, namespace=cluster.namespace, subresource="status")
+    body, asked = ApiServer.body, defaultdict[str, int](int)
+
+    async def expiring(server: ApiServer, path: str, query: Query, most_bytes: int) -> bytes:
+        found = await body(server, path, {key: query[key] for key in query if key != "continue"}, most_bytes)
+        if path != "/api/v1/pods":
+            return found
+        asked[str(query.get("fieldSelector"))] += 1
+        match asked[str(query.get("fieldSelector"))]:
+            case 1:
+                page = orjson.loads(found)
+                page["metadata"]["continue"] = "token"
+                return orjson.dumps(page)
+            case 2:
+                for each in cluster.pods():
+                    if each["metadata"]["name"] == "gone":
+                        cluster.delete_pod(each)
+                raise ApiServerError("GET /api/v1/pods: 410 The provided continue parameter is too old", GONE)
+        return found
+
+    monkeypatch.setattr(ApiServer, "body", expiring)
+    given = ("--kubeconfig", cluster.control_plane.kubeconfig, "-n", cluster.namespace, "-o", "json")
+    outcome = run("reclaim", *given)
+
+    assert [each["name"] for each in orjson.loads(outcome.output)["held"]] == ["stays"]
+    assert set(asked.values()) == {3}
