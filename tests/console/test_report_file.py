@@ -48,6 +48,7 @@ def test_a_report_shows_the_pages_without_a_request(browser: TestBrowser, report
     assert [address for address in asked if not address.startswith("file://")] == []
 
 
+@pytest.mark.slow
 def test_a_report_of_a_thousand_nodes_is_small(tmp_path: Path) -> None:
     cluster = write_cluster(tmp_path / "cluster.json", 1000, with_pending=False)
 
