@@ -11,7 +11,7 @@ from tests.controlplane.cluster import Cluster
 
 
 @pytest.fixture
-def replicas(cluster: Cluster, tmp_path: Path) -> Iterator[Replicas]:
+def replicas(cluster: Cluster, tmp_path: Path, forked_servers: None) -> Iterator[Replicas]:
     """A replica that exports its policy."""
     make_training_node(cluster)
     flags = (f"--kubeconfig={cluster.control_plane.kubeconfig}", *exporting(cluster.client))

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from bench.renewal import renewed_under_load, serving
 from tests.controlplane.cluster import Cluster
 
 
+@pytest.mark.usefixtures("forked_servers")
 def test_no_creation_fails_while_the_certificate_is_renewed(cluster: Cluster, tmp_path: Path) -> None:
     with serving(tmp_path) as webhook:
         outcome = renewed_under_load(cluster, webhook, creations=300, clients=8, renewals=3, pause_seconds=0.04)

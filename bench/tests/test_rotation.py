@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from bench.rotation import installed, rotated_under_load
 from certs.plan import Request
 from tests.controlplane.cluster import Cluster
 
 
+@pytest.mark.usefixtures("forked_servers")
 def test_no_creation_fails_while_certificate_and_ca_are_rotated(cluster: Cluster, tmp_path: Path) -> None:
     with installed(cluster, tmp_path, pace=0.6) as webhook:
         outcome = rotated_under_load(webhook, 200, clients=8, rotations=(Request.SERVING, Request.CA))

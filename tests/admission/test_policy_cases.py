@@ -116,6 +116,7 @@ def test_a_policy_with_a_case_that_fails_is_not_valid() -> None:
     )
 
 
+@pytest.mark.slow
 def test_lists_within_lists_are_compared_for_a_bounded_number_of_values() -> None:
     """Without the bound, this takes 9 million calls."""
     keys = [{"key": f"k{number}", "operator": "Exists"} for number in range(30)]

@@ -199,6 +199,7 @@ _LARGE: dict[str, Callable[[], PodBuilder]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in _LARGE.items()])
 def test_record_of_a_large_pod_is_small_and_its_answer_complete(make: Callable[[], PodBuilder]) -> None:
     lines: list[bytes] = []

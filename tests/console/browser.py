@@ -16,12 +16,19 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from tests.controlplane.cache import Progress
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, Page, Playwright
+    from playwright.async_api import Browser, Page, Playwright
 
 T = TypeVar("T")
 
-# In a container, chromium has no rights for its sandbox; the pages are our own.
-_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--force-color-profile=srgb"]
+# In a container, chromium has no rights for its sandbox; the pages are our own. One process renders all of them: a
+# start of another takes longer than most pages.
+_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--force-color-profile=srgb",
+    "--renderer-process-limit=1",
+]
 _START_SECONDS, _MOST_SECONDS = 60.0, 60.0
 _WAIT_MILLISECONDS = 15_000
 DESK, PHONE = (1280, 800), (390, 844)
@@ -55,6 +62,8 @@ class TestBrowser:
         self._thread = threading.Thread(target=self._loop.run_forever, name="browser", daemon=True)
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
+        # By language. A new context takes a second of processor time, and a used one half of that for a new page.
+        self._free: dict[str, Page] = {}
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -78,19 +87,29 @@ class TestBrowser:
     async def page(
         self, size: tuple[int, int] = DESK, *, dark: bool = False, language: str = "en-US"
     ) -> "AsyncIterator[Page]":
-        """Open a page of its own. What the page logs as an error, and requests to others, fail the test at the end."""
-        assert self._browser is not None
-        context = await self._browser.new_context(
-            viewport={"width": size[0], "height": size[1]},
-            color_scheme="dark" if dark else "light",
-            locale=language,
-            reduced_motion="reduce",
-        )
+        """Open an empty page. What the page logs as an error, and requests to others, fail the test at the end.
+
+        The page is kept for later tests, unless the test fails. No other page has its context meanwhile.
+        """
+        page = self._free.pop(language, None) or await self._new_page(language)
         try:
-            async with _watched(context) as page:
+            await page.set_viewport_size({"width": size[0], "height": size[1]})
+            await page.emulate_media(color_scheme="dark" if dark else "light")
+            async with _watched(page):
                 yield page
-        finally:
-            await context.close()
+            await _forget(page)
+        except BaseException:
+            await page.context.close()
+            raise
+        if self._free.setdefault(language, page) is not page:
+            await page.context.close()
+
+    async def _new_page(self, language: str) -> "Page":
+        assert self._browser is not None
+        context = await self._browser.new_context(locale=language, reduced_motion="reduce")
+        page = await context.new_page()
+        page.set_default_timeout(_WAIT_MILLISECONDS)
+        return page
 
     async def _start(self) -> None:
         # Imported here: every run of the tests imports this module.
@@ -107,15 +126,29 @@ class TestBrowser:
 
 
 @asynccontextmanager
-async def _watched(context: "BrowserContext") -> "AsyncIterator[Page]":
-    page = await context.new_page()
-    page.set_default_timeout(_WAIT_MILLISECONDS)
+async def _watched(page: "Page") -> AsyncIterator[None]:
     faults: list[str] = []
-    page.on("pageerror", lambda error: faults.append(f"{error.name}: {error.message}"))
-    page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
-    page.on("dialog", lambda dialog: faults.append(f"dialog {dialog.message}"))
-    yield page
+    listeners: dict[Any, Callable[[Any], None]] = {
+        "pageerror": lambda error: faults.append(f"{error.name}: {error.message}"),
+        "console": lambda message: faults.append(message.text) if message.type == "error" else None,
+        "dialog": lambda dialog: faults.append(f"dialog {dialog.message}"),
+    }
+    for event, listener in listeners.items():
+        page.on(event, listener)
+    yield
+    for event, listener in listeners.items():
+        page.remove_listener(event, listener)
     assert faults == []
+
+
+async def _forget(page: "Page") -> None:
+    """Close the other pages of the context, and leave nothing to a later server at the same port."""
+    for other in page.context.pages:
+        if other is not page:
+            await other.close()
+    if page.url.startswith("http"):
+        await page.evaluate("localStorage.clear(), sessionStorage.clear()")
+    await page.goto("about:blank")
 
 
 async def until(check: Callable[[], Awaitable[bool]], what: str) -> None:

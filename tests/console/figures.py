@@ -64,6 +64,7 @@ def measure(browser: TestBrowser, nodes: int, seconds: Callable[[], float] | Non
             drawn = await _later(page, _DRAWN, changed)
             again, touched = await _working(client) - working, await page.evaluate(f"{_LAST_MAP}.detail.nodes")
             minute = await _minute(view, name, clock) if seconds else 0.0
+            await client.detach()
             return Figures(nodes, first, working, drawn - changed, again, touched, state_bytes, served, minute)
 
     return browser.run(look, 240)

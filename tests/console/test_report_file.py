@@ -28,7 +28,7 @@ def test_a_report_shows_the_pages_without_a_request(browser: TestBrowser, report
     async def look() -> tuple[str | None, list[str], str | None, list[str]]:
         async with browser.page() as page:
             asked: list[str] = []
-            page.on("request", lambda request: asked.append(request.url))
+            page.on("request", note := lambda request: asked.append(request.url))
             await page.goto(report.as_uri())
             await page.wait_for_selector(".group")
             summary = await page.locator(".summary").text_content()
@@ -36,6 +36,7 @@ def test_a_report_shows_the_pages_without_a_request(browser: TestBrowser, report
             await page.get_by_role("button", name="Job/segmenter").click()
             await page.wait_for_selector(".commands pre")
             rows = await page.locator(".row strong").all_text_contents()
+            page.remove_listener("request", note)
             return summary, rows, await page.locator(".status").text_content(), asked
 
     summary, rows, status, asked = browser.run(look)
@@ -47,6 +48,7 @@ def test_a_report_shows_the_pages_without_a_request(browser: TestBrowser, report
     assert [address for address in asked if not address.startswith("file://")] == []
 
 
+@pytest.mark.slow
 def test_a_report_of_a_thousand_nodes_is_small(tmp_path: Path) -> None:
     cluster = write_cluster(tmp_path / "cluster.json", 1000, with_pending=False)
 

@@ -253,6 +253,7 @@ def test_text_without_aliases_has_no_bound_of_values() -> None:
     assert parse("a: [1, 2, 3]\nb: {c: d}\n", "f.yaml", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -132,9 +132,13 @@ def test_answer_goes_out_without_suggestions_that_take_too_long(pod: PodBuilder)
     snapshot, question = _snapshot(), PodSignature.of(pod.gpu(1).obj())
     whole = Scheduler(suggestions=1).answer(question, snapshot)
     for last in range(0, 30 * _COUNT, 11):
-        found = Scheduler(suggestions=1).answer(question, snapshot, _ticking(last))
+        deadline = _ticking(last)
+        found = Scheduler(suggestions=1).answer(question, snapshot, deadline)
         assert found == _UNKNOWN or (found.verdict, found.message) == (whole.verdict, whole.message)
         assert found.suggestions in ((), whole.suggestions)
+        if not deadline():
+            assert found == whole
+            break  # it was not over, and no later one would be
 
 
 def test_deadline_is_asked_about_before_each_selector_of_devices() -> None:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.upstream.release_changes import (
     ROOT,
     changed_files,
@@ -32,6 +34,7 @@ def test_a_file_name_alone_is_in_the_folder_of_the_citation_before_it() -> None:
     assert citations(text) == {"k8s.io/kubernetes/pkg/x/one.go", "k8s.io/kubernetes/pkg/x/two.go", "helper/three.go"}
 
 
+@pytest.mark.slow
 def test_a_changed_plugin_leads_to_the_module_that_models_it() -> None:
     assert "webhook/placement/plugins/node_resources_fit.py" in of_file(_FIT, citing_modules(ROOT))
     assert of_file("k8s.io/kubernetes/pkg/scheduler/nowhere.go", citing_modules(ROOT)) == []

@@ -87,6 +87,7 @@ def test_configuration_of_up_to_3_mib_is_read(tmp_path: Path) -> None:
     assert errors == [f"GET {PATH}: the response is larger than 3145728 bytes"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [refusal(404, "it is so"), json({})], ids=["not readable", "invalid"])
 def test_internal_error_without_a_configuration_ends_nothing(tmp_path: Path, answer: Answer) -> None:
     def take(content: dict[str, Any] | None, faults: list[str]) -> None:

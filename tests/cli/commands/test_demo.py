@@ -76,6 +76,7 @@ def test_the_demo_keeps_the_audit_log_if_asked(tmp_path: Path) -> None:
     assert len(log.read_bytes().splitlines()) == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "called", "shown"),
     [

@@ -209,6 +209,7 @@ def test_a_pod_without_a_type_is_suggested_a_type_alone(run: Run, tmp_path: Path
     assert line["suggestions"][0] == "set maip.mxsf.io/workload-type: training: 1 node would fit"
 
 
+@pytest.mark.slow
 def test_a_million_replicas_are_counted_up_to_a_limit(run: Run, tmp_path: Path) -> None:
     cluster = tmp_path / "big.json"
     cluster.write_text(as_list(make_node_object("n", capacity={"pods": "100000"})))

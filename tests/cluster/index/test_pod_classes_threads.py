@@ -137,6 +137,7 @@ def test_class_that_could_not_be_added_is_added_the_next_time() -> None:
     assert labelled[numbers].tolist() == [False, True, False]
 
 
+@pytest.mark.slow
 def test_threads_give_each_class_its_own_number() -> None:
     classes = PodClasses()
     shared = _running(f"shared-{index}" for index in range(_ROUNDS))

@@ -23,6 +23,10 @@ from tests.support.objects.manifests import DEPLOY, Object
 pytestmark = pytest.mark.slow
 
 
+# Most modules are not imported here, so that compiling all of them takes longer than the rest.
+OFFLINE = ("--no-index", "--no-deps", "--ignore-installed", "--no-compile")
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """An environment with nothing of this project, and the folder of its programs."""
@@ -62,7 +66,7 @@ def environment(tmp_path: Path) -> Environment:
 
 
 def test_wheel_runs_in_a_clean_environment(made: Release, environment: Environment) -> None:
-    environment.install(made.the("*.whl"), *(() if FROM_DIST else ("--no-index", "--no-deps", "--ignore-installed")))
+    environment.install(made.the("*.whl"), *(() if FROM_DIST else OFFLINE))
 
     assert artifacts.VERSION in environment.run("placement-webhook", "version")
     assert "free GPUs" in environment.run("placement-webhook", "demo")

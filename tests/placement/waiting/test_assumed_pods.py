@@ -110,6 +110,7 @@ def test_pods_of_a_lower_priority_come_after() -> None:
     assert found.after_on_node("b", 9) == ()
 
 
+@pytest.mark.slow
 def test_pods_that_never_run_leave_no_class_in_the_snapshot_and_few_in_their_own() -> None:
     found: AssumedPods[int] = AssumedPods(_base())
     for number in range(2500):
@@ -122,6 +123,7 @@ def test_pods_that_never_run_leave_no_class_in_the_snapshot_and_few_in_their_own
     assert classes.own_count <= 1001
 
 
+@pytest.mark.slow
 def test_the_log_of_changes_is_bounded() -> None:
     found: AssumedPods[int] = AssumedPods(_base())
     for number in range(5000):
@@ -133,6 +135,7 @@ def test_the_log_of_changes_is_bounded() -> None:
     assert (log.since(0), log.since(log.position)) == (None, [])
 
 
+@pytest.mark.slow
 def test_snapshots_of_many_priorities_are_bounded() -> None:
     reserved = {number: _assumed(f"p{number}", "a", number) for number in range(100)}
     found = AssumedPods(_base(), reserved)

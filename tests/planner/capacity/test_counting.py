@@ -246,6 +246,7 @@ def test_the_nomination_of_a_stored_pod_does_not_count() -> None:
     assert counted(stored, _four("a"), _four("b")).nodes == {"a": 4, "b": 4}
 
 
+@pytest.mark.slow
 def test_several_pods_take_turns_in_proportion() -> None:
     pods = (further(make_pod("launcher").requests(cpu="100m"), 1), further(make_pod("worker").gpu(1), 3))
 
@@ -263,6 +264,7 @@ def test_turns_end_at_the_number_asked_for() -> None:
     assert [(each.fits, each.stopped, each.is_complete) for each in counts] == [(2, None, True), (6, None, True)]
 
 
+@pytest.mark.slow
 def test_the_packing_of_several_pods_is_a_range() -> None:
     """A small pod and a large one in turn: kube-scheduler spreads the small ones, at random between equal nodes."""
     small, large = further(make_pod("small").gpu(1)), further(make_pod("large").gpu(3))

@@ -530,6 +530,7 @@ def test_admissions_of_pods_that_never_appear_are_bounded_by_namespace() -> None
     assert cluster.waiting.total == MOST_OF_A_NAMESPACE + 1
 
 
+@pytest.mark.slow
 def test_admissions_of_pods_that_never_appear_leave_places_to_pods_that_do() -> None:
     cluster = Cluster(nodes=1)
     cluster.gpus()
@@ -547,6 +548,7 @@ def test_admissions_of_pods_that_never_appear_leave_places_to_pods_that_do() -> 
     assert cluster.waiting.total == made_up + 1
 
 
+@pytest.mark.slow
 def test_pending_pods_are_bounded() -> None:
     cluster = Cluster(nodes=1, pod_seconds=1.0)
     for number in range(MOST_WAITING + 10):
@@ -572,6 +574,7 @@ def test_admitted_pods_that_are_seen_are_bounded() -> None:
     assert cluster.waiting.total == MOST_WAITING
 
 
+@pytest.mark.slow
 def test_a_namespace_with_many_pods_leaves_places_to_the_others() -> None:
     cluster = Cluster(nodes=1, pod_seconds=0.004)
     for number in range(MOST_WAITING + 10):

@@ -20,6 +20,8 @@ from tests.controlplane.polling import wait_for
 from tests.support.servers.service import Backend
 
 TREE = Path(__file__).parents[3]
+# `placement-webhook` of a working tree, by PYTHONPATH.
+PROGRAM = (sys.executable, "-P", "-m", "webhook")
 _LONGEST_START_SECONDS = 120.0
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -72,10 +74,9 @@ def start_program(
     log: Path, *arguments: str, tree: Path = TREE, environment: Mapping[str, str] | None = None
 ) -> "subprocess.Popen[bytes]":
     """Start `placement-webhook` of a working tree with these arguments; it appends its log to the file."""
-    command = [sys.executable, "-P", "-m", "webhook", *arguments]
     with log.open("ab") as file:
         return subprocess.Popen(
-            command, stderr=file, env={**os.environ, "PYTHONPATH": str(tree), **(environment or {})}
+            [*PROGRAM, *arguments], stderr=file, env={**os.environ, "PYTHONPATH": str(tree), **(environment or {})}
         )
 
 
