@@ -8,7 +8,9 @@ from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from tests.support.preemption import ROOM, TWO_CARDS, budget, preempting, running, victims
 from webhook.cluster.node_info import RunningPod
-from webhook.placement.preemption.victims import Protection
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.preemption.lower_pods import LowerPods
+from webhook.placement.preemption.protection import Protection
 
 
 def test_the_pod_that_started_last_is_evicted_of_equal_ones() -> None:
@@ -135,9 +137,10 @@ def test_equal_pods_of_one_budget_are_equal_whichever_of_them_violates_it() -> N
 def test_pods_of_two_namespaces_that_share_their_labels_have_budgets_of_their_own() -> None:
     labels = {"app": "web"}
     one, other = (
-        RunningPod.of(running("web").namespace(namespace).obj())._replace(labels=labels)
-        for namespace in ("default", "other")
+        RunningPod.of(running("web").namespace(namespace).obj())._replace(labels=labels, priority=priority)
+        for priority, namespace in enumerate(("default", "other"))
     )
+    lower = LowerPods(Snapshot.of([node("n").with_pods([one, other])]), [0], 100)
 
-    assert Protection([budget(0)]).violated([one, other]) == ["default/web", ""]
-    assert Protection([budget(0)]).violated([other, one]) == ["", "default/web"]
+    assert [each.namespace for each in lower.pods] == ["other", "default"]
+    assert Protection([budget(0)], lower).violated.tolist() == [-1, 0]

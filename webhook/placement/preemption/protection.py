@@ -1,0 +1,132 @@
+"""The PodDisruptionBudgets that evictions violate.
+
+Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/util.go, FilterVictimsWithPDBViolation
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.objects.disruption_budget import DisruptionBudget
+from webhook.cluster.snapshot import Column, Rows
+from webhook.kube.selectors import LabelSelector, selector_matches
+from webhook.placement.preemption.lower_pods import LowerPods
+
+_NONE = -1
+_SEVERAL = -2
+
+
+class Protection:
+    """The `budgets` that select the `lower` pods.
+
+    `violated` is, for each pod, the number of the budget that its eviction violates after those of the pods before it,
+    or negative for none. `mixed_ranks` are the ranks in which the order of equally important pods decides which of them
+    violate a budget. Pods of equal `kinds` are equal for all budgets; the kind of unprotected pods is 0.
+    """
+
+    def __init__(self, budgets: Sequence[DisruptionBudget], lower: LowerPods) -> None:
+        self._budgets, self._lower = budgets, lower
+        self.violated: Column = np.full(len(lower.pods), _NONE)
+        self.kinds: Column = np.zeros(len(lower.pods), dtype=np.int64)
+        self.mixed_ranks: set[int] = set()
+        if not budgets:
+            return
+        index = _Index(budgets)
+        kinds, examples = lower.kinds
+        numbers = {(): 0}
+        self._by_kind: list[tuple[int, ...]] = [()]
+        of_kind = []
+        for each in examples:
+            selecting = index.selecting(each)
+            if selecting not in numbers:
+                numbers[selecting] = len(numbers)
+                self._by_kind.append(selecting)
+            of_kind.append(numbers[selecting])
+        self.kinds = np.array(of_kind)[kinds]
+        single = np.array([self._only(each) for each in self._by_kind])[self.kinds]
+        self._violate_single(single)
+        for node in np.unique(lower.node_of[single == _SEVERAL]).tolist():
+            places = np.flatnonzero(lower.node_of == node)
+            self.violated[places], mixed = self.in_order(places)
+            self.mixed_ranks |= mixed
+
+    def name(self, violated: int) -> str:
+        """Return the namespace and the name of a budget by its number."""
+        return self._budgets[violated].full_name
+
+    def _only(self, selecting: tuple[int, ...]) -> int:
+        """Return the only budget of a kind of pods, if it counts all of them."""
+        if not selecting:
+            return _NONE
+        return _SEVERAL if len(selecting) > 1 or self._budgets[selecting[0]].disrupted_pods else selecting[0]
+
+    def _violate_single(self, single: Column) -> None:
+        """Set which pods violate the only budget that selects them."""
+        lower = self._lower
+        selected = np.flatnonzero(single >= 0)
+        if not len(selected):
+            return
+        runs = lower.node_of[selected] * len(self._budgets) + single[selected]
+        order = np.argsort(runs, kind="stable")
+        runs, selected = runs[order], selected[order]
+        is_first = np.concatenate(([True], runs[1:] != runs[:-1]))
+        count = np.arange(len(runs))
+        before = count - np.maximum.accumulate(np.where(is_first, count, 0))
+        allowed = np.array([each.disruptions_allowed for each in self._budgets])
+        is_violated = before >= allowed[single[selected]]
+        self.violated[selected[is_violated]] = single[selected[is_violated]]
+        ranks = lower.ranks[selected]
+        is_mixed = ~is_first[1:] & (ranks[1:] == ranks[:-1]) & (is_violated[1:] != is_violated[:-1])
+        self.mixed_ranks |= {*ranks[1:][is_mixed].tolist()}
+
+    def in_order(self, places: Rows) -> tuple[Column, set[int]]:
+        """Return `violated` and `mixed_ranks` of the pods of one node if they are evicted in the order of `places`."""
+        left = [each.disruptions_allowed for each in self._budgets]
+        violated, mixed = np.full(len(places), _NONE), set[int]()
+        last_rank: dict[int, int] = {}
+        ranks, kinds = self._lower.ranks[places].tolist(), self.kinds[places].tolist()
+        for at, (place, rank, kind) in enumerate(zip(places.tolist(), ranks, kinds, strict=True)):
+            for number in self._by_kind[kind]:
+                if self._lower.pods[place].name in self._budgets[number].disrupted_pods:
+                    continue
+                left[number] -= 1
+                if left[number] < 0:
+                    violated[at] = number
+                    if last_rank.get(number) == rank:
+                        mixed.add(rank)
+                    break
+                last_rank[number] = rank
+        return violated, mixed
+
+
+class _Index:
+    """The numbers of the budgets, by a label that they require."""
+
+    def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
+        self._budgets = [*budgets]
+        self._filed: dict[tuple[str, tuple[str, str] | None], list[int]] = {}
+        for number, each in enumerate(self._budgets):
+            for label in _required(each.selector):
+                self._filed.setdefault((each.namespace, label), []).append(number)
+
+    def selecting(self, pod: RunningPod) -> tuple[int, ...]:
+        """Return the budgets that select `pod`.
+
+        Pods without labels and budgets with an empty selector match nothing here, as in kube-scheduler.
+        """
+        if not pod.labels:
+            return ()
+        labels: Iterable[tuple[str, str] | None] = (None, *pod.labels.items())
+        found = sorted({number for label in labels for number in self._filed.get((pod.namespace, label), ())})
+        return tuple(number for number in found if selector_matches(self._budgets[number].selector, pod.labels))
+
+
+def _required(selector: LabelSelector | None) -> Iterator[tuple[str, str] | None]:
+    """Yield labels of which a pod that `selector` selects has one, or None if it need not have any."""
+    for key, operator, values in selector or ():
+        if operator == "In":
+            yield from {(key, value) for value in values}
+            return
+    if selector:
+        yield None
