@@ -4,6 +4,7 @@ Each row is a cluster in which every node is full of pods of lower priority, so 
 time is that of the search only, without the filters that find that no node can take the pod.
 """
 
+import gc
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -143,7 +144,9 @@ def _cluster(case: _Case, nodes: int, pods_per_node: int) -> Snapshot:
     ]
     cache.replace("Pod", pods)
     cache.replace(DISRUPTION_BUDGET_KIND, [*case.budgets()])
-    return cache.snapshot()
+    snapshot = cache.snapshot()
+    gc.freeze()  # as the server does
+    return snapshot
 
 
 def _node(name: str, number: int) -> Object:

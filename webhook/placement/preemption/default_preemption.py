@@ -52,7 +52,7 @@ _NEVER = "preemption: not eligible due to preemptionPolicy=Never."
 _WAITS = "preemption: not eligible due to a terminating pod on the nominated node."
 _LONGEST_SHOWN = 63
 # The most nodes that are evaluated before the deadline is checked.
-_MOST_AT_ONCE = 100
+_MOST_AT_ONCE = 256
 
 
 class Dice(Protocol):
@@ -92,7 +92,7 @@ def _predicted(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expi
     compared, candidates = _compared(profile, len(rows)), 0
     evaluated = []
     # One more candidate than kube-scheduler compares shows that the choice is random.
-    for rooms in _rooms(Question(profile, pod, snapshot, expired), rows, compared + 1, reasons):
+    for rooms in _rooms(Question(profile, pod, snapshot, expired), rows, min(compared + 1, _MOST_AT_ONCE), reasons):
         evaluated.append(rooms)
         candidates += int(np.count_nonzero(rooms.fits))
         if candidates > compared:
@@ -154,7 +154,7 @@ def chosen_by(dice: Dice, profile: Profile, pod: PodInfo, snapshot: Snapshot, ex
     first, found = dice.randrange(len(rows)) if rows else 0, list[Candidate]()
     compared = _compared(profile, len(rows))
     question = Question(profile, pod, snapshot, expired)
-    tried = _rooms(question, rows[first:] + rows[:first], compared, Counter(), dice.shuffle)
+    tried = _rooms(question, rows[first:] + rows[:first], min(compared, _MOST_AT_ONCE), Counter(), dice.shuffle)
     for each in (each for rooms in tried for each in Victims(rooms, budgets).of_one_order()):
         found.append(each)
         if len(found) >= compared and not all(each.violates for each in found):

@@ -16,7 +16,7 @@ from webhook.kube.deadline import Expired
 from webhook.kube.pod.ports import HostPort
 from webhook.kube.release import Change
 from webhook.kube.selectors import selector_matches
-from webhook.placement.framework.interface import CrossNodeFilterPlugin, Failure, FilterPlugin, concerns
+from webhook.placement.framework.interface import Failure, FilterPlugin, concerns
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.plugins import inter_pod_affinity, node_ports, node_volume_limits, pod_topology_spread
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
@@ -41,12 +41,8 @@ class Question:
         self.priority = pod.preemption.priority or 0
         nominated = nodes_with_nominated_pods(pod, snapshot, profile.scheduler_names, expired)
         self.nominated = nominated.pods_by_row if nominated else {}
-        self.filters = [each for each in profile.filters if self._applies(each)]
-
-    def _applies(self, plugin: FilterPlugin) -> bool:
-        if isinstance(plugin, CrossNodeFilterPlugin):
-            return plugin.is_relevant(self.pod, self.snapshot, self.expired)
-        return concerns(plugin, self.pod, self.snapshot)
+        skipped = [each for each in profile.cross_node_filters if not each.is_relevant(pod, snapshot, expired)]
+        self.filters = [each for each in profile.filters if each not in skipped and concerns(each, pod, snapshot)]
 
 
 class Demand(NamedTuple):
@@ -79,7 +75,7 @@ class Demands:
         if isinstance(plugin, NodeResourcesFit):
             return self._amounts(plugin)
         if isinstance(plugin, NodePorts):
-            return self._ports()
+            return self._ports() if self._question.pod.host_ports else iter(())
         if isinstance(plugin, VolumeRestrictions):
             return self._claims(plugin)
         if isinstance(plugin, NodeVolumeLimits):
@@ -109,21 +105,23 @@ class Demands:
         yield Demand(ERR_REASON_TOO_MANY_PODS, more, lambda: np.ones(len(self._lower.pods), dtype=np.int64))
 
     def _ports(self) -> Iterator[Demand]:
-        """Yield the demand for host ports. As in kube-scheduler, one of the pods that use a port frees it."""
-        wanted, lower = self._question.pod.host_ports, self._lower
-
-        def taken(running: RunningPod) -> list[HostPort]:
-            ports = running.rare.host_ports
-            return [port for port in ports if any(each.conflicts(port) for each in wanted)] if ports else []
-
-        if not wanted:
-            return
-        used = np.array([len(taken(each)) > 0 for each in lower.pods], dtype=np.int64)
-        more = -lower.on_nodes(used)
-        kept = [{port for running in info.pods for port in taken(running)} for info in self._infos]
+        """Yield the demand for host ports. As in kube-scheduler, a port is free once one of its pods is gone."""
+        lower, load = self._lower, self._question.snapshot.load
+        taken: dict[int, set[HostPort]] = {}
+        for wanted in self._question.pod.host_ports:
+            for port, row in load.host_ports.get((wanted.protocol, wanted.port), ()):
+                if wanted.conflicts(port):
+                    taken.setdefault(row, set()).add(port)
+        left = [taken.get(row, set[HostPort]()) for row in self._rows]
+        every = frozenset().union(*left)
+        used = np.array([not every.isdisjoint(each.rare.host_ports) for each in lower.pods], dtype=np.int64)
         for at in np.flatnonzero(used).tolist():
-            kept[lower.node_of[at]].difference_update(taken(lower.pods[at]))
-        more -= np.array([len(each) > 0 for each in kept]) + self._of_nominated(lambda each: len(taken(each)))
+            left[lower.node_of[at]].difference_update(lower.pods[at].rare.host_ports)
+        more = -lower.on_nodes(used) - np.array([len(each) > 0 for each in left])
+        wanted_ports = self._question.pod.host_ports
+        more -= self._of_nominated(
+            lambda each: sum(wanted.conflicts(port) for port in each.rare.host_ports for wanted in wanted_ports)
+        )
         yield Demand(node_ports.ERR_REASON, more, lambda: used)
 
     def _claims(self, plugin: VolumeRestrictions) -> Iterator[Demand]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ class LowerPods:
                 shuffle(lower)
             found += lower
             sizes.append(len(lower))
+        self._terms = (_TERMS,) if snapshot.pods.has_terms else ()
         self.node_of: Rows = np.repeat(np.arange(len(rows)), sizes)
         self.first: Rows = np.cumsum([0, *sizes])[:-1]
         priorities, starts = self._column(map(_PRIORITY, found), found), self._column(map(_STARTED, found), found)
@@ -50,11 +51,8 @@ class LowerPods:
         order = np.lexsort((starts, -priorities, self.node_of))
         self.priorities, self.starts = priorities[order], starts[order]
         self.pods = [found[at] for at in order.tolist()]
-        is_other = np.ones(len(order), dtype=np.bool_)
-        for column in (self.node_of, self.priorities, self.starts):
-            is_other[1:] &= column[1:] == column[:-1]
-        is_other[1:] = ~is_other[1:]
-        self.ranks: Rows = np.cumsum(is_other)
+        columns = np.array((self.node_of, self.priorities, self.starts))
+        self.ranks: Rows = np.cumsum(np.append([False], (columns[:, 1:] != columns[:, :-1]).any(axis=0)))
 
     @staticmethod
     def _column(values: Any, pods: Sequence[RunningPod]) -> Column:
@@ -62,19 +60,23 @@ class LowerPods:
 
     def requested(self, resource: str) -> Column:
         """Return the amount of `resource` that each pod requests."""
-        amounts = [requests.get(resource, 0) for requests in map(_REQUESTS, self.pods)]
-        return np.array([min(each, LARGEST_AMOUNT) for each in amounts] if max(amounts) > LARGEST_AMOUNT else amounts)
+        requests = [*map(_REQUESTS, self.pods)]
+        try:
+            amounts = np.fromiter(map(itemgetter(resource), requests), np.int64, len(requests))
+        except (KeyError, OverflowError):
+            amounts = np.array([min(each.get(resource, 0), LARGEST_AMOUNT) for each in requests], dtype=np.int64)
+        return np.minimum(amounts, LARGEST_AMOUNT)
 
     @cached_property
     def kinds(self) -> tuple[Rows, list[RunningPod]]:
         """Return the kind of each pod, and a pod of each kind. Pods of a kind share namespace, labels and terms."""
-        numbers: dict[tuple[str, int, int], int] = {}
-        shared = zip(
-            map(_NAMESPACE, self.pods), map(id, map(_LABELS, self.pods)), map(id, map(_TERMS, self.pods)), strict=True
-        )
-        kinds = [numbers.setdefault(key, len(numbers)) for key in shared]
-        examples = dict(zip(kinds, self.pods, strict=True))
-        return np.array(kinds, dtype=np.intp), [examples[number] for number in range(len(numbers))]
+        kinds: Rows = np.zeros(len(self.pods), dtype=np.intp)
+        for shared in (_NAMESPACE, _LABELS, *self._terms):
+            # A column of numbers: tuples of all pods would set off the garbage collector.
+            distinct, number = np.unique(self._column(map(id, map(shared, self.pods)), self.pods), return_inverse=True)
+            kinds = kinds * len(distinct) + number
+        _, examples, kinds = np.unique(kinds, return_index=True, return_inverse=True)
+        return kinds, [self.pods[at] for at in examples.tolist()]
 
     def counted(self, count: Callable[[RunningPod], int]) -> Column:
         """Return the `count` of each pod, which depends only on its namespace, its labels and its terms."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from webhook.cluster.index.labels import Mask
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.objects.disruption_budget import DisruptionBudget
 from webhook.cluster.snapshot import Column, Rows
@@ -21,15 +22,15 @@ class Protection:
     """The `budgets` that select the `lower` pods.
 
     `violated` is, for each pod, the number of the budget that its eviction violates after those of the pods before it,
-    or negative for none. `mixed_ranks` are the ranks in which the order of equally important pods decides which of them
-    violate a budget. Pods of equal `kinds` are equal for all budgets; the kind of unprotected pods is 0.
+    or negative for none. `is_mixed` is true for equally important pods of which their order decides which violate a
+    budget. Pods of equal `kinds` are equal for all budgets; the kind of unprotected pods is 0.
     """
 
     def __init__(self, budgets: Sequence[DisruptionBudget], lower: LowerPods) -> None:
         self._budgets, self._lower = budgets, lower
         self.violated: Column = np.full(len(lower.pods), _NONE)
         self.kinds: Column = np.zeros(len(lower.pods), dtype=np.int64)
-        self.mixed_ranks: set[int] = set()
+        self.is_mixed: Mask = np.zeros(len(lower.pods), dtype=np.bool_)
         if not budgets:
             return
         index = _Index(budgets)
@@ -45,11 +46,15 @@ class Protection:
             of_kind.append(numbers[selecting])
         self.kinds = np.array(of_kind)[kinds]
         single = np.array([self._only(each) for each in self._by_kind])[self.kinds]
-        self._violate_single(single)
+        mixed_ranks = self._violate_single(single)
         for node in np.unique(lower.node_of[single == _SEVERAL]).tolist():
             places = np.flatnonzero(lower.node_of == node)
             self.violated[places], mixed = self.in_order(places)
-            self.mixed_ranks |= mixed
+            mixed_ranks += mixed
+        if mixed_ranks:
+            is_mixed = np.zeros(int(lower.ranks[-1]) + 1, dtype=np.bool_)
+            is_mixed[mixed_ranks] = True
+            self.is_mixed = is_mixed[lower.ranks]
 
     def name(self, violated: int) -> str:
         """Return the namespace and the name of a budget by its number."""
@@ -61,16 +66,14 @@ class Protection:
             return _NONE
         return _SEVERAL if len(selecting) > 1 or self._budgets[selecting[0]].disrupted_pods else selecting[0]
 
-    def _violate_single(self, single: Column) -> None:
-        """Set which pods violate the only budget that selects them."""
+    def _violate_single(self, single: Column) -> list[int]:
+        """Set which pods violate the only budget that selects them, and return the ranks in which their order decides."""
         lower = self._lower
         selected = np.flatnonzero(single >= 0)
-        if not len(selected):
-            return
         runs = lower.node_of[selected] * len(self._budgets) + single[selected]
         order = np.argsort(runs, kind="stable")
         runs, selected = runs[order], selected[order]
-        is_first = np.concatenate(([True], runs[1:] != runs[:-1]))
+        is_first = np.append([True], runs[1:] != runs[:-1])[: len(runs)]
         count = np.arange(len(runs))
         before = count - np.maximum.accumulate(np.where(is_first, count, 0))
         allowed = np.array([each.disruptions_allowed for each in self._budgets])
@@ -78,12 +81,13 @@ class Protection:
         self.violated[selected[is_violated]] = single[selected[is_violated]]
         ranks = lower.ranks[selected]
         is_mixed = ~is_first[1:] & (ranks[1:] == ranks[:-1]) & (is_violated[1:] != is_violated[:-1])
-        self.mixed_ranks |= {*ranks[1:][is_mixed].tolist()}
+        mixed: list[int] = ranks[1:][is_mixed].tolist()
+        return mixed
 
-    def in_order(self, places: Rows) -> tuple[Column, set[int]]:
-        """Return `violated` and `mixed_ranks` of the pods of one node if they are evicted in the order of `places`."""
+    def in_order(self, places: Rows) -> tuple[Column, list[int]]:
+        """Return `violated` for one node if its pods are evicted in the order of `places`, and the mixed ranks."""
         left = [each.disruptions_allowed for each in self._budgets]
-        violated, mixed = np.full(len(places), _NONE), set[int]()
+        violated, mixed = np.full(len(places), _NONE), list[int]()
         last_rank: dict[int, int] = {}
         ranks, kinds = self._lower.ranks[places].tolist(), self.kinds[places].tolist()
         for at, (place, rank, kind) in enumerate(zip(places.tolist(), ranks, kinds, strict=True)):
@@ -94,7 +98,7 @@ class Protection:
                 if left[number] < 0:
                     violated[at] = number
                     if last_rank.get(number) == rank:
-                        mixed.add(rank)
+                        mixed.append(rank)
                     break
                 last_rank[number] = rank
         return violated, mixed

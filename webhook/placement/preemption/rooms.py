@@ -50,9 +50,10 @@ class Rooms:
         self.used: Column = np.array(self._used, dtype=np.int64).reshape(-1, len(self.lower.pods))
         self._volumes = demands.volumes
         # The pods whose volumes can exceed a limit of their node.
-        self.has_volumes = np.isin(self.lower.node_of, [*self._volumes])
-        for at in np.flatnonzero(self.has_volumes).tolist():
-            self.has_volumes[at] = self.lower.pods[at].volumes is not NO_VOLUMES
+        self.has_volumes = np.zeros(len(self.lower.pods), dtype=np.bool_)
+        for node in self._volumes:
+            for at in np.flatnonzero(self.lower.node_of == node).tolist():
+                self.has_volumes[at] = self.lower.pods[at].volumes is not NO_VOLUMES
 
     def _demand(self, demand: Demand) -> Mask:
         """Return the nodes that reject the pod even without the lower pods, and keep the demand of the others."""

@@ -6,8 +6,9 @@ framework/preemption/preemption.go, pickOneNodeForPreemption
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import permutations, product
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise, permutations
 
 import numpy as np
 
@@ -21,8 +22,10 @@ from webhook.placement.preemption.rooms import Rooms
 
 # kube-scheduler adds it to each priority, so that the sum grows with every victim.
 ABOVE_ALL_PRIORITIES = 2**31
-# The most orders of equally important pods that are tried on a node.
+# The most orders of equally important pods that are tried on a node, and the pods in all orders; the latter are tried
+# in some 5 ms.
 _MOST_ORDERS = 24
+_MOST_TRIED = 50_000
 
 Cost = tuple[int, int, int, int, int]
 
@@ -84,52 +87,61 @@ class Victims:
         first = self._first
         tied, mixed = self._groups(first)
         found = [[each] if each else [] for each in self._candidates(first, tied)]
-        orders: list[list[int]] = []
-        nodes: list[int] = []
-        for order, groups in mixed.items():
-            number = math.prod(min(math.factorial(min(len(each), 9)), 2 * _MOST_ORDERS) for each in groups)
-            if number <= _MOST_ORDERS:
-                every = self._orders(first.places[first.order_of == order].tolist(), groups)
-                orders += every
-                nodes += [order] * len(every)
-            elif found[order]:
-                found[order] = [self._open(found[order][0], int(first.nodes[order]))]
+        work, orders, numbers = _MOST_TRIED, list[Rows](), list[int]()
+        deciding = self._rooms.deciding()
+        for number, groups in mixed.items():
+            every = self._orders(number, groups)
+            work -= every.size
+            if every.size and work >= 0:
+                orders += [*every]
+                numbers += [number] * len(every)
+                found[number] = []
+            elif found[number]:
+                # The room that the mixed groups leave decides on all pods after them.
+                places = np.flatnonzero(deciding & (self._lower.node_of == first.nodes[number])).tolist()
+                equal = tuple([self._lower.pods[place] for place in places])
+                found[number] = [replace(found[number][0], tied=equal, is_open=True)]
         if orders:
-            for order in {*nodes}:
-                found[order] = []
-            tried = self._try_orders(orders, first.nodes[nodes])
-            for order, each in zip(nodes, self._candidates(tried, self._groups(tried)[0]), strict=True):
-                if each is not None:
-                    found[order].append(each)
+            tried, numbers = self._distinct(orders, numbers)
+            for number, each in zip(numbers, self._candidates(tried, self._groups(tried)[0]), strict=True):
+                if each:
+                    found[number].append(each)
         return [outcomes for outcomes in found if outcomes]
 
-    def _open(self, candidate: Candidate, node: int) -> Candidate:
-        # The room that the mixed groups leave decides on all pods after them.
-        lower = self._lower
-        deciding = np.flatnonzero(self._rooms.deciding() & (lower.node_of == node))
-        tied = tuple(lower.pods[place] for place in deciding.tolist())
-        return Candidate(candidate.node, candidate.victims, candidate.violates, candidate.cost, tied, is_open=True)
+    def _orders(self, number: int, groups: Sequence[Rows]) -> Rows:
+        """Return the places of the pods of a node in each order in which those of `groups` can be, or none if too many.
 
-    @staticmethod
-    def _orders(places: list[int], groups: Sequence[list[int]]) -> list[list[int]]:
-        """Return `places` in each order in which the places in `groups` can be."""
-        start, found = places[0], []
-        for orders in product(*map(permutations, groups)):
-            order = [*places]
-            for group, permuted in zip(groups, orders, strict=True):
-                for place, other in zip(group, permuted, strict=True):
-                    order[place - start] = other
-            found.append(order)
-        return found
+        Pods that stay in any order are left out.
+        """
+        every = math.prod(min(math.factorial(min(len(each), 9)), 2 * _MOST_ORDERS) for each in groups)
+        places = self._first.places[self._first.order_of == number]
+        orders = places[None] if every <= _MOST_ORDERS else places[None, :0]
+        for group in groups if every <= _MOST_ORDERS else ():
+            permuted = group[_permutations(len(group))]
+            before = len(orders)
+            orders = np.repeat(orders, len(permuted), axis=0)
+            orders[:, group - places[0]] = np.tile(permuted, (before, 1))
+        return orders
 
-    def _try_orders(self, orders: Sequence[Sequence[int]], nodes: Rows) -> _Tried:
-        places = np.array([place for order in orders for place in order])
-        order_of = np.repeat(np.arange(len(orders)), [*map(len, orders)])
+    def _distinct(self, orders: Sequence[Rows], numbers: Sequence[int]) -> tuple[_Tried, list[int]]:
+        """Try `orders` on the nodes with these numbers. Return those that have different victims, and their numbers."""
+        places, order_of = np.concatenate(orders), np.repeat(np.arange(len(orders)), [*map(len, orders)])
         violated = self._protection.violated[places]
-        if self._protection.mixed_ranks:
+        if self._protection.is_mixed.any():
             # The order of the pods decides which of them violate a budget.
-            violated = np.concatenate([self._protection.in_order(np.array(order))[0] for order in orders])
-        return self._try(places, order_of, nodes, violated)
+            violated = np.concatenate([self._protection.in_order(order)[0] for order in orders])
+        tried = self._try(places, order_of, self._first.nodes[numbers], violated)
+        gone = np.flatnonzero(~tried.stays)
+        gone = gone[np.lexsort((places[gone], order_of[gone]))]
+        bounds = np.searchsorted(order_of[gone], np.arange(len(orders) + 1)).tolist()
+        victims = [places[gone[start:end]].tobytes() for start, end in pairwise(bounds)]
+        kept = sorted({key: order for order, key in enumerate(zip(numbers, victims, strict=True))}.values())
+        is_kept = np.isin(order_of, kept)
+        number_of = np.cumsum(np.isin(np.arange(len(orders)), kept)) - 1
+        tried = _Tried(
+            places[is_kept], number_of[order_of[is_kept]], tried.nodes[kept], violated[is_kept], tried.stays[is_kept]
+        )
+        return tried, [numbers[order] for order in kept]
 
     def _try(self, places: Rows, order_of: Rows, nodes: Rows, violated: Column) -> _Tried:
         # Pods that violate a budget are put back first.
@@ -169,7 +181,7 @@ class Victims:
         columns = (violations, highest, sums, np.bincount(order_of, minlength=count), -earliest)
         return [*zip(*(column.tolist() for column in columns), strict=True)]
 
-    def _groups(self, tried: _Tried) -> tuple[dict[int, list[int]], dict[int, list[list[int]]]]:
+    def _groups(self, tried: _Tried) -> tuple[dict[int, list[int]], dict[int, list[Rows]]]:
         """Return, by order, the places of the pods that are tied, and the groups whose order matters.
 
         A group is the equally important pods of one node of which only some stay. Such pods are tied if a choice among
@@ -177,7 +189,7 @@ class Victims:
         """
         lower, rooms, protection = self._lower, self._rooms, self._protection
         ranks = lower.ranks[tried.places]
-        is_mixed_rank = np.isin(ranks, [*protection.mixed_ranks])
+        is_mixed_rank = protection.is_mixed[tried.places]
         kinds = protection.kinds[tried.places]
         decides = rooms.deciding()[tried.places]
         at = np.flatnonzero(decides | (is_mixed_rank & (kinds > 0)))
@@ -187,7 +199,7 @@ class Victims:
         )
         at = at[np.argsort(group[at], kind="stable")]
         tied: dict[int, list[int]] = {}
-        mixed: dict[int, list[list[int]]] = {}
+        mixed: dict[int, list[Rows]] = {}
         if not len(at):
             return tied, mixed
         is_first = np.concatenate(([True], group[at][1:] != group[at][:-1]))
@@ -199,12 +211,12 @@ class Victims:
         ends = [*starts.tolist()[1:], len(at)]
         chosen = np.flatnonzero(is_open | (is_mixed & is_mixed_rank[at[starts]]))
         for number in chosen.tolist():
-            places = sorted(tried.places[at[starts[number] : ends[number]]].tolist())
+            places = np.sort(tried.places[at[starts[number] : ends[number]]])
             order = int(tried.order_of[at[starts[number]]])
             if is_mixed[number]:
                 mixed.setdefault(order, []).append(places)
             else:
-                tied.setdefault(order, []).extend(places)
+                tied.setdefault(order, []).extend(places.tolist())
         return tied, mixed
 
     def _differs(self, places: Rows, is_mixed_rank: Mask, kinds: Column, decides: Mask) -> Mask:
@@ -217,3 +229,8 @@ class Victims:
             volumes = np.array([id(pods[place].volumes) for place in places.tolist()])
             found[1:] |= self._rooms.has_volumes[places[1:]] & (volumes[1:] != volumes[:-1])
         return found
+
+
+@cache
+def _permutations(count: int) -> Rows:
+    return np.array([*permutations(range(count))], dtype=np.intp)
