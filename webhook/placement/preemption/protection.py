@@ -3,6 +3,7 @@
 Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/util.go, FilterVictimsWithPDBViolation
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -67,7 +68,7 @@ class Protection:
         return _SEVERAL if len(selecting) > 1 or self._budgets[selecting[0]].disrupted_pods else selecting[0]
 
     def _violate_single(self, single: Column) -> list[int]:
-        """Set which pods violate the only budget that selects them, and return the ranks in which their order decides."""
+        """Set which pods violate the only budget that selects them; return the ranks in which their order decides."""
         lower = self._lower
         selected = np.flatnonzero(single >= 0)
         runs = lower.node_of[selected] * len(self._budgets) + single[selected]
@@ -105,32 +106,28 @@ class Protection:
 
 
 class _Index:
-    """The numbers of the budgets, by a label that they require."""
+    """The numbers of the budgets, each by the label that it requires and that the fewest budgets require."""
 
-    def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
-        self._budgets = [*budgets]
+    def __init__(self, budgets: Sequence[DisruptionBudget]) -> None:
+        self._budgets = budgets
+        required = [[*_required(each.selector)] for each in budgets]
+        counts = Counter(label for labels in required for label in labels)
         self._filed: dict[tuple[str, tuple[str, str] | None], list[int]] = {}
-        for number, each in enumerate(self._budgets):
-            for label in _required(each.selector):
-                self._filed.setdefault((each.namespace, label), []).append(number)
+        for number, (each, labels) in enumerate(zip(budgets, required, strict=True)):
+            label = min(labels, key=counts.__getitem__, default=None)
+            self._filed.setdefault((each.namespace, label), []).append(number)
 
     def selecting(self, pod: RunningPod) -> tuple[int, ...]:
         """Return the budgets that select `pod`.
 
         Pods without labels and budgets with an empty selector match nothing here, as in kube-scheduler.
         """
-        if not pod.labels:
-            return ()
         labels: Iterable[tuple[str, str] | None] = (None, *pod.labels.items())
-        found = sorted({number for label in labels for number in self._filed.get((pod.namespace, label), ())})
-        return tuple(number for number in found if selector_matches(self._budgets[number].selector, pod.labels))
+        numbers = [number for label in labels for number in self._filed.get((pod.namespace, label), ())]
+        selectors = ((number, self._budgets[number].selector) for number in sorted(numbers))
+        return tuple([number for number, each in selectors if each and pod.labels and selector_matches(each, pod.labels)])
 
 
-def _required(selector: LabelSelector | None) -> Iterator[tuple[str, str] | None]:
-    """Yield labels of which a pod that `selector` selects has one, or None if it need not have any."""
-    for key, operator, values in selector or ():
-        if operator == "In":
-            yield from {(key, value) for value in values}
-            return
-    if selector:
-        yield None
+def _required(selector: LabelSelector | None) -> Iterator[tuple[str, str]]:
+    """Yield labels that every pod has that `selector` selects."""
+    return ((key, values[0]) for key, operator, values in selector or () if operator == "In" and len(values) == 1)

@@ -75,17 +75,16 @@ class Rooms:
             self.reasons[failure.reason] += count
             self.fits = self.fits & ~rejected
 
-    def staying(self, places: Rows, order_of: Rows, nodes: Rows) -> Mask:
+    def staying(self, places: Rows, order_of: Rows, nodes: Rows, left: Column) -> Mask:
         """Return whether each pod stays that is put back next to the pending pod, if it still fits then.
 
         `places` are the places of the pods among the lower ones, order by order; `order_of` is the number of the order
-        for each, and `nodes` the number of the node for each order.
+        for each, and `nodes` the number of the node for each order. `left` is what is left of each demand for each order.
         """
         sizes = np.bincount(order_of, minlength=len(nodes))
         position = np.arange(len(places)) - (np.cumsum(sizes) - sizes)[order_of]
         used = np.zeros((len(self.used), int(sizes.max()), len(nodes)), dtype=np.int64)
         used[:, position, order_of] = self.used[:, places]
-        left = self.left[:, nodes]
         with_all_before = used.cumsum(axis=1)
         fits: Mask = (with_all_before <= left[:, None]).all(axis=0)
         with_volumes = np.flatnonzero(self.has_volumes[places])

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise, permutations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -62,6 +63,17 @@ class _Tried:
     stays: Mask
 
 
+class _Orders(NamedTuple):
+    """Orders of the places of pods of one node, one in each row, and what is `left` of each demand before they are tried.
+
+    `number` is the number of the node in the first try.
+    """
+
+    number: int
+    places: Rows
+    left: Column
+
+
 class Victims:
     """The victims on the nodes of `rooms` that fit without their lower pods, by `budgets`."""
 
@@ -72,7 +84,8 @@ class Victims:
         nodes = np.flatnonzero(rooms.fits)
         number = np.cumsum(rooms.fits) - 1
         order_of = number[self._lower.node_of[places]]
-        self._first = self._try(places, order_of, nodes, self._protection.violated[places])
+        violated = self._protection.violated[places]
+        self._first = self._try(places, order_of, nodes, violated, rooms.left[:, nodes])
 
     def of_one_order(self) -> list[Candidate]:
         """Return the candidate of each node if equally important pods are taken in the order in which they are."""
@@ -87,67 +100,83 @@ class Victims:
         first = self._first
         tied, mixed = self._groups(first)
         found = [[each] if each else [] for each in self._candidates(first, tied)]
-        work, orders, numbers = _MOST_TRIED, list[Rows](), list[int]()
+        work, orders = _MOST_TRIED, list[_Orders]()
         deciding = self._rooms.deciding()
         for number, groups in mixed.items():
             every = self._orders(number, groups)
-            work -= every.size
-            if every.size and work >= 0:
-                orders += [*every]
-                numbers += [number] * len(every)
+            work -= every.places.size
+            if every.places.size and work >= 0:
+                orders.append(every)
                 found[number] = []
             elif found[number]:
                 # The room that the mixed groups leave decides on all pods after them.
-                places = np.flatnonzero(deciding & (self._lower.node_of == first.nodes[number])).tolist()
+                places = self._first_on(number)[deciding[self._first_on(number)]].tolist()
                 equal = tuple([self._lower.pods[place] for place in places])
                 found[number] = [replace(found[number][0], tied=equal, is_open=True)]
         if orders:
-            tried, numbers = self._distinct(orders, numbers)
+            tried, numbers = self._distinct(orders)
             for number, each in zip(numbers, self._candidates(tried, self._groups(tried)[0]), strict=True):
                 if each:
                     found[number].append(each)
         return [outcomes for outcomes in found if outcomes]
 
-    def _orders(self, number: int, groups: Sequence[Rows]) -> Rows:
-        """Return the places of the pods of a node in each order in which those of `groups` can be, or none if too many.
+    def _first_on(self, number: int) -> Rows:
+        start, end = np.searchsorted(self._first.order_of, (number, number + 1))
+        return self._first.places[start:end]
+
+    def _orders(self, number: int, groups: Sequence[Rows]) -> _Orders:
+        """Return each order in which the pods of `groups` can be, or none if there are too many.
 
         Pods that stay in any order are left out.
         """
+        rooms, places = self._rooms, self._first_on(number)
+        start, end = np.searchsorted(self._first.order_of, (number, number + 1))
+        left = rooms.left[:, self._first.nodes[number]]
+        if not (rooms.has_volumes[places].any() or (self._first.violated[start:end] >= 0).any()):
+            stays = self._first.stays[start:end] & (places < groups[0][0])
+            left = left - rooms.used[:, places[stays]].sum(axis=1)
+            places = places[~stays]
         every = math.prod(min(math.factorial(min(len(each), 9)), 2 * _MOST_ORDERS) for each in groups)
-        places = self._first.places[self._first.order_of == number]
         orders = places[None] if every <= _MOST_ORDERS else places[None, :0]
         for group in groups if every <= _MOST_ORDERS else ():
             permuted = group[_permutations(len(group))]
             before = len(orders)
             orders = np.repeat(orders, len(permuted), axis=0)
-            orders[:, group - places[0]] = np.tile(permuted, (before, 1))
-        return orders
+            orders[:, np.searchsorted(places, group)] = np.tile(permuted, (before, 1))
+        return _Orders(number, orders, left)
 
-    def _distinct(self, orders: Sequence[Rows], numbers: Sequence[int]) -> tuple[_Tried, list[int]]:
-        """Try `orders` on the nodes with these numbers. Return those that have different victims, and their numbers."""
-        places, order_of = np.concatenate(orders), np.repeat(np.arange(len(orders)), [*map(len, orders)])
+    def _distinct(self, orders: Sequence[_Orders]) -> tuple[_Tried, list[int]]:
+        """Try `orders`. Return those that have different victims, and the number of the first order of the same node."""
+        counts = [len(each.places) for each in orders]
+        numbers = np.repeat([each.number for each in orders], counts)
+        widths = np.repeat([each.places.shape[1] for each in orders], counts)
+        places = np.concatenate([each.places.ravel() for each in orders])
+        order_of = np.repeat(np.arange(len(numbers)), widths)
         violated = self._protection.violated[places]
         if self._protection.is_mixed.any():
             # The order of the pods decides which of them violate a budget.
-            violated = np.concatenate([self._protection.in_order(order)[0] for order in orders])
-        tried = self._try(places, order_of, self._first.nodes[numbers], violated)
+            violated = np.concatenate([self._protection.in_order(row)[0] for each in orders for row in each.places])
+        left = np.repeat(np.array([each.left for each in orders]).T, counts, axis=1)
+        tried = self._try(places, order_of, self._first.nodes[numbers], violated, left)
         gone = np.flatnonzero(~tried.stays)
         gone = gone[np.lexsort((places[gone], order_of[gone]))]
-        bounds = np.searchsorted(order_of[gone], np.arange(len(orders) + 1)).tolist()
-        victims = [places[gone[start:end]].tobytes() for start, end in pairwise(bounds)]
-        kept = sorted({key: order for order, key in enumerate(zip(numbers, victims, strict=True))}.values())
-        is_kept = np.isin(order_of, kept)
-        number_of = np.cumsum(np.isin(np.arange(len(orders)), kept)) - 1
-        tried = _Tried(
-            places[is_kept], number_of[order_of[is_kept]], tried.nodes[kept], violated[is_kept], tried.stays[is_kept]
+        bounds = np.searchsorted(order_of[gone], np.arange(len(numbers) + 1)).tolist()
+        victims = places[gone]
+        first = {victims[start:end].tobytes(): order for order, (start, end) in enumerate(pairwise(bounds))}
+        is_kept = np.zeros(len(numbers), dtype=np.bool_)
+        is_kept[[*first.values()]] = True
+        is_in = is_kept[order_of]
+        number_of = np.cumsum(is_kept) - 1
+        kept = _Tried(
+            places[is_in], number_of[order_of[is_in]], tried.nodes[is_kept], violated[is_in], tried.stays[is_in]
         )
-        return tried, [numbers[order] for order in kept]
+        return kept, numbers[is_kept].tolist()
 
-    def _try(self, places: Rows, order_of: Rows, nodes: Rows, violated: Column) -> _Tried:
+    def _try(self, places: Rows, order_of: Rows, nodes: Rows, violated: Column, left: Column) -> _Tried:
         # Pods that violate a budget are put back first.
         at = np.lexsort((violated < 0, order_of))
         stays = np.empty(len(places), dtype=np.bool_)
-        stays[at] = self._rooms.staying(places[at], order_of, nodes) if len(places) else True
+        stays[at] = self._rooms.staying(places[at], order_of, nodes, left) if len(places) else True
         return _Tried(places, order_of, nodes, violated, stays)
 
     def _candidates(self, tried: _Tried, tied: dict[int, list[int]] | None = None) -> Iterator[Candidate | None]:
