@@ -68,7 +68,7 @@ def _with_port(number: int, node: int) -> Object:
 
 
 def _of_few(number: int, node: int) -> Object:
-    return {**_mixed(number, node), "labels": {"app": f"app-{number}", "shard": f"{node // 10}"}}
+    return {**_mixed(number, node), "labels": {"app": f"app-{number}-{node // 10}"}}
 
 
 def _budgets_of_apps() -> Iterator[Object]:
@@ -77,8 +77,7 @@ def _budgets_of_apps() -> Iterator[Object]:
 
 def _budgets_of_few() -> Iterator[Object]:
     for number in range(1000):
-        labels = {"app": f"app-{number % 100}", "shard": f"{number // 100}"}
-        yield _budget(f"few-{number}", labels)
+        yield _budget(f"few-{number}", {"app": f"app-{number % 100}-{number // 100}"})
 
 
 def _spread(key: str) -> Object:

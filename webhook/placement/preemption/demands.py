@@ -6,6 +6,7 @@ filters that read no pods of the node reject it in any case.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,8 @@ from webhook.placement.plugins.volume_restrictions import (
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.preemption.lower_pods import LowerPods
 from webhook.placement.profiles.profile import Profile
+
+_HOST_PORTS = attrgetter("rare.host_ports")
 
 
 class Question:
@@ -114,7 +117,8 @@ class Demands:
                     taken.setdefault(row, set()).add(port)
         left = [taken.get(row, set[HostPort]()) for row in self._rows]
         every = frozenset().union(*left)
-        used = np.array([not every.isdisjoint(each.rare.host_ports) for each in lower.pods], dtype=np.int64)
+        is_free = np.fromiter(map(every.isdisjoint, map(_HOST_PORTS, lower.pods)), np.bool_, len(lower.pods))
+        used = (~is_free).astype(np.int64)
         for at in np.flatnonzero(used).tolist():
             left[lower.node_of[at]].difference_update(lower.pods[at].rare.host_ports)
         more = -lower.on_nodes(used) - np.array([len(each) > 0 for each in left])

@@ -4,7 +4,7 @@ Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/util.go, FilterVict
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -106,28 +106,26 @@ class Protection:
 
 
 class _Index:
-    """The numbers of the budgets, each by the label that it requires and that the fewest budgets require."""
+    """The numbers of the budgets with the rest of their selectors, by the label that the fewest budgets require.
 
-    def __init__(self, budgets: Sequence[DisruptionBudget]) -> None:
-        self._budgets = budgets
-        required = [[*_required(each.selector)] for each in budgets]
-        counts = Counter(label for labels in required for label in labels)
-        self._filed: dict[tuple[str, tuple[str, str] | None], list[int]] = {}
-        for number, (each, labels) in enumerate(zip(budgets, required, strict=True)):
-            label = min(labels, key=counts.__getitem__, default=None)
-            self._filed.setdefault((each.namespace, label), []).append(number)
+    Budgets with an empty selector match nothing here, as in kube-scheduler.
+    """
+
+    def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
+        selecting = [(number, each.namespace, each.selector) for number, each in enumerate(budgets) if each.selector]
+        counts = Counter(each for _, _, selector in selecting for each in selector)
+        self._filed: dict[str, dict[tuple[str, str] | None, list[tuple[int, LabelSelector]]]] = {}
+        for number, namespace, selector in selecting:
+            exact = [each for each in selector if each.operator == "In" and len(each.values) == 1]
+            rarest = min(exact, key=counts.__getitem__, default=None)
+            label = (rarest.key, rarest.values[0]) if rarest else None
+            rest = tuple([each for each in selector if each is not rarest])
+            self._filed.setdefault(namespace, {}).setdefault(label, []).append((number, rest))
 
     def selecting(self, pod: RunningPod) -> tuple[int, ...]:
-        """Return the budgets that select `pod`.
-
-        Pods without labels and budgets with an empty selector match nothing here, as in kube-scheduler.
-        """
-        labels: Iterable[tuple[str, str] | None] = (None, *pod.labels.items())
-        numbers = [number for label in labels for number in self._filed.get((pod.namespace, label), ())]
-        selectors = ((number, self._budgets[number].selector) for number in sorted(numbers))
-        return tuple([number for number, each in selectors if each and pod.labels and selector_matches(each, pod.labels)])
-
-
-def _required(selector: LabelSelector | None) -> Iterator[tuple[str, str]]:
-    """Yield labels that every pod has that `selector` selects."""
-    return ((key, values[0]) for key, operator, values in selector or () if operator == "In" and len(values) == 1)
+        """Return the budgets that select `pod`. Pods without labels match nothing, as in kube-scheduler."""
+        filed = self._filed.get(pod.namespace) if pod.labels else None
+        if not filed:
+            return ()
+        found = [each for label in (None, *pod.labels.items()) for each in filed.get(label, ())]
+        return tuple(sorted([number for number, rest in found if not rest or selector_matches(rest, pod.labels)]))

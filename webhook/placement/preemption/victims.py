@@ -62,6 +62,10 @@ class _Tried:
     violated: Column
     stays: Mask
 
+    def on_node(self, number: int) -> slice:
+        """Return the entries of the order with this number."""
+        return slice(*np.searchsorted(self.order_of, (number, number + 1)).tolist())
+
 
 class _Orders(NamedTuple):
     """Orders of the places of pods of one node, one in each row, and what is `left` of each demand before they are tried.
@@ -100,18 +104,17 @@ class Victims:
         first = self._first
         tied, mixed = self._groups(first)
         found = [[each] if each else [] for each in self._candidates(first, tied)]
-        work, orders = _MOST_TRIED, list[_Orders]()
-        deciding = self._rooms.deciding()
+        work, orders, deciding = _MOST_TRIED, list[_Orders](), self._rooms.deciding()
         for number, groups in mixed.items():
             every = self._orders(number, groups)
-            work -= every.places.size
-            if every.places.size and work >= 0:
+            work -= 0 if every is None else every.places.size
+            if every is not None and work >= 0:
                 orders.append(every)
                 found[number] = []
             elif found[number]:
                 # The room that the mixed groups leave decides on all pods after them.
-                places = self._first_on(number)[deciding[self._first_on(number)]].tolist()
-                equal = tuple([self._lower.pods[place] for place in places])
+                places = first.places[first.on_node(number)]
+                equal = tuple([self._lower.pods[place] for place in places[deciding[places]].tolist()])
                 found[number] = [replace(found[number][0], tied=equal, is_open=True)]
         if orders:
             tried, numbers = self._distinct(orders)
@@ -120,25 +123,22 @@ class Victims:
                     found[number].append(each)
         return [outcomes for outcomes in found if outcomes]
 
-    def _first_on(self, number: int) -> Rows:
-        start, end = np.searchsorted(self._first.order_of, (number, number + 1))
-        return self._first.places[start:end]
-
-    def _orders(self, number: int, groups: Sequence[Rows]) -> _Orders:
-        """Return each order in which the pods of `groups` can be, or none if there are too many.
+    def _orders(self, number: int, groups: Sequence[Rows]) -> _Orders | None:
+        """Return each order in which the pods of `groups` can be, or None if there are too many.
 
         Pods that stay in any order are left out.
         """
-        rooms, places = self._rooms, self._first_on(number)
-        start, end = np.searchsorted(self._first.order_of, (number, number + 1))
-        left = rooms.left[:, self._first.nodes[number]]
-        if not (rooms.has_volumes[places].any() or (self._first.violated[start:end] >= 0).any()):
-            stays = self._first.stays[start:end] & (places < groups[0][0])
+        if math.prod(min(math.factorial(min(len(each), 9)), 2 * _MOST_ORDERS) for each in groups) > _MOST_ORDERS:
+            return None
+        rooms, first = self._rooms, self._first
+        here = first.on_node(number)
+        places, left = first.places[here], rooms.left[:, first.nodes[number]]
+        if not (rooms.has_volumes[places].any() or (first.violated[here] >= 0).any()):
+            stays = first.stays[here] & (places < groups[0][0])
             left = left - rooms.used[:, places[stays]].sum(axis=1)
             places = places[~stays]
-        every = math.prod(min(math.factorial(min(len(each), 9)), 2 * _MOST_ORDERS) for each in groups)
-        orders = places[None] if every <= _MOST_ORDERS else places[None, :0]
-        for group in groups if every <= _MOST_ORDERS else ():
+        orders = places[None]
+        for group in groups:
             permuted = group[_permutations(len(group))]
             before = len(orders)
             orders = np.repeat(orders, len(permuted), axis=0)
