@@ -1,7 +1,6 @@
 """InterPodAffinity: pod affinity and anti-affinity in topology domains."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -23,19 +22,6 @@ _REQUIRED = 0
 ERR_REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 ERR_REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
 ERR_REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
-
-
-class Repulsion(NamedTuple):
-    """Required anti-affinity with one topology key, between the pending pod and running pods.
-
-    `of` returns the number of terms between the pending pod and a running pod. `here` is their sum over the running
-    pods in the domain of each node; the nodes in the mask `labelled` are in a domain.
-    """
-
-    reason: str
-    of: Callable[[RunningPod], int]
-    here: Column
-    labelled: Mask
 
 
 class InterPodAffinity:
@@ -132,8 +118,8 @@ class InterPodAffinity:
         """
         found = []
         for weight, term in in_time(preferred, expired):
-            namespaces, selector = self._selection(term, nodes, expired)
-            if _is_selected(running, namespaces, selector):
+            namespaces, selector = self.selection(term, nodes, expired)
+            if (namespaces is None or running.namespace in namespaces) and selector_matches(selector, running.labels):
                 found.append((term.topology_key, weight))
         found += [
             (term.topology_key, weight) for weight, term in running.terms.preferred if (weight, term) in selecting
@@ -170,56 +156,6 @@ class InterPodAffinity:
             return ~complete
         return ~together
 
-    def affinity_of(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Callable[[RunningPod], bool]:
-        """Return the function that returns whether all required affinity terms of `pod` select a running pod."""
-        selections = [self._selection(term, nodes, expired) for term in pod.inter_pod.terms.required]
-        return lambda running: all(_is_selected(running, *each) for each in selections)
-
-    def nodes_near_others(self, pod: PodInfo, nodes: Snapshot, leaving: Column, expired: Expired = never) -> Mask:
-        """Return the nodes that the pod's required terms accept once `leaving` of the selected pods there have left.
-
-        For each node, only its own pods leave.
-        """
-        terms = pod.inter_pod.terms.required
-        complete = _has_all_domains(terms, nodes, expired)
-        together, is_anywhere = complete.copy(), np.zeros_like(complete)
-        selected = self._selected_by_all(terms, nodes, expired)
-        for key in in_time({term.topology_key for term in terms}, expired):
-            counts = DomainCounts(nodes.labels)
-            counts.add(key, selected, 1)
-            together &= counts.of_nodes > leaving
-            is_anywhere |= np.count_nonzero(nodes.labels.domains(key).codes[selected] >= 0) > leaving
-        if self._selects_itself(pod, nodes, expired):
-            together |= complete & ~is_anywhere
-        return together
-
-    def repulsions(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Repulsion]:
-        """Yield the required anti-affinity of `pod`, then that of running pods to it, by topology key."""
-        own = pod.inter_pod.terms.anti_required
-        for key in in_time(dict.fromkeys(term.topology_key for term in own), expired):
-            counts, terms = DomainCounts(nodes.labels), [term for term in own if term.topology_key == key]
-            selections = [self._selection(term, nodes, expired) for term in terms]
-            for each in selections:
-                counts.add(key, nodes.pods.rows_selected(*each, expired), 1)
-            yield Repulsion(
-                ERR_REASON_ANTI_AFFINITY,
-                lambda running, selections=selections: sum(_is_selected(running, *each) for each in selections),
-                counts.of_nodes,
-                nodes.labels.domains(key).codes >= 0,
-            )
-        carried = [each for each in in_time(_terms_selecting(pod, nodes), expired) if each.kind == "anti_required"]
-        for key in in_time(dict.fromkeys(each.term.topology_key for each in carried), expired):
-            counts, selecting = DomainCounts(nodes.labels), [each for each in carried if each.term.topology_key == key]
-            for each in selecting:
-                counts.add(key, *nodes.pods.carrier_rows(each))
-            terms = frozenset(each.term for each in selecting)
-            yield Repulsion(
-                ERR_REASON_EXISTING_ANTI_AFFINITY,
-                lambda running, terms=terms: sum(each in terms for each in running.terms.anti_required),
-                counts.of_nodes,
-                nodes.labels.domains(key).codes >= 0,
-            )
-
     def nodes_near_staying(self, pod: PodInfo, nodes: Snapshot, staying: Snapshot, expired: Expired = never) -> Mask:
         """Return the nodes that the pod's required terms accept once all pods on the node have been evicted.
 
@@ -242,7 +178,7 @@ class InterPodAffinity:
         """Return the row of each pod that all `terms` select."""
         selected = np.ones(nodes.pods.class_count, dtype=np.bool_)
         for term in in_time(terms, expired):
-            selected &= nodes.pods.selected(*self._selection(term, nodes, expired), expired)
+            selected &= nodes.pods.selected(*self.selection(term, nodes, expired), expired)
         return nodes.pods.rows_of(selected)
 
     def _violates_anti_affinity(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
@@ -252,16 +188,16 @@ class InterPodAffinity:
         return found
 
     def _selected_rows(self, term: PodTerm, nodes: Snapshot, expired: Expired) -> Codes:
-        return nodes.pods.rows_selected(*self._selection(term, nodes, expired), expired)
+        return nodes.pods.rows_selected(*self.selection(term, nodes, expired), expired)
 
     def _selects_itself(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> bool:
         labels = dict(pod.inter_pod.labels)
         return all(
             (namespaces is None or pod.inter_pod.namespace in namespaces) and selector_matches(selector, labels)
-            for namespaces, selector in (self._selection(term, nodes, expired) for term in pod.inter_pod.terms.required)
+            for namespaces, selector in (self.selection(term, nodes, expired) for term in pod.inter_pod.terms.required)
         )
 
-    def _selection(
+    def selection(
         self, term: PodTerm, nodes: Snapshot, expired: Expired
     ) -> tuple[frozenset[str] | None, LabelSelector | None]:
         """Return the namespaces (None means all) and the label selector of the pods that `term` selects.
@@ -312,10 +248,6 @@ def _violates_existing_anti_affinity(pod: PodInfo, nodes: Snapshot, expired: Exp
     for carried in in_time(anti_required, expired):
         found |= _nodes_sharing_domain(carried.term.topology_key, nodes.pods.carrier_rows(carried)[0], nodes)
     return found
-
-
-def _is_selected(running: RunningPod, namespaces: frozenset[str] | None, selector: LabelSelector | None) -> bool:
-    return (namespaces is None or running.namespace in namespaces) and selector_matches(selector, running.labels)
 
 
 def _terms_selecting(pod: PodInfo, nodes: Snapshot) -> Iterable[CarriedTerm]:

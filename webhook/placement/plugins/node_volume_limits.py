@@ -1,7 +1,8 @@
 """NodeVolumeLimits: the number of attached volumes of a CSI driver is limited on each node."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from copy import copy
 
 import numpy as np
@@ -132,7 +133,7 @@ class VolumeRoom:
     def copy(self) -> "VolumeRoom":
         """Return a copy, to which other pods can be added."""
         other = copy(self)
-        other._in_use = [{*each} for each in self._in_use]
+        vars(other)["_in_use"] = [{*each} for each in self._in_use]
         return other
 
     def is_exceeded(self, added: Iterable[RunningPod] = ()) -> bool:
@@ -151,7 +152,7 @@ class VolumeRoom:
         wanted = Counter(each.driver for each in self._wanted)
         return any(count + every[driver] > self._limits[driver] for driver, count in wanted.items())
 
-    def _exceeds(self, in_use: Set[AttachedVolume]) -> bool:
+    def _exceeds(self, in_use: AbstractSet[AttachedVolume]) -> bool:
         new = Counter(volume.driver for volume in self._wanted if volume not in in_use)
         every = Counter(volume.driver for volume in in_use | self._attached) if new else Counter[str]()
         return any(count + every[driver] > self._limits[driver] for driver, count in new.items())

@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from webhook.cluster.index.labels import Mask
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Snapshot
 from webhook.kube.deadline import Expired
 from webhook.kube.pod.ports import HostPort
 from webhook.kube.release import Change
-from webhook.kube.selectors import selector_matches
+from webhook.kube.selectors import LabelSelector, selector_matches
 from webhook.placement.framework.interface import Failure, FilterPlugin, concerns
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.plugins import inter_pod_affinity, node_ports, node_volume_limits, pod_topology_spread
@@ -30,6 +31,7 @@ from webhook.placement.plugins.volume_restrictions import (
     VolumeRestrictions,
 )
 from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.preemption.affinity import Affinity, repulsions
 from webhook.placement.preemption.lower_pods import LowerPods
 from webhook.placement.profiles.profile import Profile
 
@@ -102,7 +104,7 @@ class Demands:
             if has_devices and snapshot.devices.back(resource):
                 # DynamicResources checks it on nodes that do not offer it.
                 more[np.array(offered) == 0] = LARGEST_AMOUNT
-            more -= self._of_nominated(lambda each, resource=resource: each.requests.get(resource, 0))
+            more -= self._of_nominated(partial(_requested, resource))
             yield Demand(insufficient(resource), more, partial(self._lower.requested, resource))
         more = _column(each.node.allowed_pods - len(each.pods) - 1 for each in infos) - self._of_nominated(lambda _: 1)
         yield Demand(ERR_REASON_TOO_MANY_PODS, more, lambda: np.ones(len(self._lower.pods), dtype=np.int64))
@@ -151,36 +153,35 @@ class Demands:
         yield Failure(limit, exceeded)
 
     def _spread(self, plugin: PodTopologySpread) -> Iterator[Failure | Demand]:
-        question, lower = self._question, self._lower
-        for selector, more, counted, unlabelled in plugin.rooms(question.pod, question.snapshot, question.expired):
-
-            def selects(running: RunningPod, selector=selector) -> int:
-                is_near = running.namespace == question.pod.inter_pod.namespace
-                return int(is_near and selector_matches(selector, running.labels))
-
-            here = counted[self._rows]
+        question = self._question
+        rooms = plugin.rooms(question.pod, question.snapshot, question.expired)
+        for selector, more_in_domain, counted, unlabelled in rooms:
+            here, selects = counted[self._rows], partial(_is_near, question.pod, selector)
+            more = more_in_domain[self._rows] - self._of_nominated(selects) * here
             yield Failure(pod_topology_spread.ERR_REASON_NODE_LABEL_NOT_MATCH, unlabelled[self._rows])
             yield Demand(
-                pod_topology_spread.ERR_REASON_CONSTRAINTS_NOT_MATCH,
-                more[self._rows] - self._of_nominated(selects) * here,
-                lambda selects=selects, here=here: lower.counted(selects) * here[lower.node_of],
+                pod_topology_spread.ERR_REASON_CONSTRAINTS_NOT_MATCH, more, partial(self._counted, selects, here)
             )
 
     def _affinity(self, plugin: InterPodAffinity) -> Iterator[Failure | Demand]:
-        question, lower, pod, nodes = self._question, self._lower, self._question.pod, self._question.snapshot
-        if pod.inter_pod.terms.required:
-            is_selected = plugin.affinity_of(pod, nodes, question.expired)
-            leaving = np.zeros(len(nodes.nodes), dtype=np.int64)
-            leaving[self._rows] = lower.on_nodes(lower.counted(is_selected))
-            self.alone = ~plugin.nodes_near_others(pod, nodes, leaving, question.expired)[self._rows]
-            yield Failure(inter_pod_affinity.ERR_REASON_AFFINITY, self.alone & (self._of_nominated(is_selected) == 0))
-        for each in plugin.repulsions(pod, nodes, question.expired):
-            here = each.labelled[self._rows]
-            yield Demand(
-                each.reason,
-                -each.here[self._rows] - self._of_nominated(each.of) * here,
-                lambda of=each.of, here=here: lower.counted(of) * here[lower.node_of],
-            )
+        question, lower = self._question, self._lower
+        asked = plugin, question.pod, question.snapshot, question.expired
+        if question.pod.inter_pod.terms.required:
+            affinity = Affinity(*asked)
+            leaving = np.zeros(len(question.snapshot.nodes), dtype=np.int64)
+            leaving[self._rows] = lower.on_nodes(lower.counted(affinity.is_selected))
+            self.alone = ~affinity.near_others(leaving)[self._rows]
+            is_near_nominated = self._of_nominated(affinity.is_selected) > 0
+            yield Failure(inter_pod_affinity.ERR_REASON_AFFINITY, self.alone & ~is_near_nominated)
+        for reason, of, in_domain, labelled in repulsions(*asked):
+            here = labelled[self._rows]
+            more = -in_domain[self._rows] - self._of_nominated(of) * here
+            yield Demand(reason, more, partial(self._counted, of, here))
+
+    def _counted(self, of: Callable[[RunningPod], int], here: Mask) -> Column:
+        """Return `of` each lower pod on the nodes `here`, and 0 elsewhere."""
+        found: Column = self._lower.counted(of) * here[self._lower.node_of]
+        return found
 
     def _of_nominated(self, count: Callable[[RunningPod], int]) -> Column:
         found = np.zeros(len(self._rows), dtype=np.int64)
@@ -191,3 +192,11 @@ class Demands:
 
 def _column(values: Iterable[int]) -> Column:
     return np.array([max(-LARGEST_AMOUNT, min(each, LARGEST_AMOUNT)) for each in values], dtype=np.int64)
+
+
+def _requested(resource: str, running: RunningPod) -> int:
+    return running.requests.get(resource, 0)
+
+
+def _is_near(pod: PodInfo, selector: LabelSelector | None, running: RunningPod) -> int:
+    return int(running.namespace == pod.inter_pod.namespace and selector_matches(selector, running.labels))

@@ -36,7 +36,7 @@ class Protection:
             return
         index = _Index(budgets)
         kinds, examples = lower.kinds
-        numbers = {(): 0}
+        numbers: dict[tuple[int, ...], int] = {(): 0}
         self._by_kind: list[tuple[int, ...]] = [()]
         of_kind = []
         for each in examples:

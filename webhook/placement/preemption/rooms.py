@@ -79,14 +79,14 @@ class Rooms:
         """Return whether each pod stays that is put back next to the pending pod, if it still fits then.
 
         `places` are the places of the pods among the lower ones, order by order; `order_of` is the number of the order
-        for each, and `nodes` the number of the node for each order. `left` is what is left of each demand for each order.
+        for each. For each order, `nodes` is the number of the node, and `left` what is left of each demand.
         """
         sizes = np.bincount(order_of, minlength=len(nodes))
         position = np.arange(len(places)) - (np.cumsum(sizes) - sizes)[order_of]
         used = np.zeros((len(self.used), int(sizes.max()), len(nodes)), dtype=np.int64)
         used[:, position, order_of] = self.used[:, places]
         with_all_before = used.cumsum(axis=1)
-        fits: Mask = (with_all_before <= left[:, None]).all(axis=0)
+        fits = np.all(with_all_before <= left[:, None], axis=0)
         with_volumes = np.flatnonzero(self.has_volumes[places])
         rooms = {order: self._volumes[int(nodes[order])].copy() for order in np.unique(order_of[with_volumes]).tolist()}
         pods_at: dict[int, list[tuple[int, RunningPod]]] = {}
@@ -97,7 +97,7 @@ class Rooms:
         if first:
             left = left - with_all_before[:, first - 1]
         for at in range(first, len(fits)):
-            fitting = (used[:, at] <= left).all(axis=0)
+            fitting: Mask = np.all(used[:, at] <= left, axis=0)
             for order, pod in pods_at.get(at, ()):
                 if fitting[order] and rooms[order].is_exceeded((pod,)):
                     fitting[order] = False
@@ -114,5 +114,5 @@ class Rooms:
         The others stay in any order, or do not fit in any.
         """
         left = self.left[:, self.lower.node_of]
-        decides: Mask = (self.used > 0).any(axis=0) & (self.used <= left).all(axis=0)
+        decides: Mask = np.any(self.used > 0, axis=0) & np.all(self.used <= left, axis=0)
         return decides | self.has_volumes

@@ -48,8 +48,7 @@ class Candidate:
     is_open: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Tried:
+class _Tried(NamedTuple):
     """Orders in which pods are put back: the place of each pod, order by order, and the `nodes` of the orders.
 
     Pods are listed the most important first. `stays` is true for the pods that stay, and `violated` are the budgets as
@@ -62,15 +61,11 @@ class _Tried:
     violated: Column
     stays: Mask
 
-    def on_node(self, number: int) -> slice:
-        """Return the entries of the order with this number."""
-        return slice(*np.searchsorted(self.order_of, (number, number + 1)).tolist())
-
 
 class _Orders(NamedTuple):
-    """Orders of the places of pods of one node, one in each row, and what is `left` of each demand before they are tried.
+    """Orders of the places of pods of one node, one in each row, and what is `left` of each demand before them.
 
-    `number` is the number of the node in the first try.
+    `number` is the number of the order of the node in the first try.
     """
 
     number: int
@@ -90,6 +85,7 @@ class Victims:
         order_of = number[self._lower.node_of[places]]
         violated = self._protection.violated[places]
         self._first = self._try(places, order_of, nodes, violated, rooms.left[:, nodes])
+        self._bounds = _bounds(order_of, len(nodes))
 
     def of_one_order(self) -> list[Candidate]:
         """Return the candidate of each node if equally important pods are taken in the order in which they are."""
@@ -113,7 +109,7 @@ class Victims:
                 found[number] = []
             elif found[number]:
                 # The room that the mixed groups leave decides on all pods after them.
-                places = first.places[first.on_node(number)]
+                places = first.places[self._bounds[number] : self._bounds[number + 1]]
                 equal = tuple([self._lower.pods[place] for place in places[deciding[places]].tolist()])
                 found[number] = [replace(found[number][0], tied=equal, is_open=True)]
         if orders:
@@ -131,7 +127,7 @@ class Victims:
         if math.prod(min(math.factorial(min(len(each), 9)), 2 * _MOST_ORDERS) for each in groups) > _MOST_ORDERS:
             return None
         rooms, first = self._rooms, self._first
-        here = first.on_node(number)
+        here = slice(self._bounds[number], self._bounds[number + 1])
         places, left = first.places[here], rooms.left[:, first.nodes[number]]
         if not (rooms.has_volumes[places].any() or (first.violated[here] >= 0).any()):
             stays = first.stays[here] & (places < groups[0][0])
@@ -146,7 +142,7 @@ class Victims:
         return _Orders(number, orders, left)
 
     def _distinct(self, orders: Sequence[_Orders]) -> tuple[_Tried, list[int]]:
-        """Try `orders`. Return those that have different victims, and the number of the first order of the same node."""
+        """Try `orders`. Return those that have different victims, and the `number` of each."""
         counts = [len(each.places) for each in orders]
         numbers = np.repeat([each.number for each in orders], counts)
         widths = np.repeat([each.places.shape[1] for each in orders], counts)
@@ -160,9 +156,9 @@ class Victims:
         tried = self._try(places, order_of, self._first.nodes[numbers], violated, left)
         gone = np.flatnonzero(~tried.stays)
         gone = gone[np.lexsort((places[gone], order_of[gone]))]
-        bounds = np.searchsorted(order_of[gone], np.arange(len(numbers) + 1)).tolist()
         victims = places[gone]
-        first = {victims[start:end].tobytes(): order for order, (start, end) in enumerate(pairwise(bounds))}
+        bounds = enumerate(pairwise(_bounds(order_of[gone], len(numbers))))
+        first = {victims[start:end].tobytes(): order for order, (start, end) in bounds}
         is_kept = np.zeros(len(numbers), dtype=np.bool_)
         is_kept[[*first.values()]] = True
         is_in = is_kept[order_of]
@@ -183,19 +179,17 @@ class Victims:
         """Yield the candidate of each order, or None if all pods stay."""
         pods, names = self._lower.pods, self._rooms.names
         gone = np.flatnonzero(~tried.stays)
-        places = tried.places[gone]
-        order_of = tried.order_of[gone]
-        bounds = np.searchsorted(order_of, np.arange(len(tried.nodes) + 1)).tolist()
-        costs = self._costs(places, order_of, tried.violated[gone], len(tried.nodes))
-        all_places, violated = places.tolist(), tried.violated[gone].tolist()
-        for order, (node, start, end) in enumerate(zip(tried.nodes.tolist(), bounds[:-1], bounds[1:], strict=True)):
+        places, order_of, violated = tried.places[gone], tried.order_of[gone], tried.violated[gone]
+        costs = self._costs(places, order_of, violated, len(tried.nodes))
+        victims, budgets = [pods[place] for place in places.tolist()], violated.tolist()
+        bounds = pairwise(_bounds(order_of, len(tried.nodes)))
+        for order, (node, cost, (start, end)) in enumerate(zip(tried.nodes.tolist(), costs, bounds, strict=True)):
             if start == end:
                 yield None
                 continue
-            victims = tuple([pods[place] for place in all_places[start:end]])
-            violates = sorted({self._protection.name(each) for each in {*violated[start:end]} if each >= 0})
-            equal = tuple([pods[place] for place in (tied or {}).get(order, ())])
-            yield Candidate(names[node], victims, tuple(violates), costs[order], equal)
+            violates = {self._protection.name(each) for each in budgets[start:end] if each >= 0} if cost[0] else ()
+            equal = tuple([pods[place] for place in tied[order]]) if tied and order in tied else ()
+            yield Candidate(names[node], tuple(victims[start:end]), tuple(sorted(violates)), cost, equal)
 
     def _costs(self, places: Rows, order_of: Rows, violated: Column, count: int) -> list[Cost]:
         """Return the cost of each order by its victims in `places`."""
@@ -263,3 +257,9 @@ class Victims:
 @cache
 def _permutations(count: int) -> Rows:
     return np.array([*permutations(range(count))], dtype=np.intp)
+
+
+def _bounds(order_of: Rows, count: int) -> list[int]:
+    """Return the first entry of each of `count` orders, and the number of entries."""
+    found: list[int] = np.searchsorted(order_of, np.arange(count + 1)).tolist()
+    return found
