@@ -250,7 +250,8 @@ class Victims:
         found[1:] |= is_mixed_rank[1:] & ((kinds[1:] != kinds[:-1]) | (decides[1:] != decides[:-1]))
         if self._rooms.has_volumes.any():
             volumes = np.array([id(pods[place].volumes) for place in places.tolist()])
-            found[1:] |= self._rooms.has_volumes[places[1:]] & (volumes[1:] != volumes[:-1])
+            counts = self._rooms.has_volumes[places]
+            found[1:] |= (counts[1:] | counts[:-1]) & (volumes[1:] != volumes[:-1])
         return found
 
 
