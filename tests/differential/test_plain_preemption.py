@@ -26,7 +26,7 @@ _PREEMPTORS = 4
 _CLAIMS = ("claim-0", "claim-1", "alone")
 
 
-@pytest.mark.parametrize("seed", range(100, 300))
+@pytest.mark.parametrize("seed", range(60))
 def test_victims_are_those_of_the_plain_implementation(seed: int) -> None:
     dice = Dice(seed)
     world, budgets = random_world(dice, dice.choice((1, 2, 3, 5))), random_budgets(dice)
@@ -50,12 +50,12 @@ def test_victims_are_those_of_the_plain_implementation(seed: int) -> None:
 def _compare(plain: PlainPreemption, scheduler: Scheduler, signature: PodSignature) -> None:
     found, possible = scheduler.preemption(signature, plain.snapshot), plain.possible()
     assert found is not None
-    assert {*found.nodes} == {each.node for each in possible}
-    named, every = {each.name for each in found.victims}, {name for each in possible for name in each.victims}
+    nodes, named = {each.node for each in possible}, {name for each in possible for name in each.victims}
     if "more orders than are tried" in found.why:
-        assert named >= every
+        assert {*found.nodes} >= nodes
+        assert {each.name for each in found.victims} >= named
         return
-    assert named == every
+    assert ({*found.nodes}, {each.name for each in found.victims}) == (nodes, named)
     assert found.is_exact == (len({(each.node, each.victims) for each in possible}) <= 1)
     counts = [len(each.victims) for each in possible] or [0]
     assert (found.least, found.most) == (min(counts), max(counts))
