@@ -1,5 +1,7 @@
 """Victims by required affinity and anti-affinity."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from tests.support.objects.builders import PodBuilder, make_pod
@@ -18,8 +20,8 @@ def _affinity(kind: str, key: str, app: str = "web") -> dict[str, object]:
     return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [_term(key, app)]}}
 
 
-def _node(name: str, *pods: PodBuilder, **fields: object) -> NodeInfo:
-    return node(name, *pods, labels={_ZONE: "a", _HOST: name}, **{"capacity": ROOM, **fields})
+def _node(name: str, *pods: PodBuilder, capacity: Mapping[str, str] = ROOM) -> NodeInfo:
+    return node(name, *pods, labels={_ZONE: "a", _HOST: name}, capacity=capacity)
 
 
 def _web(name: str, priority: int = 1, cards: int = 0) -> PodBuilder:

@@ -28,7 +28,8 @@ def _violated(*budgets: DisruptionBudget) -> list[int]:
     """The number of the violated budget of three web pods and one other, from the most important on."""
     pods = [running(f"web-{at}", 9 - at).label("app", "web").label("tier", "1") for at in range(3)]
     lower = LowerPods(Snapshot.of([node("n", *pods, running("other"))]), [0], 100)
-    return Protection(budgets, lower).violated.tolist()
+    found: list[int] = Protection(budgets, lower).violated.tolist()
+    return found
 
 
 def test_evictions_violate_a_budget_once_it_is_spent() -> None:
