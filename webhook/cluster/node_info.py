@@ -126,19 +126,15 @@ class RunningPod(NamedTuple):
 
     def is_same_load(self, other: "RunningPod") -> bool:
         """Return whether replacing this pod by `other` on a node makes no difference to any scheduler."""
-        return _LOAD_OF(self) == _LOAD_OF(other)
+        is_same = _LOAD_OF(self) == _LOAD_OF(other)
+        return is_same and (self.rare is other.rare or _RARE_LOAD_OF(self.rare) == _RARE_LOAD_OF(other.rare))
 
 
 # What makes no difference to schedulers on the node of a pod: its name, whether it is bound yet, and what is read to
 # preempt it or to explain why it does not start.
 _NOT_LOAD = ("name", "node_name", "is_reserved", "started_seconds", "controller", "rare")
-_LOAD_OF = attrgetter(
-    "rare.left_out",
-    "rare.host_ports",
-    "rare.scheduler",
-    "rare.workload",
-    *(name for name in RunningPod._fields if name not in _NOT_LOAD),
-)
+_LOAD_OF = attrgetter(*(name for name in RunningPod._fields if name not in _NOT_LOAD))
+_RARE_LOAD_OF = attrgetter("left_out", "host_ports", "scheduler", "workload")
 
 
 def key_of(pod: RunningPod) -> tuple[str, str]:

@@ -1,6 +1,8 @@
 """What kube-scheduler does for a pod that no node can take, and what is not certain."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,9 +19,8 @@ from tests.support.objects.devices import (
 )
 from tests.support.objects.moves import budget as moved_budget
 from tests.support.plugins import node, pod_info
-from tests.support.preemption import ROOM, TWO_CARDS, budget, preempting, running
+from tests.support.preemption import TWO_CARDS, budget, preempting, running
 from webhook.cluster.cluster_file import snapshot_from_documents
-from webhook.cluster.node_info import RunningPod
 from webhook.cluster.objects.disruption_budget import DISRUPTION_BUDGET_KIND
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.working_snapshot import WorkingSnapshot
@@ -28,8 +29,7 @@ from webhook.kube.deadline import never
 from webhook.kube.release import Release
 from webhook.placement.framework.interface import PreFilterResult
 from webhook.placement.preemption import default_preemption
-from webhook.placement.preemption.node_room import NodeRoom
-from webhook.placement.preemption.room import Room
+from webhook.placement.preemption.lower_pods import LowerPods
 from webhook.placement.profiles.profile import DEFAULT, UnmodelledStep
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
@@ -130,28 +130,6 @@ def test_an_answer_is_kept_until_a_budget_changes() -> None:
         assert chosen() == (expected,)
 
 
-def test_only_pods_on_which_the_filters_depend_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(default_preemption, "MOST_WORK", 0)
-    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
-    apart = make_pod().gpu(2).affinity({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
-
-    other = preempting(apart, node("a", running("x", 1, 2).label("app", "other"), capacity=TWO_CARDS))
-    assert ([each.name for each in other.victims], other.is_exact) == (["x"], True)
-    read = preempting(apart, node("a", running("x", 1, 2).label("app", "web"), capacity=TWO_CARDS))
-    assert (read.evicts, read.is_exact, read.message) == (False, False, "")
-    assert read.why == "inter-pod affinity, spread or volumes depend on more pods than are tried"
-
-
-def test_equal_pods_of_a_node_are_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    # One run without these pods, and one with one of them.
-    monkeypatch.setattr(default_preemption, "MOST_WORK", 2 * 1_501)
-    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
-    apart = make_pod().affinity({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
-    template = RunningPod.of(running("p", 1).label("app", "web").obj())
-    info = node("a", capacity=ROOM).with_pods([template._replace(name=f"p{at}") for at in range(5)])
-    assert len(preempting(apart, info).victims) == 5
-
-
 def test_the_message_depends_on_the_claims_of_the_pod() -> None:
     cluster = (
         make_node_object("a", capacity={"nvidia.com/gpu": 2}),
@@ -179,29 +157,15 @@ def test_the_message_depends_on_the_claims_of_the_pod() -> None:
 def test_no_more_nodes_are_evaluated_than_show_that_the_choice_is_random(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = [node(f"n{at:03}", running(f"p{at}", 1, 2), capacity=TWO_CARDS) for at in range(300)]
     evaluated: list[int] = []
-    evaluate = NodeRoom.__init__
+    evaluate = LowerPods.__init__
 
-    def counted(on_node: NodeRoom, room: Room, row: int) -> None:
-        evaluated.append(row)
-        evaluate(on_node, room, row)
+    def counted(lower: LowerPods, snapshot: Snapshot, rows: Sequence[int], *rest: Any) -> None:
+        evaluated.extend(rows)
+        evaluate(lower, snapshot, rows, *rest)
 
-    monkeypatch.setattr(NodeRoom, "__init__", counted)
+    monkeypatch.setattr(LowerPods, "__init__", counted)
     assert preempting(make_pod().gpu(2), *nodes).candidates == 101
     assert len(evaluated) == 101
-
-
-def test_evictions_are_not_known_if_topology_spread_selects_a_pod_that_is_being_deleted() -> None:
-    selector = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
-    spread = (
-        make_pod()
-        .gpu(2)
-        .spec(topologySpreadConstraints=[{**selector, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}])
-    )
-    labels = {"kubernetes.io/hostname": "a"}
-    for app, is_exact in (("web", False), ("other", True)):
-        ending = running("x", 1, 2).label("app", app).deletion("2026-01-01T00:00:00Z")
-        found = preempting(spread, node("a", ending, capacity=TWO_CARDS, labels=labels))
-        assert (found.is_exact, found.evicts) == (is_exact, is_exact)
 
 
 class NamesNodeB:

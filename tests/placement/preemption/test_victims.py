@@ -7,16 +7,6 @@ import pytest
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from tests.support.preemption import ROOM, TWO_CARDS, budget, preempting, running, victims
-from webhook.cluster.node_info import RunningPod
-from webhook.placement.preemption.victims import Protection
-
-
-def test_the_pod_that_started_last_is_evicted_of_equal_ones() -> None:
-    old, new = running("a", started="2026-01-01T00:00:00Z"), running("b", started="2026-01-02T00:00:00Z")
-    of_none = running("c")
-    one_place = ROOM | {"pods": "2"}
-    assert victims(make_pod(), node("n", old, new, capacity=one_place)) == ["b"]
-    assert victims(make_pod(), node("n", of_none, new, capacity=one_place)) == ["c"]
 
 
 def test_of_equal_pods_only_the_number_is_known() -> None:
@@ -130,14 +120,3 @@ def test_equal_pods_of_one_budget_are_equal_whichever_of_them_violates_it() -> N
     found = preempting(make_pod().gpu(3), info, budgets=(budget(2),))
     assert (found.least, found.most, len(found.victims), found.violates) == (3, 3, 6, ("default/web",))
     assert found.message == "preemption: found a potential placement for pod on node n, preempting 3 victims"
-
-
-def test_pods_of_two_namespaces_that_share_their_labels_have_budgets_of_their_own() -> None:
-    labels = {"app": "web"}
-    one, other = (
-        RunningPod.of(running("web").namespace(namespace).obj())._replace(labels=labels)
-        for namespace in ("default", "other")
-    )
-
-    assert Protection([budget(0)]).violated([one, other]) == ["default/web", ""]
-    assert Protection([budget(0)]).violated([other, one]) == ["", "default/web"]

@@ -118,7 +118,7 @@ class InterPodAffinity:
         """
         found = []
         for weight, term in in_time(preferred, expired):
-            namespaces, selector = self._selection(term, nodes, expired)
+            namespaces, selector = self.selection(term, nodes, expired)
             if (namespaces is None or running.namespace in namespaces) and selector_matches(selector, running.labels):
                 found.append((term.topology_key, weight))
         found += [
@@ -178,7 +178,7 @@ class InterPodAffinity:
         """Return the row of each pod that all `terms` select."""
         selected = np.ones(nodes.pods.class_count, dtype=np.bool_)
         for term in in_time(terms, expired):
-            selected &= nodes.pods.selected(*self._selection(term, nodes, expired), expired)
+            selected &= nodes.pods.selected(*self.selection(term, nodes, expired), expired)
         return nodes.pods.rows_of(selected)
 
     def _violates_anti_affinity(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
@@ -188,16 +188,16 @@ class InterPodAffinity:
         return found
 
     def _selected_rows(self, term: PodTerm, nodes: Snapshot, expired: Expired) -> Codes:
-        return nodes.pods.rows_selected(*self._selection(term, nodes, expired), expired)
+        return nodes.pods.rows_selected(*self.selection(term, nodes, expired), expired)
 
     def _selects_itself(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> bool:
         labels = dict(pod.inter_pod.labels)
         return all(
             (namespaces is None or pod.inter_pod.namespace in namespaces) and selector_matches(selector, labels)
-            for namespaces, selector in (self._selection(term, nodes, expired) for term in pod.inter_pod.terms.required)
+            for namespaces, selector in (self.selection(term, nodes, expired) for term in pod.inter_pod.terms.required)
         )
 
-    def _selection(
+    def selection(
         self, term: PodTerm, nodes: Snapshot, expired: Expired
     ) -> tuple[frozenset[str] | None, LabelSelector | None]:
         """Return the namespaces (None means all) and the label selector of the pods that `term` selects.

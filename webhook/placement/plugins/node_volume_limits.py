@@ -1,10 +1,13 @@
 """NodeVolumeLimits: the number of attached volumes of a CSI driver is limited on each node."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from copy import copy
 
 import numpy as np
 
+from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.pod.volumes import NO_VOLUMES, AttachedVolume, PodVolumes
@@ -49,13 +52,10 @@ class NodeVolumeLimits(VolumePlugin):
         missing = list(self._without_driver(pod.volumes, nodes)) if self._needs_drivers else []
         if not storage.limits or not any(attached_volumes(pod.volumes, storage)):
             return missing
-        migrates_all = nodes.release.has(Change.EVERY_IN_TREE_VOLUME_IS_MIGRATED)
         full = np.zeros(len(nodes.nodes), dtype=np.bool_)
         for row, info in enumerate(in_time(nodes.nodes, expired)):
-            limits = storage.limits.get(info.node.name)
-            if limits is not None:
-                migrated = None if migrates_all else limits.migrated_plugins
-                full[row] = _is_exceeded(limits.by_driver, pod.volumes, migrated, nodes, row)
+            if info.node.name in storage.limits:
+                full[row] = VolumeRoom(pod, nodes, row, () if nodes.is_without_pods else info.pods).is_exceeded()
         return (*missing, Failure(ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED, full))
 
     @staticmethod
@@ -98,20 +98,64 @@ def _claim_rejection(volumes: PodVolumes, nodes: Snapshot) -> str:
     return ""
 
 
-def _is_exceeded(limits: Mapping[str, int], volumes: PodVolumes, migrated: Migrated, nodes: Snapshot, row: int) -> bool:
-    wanted = {each for each in attached_volumes(volumes, nodes.storage, migrated) if each.driver in limits}
-    if not wanted:
-        return False
-    in_use = set[AttachedVolume]()
-    for running in () if nodes.is_without_pods else nodes.nodes[row].pods:
-        if running.volumes is not NO_VOLUMES:
-            in_use.update(attached_volumes(running.volumes, nodes.storage, migrated))
-    new = Counter(volume.driver for volume in wanted if volume not in in_use)
-    if not nodes.is_without_pods:
-        in_use |= _attached(nodes, row)
-    return any(
-        count + sum(volume.driver == driver for volume in in_use) > limits[driver] for driver, count in new.items()
-    )
+class VolumeRoom:
+    """The volumes on the node in `row` that has CSI limits, next to those of `pod`.
+
+    They are those in use by the pods in `staying` and by pods that are added. They are counted with and without the
+    `nominated` pods.
+    """
+
+    def __init__(
+        self,
+        pod: PodInfo,
+        nodes: Snapshot,
+        row: int,
+        staying: Iterable[RunningPod],
+        nominated: Collection[RunningPod] = (),
+    ) -> None:
+        name = nodes.nodes[row].node.name
+        limits = (nodes.storage.limits or {})[name]
+        migrates_all = nodes.release.has(Change.EVERY_IN_TREE_VOLUME_IS_MIGRATED)
+        self._storage, self._limits = nodes.storage, limits.by_driver
+        self._migrated: Migrated = None if migrates_all else limits.migrated_plugins
+        self._wanted = {each for each in self._of(pod.volumes) if each.driver in self._limits}
+        self._attached = set[AttachedVolume]() if nodes.is_without_pods else _attached(nodes, row)
+        self._in_use = [self._used_by(staying if self._wanted else ())]
+        if nominated:
+            self._in_use.append(self._in_use[0] | self._used_by(nominated))
+
+    def _of(self, volumes: PodVolumes) -> Iterator[AttachedVolume]:
+        return attached_volumes(volumes, self._storage, self._migrated)
+
+    def _used_by(self, running: Iterable[RunningPod]) -> set[AttachedVolume]:
+        return {each for pod in running if pod.volumes is not NO_VOLUMES for each in self._of(pod.volumes)}
+
+    def copy(self) -> "VolumeRoom":
+        """Return a copy, to which other pods can be added."""
+        other = copy(self)
+        vars(other)["_in_use"] = [{*each} for each in self._in_use]
+        return other
+
+    def is_exceeded(self, added: Iterable[RunningPod] = ()) -> bool:
+        """Return whether a limit is exceeded with the pods `added`."""
+        new = self._used_by(added)
+        return any(self._exceeds(each | new) for each in self._in_use if self._wanted)
+
+    def add(self, running: RunningPod) -> None:
+        """Add the pod `running`."""
+        for each in self._in_use:
+            each |= self._used_by((running,))
+
+    def can_be_exceeded(self, added: Iterable[RunningPod]) -> bool:
+        """Return whether a limit can be exceeded with some of the pods `added`."""
+        every = Counter(each.driver for each in self._used_by(added).union(self._in_use[-1], self._attached))
+        wanted = Counter(each.driver for each in self._wanted)
+        return any(count + every[driver] > self._limits[driver] for driver, count in wanted.items())
+
+    def _exceeds(self, in_use: AbstractSet[AttachedVolume]) -> bool:
+        new = Counter(volume.driver for volume in self._wanted if volume not in in_use)
+        every = Counter(volume.driver for volume in in_use | self._attached) if new else Counter[str]()
+        return any(count + every[driver] > self._limits[driver] for driver, count in new.items())
 
 
 def _attached(nodes: Snapshot, row: int) -> set[AttachedVolume]:

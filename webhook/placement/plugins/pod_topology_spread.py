@@ -1,13 +1,14 @@
 """PodTopologySpread: spread pods over topology domains."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.snapshot import Column, Rows, Snapshot
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.names import HOSTNAME_LABEL
 from webhook.kube.selectors import LabelSelector, selector_matches
@@ -23,6 +24,19 @@ from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_CONSTRAINTS_NOT_MATCH = "node(s) didn't match pod topology spread constraints"
 ERR_REASON_NODE_LABEL_NOT_MATCH = f"{ERR_REASON_CONSTRAINTS_NOT_MATCH} (missing required label)"
+
+
+class SpreadRoom(NamedTuple):
+    """The room of each node by one constraint: how many `more` pods that `selector` selects it can take.
+
+    It is negative if the pending pod exceeds the skew. Pods of the node count if it is in the mask `counted`.
+    `unlabelled` are the nodes without the topology key.
+    """
+
+    selector: LabelSelector | None
+    more: Column
+    counted: Mask
+    unlabelled: Mask
 
 
 class PodTopologySpread:
@@ -92,9 +106,11 @@ class PodTopologySpread:
         """Return whether a DoNotSchedule constraint applies."""
         return bool(self._constraints(pod, nodes, DO_NOT_SCHEDULE))
 
-    def hard_constraints(self, pod: PodInfo, nodes: Snapshot) -> Sequence[SpreadConstraint]:
-        """Return the DoNotSchedule constraints that apply, of the pod or by default."""
-        return self._constraints(pod, nodes, DO_NOT_SCHEDULE)
+    def rooms(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[SpreadRoom]:
+        """Yield the room of the nodes next to the pod by each DoNotSchedule constraint."""
+        constraints = self._constraints(pod, nodes, DO_NOT_SCHEDULE)
+        counter = _DomainCounter(pod, nodes, constraints, expired, require_all_topologies=True)
+        return map(counter.room, in_time(constraints, expired))
 
     def _constraints(self, pod: PodInfo, nodes: Snapshot, when_unsatisfiable: str) -> Sequence[SpreadConstraint]:
         """Return the constraints of one kind: those of the pod, or else the defaults with its default selector."""
@@ -139,6 +155,25 @@ class _DomainCounter:
         self_match = int(selector_matches(constraint.selector, dict(self._pod.inter_pod.labels)))
         skewed: Mask = matching[codes] + self_match - min_match > constraint.max_skew
         return skewed
+
+    def room(self, constraint: SpreadConstraint) -> SpreadRoom:
+        """Return how many more selected pods the nodes can take before one more pod exceeds the skew."""
+        codes, size = self._nodes.labels.domains(constraint.topology_key)
+        counted = self.labelled & self._included(constraint)
+        domains = codes[counted]
+        matching = _summed(domains, self._on_nodes(constraint.selector)[counted], size + 1)
+        exists = np.flatnonzero(np.bincount(domains, minlength=size + 1))
+        # Pods that are added to a domain can only exceed the skew to the others.
+        other_min = np.full(size + 1, LARGEST_AMOUNT)
+        if len(exists) < constraint.min_domains:
+            other_min[:] = 0
+        elif len(exists) > 1:
+            lowest, second = exists[np.argsort(matching[exists])[:2]].tolist()
+            other_min[:] = matching[lowest]
+            other_min[lowest] = matching[second]
+        self_match = int(selector_matches(constraint.selector, dict(self._pod.inter_pod.labels)))
+        more = other_min + constraint.max_skew - self_match - matching
+        return SpreadRoom(constraint.selector, more[codes], counted, codes < 0)
 
     def weighted(self, constraint: SpreadConstraint, rows: Rows) -> NDArray[np.float64]:
         """Return the weighted number of selected pods in the domain of each of `rows`, or 0 without the label."""

@@ -1,9 +1,10 @@
 """VolumeRestrictions: claims with the access mode ReadWriteOncePod. Disks without a claim are not modelled."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 
 import numpy as np
 
+from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.placement.framework.interface import Failure, PreFilterResult
@@ -41,21 +42,30 @@ class VolumeRestrictions(VolumePlugin):
         """Return whether a ReadWriteOncePod claim of `pod` is in use."""
         return self._is_in_use(pod, nodes)
 
+    def uses(self, pod: PodInfo, nodes: Snapshot) -> tuple[int, Callable[[RunningPod], int]]:
+        """Return how many ReadWriteOncePod claims of `pod` are in use, and the number of uses by a running pod."""
+        alone = _alone(pod, nodes)
+        in_use = {name for info in nodes.nodes for running in info.pods for name in _used(running, pod, alone)}
+        return len(in_use), lambda running: len(_used(running, pod, alone))
+
     def _is_in_use(self, pod: PodInfo, nodes: Snapshot) -> bool:
-        claims = nodes.storage.claims or {}
-        alone = {
-            use.name
-            for use in pod.volumes.claims
-            if not use.is_ephemeral
-            and (claim := claims.get((pod.volumes.namespace, use.name))) is not None
-            and _READ_WRITE_ONCE_POD in claim.access_modes
-        }
-        if not alone:
-            return False
-        return any(
-            use.name in alone
-            for info in nodes.nodes
-            for running in info.pods
-            if running.volumes.claims and running.namespace == pod.volumes.namespace
-            for use in running.volumes.claims
-        )
+        alone = _alone(pod, nodes)
+        return bool(alone) and any(_used(running, pod, alone) for info in nodes.nodes for running in info.pods)
+
+
+def _alone(pod: PodInfo, nodes: Snapshot) -> set[str]:
+    """Return the ReadWriteOncePod claims of `pod`."""
+    claims, namespace = nodes.storage.claims or {}, pod.volumes.namespace
+    return {
+        use.name
+        for use in pod.volumes.claims
+        if not use.is_ephemeral
+        and (claim := claims.get((namespace, use.name))) is not None
+        and _READ_WRITE_ONCE_POD in claim.access_modes
+    }
+
+
+def _used(running: RunningPod, pod: PodInfo, alone: Container[str]) -> list[str]:
+    if not running.volumes.claims or running.namespace != pod.volumes.namespace:
+        return []
+    return [use.name for use in running.volumes.claims if use.name in alone]

@@ -3,7 +3,6 @@
 Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/preemption.go, SelectCandidate
 """
 
-import math
 from collections.abc import Iterable, Sequence
 
 from webhook.cluster.snapshot import Snapshot
@@ -11,6 +10,7 @@ from webhook.documents.listing import some
 from webhook.kube.release import Change
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.preemption.lower_pods import NOT_STARTED
 from webhook.placement.preemption.victims import ABOVE_ALL_PRIORITIES, Candidate, Cost
 from webhook.placement.profiles.profile import Profile
 
@@ -66,7 +66,7 @@ def _bounds(outcomes: Sequence[Candidate], snapshot: Snapshot) -> tuple[Cost, Co
         costs = [each.cost for each in outcomes]
         return min(costs), max(costs)
     lowest = snapshot.nodes[snapshot.rows[outcomes[0].node]].lowest_priority
-    return (0, lowest, lowest + ABOVE_ALL_PRIORITIES, 1, -math.inf), _WORST
+    return (0, lowest, lowest + ABOVE_ALL_PRIORITIES, 1, -NOT_STARTED), _WORST
 
 
 def _success(snapshot: Snapshot, node: str, count: int) -> str:

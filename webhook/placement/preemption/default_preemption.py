@@ -4,9 +4,8 @@ Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/preemption.go, Eval
 framework/plugins/defaultpreemption/default_preemption.go
 """
 
-import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -30,9 +29,9 @@ from webhook.placement.plugins.node_resources_fit import ERR_REASON_TOO_MANY_POD
 from webhook.placement.plugins.volume_restrictions import ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.preemption.choice import choose, unknown_of_budgets
-from webhook.placement.preemption.node_room import NodeRoom
-from webhook.placement.preemption.room import MOST_WORK, Room, WorkSpentError
-from webhook.placement.preemption.victims import Candidate, Protection, candidates_on
+from webhook.placement.preemption.demands import Question
+from webhook.placement.preemption.rooms import Rooms
+from webhook.placement.preemption.victims import Candidate, Victims
 from webhook.placement.profiles.profile import Profile
 
 # Reasons that end when pods of the node end. A request that exceeds what the node offers does not.
@@ -51,11 +50,9 @@ _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 _NEVER = "preemption: not eligible due to preemptionPolicy=Never."
 _WAITS = "preemption: not eligible due to a terminating pod on the nominated node."
-_TOO_MANY = "inter-pod affinity, spread or volumes depend on more pods than are tried"
 _LONGEST_SHOWN = 63
-_MISLEADING = "kube-scheduler counts pods that are being deleted in two ways for topology spread"
-# One of many suggestions must not use up the time of the others.
-_MOST_WORK_TO_SUGGEST = MOST_WORK // 6
+# The most nodes that are evaluated before the deadline is checked.
+_MOST_AT_ONCE = 256
 
 
 class Dice(Protocol):
@@ -88,32 +85,26 @@ def predict_preemption(profile: Profile, pod: PodInfo, snapshot: Snapshot, expir
 def _predicted(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired) -> PredictedPreemption:
     if pod.preemption.is_never:
         return PredictedPreemption(message=_NEVER)
-    rows = potential_nodes(profile, pod, snapshot, expired)
-    if _waits_for_victims(pod, snapshot, rows):
+    potential = potential_nodes(profile, pod, snapshot, expired)
+    if _waits_for_victims(pod, snapshot, potential):
         return PredictedPreemption(message=_WAITS)
-    try:
-        return _chosen(profile, pod, snapshot, rows, expired)
-    except WorkSpentError:
-        return PredictedPreemption(is_exact=False, why=_TOO_MANY)
-
-
-def _chosen(profile: Profile, pod: PodInfo, snapshot: Snapshot, rows: Mask, expired: Expired) -> PredictedPreemption:
-    room, reasons = Room(profile, pod, snapshot, expired, MOST_WORK), Counter[str]()
-    if any(map(room.misleads, np.flatnonzero(rows).tolist())):
-        return PredictedPreemption(is_exact=False, why=_MISLEADING)
-    compared = _compared(profile, int(np.count_nonzero(rows)))
-    rooms: dict[str, NodeRoom] = {}
-    for node, on_node in _rooms(room, np.flatnonzero(rows).tolist(), reasons):
-        if len(rooms) == compared:
+    rows, reasons = np.flatnonzero(potential).tolist(), Counter[str]()
+    compared, candidates = _compared(profile, len(rows)), 0
+    evaluated = []
+    # One more candidate than kube-scheduler compares shows that the choice is random.
+    for rooms in _rooms(Question(profile, pod, snapshot, expired), rows, min(compared + 1, _MOST_AT_ONCE), reasons):
+        evaluated.append(rooms)
+        candidates += int(np.count_nonzero(rooms.fits))
+        if candidates > compared:
             why = "; ".join([f"kube-scheduler compares {compared}, from a random one", *unknown_of_budgets(snapshot)])
             most = int(snapshot.load.pods[rows].max())
             return PredictedPreemption(candidates=compared + 1, least=1, most=most, is_exact=False, why=why)
-        rooms[node] = on_node
-    if not rooms:
-        reasons[_NOT_HELPFUL] += len(snapshot.nodes) - int(np.count_nonzero(rows))
+    if not candidates:
+        reasons[_NOT_HELPFUL] += len(snapshot.nodes) - len(rows)
         counted = {reason: count for reason, count in reasons.items() if count}
         return PredictedPreemption(message=f"preemption: {fit_error(len(snapshot.nodes), counted)}")
-    found = _candidates(snapshot, rooms, expired)
+    budgets = snapshot.disruption_budgets or ()
+    found = [outcomes for rooms in evaluated for outcomes in Victims(rooms, budgets).candidates()]
     return choose(profile, pod, snapshot, found) if found else PredictedPreemption()
 
 
@@ -133,19 +124,16 @@ def best_on(
 ) -> Candidate | None:
     """Return the candidate that kube-scheduler would choose among the nodes in `rows`, or None if there is none.
 
-    Of equal candidates, it is the first. The result is also None if the search takes too much work.
+    Of equal candidates, it is the first.
 
     Raises:
         BudgetSpentError: the search for devices takes too many steps.
     """
     if pod.preemption.is_never:
         return None
-    room = Room(profile, pod, snapshot, expired, _MOST_WORK_TO_SUGGEST)
-    try:
-        found = _candidates(snapshot, dict(_rooms(room, rows, Counter())), expired)
-    except WorkSpentError:
-        return None
-    return min((outcomes[0] for outcomes in found), key=lambda each: each.cost, default=None)
+    question, budgets = Question(profile, pod, snapshot, expired), snapshot.disruption_budgets or ()
+    found = (Victims(rooms, budgets).of_one_order() for rooms in _rooms(question, [*rows], _MOST_AT_ONCE, Counter()))
+    return min((each for outcomes in found for each in outcomes), key=lambda each: each.cost, default=None)
 
 
 def chosen_by(dice: Dice, profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expired) -> Candidate | None:
@@ -162,13 +150,14 @@ def chosen_by(dice: Dice, profile: Profile, pod: PodInfo, snapshot: Snapshot, ex
     potential = potential_nodes(profile, pod, snapshot, expired)
     if _waits_for_victims(pod, snapshot, potential):
         return None
-    rows, protection = np.flatnonzero(potential).tolist(), Protection(snapshot.disruption_budgets or ())
-    first, found = dice.randrange(len(rows)) if rows else 0, []
-    room = Room(profile, pod, snapshot, expired, sys.maxsize)
-    for node, on_node in _rooms(room, rows[first:] + rows[:first], Counter()):
-        dice.shuffle(on_node.lower)
-        found += candidates_on(node, on_node, protection, expired)[:1]
-        if len(found) >= _compared(profile, len(rows)) and not all(each.violates for each in found):
+    rows, budgets = np.flatnonzero(potential).tolist(), snapshot.disruption_budgets or ()
+    first, found = dice.randrange(len(rows)) if rows else 0, list[Candidate]()
+    compared = _compared(profile, len(rows))
+    question = Question(profile, pod, snapshot, expired)
+    tried = _rooms(question, rows[first:] + rows[:first], min(compared, _MOST_AT_ONCE), Counter(), dice.shuffle)
+    for each in (each for rooms in tried for each in Victims(rooms, budgets).of_one_order()):
+        found.append(each)
+        if len(found) >= compared and not all(each.violates for each in found):
             break
     dice.shuffle(found)
     return min(found, key=lambda each: each.cost, default=None)
@@ -242,28 +231,25 @@ def _waits_for_victims(pod: PodInfo, snapshot: Snapshot, potential: Mask) -> boo
     return any(each.is_preempted and each.priority < priority for each in snapshot.nodes[row].pods)
 
 
-def _rooms(room: Room, rows: Iterable[int], reasons: Counter[str]) -> Iterator[tuple[str, NodeRoom]]:
-    """Yield the nodes in `rows` that can take the pod without pods of lower priority."""
-    nodes, priority = room.snapshot.nodes, room.pod.preemption.priority or 0
-    for row in in_time(rows, room.expired):
-        if nodes[row].lowest_priority >= priority:
-            reasons[_NO_VICTIMS] += 1
-            continue
-        on_node = NodeRoom(room, row)
-        if rejected := on_node.rejections():
-            reasons.update(rejected)
-        else:
-            yield nodes[row].node.name, on_node
+def _rooms(
+    question: Question,
+    rows: Sequence[int],
+    at_once: int,
+    reasons: Counter[str],
+    shuffle: Callable[[list[Any]], None] | None = None,
+) -> Iterator[Rooms]:
+    """Yield the nodes in `rows` that have pods of lower priority, `at_once` or fewer together."""
+    nodes = question.snapshot.nodes
+    lower = [row for row in rows if nodes[row].lowest_priority < question.priority]
+    reasons[_NO_VICTIMS] += len(rows) - len(lower)
+    for start in in_time(range(0, len(lower), at_once), question.expired):
+        rooms = Rooms(question, lower[start : start + at_once], shuffle)
+        reasons.update(rooms.reasons)
+        if rooms.fits.any():
+            yield rooms
 
 
 def _compared(profile: Profile, potential: int) -> int:
     """Return the number of candidates after which kube-scheduler ends its search among `potential` nodes."""
     args = profile.args
     return max(potential * args.min_candidate_nodes_percentage // 100, args.min_candidate_nodes_absolute)
-
-
-def _candidates(snapshot: Snapshot, rooms: Mapping[str, NodeRoom], expired: Expired) -> list[list[Candidate]]:
-    """Return the candidates of each node: the sets of pods that kube-scheduler may evict there."""
-    protection = Protection(snapshot.disruption_budgets or ())
-    found = (candidates_on(node, room, protection, expired) for node, room in in_time([*rooms.items()], expired))
-    return [outcomes for outcomes in found if outcomes]

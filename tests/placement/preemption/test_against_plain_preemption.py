@@ -1,0 +1,86 @@
+"""The search for victims on all nodes at once has the outcomes of removing pods and putting them back one by one."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.differential.random_objects.dice import Dice
+from tests.differential.random_objects.preemption import (
+    NAMESPACE,
+    PRIORITIES,
+    random_budgets,
+    random_preemptor,
+    random_world,
+)
+from tests.oracles.plain_preemption import PlainPreemption
+from tests.support.objects.storage import make_csi_node, make_pv, make_pvc, uses
+from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.documents.documents import Document
+from webhook.placement.scheduler import Scheduler
+from webhook.placement.scorer import PodSignature
+
+Object = dict[str, Any]
+
+_PREEMPTORS = 4
+_CLAIMS = ("claim-0", "claim-1", "alone")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_victims_are_those_of_the_plain_implementation(seed: int) -> None:
+    dice = Dice(seed)
+    world, budgets = random_world(dice, dice.choice((1, 2, 3, 5))), random_budgets(dice)
+    objects, preemptors = [*world.objects], [random_preemptor(dice, f"new-{each}", "") for each in range(_PREEMPTORS)]
+    if seed % 2:
+        objects += _volumes(dice, world.nodes, world.pods)
+        for each in preemptors:
+            each["spec"]["volumes"] = uses(*dice.some(_CLAIMS, 1, 2))
+        for each in dice.some(world.pods, 0, 2):
+            each["metadata"]["deletionTimestamp"] = "2026-12-01T00:00:00Z"
+    found = (Document("random", _with_priority(each)) for each in (*objects, *budgets))
+    snapshot = snapshot_from_documents(found)
+    for each in preemptors:
+        signature, scheduler = PodSignature.of(_with_priority(each)), Scheduler()
+        info = signature.info.normalized_for(snapshot)
+        if info.preemption.is_never or scheduler.answer(signature, snapshot).feasible:
+            continue
+        _compare(PlainPreemption(info, snapshot), scheduler, signature)
+
+
+def _compare(plain: PlainPreemption, scheduler: Scheduler, signature: PodSignature) -> None:
+    found, possible = scheduler.preemption(signature, plain.snapshot), plain.possible()
+    assert found is not None
+    nodes, named = {each.node for each in possible}, {name for each in possible for name in each.victims}
+    if "more orders than are tried" in found.why:
+        assert {*found.nodes} >= nodes
+        assert {each.name for each in found.victims} >= named
+        return
+    assert ({*found.nodes}, {each.name for each in found.victims}) == (nodes, named)
+    assert found.is_exact == (len({(each.node, each.victims) for each in possible}) <= 1)
+    counts = [len(each.victims) for each in possible] or [0]
+    assert (found.least, found.most) == (min(counts), max(counts))
+
+
+def _volumes(dice: Dice, nodes: tuple[Object, ...], pods: tuple[Object, ...]) -> Iterator[Object]:
+    """Yield claims of some pods and those in `_CLAIMS`, some of which pods use, and low limits of some nodes."""
+    names = [f"claim-{number}" for number in range(len(pods) + 2)]
+    free = ["alone"]
+    for pod in pods:
+        if dice.chance(60):
+            used = dice.some(names, 1, 2) + ([free.pop()] if free and dice.chance(20) else [])
+            pod["spec"]["volumes"] = uses(*used)
+    for name in (*names, "alone"):
+        modes = ["ReadWriteOncePod"] if name == "alone" else ["ReadWriteMany"]
+        claim = make_pvc(name, volume=name, accessModes=modes)
+        claim["metadata"]["namespace"] = NAMESPACE
+        yield claim
+        yield make_pv(name, claimRef={"name": name, "namespace": NAMESPACE})
+    for node in nodes:
+        if dice.chance(80):
+            yield make_csi_node(node["metadata"]["name"], disk=dice.randint(1, 4))
+
+
+def _with_priority(pod: Object) -> Object:
+    """The object with the priority of its class, as the API server sets it."""
+    name = pod.get("spec", {}).get("priorityClassName")
+    return {**pod, "spec": {**pod["spec"], "priority": PRIORITIES.get(name, 100)}} if name else pod

@@ -1,0 +1,60 @@
+"""The budgets that evictions violate."""
+
+from dataclasses import replace
+
+from tests.support.plugins import node
+from tests.support.preemption import budget, running
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.objects.disruption_budget import DisruptionBudget
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.selectors import LabelRequirement
+from webhook.placement.preemption.lower_pods import LowerPods
+from webhook.placement.preemption.protection import Protection
+
+
+def test_pods_of_two_namespaces_that_share_their_labels_have_budgets_of_their_own() -> None:
+    labels = {"app": "web"}
+    one, other = (
+        RunningPod.of(running("web").namespace(namespace).obj())._replace(labels=labels, priority=priority)
+        for priority, namespace in enumerate(("default", "other"))
+    )
+    lower = LowerPods(Snapshot.of([node("n").with_pods([one, other])]), [0], 100)
+
+    assert [each.namespace for each in lower.pods] == ["other", "default"]
+    assert Protection([budget(0)], lower).violated.tolist() == [-1, 0]
+
+
+def _violated(*budgets: DisruptionBudget) -> list[int]:
+    """The number of the violated budget of three web pods and one other, from the most important on."""
+    pods = [running(f"web-{at}", 9 - at).label("app", "web").label("tier", "1") for at in range(3)]
+    lower = LowerPods(Snapshot.of([node("n", *pods, running("other"))]), [0], 100)
+    found: list[int] = Protection(budgets, lower).violated.tolist()
+    return found
+
+
+def test_evictions_violate_a_budget_once_it_is_spent() -> None:
+    assert _violated(budget(1)) == [-1, 0, 0, -1]
+    assert _violated(budget(3)) == [-1] * 4
+    assert _violated(budget(0, disrupted=frozenset(("web-0",)))) == [-1, 0, 0, -1]
+
+
+def test_the_first_spent_budget_of_a_pod_is_violated_and_the_others_are_not_used() -> None:
+    tier = (LabelRequirement("tier", "Exists"),)
+    assert _violated(budget(1), replace(budget(1), selector=tier)) == [-1, 0, 0, -1]
+    assert _violated(budget(2), replace(budget(1), selector=tier)) == [-1, 1, 0, -1]
+
+
+def test_empty_selectors_protect_nothing() -> None:
+    assert _violated(replace(budget(0), selector=())) == [-1] * 4
+    assert _violated(replace(budget(0), selector=None)) == [-1] * 4
+
+
+def test_the_order_of_equal_pods_decides_which_of_them_violate_a_budget() -> None:
+    pods = [running(f"web-{at}", 1).label("app", "web") for at in range(2)]
+    lower = LowerPods(Snapshot.of([node("n", *pods, running("other"))]), [0], 100)
+
+    assert [Protection([budget(each)], lower).is_mixed.tolist() for each in (0, 1, 2)] == [
+        [False, False, False],
+        [True, True, False],
+        [False, False, False],
+    ]

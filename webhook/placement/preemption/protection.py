@@ -1,0 +1,131 @@
+"""The PodDisruptionBudgets that evictions violate.
+
+Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/util.go, FilterVictimsWithPDBViolation
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from webhook.cluster.index.labels import Mask
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.objects.disruption_budget import DisruptionBudget
+from webhook.cluster.snapshot import Column, Rows
+from webhook.kube.selectors import LabelSelector, selector_matches
+from webhook.placement.preemption.lower_pods import LowerPods
+
+_NONE = -1
+_SEVERAL = -2
+
+
+class Protection:
+    """The `budgets` that select the `lower` pods.
+
+    `violated` is, for each pod, the number of the budget that its eviction violates after those of the pods before it,
+    or negative for none. `is_mixed` is true for equally important pods of which their order decides which violate a
+    budget. Pods of equal `kinds` are equal for all budgets; the kind of unprotected pods is 0.
+    """
+
+    def __init__(self, budgets: Sequence[DisruptionBudget], lower: LowerPods) -> None:
+        self._budgets, self._lower = budgets, lower
+        self.violated: Column = np.full(len(lower.pods), _NONE)
+        self.kinds: Column = np.zeros(len(lower.pods), dtype=np.int64)
+        self.is_mixed: Mask = np.zeros(len(lower.pods), dtype=np.bool_)
+        if not budgets:
+            return
+        index = _Index(budgets)
+        kinds, examples = lower.kinds
+        numbers: dict[tuple[int, ...], int] = {(): 0}
+        self._by_kind: list[tuple[int, ...]] = [()]
+        of_kind = []
+        for each in examples:
+            selecting = index.selecting(each)
+            if selecting not in numbers:
+                numbers[selecting] = len(numbers)
+                self._by_kind.append(selecting)
+            of_kind.append(numbers[selecting])
+        self.kinds = np.array(of_kind)[kinds]
+        single = np.array([self._only(each) for each in self._by_kind])[self.kinds]
+        mixed_ranks = self._violate_single(single)
+        for node in np.unique(lower.node_of[single == _SEVERAL]).tolist():
+            places = np.flatnonzero(lower.node_of == node)
+            self.violated[places], mixed = self.in_order(places)
+            mixed_ranks += mixed
+        if mixed_ranks:
+            is_mixed = np.zeros(int(lower.ranks[-1]) + 1, dtype=np.bool_)
+            is_mixed[mixed_ranks] = True
+            self.is_mixed = is_mixed[lower.ranks]
+
+    def name(self, violated: int) -> str:
+        """Return the namespace and the name of a budget by its number."""
+        return self._budgets[violated].full_name
+
+    def _only(self, selecting: tuple[int, ...]) -> int:
+        """Return the only budget of a kind of pods, if it counts all of them."""
+        if not selecting:
+            return _NONE
+        return _SEVERAL if len(selecting) > 1 or self._budgets[selecting[0]].disrupted_pods else selecting[0]
+
+    def _violate_single(self, single: Column) -> list[int]:
+        """Set which pods violate the only budget that selects them; return the ranks in which their order decides."""
+        lower = self._lower
+        selected = np.flatnonzero(single >= 0)
+        runs = lower.node_of[selected] * len(self._budgets) + single[selected]
+        order = np.argsort(runs, kind="stable")
+        runs, selected = runs[order], selected[order]
+        is_first = np.append([True], runs[1:] != runs[:-1])[: len(runs)]
+        count = np.arange(len(runs))
+        before = count - np.maximum.accumulate(np.where(is_first, count, 0))
+        allowed = np.array([each.disruptions_allowed for each in self._budgets])
+        is_violated = before >= allowed[single[selected]]
+        self.violated[selected[is_violated]] = single[selected[is_violated]]
+        ranks = lower.ranks[selected]
+        is_mixed = ~is_first[1:] & (ranks[1:] == ranks[:-1]) & (is_violated[1:] != is_violated[:-1])
+        mixed: list[int] = ranks[1:][is_mixed].tolist()
+        return mixed
+
+    def in_order(self, places: Rows) -> tuple[Column, list[int]]:
+        """Return `violated` for one node if its pods are evicted in the order of `places`, and the mixed ranks."""
+        left = [each.disruptions_allowed for each in self._budgets]
+        violated, mixed = np.full(len(places), _NONE), list[int]()
+        last_rank: dict[int, int] = {}
+        ranks, kinds = self._lower.ranks[places].tolist(), self.kinds[places].tolist()
+        for at, (place, rank, kind) in enumerate(zip(places.tolist(), ranks, kinds, strict=True)):
+            for number in self._by_kind[kind]:
+                if self._lower.pods[place].name in self._budgets[number].disrupted_pods:
+                    continue
+                left[number] -= 1
+                if left[number] < 0:
+                    violated[at] = number
+                    if last_rank.get(number) == rank:
+                        mixed.append(rank)
+                    break
+                last_rank[number] = rank
+        return violated, mixed
+
+
+class _Index:
+    """The numbers of the budgets with the rest of their selectors, by the label that the fewest budgets require.
+
+    Budgets with an empty selector match nothing here, as in kube-scheduler.
+    """
+
+    def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
+        selecting = [(number, each.namespace, each.selector) for number, each in enumerate(budgets) if each.selector]
+        counts = Counter(each for _, _, selector in selecting for each in selector)
+        self._filed: dict[str, dict[tuple[str, str] | None, list[tuple[int, LabelSelector]]]] = {}
+        for number, namespace, selector in selecting:
+            exact = [each for each in selector if each.operator == "In" and len(each.values) == 1]
+            rarest = min(exact, key=counts.__getitem__, default=None)
+            label = (rarest.key, rarest.values[0]) if rarest else None
+            rest = tuple([each for each in selector if each is not rarest])
+            self._filed.setdefault(namespace, {}).setdefault(label, []).append((number, rest))
+
+    def selecting(self, pod: RunningPod) -> tuple[int, ...]:
+        """Return the budgets that select `pod`. Pods without labels match nothing, as in kube-scheduler."""
+        filed = self._filed.get(pod.namespace) if pod.labels else None
+        if not filed:
+            return ()
+        found = [each for label in (None, *pod.labels.items()) for each in filed.get(label, ())]
+        return tuple(sorted([number for number, rest in found if not rest or selector_matches(rest, pod.labels)]))
