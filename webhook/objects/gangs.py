@@ -144,16 +144,13 @@ def gang_of_object(
         found = GangRequest(name, size, scheduler, is_whole)
     missing = gang_key(policy.keys.gang, policy.spec, scheduler) if size > 1 and not annotated else found.missing
     groups = max(1, pods // size) if kind.group_size else 1
+    is_gang = size > 1
     if (kind.group, kind.kind) == _VOLCANO_JOB and (network := network_of_job(content, within)):
         within = within_network(network, snapshot)
-        if within is not None and within.is_required and pods > size:
-            # It can look for room for all pods, not only for the least number that has to run together.
-            within = within._replace(
-                doubt=within.doubt or f"Volcano can wait for a domain with room for all {pods} pods"
-            )
+        # It can look for room for all pods.
+        is_gang = is_gang or bool(within and pods)
     # Without pods, no domain has to hold any.
     within = within if pods else None
-    is_gang = size > 1 or (within is not None and bool(within.doubt))
     return found._replace(groups=groups, missing=missing, within=within) if is_gang else None
 
 

@@ -54,14 +54,12 @@ def is_countable(scheduler: Scheduler, info: PodInfo, *, counts_all: bool) -> bo
     """Return whether the room of one domain can be counted for pods with `info`.
 
     With a DoNotSchedule constraint, it can only be counted if the scheduler `counts_all` nodes for the skew, not only
-    those of the domain, and if the pods do not select nodes by themselves.
+    those of the domain.
 
     Source: k8s.io/kubernetes/pkg/scheduler/backend/cache/snapshot.go, AssumePlacement
     """
-    of_pod, own_nodes = info.inter_pod.spread, info.node_selector or info.required
-    constraints = of_pod or scheduler.profile.args.default_constraints
-    is_free = all(each.when_unsatisfiable != DO_NOT_SCHEDULE for each in constraints)
-    return is_free or bool(counts_all and of_pod and not own_nodes)
+    constraints = info.inter_pod.spread or scheduler.profile.args.default_constraints
+    return counts_all or all(each.when_unsatisfiable != DO_NOT_SCHEDULE for each in constraints)
 
 
 def count_domains(
@@ -111,18 +109,8 @@ def nodes_of(snapshot: Snapshot, path: Sequence[str], values: Sequence[str]) -> 
 
 
 def in_domain(pod: WaitingPod, path: Sequence[str], values: Sequence[str]) -> WaitingPod:
-    """Return `pod`, restricted to the nodes whose labels `path` have `values`.
-
-    A DoNotSchedule constraint still counts all nodes, see `is_countable`.
-    """
-    info = pod.signature.info
-    constraints = [
-        each._replace(honors_affinity=each.honors_affinity and each.when_unsatisfiable != DO_NOT_SCHEDULE)
-        for each in info.inter_pod.spread
-    ]
-    inter_pod = replace(info.inter_pod, spread=tuple(constraints)) if constraints else info.inter_pod
-    selector = (*info.node_selector, *zip(path, values, strict=True))
-    return _with_info(pod, info._replace(node_selector=selector, inter_pod=inter_pod))
+    """Return `pod`, restricted to the nodes whose labels `path` have `values`."""
+    return _with_info(pod, pod.signature.info._replace(domain=tuple(zip(path, values, strict=True))))
 
 
 def domains_of(rows: Rows, snapshot: Snapshot, path: Sequence[str]) -> tuple[tuple[str, ...], ...]:

@@ -72,7 +72,7 @@ def count_pods(
     if is_by_affinity:
         # Its pods outside of all domains attract no others.
         return _by_affinity(scheduler, pod, own, snapshot, left, expired, replace(together, outside=0))
-    possible = tuple(each.path for each in together.domains if each.fits >= gang.least)
+    possible = tuple(each.path for each in together.allowed if each.fits >= gang.least)
     if tier_of_key(within.key) is not None and together.with_room and len(possible) > len(together.with_room):
         # Volcano looks for room for the pods that it knows then, which can be only the `least` that start the gang.
         return Count(own, Further(0, None, is_complete=False), replace(together, first=possible))

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from webhook.backends.backend import SPREAD_CONSTRAINTS
 from webhook.backends.references import GangRequest
+from webhook.cluster.batch.network_topology import tier_of_key
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.documents.text import cut
 from webhook.kube.deadline import Expired
@@ -40,7 +41,10 @@ def with_domains(
     """
     within, some = gang.within, [(placed_by, found) for placed_by, found in roles if found.asked]
     known = [(*placed_by, found.asked) for placed_by, found in some if placed_by is not None]
-    if within is None or within.doubt or gang.groups > 1 or not known or len(known) < len(some):
+    if within is None or gang.groups > 1 or not known or len(known) < len(some):
+        return fit
+    if within.doubt and tier_of_key(within.key) is not None:
+        # The HyperNodes are not known.
         return fit
     (scheduler, signature, _), infos = known[0], [signature.info for _, signature, _ in known]
     follow = all(follows_itself(each, within.key, base) for each in infos)
@@ -58,10 +62,13 @@ def with_domains(
         return fit if most is None or most >= size else replace(fit, most=most)
     pod, key = WaitingPod(signature, running_pod(signature.info, {})), GangKey(infos[0].inter_pod.namespace, "", "")
     base, doubt = with_assigned(pod, base, expired)
-    if doubt:
-        return replace(fit, doubt=doubt)
+    doubt = within.doubt or doubt
     pod = without_counted_topologies(pod)
     together = domains_together(scheduler, pod, key, within, alias, base, size, size, expired)
+    pods = some[0][1].asked
+    if tier_of_key(within.key) is not None and together.largest and together.largest.fits < pods:
+        # It looks for room for all pods that there are then, not only for the least number that has to run together.
+        doubt = f"Volcano can wait for a domain with room for all {pods} pods"
     if not within.is_required:
         return replace(fit, together=together)
     if follow:
@@ -69,7 +76,8 @@ def with_domains(
     most = together.most
     largest = together.largest.fits if together.largest else 0
     is_never = most is not None and most < size and not spec.node_templates
-    return replace(fit, fit=min(fit.fit, largest), most=most if is_never else None, together=together)
+    fit = replace(fit, fit=min(fit.fit, largest), most=most if is_never else None, together=together)
+    return fit if fit.fit < size else replace(fit, doubt=doubt)
 
 
 def _following(fit: GangFit, together: Together, rows: Rows | None, base: Snapshot) -> GangFit:
@@ -98,7 +106,7 @@ def as_together(placement: Placement, gang: GangRequest, fit: GangFit) -> Placem
         return placement
     base = placement.message.removesuffix(".")
     if fit.together is None or fit.doubt:
-        doubt = f": {why}" if (why := gang.within.doubt or fit.doubt) else ""
+        doubt = f": {why}" if (why := fit.doubt or gang.within.doubt) else ""
         reason = f"Whether one domain of {cut(gang.within.key, _LONGEST_SHOWN)} has room for all pods is not known"
         return replace(placement, verdict="Unknown", node=None, message=f"{base}. {reason}{doubt}.")
     if fit.fit >= fit.size:
