@@ -35,6 +35,7 @@ from webhook.placement.gang.exclusive_domains import (
     placement_of_followers,
 )
 from webhook.placement.gang.group_suggestions import Group
+from webhook.placement.gang.object_domains import anywhere
 from webhook.placement.reasons.gang_request import group_named
 from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.replicas.replica_prediction import predict_replicas, with_replicas
@@ -149,7 +150,8 @@ def _placed(
             found = Replicas(asked, 0, {}, unknown, unknown, is_complete=True, snapshot=waiting.base)
             placed.append(Placed(role, found, waiting.base))
             continue
-        among = predict_replicas(scheduler, waiting, chain((first,), pods), asked, limit=left, expired=expired)
+        every = chain((first,), pods)
+        among = predict_replicas(scheduler, waiting, every, asked, limit=left, expired=expired, read=anywhere)
         found = among.found
         if role.pods.follows and placed:
             leaders = _template(placed[-1].role, namespace, expired)

@@ -11,7 +11,8 @@ from webhook.admission.pod_content import PodContent
 from webhook.backends.backend import BatchNames
 from webhook.backends.kueue import QUEUE, QUEUED_WHOLE
 from webhook.backends.references import GangRequest, Within
-from webhook.backends.registry import backend_of, batch_names_of, gang_key, starts_whole
+from webhook.backends.registry import backend_of, batch_names_of, gang_key, queueing_backend_of, starts_whole
+from webhook.backends.volcano import Volcano
 from webhook.cluster.batch.network_topology import NetworkTopology
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
@@ -25,11 +26,12 @@ from webhook.mutation.workload.gathering import within_of
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.empty_cluster import most_of_roles
-from webhook.placement.gang.object_domains import PlacedRole, as_together, with_domains
+from webhook.placement.gang.object_domains import PlacedRole, as_together, with_domains, without_count
 from webhook.placement.reasons.gang_request import (
     GangDemand,
     effect_text,
     grouped,
+    in_topology,
     network_of_job,
     pods_ready_timeout,
     starts_text,
@@ -144,14 +146,24 @@ def gang_of_object(
         found = GangRequest(name, size, scheduler, is_whole)
     missing = gang_key(policy.keys.gang, policy.spec, scheduler) if size > 1 and not annotated else found.missing
     groups = max(1, pods // size) if kind.group_size else 1
-    is_gang = size > 1
-    if (kind.group, kind.kind) == _VOLCANO_JOB and (network := network_of_job(content, within)):
-        within = within_network(network, snapshot)
-        # It can look for room for all pods.
-        is_gang = is_gang or bool(within and pods)
     # Without pods, no domain has to hold any.
-    within = within if pods else None
-    return found._replace(groups=groups, missing=missing, within=within) if is_gang else None
+    within = (within or found.within) if pods else None
+    backend = queueing_backend_of(policy.spec, scheduler)
+    of_volcano = backend is Volcano or (kind.group, kind.kind) == _VOLCANO_JOB
+    if of_volcano and pods and (network := network_of_job(content, within)):
+        within = within_network(network, snapshot)
+    elif within is not None:
+        within = in_topology(within, backend.name, snapshot)
+    if within is not None and _is_queued_whole(content, kind):
+        # Kueue looks for a domain for all pods of a template.
+        size = max(size, pods)
+    # Volcano can look for room for all pods.
+    is_gang = size > 1 or (of_volcano and within is not None)
+    return found._replace(size=size, groups=groups, missing=missing, within=within) if is_gang else None
+
+
+def _is_queued_whole(content: JsonObject, kind: WorkloadKind) -> bool:
+    return (kind.group, kind.kind) in QUEUED_WHOLE and bool(field(content, "metadata", "labels", QUEUE))
 
 
 def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Snapshot) -> GangRequest | None:
@@ -162,9 +174,8 @@ def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Sna
     asked = [each.gang and grouped(each.gang, each.references.batch, workload.namespace, base) for each in injections]
     within = next((each.within for each in injections if each.within is not None), None)
     gang = gang_of_object(content, kind, asked, pods, scheduler, workload.policy, wholes, within, base)
-    if gang is None or (kind.group, kind.kind) not in QUEUED_WHOLE or not field(content, "metadata", "labels", QUEUE):
-        return gang
-    return gang._replace(ends_after=pods_ready_timeout(base))
+    is_queued = gang is not None and _is_queued_whole(content, kind)
+    return gang._replace(ends_after=pods_ready_timeout(base)) if gang and is_queued else gang
 
 
 def queues_of(
@@ -210,10 +221,13 @@ def with_gang(
 ) -> Advice:
     """Return the advice on an object with a warning if pods of `placed` that run together do not fit on `base`."""
     gang = _gang_of_roles([each.role for each in placed], workload, base)
-    if gang is None:
-        return advice
-    placement, warnings = advice.placement, advice.warnings
     signatures = [each.role.created.signature for each in placed]
+    placement, warnings = advice.placement, advice.warnings
+    if gang is None or gang.within is None:
+        read = (each for each in signatures if isinstance(each, PodSignature))
+        placement = without_count(placement, read, base)
+    if gang is None:
+        return Advice(placement, warnings)
     roles = [
         (None if isinstance(each, str) else (schedulers.scheduler_of(each), each), of.found)
         for each, of in zip(signatures, placed, strict=True)

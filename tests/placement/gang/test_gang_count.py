@@ -226,7 +226,11 @@ IN_USE = {"matchExpressions": [{"key": "use", "operator": "In", "values": ["trai
         pytest.param(WORKER.node_selector("use", "training"), {}, 3, "Feasible", id="selector"),
         pytest.param(WORKER.node_selector("use", "training"), {}, 4, "Infeasible", id="not more than the skew"),
         pytest.param(
-            WORKER.node_selector("use", "training"), {"nodeAffinityPolicy": "Ignore"}, 3, "Waiting", id="all nodes count"
+            WORKER.node_selector("use", "training"),
+            {"nodeAffinityPolicy": "Ignore"},
+            3,
+            "Waiting",
+            id="all nodes count",
         ),
         pytest.param(WORKER, {}, 3, "Waiting", id="the tainted node counts"),
         pytest.param(WORKER, {"nodeTaintsPolicy": "Honor"}, 3, "Feasible", id="the tainted node does not count"),

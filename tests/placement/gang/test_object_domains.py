@@ -15,7 +15,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
 from webhook.kube.names import KUEUE_TOPOLOGY
 from webhook.placement.framework.result import GangFit, Placement
-from webhook.placement.gang.object_domains import PlacedRole, as_together, with_domains
+from webhook.placement.gang.object_domains import PlacedRole, anywhere, as_together, with_domains
 from webhook.placement.replicas.replicas import place_replicas
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.policy.spec.document import PolicySpec
@@ -41,7 +41,7 @@ def answered_templates(
     roles: list[PlacedRole] = []
     after = base
     for pod, number in templates:
-        found = place_replicas(Scheduler(), after, repeat(pod.obj()), number)
+        found = place_replicas(Scheduler(), after, repeat(pod.obj()), number, read=anywhere)
         roles.append(((Scheduler(), PodSignature.of(pod.obj())), found))
         after = found.snapshot
     size = sum(number for _, number in templates)

@@ -41,6 +41,7 @@ from webhook.placement.gang.exclusive_domains import (
 from webhook.placement.gang.gang import gang_of, gang_placement
 from webhook.placement.gang.gang_count import Gang
 from webhook.placement.gang.group_suggestions import Group, group_of_gang
+from webhook.placement.gang.object_domains import anywhere, without_count
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import explain_in_detail
 from webhook.placement.reasons.gang_request import group_named
@@ -131,6 +132,9 @@ class Checks:
         scheduler, pods = schedulers.name_for(counted[0][2]), sum(replicas.asked for _, replicas, _ in counted)
         within = next((found for *_, first in counted if (found := within_of(first, policy)) is not None), None)
         gang = gang_of_object(workload.source.content, kind, requests, pods, scheduler, policy, wholes, within, base)
+        if gang is None or gang.within is None:
+            signatures = [PodSignature.of(first) for *_, first in counted]
+            answers = [replace(each, placement=without_count(each.placement, signatures, base)) for each in answers]
         if gang is None:
             return answers
         fit = fit_of_object(gang, roles, policy, base, never, verdicts)
@@ -219,7 +223,8 @@ class Checks:
                 unknown = schedulers.place(first, assumed.base)
                 found = Replicas(asked, 0, {}, unknown, unknown, is_complete=False, snapshot=assumed.base)
                 return Answer(workload, unknown, found, reserved=reserved, first=first), assumed
-            among = predict_replicas(scheduler, assumed, template.pods_on(assumed.base), asked)
+            read = PodSignature.of if pods.kind is None else anywhere
+            among = predict_replicas(scheduler, assumed, template.pods_on(assumed.base), asked, read=read)
         found = among.found
         then = found.snapshot if found.stopped else among.before
         waiting = WaitingPod.of(first)

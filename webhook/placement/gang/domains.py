@@ -11,7 +11,6 @@ from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.pods.nominated_pods import NO_NOMINATED_PODS
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.kube.names import KAI_TOPOLOGY, KUEUE_TOPOLOGY
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.together import Domain, Together
@@ -128,13 +127,6 @@ def with_first(together: Together, rows: Rows, snapshot: Snapshot) -> tuple[Toge
     room = [each.fits for each in together.domains if each.path in possible]
     is_certain = min(room, default=0) >= together.missing or any(each.members for each in together.domains)
     return together if is_certain else replace(together, first=possible), room
-
-
-def without_counted_topologies(pod: WaitingPod) -> WaitingPod:
-    """Return `pod` without the annotations by which Kueue, KAI or Volcano places its gang in one domain."""
-    info = pod.signature.info
-    left = tuple(each for each in info.topologies if each not in (KUEUE_TOPOLOGY, KAI_TOPOLOGY))
-    return _with_info(pod, info._replace(topologies=left, network=None))
 
 
 def without_own_affinity(pod: WaitingPod, topology_key: str, snapshot: Snapshot) -> WaitingPod:

@@ -18,7 +18,7 @@ from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.framework.together import Together
 from webhook.placement.gang.assigned_pods import with_assigned
-from webhook.placement.gang.domains import members_on, without_counted_topologies, without_own_affinity
+from webhook.placement.gang.domains import members_on, without_own_affinity
 from webhook.placement.gang.empty_cluster import most_in_each_domain, most_possible, restored_for
 from webhook.placement.gang.gang_count import Count, Gang, count_pods
 from webhook.placement.packing.free_cards import free_amounts
@@ -88,7 +88,7 @@ def gang_placement(
     if within is not None and (info.topologies or info.network):
         # The domains are counted here.
         before, doubt = with_assigned(asked, before, expired)
-        within, pod = within._replace(doubt=within.doubt or doubt), without_counted_topologies(pod)
+        within, pod = within._replace(doubt=within.doubt or doubt), replace(pod, signature=pod.signature.anywhere())
         own = replace(scheduler.answer_alone(pod.signature, before, expired), suggestions=own.suggestions)
     question = _Question(scheduler, gang, asked, pod, templates, expired)
     placed = min(members_on(before, gang.key), gang.size)

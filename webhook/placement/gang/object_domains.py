@@ -1,7 +1,8 @@
 """The domains in which all pods of an object must or should run together, such as racks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from webhook.backends.backend import SPREAD_CONSTRAINTS
 from webhook.backends.references import GangRequest
@@ -9,6 +10,7 @@ from webhook.cluster.batch.network_topology import tier_of_key
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.documents.text import cut
 from webhook.kube.deadline import Expired
+from webhook.kube.names import VOLCANO_PLUGIN
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.framework.together import Together
@@ -18,11 +20,10 @@ from webhook.placement.gang.domains import (
     follows_itself,
     is_countable,
     with_first,
-    without_counted_topologies,
 )
 from webhook.placement.gang.template_domains import domains_of_templates
 from webhook.placement.replicas.replicas import Replicas
-from webhook.placement.scheduler import PodSignature, Scheduler
+from webhook.placement.scheduler import NOT_MODELLED, PodSignature, Scheduler
 from webhook.placement.waiting.pending_placement import WaitingPod, running_pod
 from webhook.policy.spec.document import PolicySpec
 
@@ -30,6 +31,11 @@ PlacedRole = tuple[tuple[Scheduler, PodSignature] | None, Replicas]
 """The placed replicas of a template, and what placed them, or None if that cannot be known."""
 
 _LONGEST_SHOWN = 63
+
+
+def anywhere(pod: Mapping[str, Any]) -> PodSignature:
+    """Return the signature of `pod`, a raw API object of a template, without its domain, see `with_domains`."""
+    return PodSignature.of(pod).anywhere()
 
 
 def with_domains(
@@ -63,7 +69,7 @@ def with_domains(
     pod, key = WaitingPod(signature, running_pod(signature.info, {})), GangKey(infos[0].inter_pod.namespace, "", "")
     base, doubt = with_assigned(pod, base, expired)
     doubt = within.doubt or doubt
-    pod = without_counted_topologies(pod)
+    pod = replace(pod, signature=signature.anywhere())
     together = domains_together(scheduler, pod, key, within, alias, base, size, size, expired)
     pods = some[0][1].asked
     if tier_of_key(within.key) is not None and together.largest and together.largest.fits < pods:
@@ -90,6 +96,21 @@ def _following(fit: GangFit, together: Together, rows: Rows | None, base: Snapsh
     if least < fit.size <= max(room, default=fit.size):
         fit = replace(fit, fit=min(fit.fit, least), is_complete=False)
     return replace(fit, together=together)
+
+
+def without_count(placement: Placement, signatures: Iterable[PodSignature], base: Snapshot) -> Placement:
+    """Return `placement`, that of the pods of an object whose domains are not counted, placed by `anywhere`.
+
+    It is Unknown if Kueue, KAI or Volcano places these pods, with `signatures`, in one domain.
+    """
+    infos = [each.info.normalized_for(base) for each in signatures]
+    keys = {key for each in infos for key in (*each.topologies, *((VOLCANO_PLUGIN,) if each.network else ()))}
+    if not keys or placement.verdict != "Feasible":
+        return placement
+    shown = ", ".join(sorted(keys))
+    message = f"{placement.message.removesuffix('.')}. Whether one of them will do depends on {shown}, {NOT_MODELLED}."
+    unmodelled = tuple(sorted({*placement.unmodelled, *keys}))
+    return replace(placement, verdict="Unknown", node=None, message=message, unmodelled=unmodelled)
 
 
 def as_together(placement: Placement, gang: GangRequest, fit: GangFit) -> Placement:

@@ -42,7 +42,7 @@ class NodeAffinity:
         return PreFilterResult(node_names=frozenset(names)) if names else PreFilterResult(reason=ERR_REASON_CONFLICT)
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """Return the nodes that lack a label of nodeSelector or of the gang's domain, or that no required term matches."""
+        """Return the nodes that lack a label of nodeSelector or of the domain, or that no required term matches."""
         enforced = self._added.required
         if not pod.node_selector and pod.required is None and not pod.domain and enforced is None:
             return ()

@@ -59,10 +59,15 @@ def _within(within: Within | None, names: BatchNames, group: PodGroup | None, sn
         within = Within(group.topology_key, is_native=names.backend == "native") if group.topology_key else None
     elif names.required_level:
         within = Within(names.required_level)
+    return within and in_topology(within, names.backend, snapshot)
+
+
+def in_topology(within: Within, backend: str, snapshot: Snapshot) -> Within:
+    """Return `within` with the labels of wider domains by which `backend` names a domain, too, or with a doubt."""
     topologies = {"kueue": snapshot.kueue.topologies, "kai": snapshot.kai.topologies}
-    if within is None or names.backend not in topologies or within.parents:
+    if backend not in topologies or within.parents:
         return within
-    levels = path_to(within.key, (topologies[names.backend] or {}).values())
+    levels = path_to(within.key, (topologies[backend] or {}).values())
     if levels is None:
         return within._replace(
             doubt=f"no single Topology is known that has the level {cut(within.key, _LONGEST_SHOWN)}"
