@@ -241,7 +241,6 @@ def test_job_whose_pods_no_rack_holds_is_not_resumed(gangs: Gangs, kueue: Kueue,
     if starts:
         assert said(answer) == []
         wait_for(lambda: not is_suspended(gangs), "the Job being resumed")
-        assert {*wait_bound_all(gangs.cluster, gangs.cluster.wait_pods(pods))} == {"n1", "n2"}
         return
     assert f"no domain of {RACK} could hold 7 pods: a would hold 6 if it were empty" in said(answer)[0]
     assert "allows to fit only 6 out of 7 pod(s)" in kueue.wait_held("job-bert")

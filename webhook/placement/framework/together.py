@@ -76,6 +76,11 @@ class Together:
         return tuple(each for each in self.allowed if each.fits >= self.missing)
 
     @property
+    def tightest(self) -> Domain | None:
+        """The domain with the least room for all missing pods, which leaves the most for others, else `largest`."""
+        return min(self.with_room, key=lambda each: each.fits, default=self.largest)
+
+    @property
     def most(self) -> int | None:
         """An upper bound of the pods of the gang that one domain could hold, or None if it is not known."""
         known = [each.fits_empty for each in self.domains if each.fits_empty is not None]

@@ -19,7 +19,7 @@ from webhook.placement.gang.empty_cluster import most_in_each_domain
 from webhook.placement.gang.further_pods import further_pods
 from webhook.placement.gang.gang_bound import by_domain, selecting_itself
 from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE
-from webhook.placement.pod.network_limit import with_domains
+from webhook.placement.pod.network_limit import with_hyper_nodes
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -41,7 +41,7 @@ def domains_together(
 
     `alias` is the short name of the label, or "".
     """
-    snapshot = with_domains(snapshot, within.key)
+    snapshot = with_hyper_nodes(snapshot, within.key)
     domains = count_domains(scheduler, pod, gang, within.path, snapshot, left, expired)
     codes, _ = snapshot.labels.paths(within.path)
     unlabelled = codes < 0
@@ -77,7 +77,7 @@ def count_domains(
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/topologyaware/topology_placement.go, GeneratePlacements
     """
-    snapshot = with_domains(snapshot, path[-1])
+    snapshot = with_hyper_nodes(snapshot, path[-1])
     codes, values = snapshot.labels.paths(path)
     present = np.unique(codes[codes >= 0]).tolist()
     free = without_own_affinity(pod, path[-1], snapshot)

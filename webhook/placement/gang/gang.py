@@ -22,7 +22,7 @@ from webhook.placement.gang.domains import members_on, without_own_affinity
 from webhook.placement.gang.empty_cluster import most_in_each_domain, most_possible, restored_for
 from webhook.placement.gang.gang_count import Count, Gang, count_pods
 from webhook.placement.packing.free_cards import free_amounts
-from webhook.placement.pod.network_limit import with_domains
+from webhook.placement.pod.network_limit import with_hyper_nodes
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.node_templates import TemplateNode
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -123,7 +123,7 @@ def gang_placement(
 
 def _with_label_in_future(own: Placement, within: Within, base: Snapshot) -> Placement:
     """Return `own`, which is not denied if no node has the labels of the domain: nodes can get them later."""
-    codes, _ = with_domains(base, within.key).labels.paths(within.path)
+    codes, _ = with_hyper_nodes(base, within.key).labels.paths(within.path)
     if own.verdict != "Infeasible" or (codes >= 0).any():
         return own
     return replace(own, deny_exemption=own.deny_exemption or _label_later(within))

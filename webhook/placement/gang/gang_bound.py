@@ -16,7 +16,7 @@ from webhook.cluster.snapshot import Column, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.selectors import selector_matches
 from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE
-from webhook.placement.pod.network_limit import with_domains
+from webhook.placement.pod.network_limit import with_hyper_nodes
 from webhook.placement.pod.pod_info import PodInfo
 
 
@@ -65,7 +65,7 @@ def most_in_domains(
 
     `()` stands for the nodes without one of the labels, if there are any.
     """
-    codes, values = with_domains(snapshot, path[-1]).labels.paths(path)
+    codes, values = with_hyper_nodes(snapshot, path[-1]).labels.paths(path)
     present, named = np.unique(codes).tolist(), [*values, ()]
     terms = info.inter_pod.terms
     if not (terms.anti_required or terms.required or info.inter_pod.spread):

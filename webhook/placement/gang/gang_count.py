@@ -19,7 +19,7 @@ from webhook.placement.gang.domains import (
     with_first,
 )
 from webhook.placement.gang.further_pods import Further, further_pods
-from webhook.placement.pod.network_limit import with_domains
+from webhook.placement.pod.network_limit import with_hyper_nodes
 from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting.pending_placement import WaitingPod
@@ -60,7 +60,7 @@ def count_pods(
     within, info = gang.within, pod.signature.info
     if within is None:
         return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired))
-    snapshot = with_domains(snapshot, within.key)
+    snapshot = with_hyper_nodes(snapshot, within.key)
     is_by_affinity = follows_itself(info, within.key, snapshot)
     if not is_countable(scheduler, info, counts_all=is_by_affinity or within.is_native):
         further = further_pods(scheduler, pod, own, snapshot, left, expired)
@@ -76,8 +76,7 @@ def count_pods(
     if tier_of_key(within.key) is not None and together.with_room and len(possible) > len(together.with_room):
         # Volcano looks for room for the pods that it knows then, which can be only the `least` that start the gang.
         return Count(own, Further(0, None, is_complete=False), replace(together, first=possible))
-    # Of those with room, the one with the least leaves the most for others.
-    chosen = min(together.with_room, key=lambda each: each.fits, default=together.largest)
+    chosen = together.tightest
     if chosen is None:
         return Count(own, Further(0, replace(own, verdict="Waiting", node=None)), together)
     inside = in_domain(pod, within.path, chosen.path)

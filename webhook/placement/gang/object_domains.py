@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from webhook.backends.backend import SPREAD_CONSTRAINTS
-from webhook.backends.references import GangRequest
+from webhook.backends.references import GangRequest, Within
 from webhook.cluster.batch.network_topology import tier_of_key
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.documents.text import cut
@@ -18,10 +18,12 @@ from webhook.placement.gang.assigned_pods import with_assigned
 from webhook.placement.gang.domains import (
     domains_together,
     follows_itself,
+    in_domain,
     is_countable,
     with_first,
 )
-from webhook.placement.gang.template_domains import domains_of_templates
+from webhook.placement.gang.template_domains import Template, domains_of_templates
+from webhook.placement.pod.network_limit import with_hyper_nodes
 from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scheduler import NOT_MODELLED, PodSignature, Scheduler
 from webhook.placement.waiting.pending_placement import WaitingPod, running_pod
@@ -52,38 +54,57 @@ def with_domains(
     if within.doubt and tier_of_key(within.key) is not None:
         # The HyperNodes are not known.
         return fit
-    (scheduler, signature, _), infos = known[0], [signature.info for _, signature, _ in known]
-    follow = all(follows_itself(each, within.key, base) for each in infos)
-    if not all(is_countable(scheduler, each, counts_all=within.is_native or follow) for each in infos):
+    follow = all(follows_itself(signature.info, within.key, base) for _, signature, _ in known)
+    counts_all = within.is_native or follow
+    if not all(is_countable(scheduler, each.info, counts_all=counts_all) for scheduler, each, _ in known):
         return replace(fit, doubt=f"its pods have {SPREAD_CONSTRAINTS}")
-    alias, size = within.alias(spec.topology_aliases), gang.size
-    if len(known) > 1:
-        of_templates = domains_of_templates(known, within, alias, base, expired) if within.is_required else None
-        if of_templates is None or of_templates.together.size != size:
+    alias = within.alias(spec.topology_aliases)
+    if len(known) == 1:
+        first = some[0][1].first if follow else None
+        fit = _of_pods(fit, known[0], first, within, alias, base, expired)
+    else:
+        found = domains_of_templates(known, within, alias, base, expired) if within.is_required else None
+        if found is None or found.together.size != fit.size:
             return replace(fit, doubt="its templates differ")
-        fit = _following(fit, of_templates.together, of_templates.first_rows, base)
-        if not of_templates.is_certain:
+        fit = _following(fit, found.together, found.first_rows, base)
+        if not found.is_certain:
             fit = replace(fit, doubt="it depends on the order in which its pods are created")
-        most = fit.together.most if fit.together and not spec.node_templates else None
-        return fit if most is None or most >= size else replace(fit, most=most)
-    pod, key = WaitingPod(signature, running_pod(signature.info, {})), GangKey(infos[0].inter_pod.namespace, "", "")
-    base, doubt = with_assigned(pod, base, expired)
-    doubt = within.doubt or doubt
+    most = fit.together.most if fit.together and within.is_required and not spec.node_templates else None
+    return fit if most is None or most >= fit.size else replace(fit, most=most)
+
+
+def _of_pods(
+    fit: GangFit,
+    template: Template,
+    first: Placement | None,
+    within: Within,
+    alias: str,
+    base: Snapshot,
+    expired: Expired,
+) -> GangFit:
+    """Return `fit` with its domains for the pods of one `template`. They follow the pod with the placement `first`.
+
+    If that is None, the scheduler looks for a domain.
+    """
+    scheduler, signature, pods = template
+    pod = WaitingPod(signature, running_pod(signature.info, {}))
+    base, doubt = with_assigned(pod, with_hyper_nodes(base, within.key), expired)
     pod = replace(pod, signature=signature.anywhere())
-    together = domains_together(scheduler, pod, key, within, alias, base, size, size, expired)
-    pods = some[0][1].asked
-    if tier_of_key(within.key) is not None and together.largest and together.largest.fits < pods:
-        # It looks for room for all pods that there are then, not only for the least number that has to run together.
-        doubt = f"Volcano can wait for a domain with room for all {pods} pods"
+    key = GangKey(signature.info.inter_pod.namespace, "", "")
+    together = domains_together(scheduler, pod, key, within, alias, base, fit.size, fit.size, expired)
     if not within.is_required:
         return replace(fit, together=together)
-    if follow:
-        return _following(fit, together, some[0][1].first.best_rows, base)
-    most = together.most
-    largest = together.largest.fits if together.largest else 0
-    is_never = most is not None and most < size and not spec.node_templates
-    fit = replace(fit, fit=min(fit.fit, largest), most=most if is_never else None, together=together)
-    return fit if fit.fit < size else replace(fit, doubt=doubt)
+    if first is not None:
+        return _following(fit, together, first.best_rows, base)
+    chosen = together.tightest
+    fit = replace(fit, fit=min(fit.fit, chosen.fits if chosen else 0), together=together)
+    if fit.fit < fit.size or chosen is None:
+        return fit
+    if tier_of_key(within.key) is not None and all(each.fits < pods for each in together.domains):
+        # It looks for room for all pods that there are then, not only for the least number that has to run together.
+        doubt = f"Volcano can wait for a domain with room for all {pods} pods"
+    own = scheduler.answer_alone(in_domain(pod, within.path, chosen.path).signature, base, expired)
+    return replace(fit, doubt=within.doubt or doubt, own=own)
 
 
 def _following(fit: GangFit, together: Together, rows: Rows | None, base: Snapshot) -> GangFit:
@@ -131,6 +152,6 @@ def as_together(placement: Placement, gang: GangRequest, fit: GangFit) -> Placem
         reason = f"Whether one domain of {cut(gang.within.key, _LONGEST_SHOWN)} has room for all pods is not known"
         return replace(placement, verdict="Unknown", node=None, message=f"{base}. {reason}{doubt}.")
     if fit.fit >= fit.size:
-        return placement
+        return placement if fit.own is None else replace(placement, node=fit.own.node, scores=fit.own.scores)
     text = f"{fit.text[:1].upper()}{fit.text[1:]}"
     return replace(placement, verdict="Waiting", node=None, scores={}, message=f"{base}. {text}.")
