@@ -7,6 +7,7 @@ from itertools import groupby
 
 from webhook.admission.api_server.optional_plugins import alternatives, doubtful
 from webhook.admission.api_server.plugins import check_admitted
+from webhook.backends.backend import Backend
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.cli.inputs.pending import Pending, PendingQueue
 from webhook.cli.inputs.session import Session
@@ -15,7 +16,8 @@ from webhook.cli.predictions.admission import Admissions, with_completed_pod
 from webhook.cli.predictions.answer_parts import in_gang_of_object, with_evictions, with_missing_kinds
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cluster.pods.pending_pods import PodKey
-from webhook.documents.documents import field
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import BETWEEN_ERRORS, InvalidInput, prefixed_errors
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
@@ -135,10 +137,19 @@ class Checks:
         if gang is None or gang.within is None:
             signatures = [PodSignature.of(first) for *_, first in counted]
             answers = [replace(each, placement=without_count(each.placement, signatures, base)) for each in answers]
-        if gang is None:
-            return answers
-        fit = fit_of_object(gang, roles, policy, base, never, verdicts)
-        return [in_gang_of_object(each, gang, fit) for each in answers]
+        if gang is not None:
+            fit = fit_of_object(gang, roles, policy, base, never, verdicts)
+            answers = [in_gang_of_object(each, gang, fit) for each in answers]
+        backend, size = (
+            backend_of(policy.spec, scheduler),
+            max((each.size for each in (gang, *requests) if each), default=0),
+        )
+        return [
+            replace(each, placement=_as_grouped(each.placement, each.first, backend, size, base))
+            if each.first
+            else each
+            for each in answers
+        ]
 
     def _rolling(self, answer: Answer) -> Answer:
         """Return the answer for an existing object: it waits if its rolling update cannot start beside the old pods."""
@@ -228,8 +239,7 @@ class Checks:
         found = among.found
         then = found.snapshot if found.stopped else among.before
         waiting = WaitingPod.of(first)
-        asked_gang = gang_of_pod(first, policy, assumed.base)
-        request = asked_gang if pods.kind is None else None
+        request = gang_of_pod(first, policy, assumed.base) if pods.kind is None else None
         gang = request and gang_of(request, waiting, policy.spec)
         group = _group(gang, waiting, among, assumed, scheduler)
         placement = group.verified(found.placement)
@@ -249,10 +259,8 @@ class Checks:
             alone = Scheduler(scheduler.profile, temporary_taints=temporary, is_listed=scheduler.is_listed)
             placement = gang_placement(alone, gang, waiting, placement, assumed, templates=templates)
         backend = backend_of(policy.spec, schedulers.name_for(first))
-        names = batch_names_of(first, backend)
-        if pod_group := group_named(names, signature.info.inter_pod.namespace, assumed.base):
-            size = asked_gang.size if asked_gang else 0
-            placement = as_grouped(placement, pod_group, signature.info, size, assumed.base)
+        if pods.kind is None:
+            placement = _as_grouped(placement, first, backend, request.size if request else 0, assumed.base)
         info = signature.info.normalized_for(then)
         if self.remedy and placement.verdict == "Unknown" and placement.feasible:
             missing = missing_kinds(info, then)
@@ -265,6 +273,13 @@ class Checks:
             fitting = tuple(base.nodes[row].node.name for row in scheduler.feasible_rows(signature, base))
             answer = replace(answer, without_pods=(), without_pending=fitting)
         return answer, among.assumed
+
+
+def _as_grouped(placement: Placement, pod: JsonObject, backend: type[Backend], size: int, base: Snapshot) -> Placement:
+    """Return `placement` of `pod`, of a gang of `size` or 0 if it is not known, adjusted to the PodGroup of the pod."""
+    info = PodSignature.of(pod).info
+    group = group_named(batch_names_of(pod, backend), info.inter_pod.namespace, base)
+    return placement if group is None else as_grouped(placement, group, info, size, base)
 
 
 def _group(
