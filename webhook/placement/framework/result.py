@@ -146,7 +146,7 @@ class GangFit:
 
     @property
     def _lacks_domain(self) -> bool:
-        return self.together is not None and self.together.is_required and self.is_complete and self.fit < self.size
+        return bool(self.together and self.together.within.is_required and self.is_complete and self.fit < self.size)
 
     def _count_text(self) -> str:
         least = "" if self.is_complete else "at least "

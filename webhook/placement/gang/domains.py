@@ -15,7 +15,7 @@ from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.together import Domain, Together
 from webhook.placement.gang.assigned_pods import assigned_to_own
-from webhook.placement.gang.empty_cluster import most_in_each_domain
+from webhook.placement.gang.empty_cluster import MOST_COUNTED, most_in_each_domain
 from webhook.placement.gang.further_pods import further_pods
 from webhook.placement.gang.gang_bound import by_domain, selecting_itself
 from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE
@@ -31,22 +31,18 @@ def domains_together(
     pod: WaitingPod,
     gang: GangKey,
     within: Within,
-    alias: str,
     snapshot: Snapshot,
     size: int,
     left: int,
     expired: Expired,
 ) -> Together:
-    """Return the domains on `snapshot` for `left` further pods like `pod` of a gang of `size`, which runs `within` one.
-
-    `alias` is the short name of the label, or "".
-    """
+    """Return the domains on `snapshot` for `left` more pods like `pod` of a gang of `size` that runs `within` one."""
     snapshot = with_hyper_nodes(snapshot, within.key)
     domains = count_domains(scheduler, pod, gang, within.path, snapshot, left, expired)
     codes, _ = snapshot.labels.paths(within.path)
     unlabelled = codes < 0
     outside = int(_members(snapshot, gang)[unlabelled].sum())
-    return Together(within.path, alias, within.is_required, size, left, domains, int(unlabelled.sum()), outside)
+    return Together(within, size, left, domains, int(unlabelled.sum()), outside)
 
 
 def is_countable(scheduler: Scheduler, info: PodInfo, *, counts_all: bool) -> bool:
@@ -89,7 +85,7 @@ def count_domains(
             fits[code] = _fitting(scheduler, in_domain(free, path, values[code]), snapshot, left, expired)
     members = by_domain(codes, len(values), _members(snapshot, gang))
     placed = np.maximum(members, by_domain(codes, len(values), assigned_to_own(pod, snapshot)))
-    most = most_in_each_domain(scheduler, free.signature, snapshot, path, expired)
+    most = most_in_each_domain([(scheduler, free.signature, MOST_COUNTED)], snapshot, path, expired)
     return tuple(
         Domain(value, int(fits[code]), None if most is None else most[value], int(placed[code]))
         for value, code in sorted((values[code], code) for code in present)
@@ -123,7 +119,7 @@ def with_first(together: Together, rows: Rows, snapshot: Snapshot) -> tuple[Toge
 
     `rows` are the nodes that kube-scheduler finds equally good for it, among which it chooses one at random.
     """
-    possible = domains_of(rows, snapshot, together.path)
+    possible = domains_of(rows, snapshot, together.within.path)
     room = [each.fits for each in together.domains if each.path in possible]
     is_certain = min(room, default=0) >= together.missing or any(each.members for each in together.domains)
     return together if is_certain else replace(together, first=possible), room

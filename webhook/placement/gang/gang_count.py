@@ -30,8 +30,7 @@ class Gang:
     """The gang of a pod: `size` pods with `key`. Its scheduler binds at least `least` of them, or none.
 
     `ends_after` is the time after which Kueue evicts a gang that has started only in part, or empty if it does not.
-    `within` is the request that its pods run in one topology domain, or None; `alias` is the name of the policy for the
-    label, or empty.
+    `within` is the request that its pods run in one topology domain, or None.
     """
 
     key: GangKey
@@ -39,7 +38,6 @@ class Gang:
     least: int = 1
     ends_after: str = ""
     within: Within | None = None
-    alias: str = ""
 
 
 class Count(NamedTuple):
@@ -66,7 +64,7 @@ def count_pods(
         further = further_pods(scheduler, pod, own, snapshot, left, expired)
         is_open = within.is_required and not is_by_affinity
         return Count(own, Further(0, None, is_complete=False) if is_open else further)
-    together = domains_together(scheduler, pod, gang.key, within, gang.alias, snapshot, gang.size, left, expired)
+    together = domains_together(scheduler, pod, gang.key, within, snapshot, gang.size, left, expired)
     if not within.is_required:
         return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired), together)
     if is_by_affinity:

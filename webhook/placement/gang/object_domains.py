@@ -17,12 +17,11 @@ from webhook.placement.framework.together import Together
 from webhook.placement.gang.assigned_pods import with_assigned
 from webhook.placement.gang.domains import (
     domains_together,
-    follows_itself,
     in_domain,
     is_countable,
     with_first,
 )
-from webhook.placement.gang.template_domains import Template, domains_of_templates
+from webhook.placement.gang.template_domains import Template, domains_of_templates, follow_each_other
 from webhook.placement.pod.network_limit import with_hyper_nodes
 from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scheduler import NOT_MODELLED, PodSignature, Scheduler
@@ -54,16 +53,17 @@ def with_domains(
     if within.doubt and tier_of_key(within.key) is not None:
         # The HyperNodes are not known.
         return fit
-    follow = all(follows_itself(signature.info, within.key, base) for _, signature, _ in known)
+    follow = follow_each_other(known, within.key, base)
     counts_all = within.is_native or follow
     if not all(is_countable(scheduler, each.info, counts_all=counts_all) for scheduler, each, _ in known):
         return replace(fit, doubt=f"its pods have {SPREAD_CONSTRAINTS}")
-    alias = within.alias(spec.topology_aliases)
+    within = within.named(spec.topology_aliases)
     if len(known) == 1:
         first = some[0][1].first if follow else None
-        fit = _of_pods(fit, known[0], first, within, alias, base, expired)
+        fit = _of_pods(fit, known[0], first, within, base, expired)
     else:
-        found = domains_of_templates(known, within, alias, base, expired) if within.is_required else None
+        is_counted = within.is_required and follow
+        found = domains_of_templates(known, within, base, expired) if is_counted else None
         if found is None or found.together.size != fit.size:
             return replace(fit, doubt="its templates differ")
         fit = _following(fit, found.together, found.first_rows, base)
@@ -78,7 +78,6 @@ def _of_pods(
     template: Template,
     first: Placement | None,
     within: Within,
-    alias: str,
     base: Snapshot,
     expired: Expired,
 ) -> GangFit:
@@ -91,7 +90,7 @@ def _of_pods(
     base, doubt = with_assigned(pod, with_hyper_nodes(base, within.key), expired)
     pod = replace(pod, signature=signature.anywhere())
     key = GangKey(signature.info.inter_pod.namespace, "", "")
-    together = domains_together(scheduler, pod, key, within, alias, base, fit.size, fit.size, expired)
+    together = domains_together(scheduler, pod, key, within, base, fit.size, fit.size, expired)
     if not within.is_required:
         return replace(fit, together=together)
     if first is not None:
