@@ -150,17 +150,19 @@ def _placed(
             found = Replicas(asked, 0, {}, unknown, unknown, is_complete=True, snapshot=waiting.base)
             placed.append(Placed(role, found, waiting.base))
             continue
-        every = chain((first,), pods)
-        among = predict_replicas(scheduler, waiting, every, asked, limit=left, expired=expired, read=anywhere)
+        own, every = role.created.signature, chain((first,), pods)
+        kept = own if isinstance(own, PodSignature) and (own.info.topologies or own.info.network) else None
+        read = anywhere if kept else PodSignature.of
+        among = predict_replicas(scheduler, waiting, every, asked, limit=left, expired=expired, read=read)
         found = among.found
         if role.pods.follows and placed:
             leaders = _template(placed[-1].role, namespace, expired)
             chosen, before = scheduler.scheduler_of(PodSignature.of(first)), placed[-1].before
             placement = found.placement
-            own = placement_of_followers(placement, leaders, template, chosen, before, expired, can_grow=can_grow)
-            if own is not placement:
-                found = replace(found, stopped=own, is_complete=own.verdict != "Unknown")
-        placed.append(Placed(role, found, among.before))
+            last = placement_of_followers(placement, leaders, template, chosen, before, expired, can_grow=can_grow)
+            if last is not placement:
+                found = replace(found, stopped=last, is_complete=last.verdict != "Unknown")
+        placed.append(Placed(role, found, among.before, kept))
         waiting, left = among.assumed, max(1, left - among.found.placed)
     return placed
 

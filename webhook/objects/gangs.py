@@ -29,12 +29,11 @@ from webhook.placement.gang.empty_cluster import most_of_roles
 from webhook.placement.gang.object_domains import PlacedRole, as_together, with_domains, without_count
 from webhook.placement.reasons.gang_request import (
     GangDemand,
-    effect_text,
     grouped,
     in_topology,
     network_of_job,
+    partial_start_of_object,
     pods_ready_timeout,
-    starts_text,
     within_network,
 )
 from webhook.placement.replicas.replicas import Replicas
@@ -84,11 +83,15 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A role, and the number of its replicas that fit. `before` is the snapshot before its first replica."""
+    """A role, and the number of its replicas that fit. `before` is the snapshot before its first replica.
+
+    `kept` is the signature of its pods if Kueue, KAI or Volcano keeps them in one domain, else None.
+    """
 
     role: Role
     found: Replicas
     before: Snapshot
+    kept: PodSignature | None = None
 
 
 _PREFIX = "placement check: "
@@ -148,34 +151,35 @@ def gang_of_object(
     groups = max(1, pods // size) if kind.group_size else 1
     # Without pods, no domain has to hold any.
     within = (within or found.within) if pods else None
-    backend = queueing_backend_of(policy.spec, scheduler)
+    backend = queueing_backend_of(policy.spec, scheduler) if within else None
     of_volcano = backend is Volcano or (kind.group, kind.kind) == _VOLCANO_JOB
     if of_volcano and pods and (network := network_of_job(content, within)):
         within = within_network(network, snapshot)
-    elif within is not None:
+    elif within and backend:
         within = in_topology(within, backend.name, snapshot)
-    if within is not None and _is_queued_whole(content, kind):
+    if within is not None and _queue_of(content, kind):
         # Kueue looks for a domain for all pods of a template.
         size = max(size, pods)
-    # Volcano can look for room for all pods.
-    is_gang = size > 1 or (of_volcano and within is not None)
-    return found._replace(size=size, groups=groups, missing=missing, within=within) if is_gang else None
+    if size <= 1 and not (of_volcano and within):
+        # Volcano can look for room for all pods.
+        return None
+    return found._replace(size=size, groups=groups, missing=missing, within=within)
 
 
-def _is_queued_whole(content: JsonObject, kind: WorkloadKind) -> bool:
-    return (kind.group, kind.kind) in QUEUED_WHOLE and bool(field(content, "metadata", "labels", QUEUE))
+def _queue_of(content: JsonObject, kind: WorkloadKind) -> Any:
+    """Return the queue of Kueue that admits all pods of the object at once, if any."""
+    return field(content, "metadata", "labels", QUEUE) if (kind.group, kind.kind) in QUEUED_WHOLE else None
 
 
 def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Snapshot) -> GangRequest | None:
     """Return the gang of an object with the templates `roles`, or None if its pods need not run together."""
     injections, content, kind = [each.result.injection for each in roles], workload.content, workload.kind
-    pods, scheduler = sum(each.pods.replicas or 0 for each in roles), injections[0].references.scheduler
+    pods, scheduler = sum([each.pods.replicas or 0 for each in roles]), injections[0].references.scheduler
     wholes = [each.starts_whole for each in injections]
     asked = [each.gang and grouped(each.gang, each.references.batch, workload.namespace, base) for each in injections]
     within = next((each.within for each in injections if each.within is not None), None)
     gang = gang_of_object(content, kind, asked, pods, scheduler, workload.policy, wholes, within, base)
-    is_queued = gang is not None and _is_queued_whole(content, kind)
-    return gang._replace(ends_after=pods_ready_timeout(base)) if gang and is_queued else gang
+    return gang._replace(ends_after=pods_ready_timeout(base)) if gang and _queue_of(content, kind) else gang
 
 
 def queues_of(
@@ -187,7 +191,7 @@ def queues_of(
     """
     content, kind, references = workload.content, workload.kind, role.result.injection.references
     found = kind.group, kind.kind
-    queue = field(content, "metadata", "labels", QUEUE) if found in QUEUED_WHOLE else None
+    queue = _queue_of(content, kind)
     if not references.batch and not queue:
         return (), None
     names = [each for each in references.batch if each.backend != "kueue" or not queue]
@@ -221,13 +225,13 @@ def with_gang(
 ) -> Advice:
     """Return the advice on an object with a warning if pods of `placed` that run together do not fit on `base`."""
     gang = _gang_of_roles([each.role for each in placed], workload, base)
-    signatures = [each.role.created.signature for each in placed]
-    placement, warnings = advice.placement, advice.warnings
-    if gang is None or gang.within is None:
-        read = (each for each in signatures if isinstance(each, PodSignature))
-        placement = without_count(placement, read, base)
+    kept = [each.kept for each in placed if each.kept is not None]
+    if kept and (gang is None or gang.within is None):
+        advice = replace(advice, placement=without_count(advice.placement, kept, base))
     if gang is None:
-        return Advice(placement, warnings)
+        return advice
+    placement, warnings = advice.placement, advice.warnings
+    signatures = [each.role.created.signature for each in placed]
     roles = [
         (None if isinstance(each, str) else (schedulers.scheduler_of(each), each), of.found)
         for each, of in zip(signatures, placed, strict=True)
@@ -288,13 +292,3 @@ def fit_of_object(
         return with_domains(fit, gang, roles, policy.spec, base, expired)
     except DeadlineNearError:
         return replace(fit, is_complete=False)
-
-
-def partial_start_of_object(gang: GangRequest, fit: GangFit) -> str:
-    """Return the warning for an object of which only some pods would start and wait for the others, or ""."""
-    if not fit.is_complete or not gang.least <= fit.fit < fit.size:
-        return ""
-    return (
-        f"{fit.fit} of the {fit.size} pods that must run together {effect_text('jobs', gang.ends_after)}: "
-        f"{starts_text(gang, gang.least)}"
-    )

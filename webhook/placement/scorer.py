@@ -36,6 +36,8 @@ class PodSignature:
 
     def anywhere(self) -> "PodSignature":
         """Return the signature without the annotations by which Kueue, KAI or Volcano places a gang in one domain."""
+        if not self.info.topologies and self.info.network is None:
+            return self
         left = tuple(each for each in self.info.topologies if each not in (KUEUE_TOPOLOGY, KAI_TOPOLOGY))
         return replace(self, info=self.info._replace(topologies=left, network=None))
 

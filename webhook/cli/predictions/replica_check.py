@@ -135,8 +135,8 @@ class Checks:
         within = next((found for *_, first in counted if (found := within_of(first, policy)) is not None), None)
         gang = gang_of_object(workload.source.content, kind, requests, pods, scheduler, policy, wholes, within, base)
         if gang is None or gang.within is None:
-            signatures = [PodSignature.of(first) for *_, first in counted]
-            answers = [replace(each, placement=without_count(each.placement, signatures, base)) for each in answers]
+            kept = [PodSignature.of(first) for *_, first in counted]
+            answers = [replace(each, placement=without_count(each.placement, kept, base)) for each in answers]
         if gang is not None:
             fit = fit_of_object(gang, roles, policy, base, never, verdicts)
             answers = [in_gang_of_object(each, gang, fit) for each in answers]

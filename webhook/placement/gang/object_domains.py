@@ -1,6 +1,6 @@
 """The domains in which all pods of an object must or should run together, such as racks."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -118,12 +118,12 @@ def _following(fit: GangFit, together: Together, rows: Rows | None, base: Snapsh
     return replace(fit, together=together)
 
 
-def without_count(placement: Placement, signatures: Iterable[PodSignature], base: Snapshot) -> Placement:
+def without_count(placement: Placement, kept: Sequence[PodSignature], base: Snapshot) -> Placement:
     """Return `placement`, that of the pods of an object whose domains are not counted, placed by `anywhere`.
 
-    It is Unknown if Kueue, KAI or Volcano places these pods, with `signatures`, in one domain.
+    It is Unknown if Kueue, KAI or Volcano places pods, with the signatures `kept`, in one domain.
     """
-    infos = [each.info.normalized_for(base) for each in signatures]
+    infos = [each.info.normalized_for(base) for each in kept]
     keys = {key for each in infos for key in (*each.topologies, *((VOLCANO_PLUGIN,) if each.network else ()))}
     if not keys or placement.verdict != "Feasible":
         return placement

@@ -14,7 +14,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.text import cut
 from webhook.placement.framework.amount_text import amount_text
-from webhook.placement.framework.result import Placement
+from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.pod.network_limit import network_limit
 from webhook.placement.pod.pod_info import PodInfo
 
@@ -127,6 +127,16 @@ def partial_start(request: GangRequest, placement: Placement) -> tuple[str, ...]
     gang = f"gang {name}" if name else "the gang"
     effect = effect_text("gangs", fit.ends_after)
     return (f"{fit.fit} of the {fit.size} pods of {gang} {effect}: {starts_text(request, fit.least)}",)
+
+
+def partial_start_of_object(gang: GangRequest, fit: GangFit) -> str:
+    """Return the warning for an object of which only some pods would start and wait for the others, or ""."""
+    if not fit.is_complete or not gang.least <= fit.fit < fit.size:
+        return ""
+    return (
+        f"{fit.fit} of the {fit.size} pods that must run together {effect_text('jobs', gang.ends_after)}: "
+        f"{starts_text(gang, gang.least)}"
+    )
 
 
 def effect_text(groups: str, ends_after: str) -> str:
