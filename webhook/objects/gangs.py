@@ -95,7 +95,7 @@ class Placed:
 
 
 _PREFIX = "placement check: "
-_VOLCANO_JOB = ("batch.volcano.sh", "Job")
+VOLCANO_JOB = ("batch.volcano.sh", "Job")
 
 
 def gang_of_pod(pod: Mapping[str, Any], policy: Policy, snapshot: Snapshot) -> GangRequest | None:
@@ -152,7 +152,7 @@ def gang_of_object(
     # Without pods, no domain has to hold any.
     within = (within or found.within) if pods else None
     backend = queueing_backend_of(policy.spec, scheduler) if within else None
-    of_volcano = backend is Volcano or (kind.group, kind.kind) == _VOLCANO_JOB
+    of_volcano = backend is Volcano or (kind.group, kind.kind) == VOLCANO_JOB
     if of_volcano and pods and (network := network_of_job(content, within)):
         within = within_network(network, snapshot)
     elif within and backend:
@@ -195,7 +195,7 @@ def queues_of(
     if not references.batch and not queue:
         return (), None
     names = [each for each in references.batch if each.backend != "kueue" or not queue]
-    if found == _VOLCANO_JOB:
+    if found == VOLCANO_JOB:
         network = network_of_job(content, role.result.injection.within)
         names = [_in_volcano_job(each, content, network) if each.backend == "volcano" else each for each in names]
     elif not kind.group_size and found in backend_of(workload.policy.spec, references.scheduler).gang_owners:

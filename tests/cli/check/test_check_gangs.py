@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.admission import DOMAIN
-from tests.support.objects.batch_objects import pod_group
+from tests.support.objects.batch_objects import pod_group, volcano_configuration
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.objects.policy_objects import policy
 from tests.support.objects.workloads import SAMPLES
@@ -16,6 +16,7 @@ from tests.support.programs.command import Run
 WORKER = make_pod("worker").annotate(f"{DOMAIN}/gang", "train").gpu(2)
 TF_JOB = next(each for each in SAMPLES if each.kind == "TFJob")
 JOB = next(each for each in SAMPLES if (each.group, each.kind) == ("batch", "Job"))
+VOLCANO_JOB = next(each for each in SAMPLES if (each.group, each.kind) == ("batch.volcano.sh", "Job"))
 
 
 def of(size: int, pod: PodBuilder = WORKER) -> PodBuilder:
@@ -100,3 +101,15 @@ def test_pods_of_an_object_run_in_the_domain_of_their_pod_group(
 
     (line,) = lines(outcome.output)
     assert (line["verdict"], line["node"]) == (verdict, node)
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_volcano_job_whose_domain_is_ignored_is_warned_of(run: Run, tmp_path: Path, *, within: bool) -> None:
+    job = VOLCANO_JOB.object(make_pod("").gpu(1).template(), 2)
+    job["spec"] |= {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}} if within else {}
+    chart = volcano_configuration("tiers:\n- plugins:\n  - name: gang\n")
+
+    outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path, chart), stdin=as_list(job))
+
+    why = "Volcano ignores the network topology of the pods: its configuration has no plugin network-topology-aware"
+    assert (why in outcome.errors) == within

@@ -13,7 +13,12 @@ from webhook.cli.inputs.pending import Pending, PendingQueue
 from webhook.cli.inputs.session import Session
 from webhook.cli.inputs.workloads import Workload, with_claims_of
 from webhook.cli.predictions.admission import Admissions, with_completed_pod
-from webhook.cli.predictions.answer_parts import in_gang_of_object, with_evictions, with_missing_kinds
+from webhook.cli.predictions.answer_parts import (
+    in_gang_of_object,
+    warn_of_ignored_domain,
+    with_evictions,
+    with_missing_kinds,
+)
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cluster.pods.pending_pods import PodKey
 from webhook.cluster.snapshot import Snapshot
@@ -133,6 +138,7 @@ class Checks:
         verdicts = {each.verdict for each, *_ in counted}
         scheduler, pods = schedulers.name_for(counted[0][2]), sum(replicas.asked for _, replicas, _ in counted)
         within = next((found for *_, first in counted if (found := within_of(first, policy)) is not None), None)
+        warn_of_ignored_domain(workload, kind, within, base)
         gang = gang_of_object(workload.source.content, kind, requests, pods, scheduler, policy, wholes, within, base)
         if gang is None or gang.within is None:
             kept = [PodSignature.of(first) for *_, first in counted]
@@ -140,16 +146,9 @@ class Checks:
         if gang is not None:
             fit = fit_of_object(gang, roles, policy, base, never, verdicts)
             answers = [in_gang_of_object(each, gang, fit) for each in answers]
-        backend, size = (
-            backend_of(policy.spec, scheduler),
-            max((each.size for each in (gang, *requests) if each), default=0),
-        )
-        return [
-            replace(each, placement=_as_grouped(each.placement, each.first, backend, size, base))
-            if each.first
-            else each
-            for each in answers
-        ]
+        size = max((each.size for each in (gang, *requests) if each), default=0)
+        as_group = partial(_as_grouped, backend=backend_of(policy.spec, scheduler), size=size, base=base)
+        return [replace(each, placement=as_group(each.placement, each.first)) for each in answers]
 
     def _rolling(self, answer: Answer) -> Answer:
         """Return the answer for an existing object: it waits if its rolling update cannot start beside the old pods."""
@@ -275,8 +274,12 @@ class Checks:
         return answer, among.assumed
 
 
-def _as_grouped(placement: Placement, pod: JsonObject, backend: type[Backend], size: int, base: Snapshot) -> Placement:
+def _as_grouped(
+    placement: Placement, pod: JsonObject | None, backend: type[Backend], size: int, base: Snapshot
+) -> Placement:
     """Return `placement` of `pod`, of a gang of `size` or 0 if it is not known, adjusted to the PodGroup of the pod."""
+    if pod is None:
+        return placement
     info = PodSignature.of(pod).info
     group = group_named(batch_names_of(pod, backend), info.inter_pod.namespace, base)
     return placement if group is None else as_grouped(placement, group, info, size, base)
