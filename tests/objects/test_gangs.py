@@ -529,6 +529,17 @@ def test_object_fits_if_one_domain_of_its_scheduler_has_room(
     assert [each.fits for each in placement.gang.together.domains] == [4, 4]
 
 
+def test_job_that_kueue_can_admit_in_part_is_unknown() -> None:
+    content, policy = job(JOB, 5, within="rack", within_mode="required"), OF_BACKEND["kueue"]
+    content["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+    content["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "2"}
+
+    placement = advised(content, two_racks(policy, *DOMAINS["kueue"]), policy).placement
+
+    assert placement is not None
+    assert placement.verdict == "Unknown"
+
+
 def test_object_of_kueue_is_unknown_if_its_domain_is_not_counted() -> None:
     content, policy = job(DEPLOYMENT, 4), OF_BACKEND["kueue"]
     content["spec"]["template"]["metadata"]["annotations"]["kueue.x-k8s.io/podset-required-topology"] = RACK

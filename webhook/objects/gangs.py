@@ -9,7 +9,7 @@ from webhook.admission.cluster_view import ClusterView
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.backends.backend import BatchNames
-from webhook.backends.kueue import QUEUE, QUEUED_WHOLE
+from webhook.backends.kueue import MIN_PARALLELISM, QUEUE, QUEUED_WHOLE
 from webhook.backends.references import GangRequest, Within
 from webhook.backends.registry import backend_of, batch_names_of, gang_key, queueing_backend_of, starts_whole
 from webhook.backends.volcano import Volcano
@@ -157,7 +157,7 @@ def gang_of_object(
         within = within_network(network, snapshot)
     elif within and backend:
         within = in_topology(within, backend.name, snapshot)
-    if within is not None and _queue_of(content, kind):
+    if within and _queue_of(content, kind) and not field(content, "metadata", "annotations", MIN_PARALLELISM):
         # Kueue looks for a domain for all pods of a template.
         size = max(size, pods)
     if size <= 1 and not (of_volcano and within):
