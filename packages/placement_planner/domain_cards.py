@@ -7,7 +7,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.node_states import open_nodes
-from webhook.placement.gang.domains import count_domains, is_countable
+from webhook.placement.gang.domains import count_domains, follows_itself, is_countable
 from webhook.placement.packing.free_cards import accelerator_of, free_amounts
 from webhook.placement.waiting.pending_placement import WaitingPod
 from webhook.policy.policy import Policy
@@ -38,14 +38,15 @@ def topology_key(policy: Policy, name: str) -> str:
 def room_by_domain(pods: FurtherPods, snapshot: Snapshot, key: str, policy: Policy) -> list[DomainRoom] | None:
     """Return the room of each domain of the label `key` for a gang of `pods`, or None if it is not known.
 
-    It is not known for pods with claims of their own or with a DoNotSchedule constraint. If pods on one node decide
-    about other nodes, at most `_MOST_PODS` are counted.
+    It is not known for pods with claims of their own, and for pods with a DoNotSchedule constraint that do not follow
+    each other by pod affinity. If pods on one node decide about other nodes, at most `_MOST_PODS` are counted.
 
     Raises:
         InvalidInput: a field of a pod that is read is malformed; holds every error.
     """
     signature, running = pods.read(0)
-    if signature.info.volumes.claims or not is_countable(pods.scheduler, signature.info, counts_all=False):
+    follow = follows_itself(signature.info, key, snapshot)
+    if signature.info.volumes.claims or not is_countable(pods.scheduler, signature.info, counts_all=follow):
         return None
     spec, gang = policy.spec, GangKey(running.namespace, "", "")
     requested = (name for name, amount in signature.info.requests if amount and accelerator_of(name, spec.accelerators))

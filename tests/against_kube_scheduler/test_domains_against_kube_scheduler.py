@@ -66,9 +66,7 @@ def test_gang_runs_in_one_of_the_predicted_racks(gang_cluster: Cluster, seed: in
         constraint: Object = {"schedulingConstraints": {"topology": [{"key": "rack"}]}}
         group = pod_group(name, group="scheduling.k8s.io", members=least, **constraint)
         cluster.create({**group, "metadata": {"name": name}})
-        pod = worker(name, size, dice.choice((1, 1, 2, 3)))
-        if dice.chance(30):
-            pod = pod.label("gang", name).spec(topologySpreadConstraints=[spread(name, dice.randint(1, 2))])
+        pod = some_spread(dice, some_nodes(dice, worker(name, size, dice.choice((1, 1, 2, 3)))), name)
         running = [member(pod, number, node) for number, node in enumerate(some_members(dice, racks, size))]
         stored = [cluster.create(each).object for each in running]
         gang, together = predicted(cluster, pod.obj())
@@ -89,9 +87,7 @@ def test_templates_that_follow_each_other_run_where_that_is_predicted(gang_clust
     racks = make_racks(cluster, dice, f"t{seed}")
     found = []
     for number in range(4):
-        follower = following(f"job-{number}")
-        if dice.chance(30):
-            follower = follower.spec(topologySpreadConstraints=[spread(f"job-{number}", dice.randint(1, 2))])
+        follower = some_spread(dice, some_nodes(dice, following(f"job-{number}")), f"job-{number}")
         templates = [(follower.gpu(dice.randint(1, 4)), dice.randint(1, 2)), (follower.gpu(1), dice.randint(1, 5))]
         fit, verdict = of_templates(snapshot_of(cluster), cluster.namespace, templates)
         pods = [cluster.create(pod.generate_name("p-")).object for pod, count in templates for _ in range(count)]
@@ -152,7 +148,8 @@ def make_racks(cluster: Cluster, dice: Dice, prefix: str) -> dict[str, str | Non
         name = f"{prefix}-n{number}"
         racks[name] = None if dice.chance(15) else dice.choice(("", "rack-1", "rack-2", "rack-3"))
         rack = racks[name]
-        labels = {HOST: name} | ({} if rack is None else {"rack": rack})
+        labels = {HOST: name, "row": dice.choice("ab"), "use": "training" if dice.chance(70) else "other"}
+        labels |= {} if rack is None else {"rack": rack}
         taints = ["use=other:NoSchedule"] if dice.chance(10) else []
         cluster.make_nodes(make_node_object(name, labels=labels, taints=taints, capacity={"nvidia.com/gpu": "4"}))
         if taken := dice.randint(0, 4):
@@ -165,9 +162,30 @@ def worker(gang: str, size: int, cards: int) -> PodBuilder:
     return annotated.spec(schedulingGroup={"podGroupName": gang}).gpu(cards)
 
 
-def spread(gang: str, skew: int) -> Object:
-    selector = {"matchLabels": {"gang": gang}}
-    return {"maxSkew": skew, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
+def some_nodes(dice: Dice, pod: PodBuilder) -> PodBuilder:
+    """Return `pod`, perhaps with a node selector or required node affinity of its own."""
+    if dice.chance(50):
+        return pod
+    if dice.chance(50):
+        return pod.node_selector("use", "training")
+    return pod.require_node({"matchExpressions": [{"key": "use", "operator": "In", "values": ["training"]}]})
+
+
+def some_spread(dice: Dice, pod: PodBuilder, gang: str) -> PodBuilder:
+    """Return `pod`, perhaps with a constraint that spreads the pods of `gang`."""
+    if dice.chance(50):
+        return pod
+    constraint: Object = {
+        "maxSkew": dice.randint(1, 2),
+        "topologyKey": HOST if dice.chance(80) else "row",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"gang": gang}},
+        "nodeAffinityPolicy": "Ignore" if dice.chance(30) else "Honor",
+        "nodeTaintsPolicy": "Honor" if dice.chance(30) else "Ignore",
+    }
+    if dice.chance(20):
+        constraint["minDomains"] = dice.randint(1, 4)
+    return pod.label("gang", gang).spec(topologySpreadConstraints=[constraint])
 
 
 def some_members(dice: Dice, racks: dict[str, str | None], size: int) -> list[str]:

@@ -7,7 +7,18 @@ import pytest
 from jsonpatch import apply_patch
 
 from tests.support.admission import DOMAIN, TYPE, USAGE, make_request, policy_with
-from tests.support.objects.batch_objects import cluster_queue, local_queue, volcano_group, volcano_queue
+from tests.support.objects.batch_objects import (
+    KAI_TOPOLOGY,
+    KUEUE_TOPOLOGY,
+    cluster_queue,
+    hyper_node,
+    local_queue,
+    named,
+    topology,
+    volcano_configuration,
+    volcano_group,
+    volcano_queue,
+)
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.workloads import APP, SAMPLES, Object, Sample
 from tests.support.views import made_anew
@@ -464,6 +475,80 @@ def test_object_whose_first_pod_chooses_its_rack_by_chance_is_unknown() -> None:
     chance = "the first pod of gang bert chooses one of large, small by chance; large has room for all"
     assert f"placement check: Unknown: {chance}" in warnings(advice)
     assert not [each for each in warnings(advice) if "Waiting" in each]
+
+
+RACK, ZONE = "topology.kubernetes.io/rack", "topology.kubernetes.io/zone"
+MUTATING: dict[str, Any] = {"workloadObjects": {"mutateTemplates": True}}
+OF_BACKEND = {
+    "kueue": policy_with(workloadTypes={"training": TRAINING}, queueing="kueue", **MUTATING),
+    "kai": policy_with(
+        workloadTypes={"training": TRAINING | {"schedulerName": "kai-scheduler"}},
+        schedulers={"kai-scheduler": {"backend": "kai", "topologyName": "racks"}},
+        **MUTATING,
+    ),
+    "volcano": policy_with(
+        workloadTypes={"training": TRAINING | {"schedulerName": "volcano"}},
+        schedulers={"volcano": {"backend": "volcano", "tiers": {"rack": 1}}},
+        **MUTATING,
+    ),
+}
+WITH_PLUGIN = volcano_configuration("tiers:\n- plugins:\n  - name: network-topology-aware\n")
+DOMAINS = {
+    "kueue": (topology("racks", KUEUE_TOPOLOGY, ZONE, RACK),),
+    "kai": (topology("racks", KAI_TOPOLOGY, ZONE, RACK),),
+    "volcano": (WITH_PLUGIN, hyper_node("s1", 1, *named("z1")), hyper_node("s2", 1, *named("z2"))),
+}
+
+
+def two_racks(policy: Policy, *others: Object) -> ClusterView:
+    """Return a view of two racks of one name in two zones, each with a node of four cards."""
+    nodes = [
+        make_node_object(zone, labels={USAGE: "training", RACK: "r1", ZONE: zone}, capacity={"nvidia.com/gpu": 4})
+        for zone in ("z1", "z2")
+    ]
+    return ClusterView(made_anew([*nodes, *others]), scheduler_for(policy))
+
+
+@pytest.mark.parametrize(("pods", "verdict"), [(4, "Feasible"), (5, "Infeasible")])
+@pytest.mark.parametrize("sample", [TF_JOB, JOB])
+@pytest.mark.parametrize("backend", OF_BACKEND)
+def test_object_fits_if_one_domain_of_its_scheduler_has_room(
+    backend: str, sample: Sample, pods: int, verdict: str
+) -> None:
+    policy = OF_BACKEND[backend]
+    size = {"gang_size": str(pods)} if sample is JOB and backend == "kai" else {}
+    content = job(sample, pods, within="rack", within_mode="required", **size)
+    content["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+
+    placement = advised(content, two_racks(policy, *DOMAINS[backend]), policy).placement
+
+    assert placement is not None
+    assert placement.gang is not None
+    assert placement.gang.together is not None
+    assert placement.verdict == verdict
+    assert [each.fits for each in placement.gang.together.domains] == [4, 4]
+
+
+def test_job_that_kueue_can_admit_in_part_is_unknown() -> None:
+    content, policy = job(JOB, 5, within="rack", within_mode="required"), OF_BACKEND["kueue"]
+    content["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+    content["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "2"}
+
+    placement = advised(content, two_racks(policy, *DOMAINS["kueue"]), policy).placement
+
+    assert placement is not None
+    assert placement.verdict == "Unknown"
+
+
+def test_object_of_kueue_is_unknown_if_its_domain_is_not_counted() -> None:
+    content, policy = job(DEPLOYMENT, 4), OF_BACKEND["kueue"]
+    content["spec"]["template"]["metadata"]["annotations"]["kueue.x-k8s.io/podset-required-topology"] = RACK
+
+    placement = advised(content, two_racks(policy, *DOMAINS["kueue"]), policy).placement
+
+    assert placement is not None
+    assert (placement.verdict, placement.node) == ("Unknown", None)
+    assert placement.message.endswith("depends on kueue.x-k8s.io/podset-required-topology, which is not modelled.")
 
 
 def groups(leader: int, worker: int) -> Object:

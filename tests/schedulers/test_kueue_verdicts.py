@@ -14,7 +14,7 @@ from tests.schedulers.groups import IN_PART, Gangs, said
 from tests.schedulers.installed import kueue as kueue_program
 from tests.schedulers.installed.kueue import GATES, GPU, WITH_KUEUE, Kueue, gated, gates
 from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, worker
-from tests.support.admission import USAGE
+from tests.support.admission import USAGE, policy_with
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.on_cluster.registered import Webhook
 from tests.support.programs.command import run_here
@@ -193,6 +193,7 @@ def test_start_in_part_ends_as_the_configuration_of_kueue_says(
     assert impatient_kueue.wait_evicted("bert") == "PodsReadyTimeout"
 
 
+TRAINING = {"training": {"nodeUsage": {"allow": ["training"]}}}
 RACK, REQUIRED = "example.com/rack", "kueue.x-k8s.io/podset-required-topology"
 
 
@@ -226,6 +227,24 @@ def test_gang_that_no_rack_holds_is_not_admitted(gangs: Gangs, kueue: Kueue, pod
     for each in answers:
         assert f"no domain of {RACK} could hold 7 pods: a would hold 6 if it were empty" in said(each)[0]
     assert "allows to fit only 6 out of 7 pod(s)" in kueue.wait_held("bert")
+
+
+@pytest.mark.parametrize(("pods", "starts"), [(6, True), (7, False)])
+def test_job_whose_pods_no_rack_holds_is_not_resumed(gangs: Gangs, kueue: Kueue, pods: int, starts: bool) -> None:
+    in_racks(gangs, kueue)
+    objects = {"mutateTemplates": True}
+    gangs.webhook.world.policy = policy_with(workloadTypes=TRAINING, queueing="kueue", workloadObjects=objects)
+    gangs.look()
+
+    answer = gangs.cluster.create(job_of(pods, pod=worker("unused", within=RACK, within_mode="required")))
+
+    if starts:
+        assert said(answer) == []
+        wait_for(lambda: not is_suspended(gangs), "the Job being resumed")
+        return
+    assert f"no domain of {RACK} could hold 7 pods: a would hold 6 if it were empty" in said(answer)[0]
+    assert "allows to fit only 6 out of 7 pod(s)" in kueue.wait_held("job-bert")
+    assert is_suspended(gangs)
 
 
 @pytest.mark.parametrize(("pods", "starts"), [(4, True), (5, False)])

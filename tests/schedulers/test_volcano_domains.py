@@ -6,9 +6,11 @@ import pytest
 
 from tests.controlplane.client import Answer, Object
 from tests.controlplane.cluster import Cluster
+from tests.controlplane.polling import wait_for
 from tests.schedulers.groups import Gangs, said
 from tests.schedulers.installed.volcano import Volcano, volcano_job
 from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, wait_refused, worker
+from tests.support.objects.builders import make_pod
 from tests.support.on_cluster.registered import Webhook
 
 KINDS = "queues.scheduling.volcano.sh,podgroups.scheduling.volcano.sh,hypernodes.topology.volcano.sh"
@@ -105,6 +107,30 @@ def test_gang_waits_for_a_rack_that_others_use(gangs: Gangs, volcano_with_domain
         wait_not_started(gangs, answers)
         gangs.cluster.delete_pod(other.object)
     assert nodes_of(gangs, answers) == {"b1", "b2"}
+
+
+def test_gang_that_has_started_in_part_goes_on_in_its_rack(gangs: Gangs, volcano_with_domains: Volcano) -> None:
+    """Two of four pods start in r1, where a third one has room, since r2 has no room then."""
+    make_racks(volcano_with_domains)
+    others = [make_pod(f"other-{node}").node_name(node).gpu(2) for node in ("b1", "b2")]
+    taken = [gangs.cluster.create(each).object for each in others]
+    volcano_with_domains.make_pod_group("bert", 2, networkTopology=HARD)
+    volcano_with_domains.wait_enqueued("bert")
+    gangs.look()
+    first = [gangs.cluster.create(worker(f"first-{number}", gang="bert", gang_size=4)) for number in range(2)]
+    assert {node[0] for node in nodes_of(gangs, first)} == {"a"}
+    for each in taken:
+        gangs.cluster.delete_pod(each)
+
+    answers = gangs.create(2, gang_size=4)
+
+    waits = "gang bert runs in r1, which has room for 1 of the 2 missing pods; r2 has room for all"
+    assert all(waits in said(each)[0] for each in answers)
+    wait_for(lambda: bound(gangs.cluster, [each.object for each in answers]), "the third pod")
+    assert gangs.bound_at_last(answers) == 1
+    assert {node[0] for node in nodes_of(gangs, [each for each in answers if bound(gangs.cluster, [each.object])])} == {
+        "a"
+    }
 
 
 @pytest.mark.parametrize(

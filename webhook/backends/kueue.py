@@ -31,6 +31,8 @@ _KUBEFLOW = ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob
 QUEUED_WHOLE = frozenset(
     (("batch", "Job"), ("jobset.x-k8s.io", "JobSet"), *(("kubeflow.org", kind) for kind in _KUBEFLOW))
 )
+# With it, it admits a Job with fewer pods, see sigs.k8s.io/kueue/pkg/controller/jobs/job/job_controller.go.
+MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
 
 
 class Kueue(Backend):

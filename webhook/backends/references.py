@@ -31,7 +31,8 @@ class Within(NamedTuple):
 
     If `is_required` is false, it is a preference. `parents` are the labels of wider domains, the widest first, in which
     a value of `key` can occur again as another domain. `doubt` is the reason why it is not known whether the scheduler
-    finds the room that the nodes have, or empty. `is_native` is true if kube-scheduler looks for the domain.
+    finds the room that the nodes have, or empty. `is_native` is true if kube-scheduler looks for the domain. `alias` is
+    the short name of the policy for the label, or empty.
     """
 
     key: str
@@ -39,15 +40,16 @@ class Within(NamedTuple):
     parents: tuple[str, ...] = ()
     doubt: str = ""
     is_native: bool = False
+    alias: str = ""
 
     @property
     def path(self) -> tuple[str, ...]:
         """The labels whose values together name one domain."""
         return (*self.parents, self.key)
 
-    def alias(self, aliases: Mapping[str, str]) -> str:
-        """Return the first of the `aliases` of topology keys that stands for the key, or "" if none does."""
-        return next((alias for alias, key in aliases.items() if key == self.key), "")
+    def named(self, aliases: Mapping[str, str]) -> "Within":
+        """Return the request with the first of the `aliases` of topology keys that stands for the key."""
+        return self._replace(alias=next((alias for alias, key in aliases.items() if key == self.key), ""))
 
 
 class GangRequest(NamedTuple):

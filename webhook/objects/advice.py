@@ -35,6 +35,7 @@ from webhook.placement.gang.exclusive_domains import (
     placement_of_followers,
 )
 from webhook.placement.gang.group_suggestions import Group
+from webhook.placement.gang.object_domains import anywhere
 from webhook.placement.reasons.gang_request import group_named
 from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.replicas.replica_prediction import predict_replicas, with_replicas
@@ -149,16 +150,19 @@ def _placed(
             found = Replicas(asked, 0, {}, unknown, unknown, is_complete=True, snapshot=waiting.base)
             placed.append(Placed(role, found, waiting.base))
             continue
-        among = predict_replicas(scheduler, waiting, chain((first,), pods), asked, limit=left, expired=expired)
+        own, every = role.created.signature, chain((first,), pods)
+        kept = own if isinstance(own, PodSignature) and (own.info.topologies or own.info.network) else None
+        read = anywhere if kept else PodSignature.of
+        among = predict_replicas(scheduler, waiting, every, asked, limit=left, expired=expired, read=read)
         found = among.found
         if role.pods.follows and placed:
             leaders = _template(placed[-1].role, namespace, expired)
             chosen, before = scheduler.scheduler_of(PodSignature.of(first)), placed[-1].before
             placement = found.placement
-            own = placement_of_followers(placement, leaders, template, chosen, before, expired, can_grow=can_grow)
-            if own is not placement:
-                found = replace(found, stopped=own, is_complete=own.verdict != "Unknown")
-        placed.append(Placed(role, found, among.before))
+            last = placement_of_followers(placement, leaders, template, chosen, before, expired, can_grow=can_grow)
+            if last is not placement:
+                found = replace(found, stopped=last, is_complete=last.verdict != "Unknown")
+        placed.append(Placed(role, found, among.before, kept))
         waiting, left = among.assumed, max(1, left - among.found.placed)
     return placed
 

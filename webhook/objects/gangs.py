@@ -9,9 +9,10 @@ from webhook.admission.cluster_view import ClusterView
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.backends.backend import BatchNames
-from webhook.backends.kueue import QUEUE, QUEUED_WHOLE
+from webhook.backends.kueue import MIN_PARALLELISM, QUEUE, QUEUED_WHOLE
 from webhook.backends.references import GangRequest, Within
-from webhook.backends.registry import backend_of, batch_names_of, gang_key, starts_whole
+from webhook.backends.registry import backend_of, batch_names_of, gang_key, queueing_backend_of, starts_whole
+from webhook.backends.volcano import Volcano
 from webhook.cluster.batch.network_topology import NetworkTopology
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
@@ -25,14 +26,14 @@ from webhook.mutation.workload.gathering import within_of
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.empty_cluster import most_of_roles
-from webhook.placement.gang.object_domains import PlacedRole, as_together, with_domains
+from webhook.placement.gang.object_domains import PlacedRole, as_together, with_domains, without_count
 from webhook.placement.reasons.gang_request import (
     GangDemand,
-    effect_text,
     grouped,
+    in_topology,
     network_of_job,
+    partial_start_of_object,
     pods_ready_timeout,
-    starts_text,
     within_network,
 )
 from webhook.placement.replicas.replicas import Replicas
@@ -82,15 +83,19 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A role, and the number of its replicas that fit. `before` is the snapshot before its first replica."""
+    """A role, and the number of its replicas that fit. `before` is the snapshot before its first replica.
+
+    `kept` is the signature of its pods if Kueue, KAI or Volcano keeps them in one domain, else None.
+    """
 
     role: Role
     found: Replicas
     before: Snapshot
+    kept: PodSignature | None = None
 
 
 _PREFIX = "placement check: "
-_VOLCANO_JOB = ("batch.volcano.sh", "Job")
+VOLCANO_JOB = ("batch.volcano.sh", "Job")
 
 
 def gang_of_pod(pod: Mapping[str, Any], policy: Policy, snapshot: Snapshot) -> GangRequest | None:
@@ -144,30 +149,37 @@ def gang_of_object(
         found = GangRequest(name, size, scheduler, is_whole)
     missing = gang_key(policy.keys.gang, policy.spec, scheduler) if size > 1 and not annotated else found.missing
     groups = max(1, pods // size) if kind.group_size else 1
-    if (kind.group, kind.kind) == _VOLCANO_JOB and (network := network_of_job(content, within)):
-        within = within_network(network, snapshot)
-        if within is not None and within.is_required and pods > size:
-            # It can look for room for all pods, not only for the least number that has to run together.
-            within = within._replace(
-                doubt=within.doubt or f"Volcano can wait for a domain with room for all {pods} pods"
-            )
     # Without pods, no domain has to hold any.
-    within = within if pods else None
-    is_gang = size > 1 or (within is not None and bool(within.doubt))
-    return found._replace(groups=groups, missing=missing, within=within) if is_gang else None
+    within = (within or found.within) if pods else None
+    backend = queueing_backend_of(policy.spec, scheduler) if within else None
+    of_volcano = backend is Volcano or (kind.group, kind.kind) == VOLCANO_JOB
+    if of_volcano and pods and (network := network_of_job(content, within)):
+        within = within_network(network, snapshot)
+    elif within and backend:
+        within = in_topology(within, backend.name, snapshot)
+    if within and _queue_of(content, kind) and not field(content, "metadata", "annotations", MIN_PARALLELISM):
+        # Kueue looks for a domain for all pods of a template.
+        size = max(size, pods)
+    if size <= 1 and not (of_volcano and within):
+        # Volcano can look for room for all pods.
+        return None
+    return found._replace(size=size, groups=groups, missing=missing, within=within)
+
+
+def _queue_of(content: JsonObject, kind: WorkloadKind) -> Any:
+    """Return the queue of Kueue that admits all pods of the object at once, if any."""
+    return field(content, "metadata", "labels", QUEUE) if (kind.group, kind.kind) in QUEUED_WHOLE else None
 
 
 def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Snapshot) -> GangRequest | None:
     """Return the gang of an object with the templates `roles`, or None if its pods need not run together."""
     injections, content, kind = [each.result.injection for each in roles], workload.content, workload.kind
-    pods, scheduler = sum(each.pods.replicas or 0 for each in roles), injections[0].references.scheduler
+    pods, scheduler = sum([each.pods.replicas or 0 for each in roles]), injections[0].references.scheduler
     wholes = [each.starts_whole for each in injections]
     asked = [each.gang and grouped(each.gang, each.references.batch, workload.namespace, base) for each in injections]
     within = next((each.within for each in injections if each.within is not None), None)
     gang = gang_of_object(content, kind, asked, pods, scheduler, workload.policy, wholes, within, base)
-    if gang is None or (kind.group, kind.kind) not in QUEUED_WHOLE or not field(content, "metadata", "labels", QUEUE):
-        return gang
-    return gang._replace(ends_after=pods_ready_timeout(base))
+    return gang._replace(ends_after=pods_ready_timeout(base)) if gang and _queue_of(content, kind) else gang
 
 
 def queues_of(
@@ -179,11 +191,11 @@ def queues_of(
     """
     content, kind, references = workload.content, workload.kind, role.result.injection.references
     found = kind.group, kind.kind
-    queue = field(content, "metadata", "labels", QUEUE) if found in QUEUED_WHOLE else None
+    queue = _queue_of(content, kind)
     if not references.batch and not queue:
         return (), None
     names = [each for each in references.batch if each.backend != "kueue" or not queue]
-    if found == _VOLCANO_JOB:
+    if found == VOLCANO_JOB:
         network = network_of_job(content, role.result.injection.within)
         names = [_in_volcano_job(each, content, network) if each.backend == "volcano" else each for each in names]
     elif not kind.group_size and found in backend_of(workload.policy.spec, references.scheduler).gang_owners:
@@ -213,6 +225,9 @@ def with_gang(
 ) -> Advice:
     """Return the advice on an object with a warning if pods of `placed` that run together do not fit on `base`."""
     gang = _gang_of_roles([each.role for each in placed], workload, base)
+    kept = [each.kept for each in placed if each.kept is not None]
+    if kept and (gang is None or gang.within is None):
+        advice = replace(advice, placement=without_count(advice.placement, kept, base))
     if gang is None:
         return advice
     placement, warnings = advice.placement, advice.warnings
@@ -277,13 +292,3 @@ def fit_of_object(
         return with_domains(fit, gang, roles, policy.spec, base, expired)
     except DeadlineNearError:
         return replace(fit, is_complete=False)
-
-
-def partial_start_of_object(gang: GangRequest, fit: GangFit) -> str:
-    """Return the warning for an object of which only some pods would start and wait for the others, or ""."""
-    if not fit.is_complete or not gang.least <= fit.fit < fit.size:
-        return ""
-    return (
-        f"{fit.fit} of the {fit.size} pods that must run together {effect_text('jobs', gang.ends_after)}: "
-        f"{starts_text(gang, gang.least)}"
-    )

@@ -1,7 +1,7 @@
 """The input of a scorer about a pod, and the interface of scorers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -9,6 +9,7 @@ import orjson
 
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import DeadlineNearError, Expired, never
+from webhook.kube.names import KAI_TOPOLOGY, KUEUE_TOPOLOGY
 from webhook.kube.reader import Reader
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod.pod_info import PodInfo
@@ -32,6 +33,13 @@ class PodSignature:
         if self._hash is None:
             object.__setattr__(self, "_hash", hash(self.info))
         return self._hash or 0
+
+    def anywhere(self) -> "PodSignature":
+        """Return the signature without the annotations by which Kueue, KAI or Volcano places a gang in one domain."""
+        if not self.info.topologies and self.info.network is None:
+            return self
+        left = tuple(each for each in self.info.topologies if each not in (KUEUE_TOPOLOGY, KAI_TOPOLOGY))
+        return replace(self, info=self.info._replace(topologies=left, network=None))
 
     @classmethod
     def of(cls, pod: Mapping[str, Any], expired: Expired = never, size_bytes: int | None = None) -> "PodSignature":

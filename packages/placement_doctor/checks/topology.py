@@ -12,7 +12,7 @@ from webhook.backends.kai import Kai
 from webhook.cluster.batch.volcano_configuration import volcano_plugins
 from webhook.cluster.node_info import Node
 from webhook.documents.documents import JsonObject, field
-from webhook.kube.names import VOLCANO_CONFIGURATION, VOLCANO_NAMESPACE
+from webhook.kube.names import VOLCANO_CONFIGURATION, VOLCANO_NAMESPACE, VOLCANO_PLUGIN
 from webhook.kube.workloads.pod_template_path import group_of
 from webhook.placement.packing.free_cards import accelerator_of
 from webhook.policy.policy import Policy
@@ -22,7 +22,6 @@ _RACK = "rack"
 _CLIQUE = "nvidia.com/gpu.clique"
 # Source: docs.nvidia.com/topograph/v1.0.0/reference/node-labels-and-annotations; the first are those up to 0.5.
 _TOPOGRAPH = (("network.topology.nvidia.com/",), ("accelerator.topograph.run/", "fabric.topograph.run/"))
-_VOLCANO_PLUGIN = "network-topology-aware"
 _CONSTRAINTS = "schedulingConstraints"
 _GATES = "GenericWorkload and TopologyAwareWorkloadScheduling"
 
@@ -134,10 +133,10 @@ def topology_requests(cluster: Cluster) -> Iterator[Finding]:
 def _ignored_by_volcano(objects: Iterable[JsonObject]) -> Iterator[Finding]:
     asking = sorted(name_of(each) for each in objects if field(each, "spec", "networkTopology"))
     plugins = next((found for each in objects if (found := volcano_plugins(each)) is not None), None)
-    if asking and plugins is not None and _VOLCANO_PLUGIN not in plugins:
+    if asking and plugins is not None and VOLCANO_PLUGIN not in plugins:
         where = f"ConfigMap {VOLCANO_NAMESPACE}/{VOLCANO_CONFIGURATION}: data.volcano-scheduler.conf"
-        what = f"no plugin {_VOLCANO_PLUGIN}: Volcano ignores networkTopology of PodGroup {named(asking)}"
-        yield warning(where, what, f"add `- name: {_VOLCANO_PLUGIN}` to the plugins of a tier")
+        what = f"no plugin {VOLCANO_PLUGIN}: Volcano ignores networkTopology of PodGroup {named(asking)}"
+        yield warning(where, what, f"add `- name: {VOLCANO_PLUGIN}` to the plugins of a tier")
 
 
 def _dropped(objects: Iterable[JsonObject]) -> Iterator[Finding]:

@@ -24,7 +24,7 @@ from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.kube.pod.gang_key import GangKey
 from webhook.kube.pod.pod_validation import check_storable
 from webhook.placement.backend_schedulers import BATCH_PROFILES
-from webhook.placement.gang.domains import follows_itself, without_counted_topologies
+from webhook.placement.gang.domains import follows_itself
 from webhook.placement.gang.gang import gang_of
 from webhook.placement.gang.gang_count import Gang
 from webhook.placement.profiles.policy_profiles import profiles_for
@@ -150,7 +150,7 @@ class Templates:
             # Its pods are placed one by one, by their affinity.
             within = None
         if within is not None:
-            signature = without_counted_topologies(waiting).signature
+            signature = signature.anywhere()
         return Template(
             signature,
             waiting.running,

@@ -1,17 +1,22 @@
 """`check` reports whether the pods of a gang fit together, for pods as written and for jobs."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.support.admission import DOMAIN
-from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.objects.batch_objects import pod_group, volcano_configuration
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.policy_objects import policy
 from tests.support.objects.workloads import SAMPLES
 from tests.support.programs.cluster_files import as_list, lines, write_cluster
 from tests.support.programs.command import Run
 
 WORKER = make_pod("worker").annotate(f"{DOMAIN}/gang", "train").gpu(2)
 TF_JOB = next(each for each in SAMPLES if each.kind == "TFJob")
+JOB = next(each for each in SAMPLES if (each.group, each.kind) == ("batch", "Job"))
+VOLCANO_JOB = next(each for each in SAMPLES if (each.group, each.kind) == ("batch.volcano.sh", "Job"))
 
 
 def of(size: int, pod: PodBuilder = WORKER) -> PodBuilder:
@@ -74,3 +79,37 @@ def test_pods_of_a_job_that_must_run_together_are_counted(run: Run, tmp_path: Pa
 
     assert (line["fits"], line["gang"]["size"], line["gang"]["fit"]) == (4, 6, 4)
     assert "4 of the 6 pods that must run together would start and hold what they request" in text.output
+
+
+@pytest.mark.parametrize(("pods", "verdict", "node"), [(4, "Feasible", "b"), (5, "Infeasible", None)])
+def test_pods_of_an_object_run_in_the_domain_of_their_pod_group(
+    run: Run, tmp_path: Path, pods: int, verdict: str, node: str | None
+) -> None:
+    """Rack a has two cards on an empty node, and rack b four cards on a node that is in use."""
+    in_a_rack = {"topology": [{"key": "rack"}]}
+    group = pod_group("train", group="scheduling.k8s.io", members=pods, schedulingConstraints=in_a_rack)
+    racks = [
+        make_node_object(name, labels={"rack": name}, capacity={"nvidia.com/gpu": cards})
+        for name, cards in (("a", 2), ("b", 4))
+    ]
+    cluster, native = tmp_path / "cluster.json", tmp_path / "policy.json"
+    cluster.write_text(as_list(*racks, make_pod("other").requests(cpu="1").node_name("b"), group))
+    native.write_text(json.dumps(policy("native", schedulers={"default-scheduler": {"backend": "native"}})))
+    job = JOB.object(of(pods, make_pod("").gpu(1).spec(schedulingGroup={"podGroupName": "train"})).template(), pods)
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, "--policy", native, "-o", "json", stdin=as_list(job))
+
+    (line,) = lines(outcome.output)
+    assert (line["verdict"], line["node"]) == (verdict, node)
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_volcano_job_whose_domain_is_ignored_is_warned_of(run: Run, tmp_path: Path, *, within: bool) -> None:
+    job = VOLCANO_JOB.object(make_pod("").gpu(1).template(), 2)
+    job["spec"] |= {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}} if within else {}
+    chart = volcano_configuration("tiers:\n- plugins:\n  - name: gang\n")
+
+    outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path, chart), stdin=as_list(job))
+
+    why = "Volcano ignores the network topology of the pods: its configuration has no plugin network-topology-aware"
+    assert (why in outcome.errors) == within

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+from webhook.backends.references import Within
 from webhook.placement.framework.together import MOST_SHOWN, Domain, Together
 
+CLIQUE = "nvidia.com/gpu.clique"
 RACK = "topology.kubernetes.io/rack"
 RACKS = (
     Domain(("rack-1",), 2, 8),
@@ -11,7 +13,8 @@ RACKS = (
     Domain(("rack-3",), 12, 16),
     Domain(("rack-4",), 40, 40),
 )
-BERT = Together((RACK,), "rack", True, 16, 16, RACKS, 0)
+WITHIN = Within(RACK, alias="rack")
+BERT = Together(WITHIN, 16, 16, RACKS, 0)
 
 
 def test_room_of_all_is_stated_with_the_domains_that_have_it() -> None:
@@ -32,7 +35,7 @@ def test_smaller_gang_that_fits_is_suggested() -> None:
     small = replace(BERT, domains=(RACKS[0], RACKS[2]))
 
     assert small.smaller_gang() == "a gang of 12 pods would fit in rack-3 now"
-    assert replace(small, is_required=False).smaller_gang() == BERT.smaller_gang() == ""
+    assert replace(small, within=WITHIN._replace(is_required=False)).smaller_gang() == BERT.smaller_gang() == ""
 
 
 def test_members_lock_their_domain() -> None:
@@ -95,20 +98,21 @@ def test_missing_label_is_stated() -> None:
 
 
 def test_preference_says_over_how_many_domains_the_pods_spread() -> None:
-    preferred = replace(BERT, is_required=False, domains=(RACKS[0], RACKS[2], Domain(("rack-5",), 6, 8)))
+    preferred = replace(
+        BERT, within=WITHIN._replace(is_required=False), domains=(RACKS[0], RACKS[2], Domain(("rack-5",), 6, 8))
+    )
 
     assert preferred.room_text() == "would be spread over 2 racks: the largest has room for 12 of 16"
     assert replace(preferred, domains=RACKS).room_text() == BERT.room_text()
 
 
 def test_domains_of_other_labels_are_named_by_alias_or_key() -> None:
-    clique = replace(BERT, alias="nvlink", path=("nvidia.com/gpu.clique",))
+    clique = replace(BERT, within=Within(CLIQUE, alias="nvlink"))
+    without_alias = replace(BERT, within=Within(CLIQUE))
 
     assert clique.room_text().startswith("2 of 4 nvlink domains have room")
-    assert replace(clique, alias="").never_text().startswith("no domain of nvidia.com/gpu.clique could hold 16 pods")
-    assert (
-        replace(clique, domains=(RACKS[1],), alias="").room_text().startswith("1 of 1 domain of nvidia.com/gpu.clique")
-    )
+    assert without_alias.never_text().startswith(f"no domain of {CLIQUE} could hold 16 pods")
+    assert replace(without_alias, domains=(RACKS[1],)).room_text().startswith(f"1 of 1 domain of {CLIQUE}")
 
 
 def test_domain_of_several_labels_is_named_by_all_of_them() -> None:

@@ -214,7 +214,40 @@ def test_kube_scheduler_counts_all_nodes_for_the_skew_of_a_gang_in_one_domain(
     native = RACK._replace(is_native=True)
 
     assert asked(apart, size, cluster, within=native).verdict == verdict
-    assert asked(apart.node_selector(HOST, "a0"), size, cluster, within=native).verdict == "Unknown"
+
+
+IN_USE = {"matchExpressions": [{"key": "use", "operator": "In", "values": ["training"]}]}
+
+
+@pytest.mark.parametrize(
+    ("pod", "policies", "size", "verdict"),
+    [
+        pytest.param(WORKER.require_node(IN_USE), {}, 3, "Feasible", id="affinity"),
+        pytest.param(WORKER.node_selector("use", "training"), {}, 3, "Feasible", id="selector"),
+        pytest.param(WORKER.node_selector("use", "training"), {}, 4, "Infeasible", id="not more than the skew"),
+        pytest.param(
+            WORKER.node_selector("use", "training"),
+            {"nodeAffinityPolicy": "Ignore"},
+            3,
+            "Waiting",
+            id="all nodes count",
+        ),
+        pytest.param(WORKER, {}, 3, "Waiting", id="the tainted node counts"),
+        pytest.param(WORKER, {"nodeTaintsPolicy": "Honor"}, 3, "Feasible", id="the tainted node does not count"),
+    ],
+)
+def test_nodes_that_count_for_the_skew_of_a_gang_are_those_of_its_own_selection(
+    pod: PodBuilder, policies: dict[str, str], size: int, verdict: str
+) -> None:
+    """Rack a has two nodes for the gang, which take 4 pods and 1 pod; rack b has a node that the gang cannot use."""
+    cluster = on(
+        node("a0", labels={HOST: "a0", "rack": "a", "use": "training"}, capacity={"nvidia.com/gpu": "4"}),
+        node("a1", labels={HOST: "a1", "rack": "a", "use": "training"}, capacity={"nvidia.com/gpu": "1"}),
+        node("b0", labels={HOST: "b0", "rack": "b"}, taints=["use=other:NoSchedule"], capacity={"nvidia.com/gpu": "4"}),
+    )
+    apart = pod.spec(topologySpreadConstraints=[spread(HOST) | policies])
+
+    assert asked(apart, size, cluster, within=RACK._replace(is_native=True)).verdict == verdict
 
 
 @pytest.mark.parametrize(("size", "verdict"), [(2, "Feasible"), (3, "Waiting")])

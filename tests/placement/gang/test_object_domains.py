@@ -15,7 +15,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
 from webhook.kube.names import KUEUE_TOPOLOGY
 from webhook.placement.framework.result import GangFit, Placement
-from webhook.placement.gang.object_domains import PlacedRole, as_together, with_domains
+from webhook.placement.gang.object_domains import PlacedRole, anywhere, as_together, with_domains
 from webhook.placement.replicas.replicas import place_replicas
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.policy.spec.document import PolicySpec
@@ -41,7 +41,7 @@ def answered_templates(
     roles: list[PlacedRole] = []
     after = base
     for pod, number in templates:
-        found = place_replicas(Scheduler(), after, repeat(pod.obj()), number)
+        found = place_replicas(Scheduler(), after, repeat(pod.obj()), number, read=anywhere)
         roles.append(((Scheduler(), PodSignature.of(pod.obj())), found))
         after = found.snapshot
     size = sum(number for _, number in templates)
@@ -117,6 +117,29 @@ def test_reason_why_the_room_in_one_domain_is_not_known_is_given() -> None:
         ("Unknown", "its pods have topology spread constraints with DoNotSchedule"),
         ("Unknown", "pods of Workload other of Kueue have no node yet"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("size", "verdict", "most"),
+    [
+        pytest.param(2, "Unknown", None, id="there is room"),
+        pytest.param(6, "Waiting", None, id="there is no room now"),
+        pytest.param(9, "Waiting", 8, id="no rack could hold them"),
+    ],
+)
+@pytest.mark.parametrize("doubt", ["", "no single Topology is known that has the level rack"])
+def test_a_doubt_about_the_room_leaves_only_pods_unknown_that_fit(
+    size: int, verdict: str, most: int | None, doubt: str
+) -> None:
+    assigned = Workload.of(workload("other", WORKER.obj(), ["rack"], (["1"], 0 if doubt else 1)))
+    base = replace(TWO_RACKS.base, kueue=KueueObjects(workloads={("default", "other"): assigned}))
+
+    fit, placement = answered(
+        size, WORKER.annotate(KUEUE_TOPOLOGY, "rack"), base=base, within=RACK._replace(doubt=doubt)
+    )
+
+    assert (placement.verdict, fit.most) == (verdict, most)
+    assert bool(fit.doubt) is (verdict == "Unknown")
 
 
 def test_template_without_pods_is_no_second_template() -> None:

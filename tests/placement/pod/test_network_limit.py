@@ -92,6 +92,16 @@ def test_gang_that_runs_stays_in_its_hyper_node(nodes: str) -> None:
     assert placement.gang.text.startswith(in_r1 if nodes == "a" else in_none)
 
 
+@pytest.mark.parametrize(("size", "verdict"), [(3, "Feasible"), (4, "Waiting")])
+def test_gang_that_has_started_in_part_goes_on_in_its_hyper_node(size: int, verdict: str) -> None:
+    running = OF_GROUP.node_name("a").annotate("scheduling.k8s.io/group-name", "g").obj()
+    running["metadata"]["name"] = "g-1"
+    placement = placed(OF_GROUP, size, WITH_PLUGIN, *RACKS, group(2, **HARD), running, cards=(2, 1, 8, 8))
+
+    assert placement.gang is not None
+    assert (placement.verdict, placement.gang.fit) == (verdict, 3)
+
+
 @pytest.mark.parametrize(
     ("others", "topology"),
     [
@@ -222,11 +232,18 @@ def advised(replicas: int, least: int, *others: Object, within: str = "", **spec
 
 @pytest.mark.parametrize(
     ("replicas", "least", "verdict"),
-    [(3, 3, "Feasible"), (4, 4, "Infeasible"), (3, 2, "Unknown"), (3, 1, "Unknown")],
+    [
+        (3, 3, "Feasible"),
+        (4, 4, "Infeasible"),
+        (3, 2, "Feasible"),
+        (4, 2, "Unknown"),
+        (4, 1, "Unknown"),
+        (5, 4, "Infeasible"),
+    ],
 )
 @pytest.mark.parametrize("spec", [{"networkTopology": HARD}, {"within": "rack"}])
 def test_volcano_job_runs_in_one_hyper_node(replicas: int, least: int, verdict: str, spec: Object) -> None:
-    """With a smaller least number, Volcano can look for room for all pods, and need not find it."""
+    """With a smaller least number, Volcano can look for room for all pods. In r1, there is room for three."""
     found = advised(replicas, least, WITH_PLUGIN, *RACKS, **spec).placement
 
     assert found is not None

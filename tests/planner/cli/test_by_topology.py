@@ -98,6 +98,20 @@ def test_pods_that_exclude_each_other_are_counted_one_by_one(run: Run, cluster: 
     assert fits["r2"] == 2
 
 
+@pytest.mark.parametrize("follow", [True, False])
+def test_pods_with_a_spread_are_counted_if_they_follow_each_other(run: Run, cluster: Path, *, follow: bool) -> None:
+    selector = {"labelSelector": {"matchLabels": {"app": "w"}}}
+    term, apart = selector | {"topologyKey": RACK}, selector | {"topologyKey": PRODUCT, "maxSkew": 1}
+    pod = make_pod("w").label("app", "w").gpu(4)
+    pod = pod.spec(topologySpreadConstraints=[apart | {"whenUnsatisfiable": "DoNotSchedule"}])
+    together = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+    (found,) = counted(run, cluster, pod.affinity(together) if follow else pod)
+
+    fits = {each["value"]: each["fits"] for each in found["domains"]} if found["domains"] else None
+    assert fits == ({"": 2, "r1": 2, "r2": 1} if follow else None)
+
+
 def test_the_text_of_capacity_has_the_largest_first(run: Run, cluster: Path) -> None:
     pod = as_list(make_pod("w").gpu(2))
 

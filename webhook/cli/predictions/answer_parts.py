@@ -4,12 +4,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from webhook.backends.references import GangRequest
+from webhook.backends.references import GangRequest, Within
+from webhook.cli.inputs.workloads import Workload
+from webhook.cli.output.terminal import warn
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.workloads.pod_template_path import WorkloadKind
+from webhook.objects.gangs import VOLCANO_JOB
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.object_domains import as_together
+from webhook.placement.pod.network_limit import network_limit
 from webhook.placement.reasons.evictions import eviction_lines
+from webhook.placement.reasons.gang_request import network_of_job
 from webhook.placement.reasons.preemption_note import preemption_note
 from webhook.placement.replicas.emptied_nodes import nodes_without_pods, overdue_lines
 from webhook.placement.scheduler import NOT_MODELLED, Scheduler
@@ -32,6 +38,13 @@ def with_evictions(
     return replace(answer, without_pods=without_pods, evictions=evictions, preemption_note=note, overdue=overdue)
 
 
+def warn_of_ignored_domain(workload: Workload, kind: WorkloadKind, within: Within | None, snapshot: Snapshot) -> None:
+    """Print a warning if Volcano ignores the domain that a Volcano Job requests."""
+    network = network_of_job(workload.source.content, within) if (kind.group, kind.kind) == VOLCANO_JOB else None
+    if network is not None and (why := network_limit(network, snapshot).ignored):
+        warn(f"{workload.name}: Volcano ignores the network topology of the pods: {why}")
+
+
 def with_missing_kinds(placement: Placement, kinds: Sequence[str], remedy: str) -> Placement:
     """Return the placement, whose message names the missing `kinds` with the remedy that adds them."""
     if not kinds:
@@ -46,4 +59,7 @@ def in_gang_of_object(answer: Answer, gang: GangRequest, fit: GangFit) -> Answer
     if placement.verdict in ("Feasible", "Waiting") and fit.most is not None:
         placement = replace(placement, verdict="Infeasible", node=None, scores={})
         answer = replace(answer, without_pods=(), without_pending=())
+    if fit.own is not None and answer.replicas is not None:
+        # They were placed anywhere.
+        answer = replace(answer, replicas=replace(answer.replicas, nodes={}))
     return replace(answer, gang=gang, placement=placement)

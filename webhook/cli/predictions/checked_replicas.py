@@ -11,10 +11,9 @@ from webhook.documents.documents import JsonObject
 from webhook.documents.field import FieldError
 from webhook.documents.listing import some
 from webhook.kube.pod.qos import qos_class
-from webhook.objects.gangs import partial_start_of_object
 from webhook.placement.framework.result import Placement, to_check_json
 from webhook.placement.reasons.diagnosis import NodeToStatus
-from webhook.placement.reasons.gang_request import partial_start
+from webhook.placement.reasons.gang_request import partial_start, partial_start_of_object
 from webhook.placement.replicas.replicas import Replicas
 
 

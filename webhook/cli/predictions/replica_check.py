@@ -7,15 +7,22 @@ from itertools import groupby
 
 from webhook.admission.api_server.optional_plugins import alternatives, doubtful
 from webhook.admission.api_server.plugins import check_admitted
+from webhook.backends.backend import Backend
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.cli.inputs.pending import Pending, PendingQueue
 from webhook.cli.inputs.session import Session
 from webhook.cli.inputs.workloads import Workload, with_claims_of
 from webhook.cli.predictions.admission import Admissions, with_completed_pod
-from webhook.cli.predictions.answer_parts import in_gang_of_object, with_evictions, with_missing_kinds
+from webhook.cli.predictions.answer_parts import (
+    in_gang_of_object,
+    warn_of_ignored_domain,
+    with_evictions,
+    with_missing_kinds,
+)
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cluster.pods.pending_pods import PodKey
-from webhook.documents.documents import field
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import BETWEEN_ERRORS, InvalidInput, prefixed_errors
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
@@ -41,6 +48,7 @@ from webhook.placement.gang.exclusive_domains import (
 from webhook.placement.gang.gang import gang_of, gang_placement
 from webhook.placement.gang.gang_count import Gang
 from webhook.placement.gang.group_suggestions import Group, group_of_gang
+from webhook.placement.gang.object_domains import anywhere, without_count
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import explain_in_detail
 from webhook.placement.reasons.gang_request import group_named
@@ -130,11 +138,17 @@ class Checks:
         verdicts = {each.verdict for each, *_ in counted}
         scheduler, pods = schedulers.name_for(counted[0][2]), sum(replicas.asked for _, replicas, _ in counted)
         within = next((found for *_, first in counted if (found := within_of(first, policy)) is not None), None)
+        warn_of_ignored_domain(workload, kind, within, base)
         gang = gang_of_object(workload.source.content, kind, requests, pods, scheduler, policy, wholes, within, base)
-        if gang is None:
-            return answers
-        fit = fit_of_object(gang, roles, policy, base, never, verdicts)
-        return [in_gang_of_object(each, gang, fit) for each in answers]
+        if gang is None or gang.within is None:
+            kept = [PodSignature.of(first) for *_, first in counted]
+            answers = [replace(each, placement=without_count(each.placement, kept, base)) for each in answers]
+        if gang is not None:
+            fit = fit_of_object(gang, roles, policy, base, never, verdicts)
+            answers = [in_gang_of_object(each, gang, fit) for each in answers]
+        size = max((each.size for each in (gang, *requests) if each), default=0)
+        as_group = partial(_as_grouped, backend=backend_of(policy.spec, scheduler), size=size, base=base)
+        return [replace(each, placement=as_group(each.placement, each.first)) for each in answers]
 
     def _rolling(self, answer: Answer) -> Answer:
         """Return the answer for an existing object: it waits if its rolling update cannot start beside the old pods."""
@@ -222,12 +236,12 @@ class Checks:
                 unknown = schedulers.place(first, assumed.base)
                 found = Replicas(asked, 0, {}, unknown, unknown, is_complete=False, snapshot=assumed.base)
                 return Answer(workload, unknown, found, reserved=reserved, first=first), assumed
-            among = predict_replicas(scheduler, assumed, template.pods_on(assumed.base), asked)
+            read = PodSignature.of if pods.kind is None else anywhere
+            among = predict_replicas(scheduler, assumed, template.pods_on(assumed.base), asked, read=read)
         found = among.found
         then = found.snapshot if found.stopped else among.before
         waiting = WaitingPod.of(first)
-        asked_gang = gang_of_pod(first, policy, assumed.base)
-        request = asked_gang if pods.kind is None else None
+        request = gang_of_pod(first, policy, assumed.base) if pods.kind is None else None
         gang = request and gang_of(request, waiting, policy.spec)
         group = _group(gang, waiting, among, assumed, scheduler)
         placement = group.verified(found.placement)
@@ -247,10 +261,8 @@ class Checks:
             alone = Scheduler(scheduler.profile, temporary_taints=temporary, is_listed=scheduler.is_listed)
             placement = gang_placement(alone, gang, waiting, placement, assumed, templates=templates)
         backend = backend_of(policy.spec, schedulers.name_for(first))
-        names = batch_names_of(first, backend)
-        if pod_group := group_named(names, signature.info.inter_pod.namespace, assumed.base):
-            size = asked_gang.size if asked_gang else 0
-            placement = as_grouped(placement, pod_group, signature.info, size, assumed.base)
+        if pods.kind is None:
+            placement = _as_grouped(placement, first, backend, request.size if request else 0, assumed.base)
         info = signature.info.normalized_for(then)
         if self.remedy and placement.verdict == "Unknown" and placement.feasible:
             missing = missing_kinds(info, then)
@@ -263,6 +275,17 @@ class Checks:
             fitting = tuple(base.nodes[row].node.name for row in scheduler.feasible_rows(signature, base))
             answer = replace(answer, without_pods=(), without_pending=fitting)
         return answer, among.assumed
+
+
+def _as_grouped(
+    placement: Placement, pod: JsonObject | None, backend: type[Backend], size: int, base: Snapshot
+) -> Placement:
+    """Return `placement` of `pod`, of a gang of `size` or 0 if it is not known, adjusted to the PodGroup of the pod."""
+    if pod is None:
+        return placement
+    info = PodSignature.of(pod).info
+    group = group_named(batch_names_of(pod, backend), info.inter_pod.namespace, base)
+    return placement if group is None else as_grouped(placement, group, info, size, base)
 
 
 def _group(

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from webhook.cli.inputs.existing_objects import EVENT, Objects, event_time, events_of
 from webhook.cluster.cache.resources import Resource
-from webhook.documents.documents import JsonObject, field, parse
-from webhook.documents.field import InvalidInput
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.listing import plural, some
-from webhook.documents.parts import listed, texts
+from webhook.documents.parts import file_in, listed, texts
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.quantity import milli_value
 
@@ -29,7 +28,6 @@ _NO_TYPES = "NoCompatibleInstanceTypes"
 # Source: sigs.k8s.io/cluster-autoscaler/pkg/core/scaleup/orchestrator/skippedreasons.go, ScaleUpInfo.String
 _AT_MAXIMUM, _IN_BACKOFF = "max node group size reached", "in backoff after failed scale-up"
 _SCALED_GROUP = re.compile(r"\{(\S{1,500}) \d+->\d+ \(max: \d+\)\}")
-_MOST_ALIASED = 1000
 _MOST_GROUPS = 10
 
 
@@ -143,12 +141,7 @@ def _status(objects: Objects) -> tuple[str, list[JsonObject]]:
     Source: sigs.k8s.io/cluster-autoscaler/pkg/clusterstate/api/types.go, ClusterAutoscalerStatus
     """
     found = objects.list(_CONFIG_MAP, _STATUS_NAMESPACE, **{"metadata.name": _STATUS_NAME})
-    text = field(found[0], "data", "status") if found else None
-    try:
-        read = parse(text, _STATUS_NAME, _MOST_ALIASED) if isinstance(text, str) else []
-    except InvalidInput:
-        return "", []
-    content = read[0].content if len(read) == 1 else {}
+    content = file_in(found[0], "status") if found else {}
     return str(field(content, "clusterWide", "health", "lastProbeTime") or ""), listed(content, "nodeGroups")
 
 

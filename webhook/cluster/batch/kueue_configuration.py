@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.documents.documents import JsonObject, field, parse
-from webhook.documents.field import InvalidInput
+from webhook.documents.documents import field
+from webhook.documents.parts import file_in
 
 _FILE = "controller_manager_config.yaml"
 _FIRST, _SECOND = "config.kueue.x-k8s.io/v1beta1", "config.kueue.x-k8s.io/v1beta2"
@@ -15,8 +15,6 @@ _VERSION_LABEL = "app.kubernetes.io/version"
 _ON_BY_DEFAULT = (0, 19)
 _DURATION = re.compile(r"(?:\d{1,9}(?:\.\d{1,3})?(?:h|m|s|ms)){1,4}")
 _ZERO = re.compile(r"[0.hms]+")
-# The file has no aliases.
-_MOST_ALIASED = 1000
 
 
 def pods_ready_timeout(config_map: Mapping[str, Any]) -> str:
@@ -27,7 +25,7 @@ def pods_ready_timeout(config_map: Mapping[str, Any]) -> str:
 
     Source: sigs.k8s.io/kueue/apis/config/v1beta1/defaults.go, v1beta2/defaults.go; pkg/util/waitforpodsready
     """
-    content = _content(config_map)
+    content = file_in(config_map, _FILE)
     version: Any = content.get("apiVersion")
     waits: Any = content.get("waitForPodsReady")
     if version not in _DEFAULT_TIMEOUTS or field(content, "featureGates", "DisableWaitForPodsReady") is True:
@@ -39,15 +37,6 @@ def pods_ready_timeout(config_map: Mapping[str, Any]) -> str:
     timeout = field(waits, "timeout")
     is_set = isinstance(timeout, str) and _DURATION.fullmatch(timeout) and not _ZERO.fullmatch(timeout)
     return "" if waits is None else timeout if is_set else _DEFAULT_TIMEOUTS[version]
-
-
-def _content(config_map: Mapping[str, Any]) -> JsonObject:
-    text = field(config_map, "data", _FILE)
-    try:
-        found = parse(text, _FILE, _MOST_ALIASED) if isinstance(text, str) else []
-    except InvalidInput:
-        return {}
-    return found[0].content if len(found) == 1 else {}
 
 
 def _release(config_map: Mapping[str, Any]) -> tuple[int, int]:

@@ -3,14 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from webhook.documents.documents import JsonObject, field, parse
-from webhook.documents.field import InvalidInput
-from webhook.documents.parts import listed
+from webhook.documents.documents import JsonObject, field
+from webhook.documents.parts import file_in, listed
 from webhook.kube.names import VOLCANO_CONFIGURATION, VOLCANO_NAMESPACE
 
 _FILE = "volcano-scheduler.conf"
-# The file has no aliases.
-_MOST_ALIASED = 1000
 
 
 class VolcanoConfiguration(NamedTuple):
@@ -50,9 +47,4 @@ def _configuration(content: Mapping[str, Any]) -> JsonObject:
     place = field(content, "metadata", "namespace"), field(content, "metadata", "name")
     if content.get("kind") != "ConfigMap" or place != (VOLCANO_NAMESPACE, VOLCANO_CONFIGURATION):
         return {}
-    text = field(content, "data", _FILE)
-    try:
-        found = parse(text, _FILE, _MOST_ALIASED) if isinstance(text, str) else []
-    except InvalidInput:
-        return {}
-    return found[0].content if len(found) == 1 else {}
+    return file_in(content, _FILE)

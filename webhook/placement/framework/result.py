@@ -103,11 +103,12 @@ class GangFit:
 
     If `is_complete` is false, the count ended early, and `fit` is a lower bound. `most` is an upper bound of the pods
     that an empty cluster can hold, or None if it can hold all. `least` is the number of pods that must fit before the
-    scheduler binds any; `own` is the placement of the pod itself in this case. `ends_after` is the time after which
-    Kueue evicts a gang that has started only in part, or "". The other fields are for a gang that does not fit:
-    `next_message` is about the first pod without a node, `block` about the largest free block of cards, and
-    `waiting_before` is the number of pods that wait before the gang, or 0 if it would not fit without them. `together`
-    are the domains of a gang that runs in one, such as a rack, or None if they are not counted. `doubt` is the reason.
+    scheduler binds any; `own` is the placement of the pod itself in this case, or that of the first pod of an object in
+    the domain of its gang. `ends_after` is the time after which Kueue evicts a gang that has started only in part, or
+    "". The other fields are for a gang that does not fit: `next_message` is about the first pod without a node, `block`
+    about the largest free block of cards, and `waiting_before` is the number of pods that wait before the gang, or 0 if
+    it would not fit without them. `together` are the domains of a gang that runs in one, such as a rack, or None if
+    they are not counted. `doubt` is the reason.
     """
 
     name: str
@@ -145,7 +146,7 @@ class GangFit:
 
     @property
     def _lacks_domain(self) -> bool:
-        return self.together is not None and self.together.is_required and self.is_complete and self.fit < self.size
+        return bool(self.together and self.together.within.is_required and self.is_complete and self.fit < self.size)
 
     def _count_text(self) -> str:
         least = "" if self.is_complete else "at least "

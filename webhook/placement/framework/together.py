@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from webhook.backends.references import Within
 from webhook.cluster.batch.network_topology import tier_of_key
 from webhook.documents.listing import plural, some
 from webhook.documents.text import cut
@@ -39,17 +40,14 @@ class Domain(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """The `domains` of the labels `path`, with the short name `alias`, for the `missing` pods of a gang of `size`.
+    """The `domains` for the `missing` pods of a gang of `size` that runs `within` one.
 
     `domains` are in the order of their values. `unlabelled` is the number of nodes without one of the labels, and
-    `outside` that of the pods of the gang on them. If `is_required` is false, the domain is a preference. `first` are
-    the values of the domains that the first pod can choose, if the other pods have to follow it there. It is only set
-    if some of these domains have no room for all pods.
+    `outside` that of the pods of the gang on them. `first` are the values of the domains that the first pod can choose,
+    if the other pods have to follow it there. It is only set if some of these domains have no room for all pods.
     """
 
-    path: tuple[str, ...]
-    alias: str
-    is_required: bool
+    within: Within
     size: int
     missing: int
     domains: tuple[Domain, ...]
@@ -76,6 +74,11 @@ class Together:
         return tuple(each for each in self.allowed if each.fits >= self.missing)
 
     @property
+    def tightest(self) -> Domain | None:
+        """The domain with the least room for all missing pods, which leaves the most for others, else `largest`."""
+        return min(self.with_room, key=lambda each: each.fits, default=self.largest)
+
+    @property
     def most(self) -> int | None:
         """An upper bound of the pods of the gang that one domain could hold, or None if it is not known."""
         known = [each.fits_empty for each in self.domains if each.fits_empty is not None]
@@ -90,7 +93,7 @@ class Together:
             count, total = len(self.with_room), len(self.domains)
             names = _names(self.with_room)
             return f"{count} of {self._counted(total)} {_have(count)} room for {self._all_missing}: {names}"
-        if self.is_required or self.largest is None:
+        if self.within.is_required or self.largest is None:
             return ""
         left, spread = self.missing, 0
         for each in sorted(self.domains, key=lambda each: -each.fits):
@@ -136,7 +139,7 @@ class Together:
 
     def smaller_gang(self) -> str:
         """Return the suggestion to start the most pods that fit together in one domain, or "" if that is no help."""
-        if not self.is_required or self.largest is None:
+        if not self.within.is_required or self.largest is None:
             return ""
         members = self.largest.members
         number = members + min(self.largest.fits, self.missing)
@@ -182,16 +185,16 @@ class Together:
     def _labels(self) -> str:
         if self._tier:
             return self._noun
-        shown = ", ".join(cut(key, _LONGEST_SHOWN) for key in self.path[-_MOST_NAMED:])
-        return f"label {shown}" if len(self.path) == 1 else f"labels {shown}"
+        shown = ", ".join(cut(key, _LONGEST_SHOWN) for key in self.within.path[-_MOST_NAMED:])
+        return f"label {shown}" if len(self.within.path) == 1 else f"labels {shown}"
 
     @property
     def _shown_key(self) -> str:
-        return cut(self.path[-1], _LONGEST_SHOWN)
+        return cut(self.within.key, _LONGEST_SHOWN)
 
     @property
     def _tier(self) -> str:
-        tier = tier_of_key(self.path[-1])
+        tier = tier_of_key(self.within.key)
         return "" if tier is None else f"up to tier {tier}"
 
     @property
@@ -207,9 +210,9 @@ class Together:
     def _counted(self, count: int) -> str:
         if self._tier:
             return f"{plural(count, 'HyperNode')} {self._tier}"
-        if self.alias:
-            shown = cut(self.alias, _LONGEST_SHOWN)
-            return plural(count, shown if self.alias in _NOUNS else f"{shown} domain")
+        if self.within.alias:
+            shown = cut(self.within.alias, _LONGEST_SHOWN)
+            return plural(count, shown if self.within.alias in _NOUNS else f"{shown} domain")
         return f"{plural(count, 'domain')} of {self._shown_key}"
 
     def _unlabelled_text(self) -> str:

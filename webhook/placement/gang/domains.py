@@ -11,16 +11,15 @@ from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.pods.nominated_pods import NO_NOMINATED_PODS
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.kube.names import KAI_TOPOLOGY, KUEUE_TOPOLOGY
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.together import Domain, Together
 from webhook.placement.gang.assigned_pods import assigned_to_own
-from webhook.placement.gang.empty_cluster import most_in_each_domain
+from webhook.placement.gang.empty_cluster import MOST_COUNTED, most_in_each_domain
 from webhook.placement.gang.further_pods import further_pods
 from webhook.placement.gang.gang_bound import by_domain, selecting_itself
 from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE
-from webhook.placement.pod.network_limit import with_domains
+from webhook.placement.pod.network_limit import with_hyper_nodes
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -32,36 +31,30 @@ def domains_together(
     pod: WaitingPod,
     gang: GangKey,
     within: Within,
-    alias: str,
     snapshot: Snapshot,
     size: int,
     left: int,
     expired: Expired,
 ) -> Together:
-    """Return the domains on `snapshot` for `left` further pods like `pod` of a gang of `size`, which runs `within` one.
-
-    `alias` is the short name of the label, or "".
-    """
-    snapshot = with_domains(snapshot, within.key)
+    """Return the domains on `snapshot` for `left` more pods like `pod` of a gang of `size` that runs `within` one."""
+    snapshot = with_hyper_nodes(snapshot, within.key)
     domains = count_domains(scheduler, pod, gang, within.path, snapshot, left, expired)
     codes, _ = snapshot.labels.paths(within.path)
     unlabelled = codes < 0
     outside = int(_members(snapshot, gang)[unlabelled].sum())
-    return Together(within.path, alias, within.is_required, size, left, domains, int(unlabelled.sum()), outside)
+    return Together(within, size, left, domains, int(unlabelled.sum()), outside)
 
 
 def is_countable(scheduler: Scheduler, info: PodInfo, *, counts_all: bool) -> bool:
     """Return whether the room of one domain can be counted for pods with `info`.
 
     With a DoNotSchedule constraint, it can only be counted if the scheduler `counts_all` nodes for the skew, not only
-    those of the domain, and if the pods do not select nodes by themselves.
+    those of the domain.
 
     Source: k8s.io/kubernetes/pkg/scheduler/backend/cache/snapshot.go, AssumePlacement
     """
-    of_pod, own_nodes = info.inter_pod.spread, info.node_selector or info.required
-    constraints = of_pod or scheduler.profile.args.default_constraints
-    is_free = all(each.when_unsatisfiable != DO_NOT_SCHEDULE for each in constraints)
-    return is_free or bool(counts_all and of_pod and not own_nodes)
+    constraints = info.inter_pod.spread or scheduler.profile.args.default_constraints
+    return counts_all or all(each.when_unsatisfiable != DO_NOT_SCHEDULE for each in constraints)
 
 
 def count_domains(
@@ -80,7 +73,7 @@ def count_domains(
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/topologyaware/topology_placement.go, GeneratePlacements
     """
-    snapshot = with_domains(snapshot, path[-1])
+    snapshot = with_hyper_nodes(snapshot, path[-1])
     codes, values = snapshot.labels.paths(path)
     present = np.unique(codes[codes >= 0]).tolist()
     free = without_own_affinity(pod, path[-1], snapshot)
@@ -92,7 +85,7 @@ def count_domains(
             fits[code] = _fitting(scheduler, in_domain(free, path, values[code]), snapshot, left, expired)
     members = by_domain(codes, len(values), _members(snapshot, gang))
     placed = np.maximum(members, by_domain(codes, len(values), assigned_to_own(pod, snapshot)))
-    most = most_in_each_domain(scheduler, free.signature, snapshot, path, expired)
+    most = most_in_each_domain([(scheduler, free.signature, MOST_COUNTED)], snapshot, path, expired)
     return tuple(
         Domain(value, int(fits[code]), None if most is None else most[value], int(placed[code]))
         for value, code in sorted((values[code], code) for code in present)
@@ -111,18 +104,8 @@ def nodes_of(snapshot: Snapshot, path: Sequence[str], values: Sequence[str]) -> 
 
 
 def in_domain(pod: WaitingPod, path: Sequence[str], values: Sequence[str]) -> WaitingPod:
-    """Return `pod`, restricted to the nodes whose labels `path` have `values`.
-
-    A DoNotSchedule constraint still counts all nodes, see `is_countable`.
-    """
-    info = pod.signature.info
-    constraints = [
-        each._replace(honors_affinity=each.honors_affinity and each.when_unsatisfiable != DO_NOT_SCHEDULE)
-        for each in info.inter_pod.spread
-    ]
-    inter_pod = replace(info.inter_pod, spread=tuple(constraints)) if constraints else info.inter_pod
-    selector = (*info.node_selector, *zip(path, values, strict=True))
-    return _with_info(pod, info._replace(node_selector=selector, inter_pod=inter_pod))
+    """Return `pod`, restricted to the nodes whose labels `path` have `values`."""
+    return _with_info(pod, pod.signature.info._replace(domain=tuple(zip(path, values, strict=True))))
 
 
 def domains_of(rows: Rows, snapshot: Snapshot, path: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -136,17 +119,10 @@ def with_first(together: Together, rows: Rows, snapshot: Snapshot) -> tuple[Toge
 
     `rows` are the nodes that kube-scheduler finds equally good for it, among which it chooses one at random.
     """
-    possible = domains_of(rows, snapshot, together.path)
+    possible = domains_of(rows, snapshot, together.within.path)
     room = [each.fits for each in together.domains if each.path in possible]
     is_certain = min(room, default=0) >= together.missing or any(each.members for each in together.domains)
     return together if is_certain else replace(together, first=possible), room
-
-
-def without_counted_topologies(pod: WaitingPod) -> WaitingPod:
-    """Return `pod` without the annotations by which Kueue, KAI or Volcano places its gang in one domain."""
-    info = pod.signature.info
-    left = tuple(each for each in info.topologies if each not in (KUEUE_TOPOLOGY, KAI_TOPOLOGY))
-    return _with_info(pod, info._replace(topologies=left, network=None))
 
 
 def without_own_affinity(pod: WaitingPod, topology_key: str, snapshot: Snapshot) -> WaitingPod:

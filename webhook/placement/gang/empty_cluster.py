@@ -13,7 +13,8 @@ from webhook.placement.replicas.replicas import needs_devices
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.policy.policy import Policy
 
-_MOST_COUNTED = 2**31
+MOST_COUNTED = 2**31
+"""The number of pods of a role that stands for any number."""
 
 
 def most_possible(
@@ -23,7 +24,7 @@ def most_possible(
 
     With `restores`, temporary states of nodes, such as temporary taints, are ignored.
     """
-    return most_of_roles([(scheduler, signature, _MOST_COUNTED)], base, expired, restores=restores)
+    return most_of_roles([(scheduler, signature, MOST_COUNTED)], base, expired, restores=restores)
 
 
 def most_of_roles(
@@ -32,23 +33,6 @@ def most_of_roles(
     """Return the bound of `most_possible` for all pods of an object; `roles` are its templates."""
     found = _roles(roles, base, expired, restores=restores)
     return None if found is None else most_together(found, expired)
-
-
-def most_of_roles_in_each_domain(
-    roles: Iterable[tuple[Scheduler, PodSignature, int]], base: Snapshot, path: Sequence[str], expired: Expired
-) -> Mapping[tuple[str, ...], int] | None:
-    """Return the bound of `most_of_roles` for each domain, by its values of the labels `path`, or None if not known.
-
-    Temporary states of nodes are ignored.
-    """
-    found = _roles(roles, base, expired, restores=True)
-    if found is None:
-        return None
-    codes, values = base.labels.paths(path)
-    return {
-        each: most_together([role._replace(nodes=role.nodes & (codes == code)) for role in found], expired)
-        for code, each in enumerate(values)
-    }
 
 
 def _roles(
@@ -64,20 +48,19 @@ def _roles(
 
 
 def most_in_each_domain(
-    scheduler: Scheduler,
-    signature: PodSignature,
+    roles: Iterable[tuple[Scheduler, PodSignature, int]],
     base: Snapshot,
     path: Sequence[str],
     expired: Expired,
     *,
     restores: bool = False,
 ) -> Mapping[tuple[str, ...], int] | None:
-    """Return the bound of `most_possible` for each domain, by its values of the labels `path`, or None if not known.
+    """Return the bound of `most_of_roles` for each domain, by its values of the labels `path`, or None if not known.
 
     `()` stands for the nodes without one of the labels, if there are any.
     """
-    role = _role(scheduler, signature, _MOST_COUNTED, base, expired, restores=restores)
-    return None if role is None else most_in_domains(role.info, role.snapshot, role.nodes, path, expired)
+    found = _roles(roles, base, expired, restores=restores)
+    return None if found is None else most_in_domains(found, base, path, expired)
 
 
 def _role(

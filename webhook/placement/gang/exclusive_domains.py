@@ -12,7 +12,7 @@ from webhook.kube.deadline import Expired
 from webhook.kube.workloads.exclusive_topology import Exclusive
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.placement.framework.result import Placement
-from webhook.placement.gang.empty_cluster import most_in_each_domain
+from webhook.placement.gang.empty_cluster import MOST_COUNTED, most_in_each_domain
 from webhook.placement.replicas.independent_nodes import are_nodes_independent, fill
 from webhook.placement.replicas.replicas import FillingCluster
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -164,7 +164,8 @@ def _never_together(
     leader, info = (PodSignature.of(each.created(each.pods.pod_at(0), snapshot)).info for each in (leaders, followers))
     key = followers.pods.exclusive[0].topology_key
     free = info._replace(node_selector=tuple(each for each in info.node_selector if each[0] != key))
-    domains = most_in_each_domain(scheduler, PodSignature(free), snapshot, (key,), expired, restores=True)
+    role = scheduler, PodSignature(free), MOST_COUNTED
+    domains = most_in_each_domain([role], snapshot, (key,), expired, restores=True)
     most = None if domains is None else max(domains.values(), default=0)
     with_leader = leader.requests == info.requests
     size = followers.pods.dimensions[-1].number + with_leader

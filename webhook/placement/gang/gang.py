@@ -18,11 +18,11 @@ from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.framework.together import Together
 from webhook.placement.gang.assigned_pods import with_assigned
-from webhook.placement.gang.domains import members_on, without_counted_topologies, without_own_affinity
-from webhook.placement.gang.empty_cluster import most_in_each_domain, most_possible, restored_for
+from webhook.placement.gang.domains import members_on, without_own_affinity
+from webhook.placement.gang.empty_cluster import MOST_COUNTED, most_in_each_domain, most_possible, restored_for
 from webhook.placement.gang.gang_count import Count, Gang, count_pods
 from webhook.placement.packing.free_cards import free_amounts
-from webhook.placement.pod.network_limit import with_domains
+from webhook.placement.pod.network_limit import with_hyper_nodes
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.node_templates import TemplateNode
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -58,8 +58,8 @@ def gang_of(request: GangRequest, pod: WaitingPod, spec: PolicySpec) -> Gang:
     running, key_domain, within = pod.running, spec.key_domain, request.within
     found = (key for key in running.gangs if key.annotation.partition("/")[0] == key_domain)
     key = next(found, GangKey(running.namespace, f"{key_domain}{GANG}", request.name or running.name))
-    alias = within.alias(spec.topology_aliases) if within else ""
-    return Gang(key, request.size, request.least, request.ends_after, within, alias)
+    within = within and within.named(spec.topology_aliases)
+    return Gang(key, request.size, request.least, request.ends_after, within)
 
 
 def gang_placement(
@@ -88,7 +88,7 @@ def gang_placement(
     if within is not None and (info.topologies or info.network):
         # The domains are counted here.
         before, doubt = with_assigned(asked, before, expired)
-        within, pod = within._replace(doubt=within.doubt or doubt), without_counted_topologies(pod)
+        within, pod = within._replace(doubt=within.doubt or doubt), replace(pod, signature=pod.signature.anywhere())
         own = replace(scheduler.answer_alone(pod.signature, before, expired), suggestions=own.suggestions)
     question = _Question(scheduler, gang, asked, pod, templates, expired)
     placed = min(members_on(before, gang.key), gang.size)
@@ -123,7 +123,7 @@ def gang_placement(
 
 def _with_label_in_future(own: Placement, within: Within, base: Snapshot) -> Placement:
     """Return `own`, which is not denied if no node has the labels of the domain: nodes can get them later."""
-    codes, _ = with_domains(base, within.key).labels.paths(within.path)
+    codes, _ = with_hyper_nodes(base, within.key).labels.paths(within.path)
     if own.verdict != "Infeasible" or (codes >= 0).any():
         return own
     return replace(own, deny_exemption=own.deny_exemption or _label_later(within))
@@ -167,12 +167,13 @@ def _not_now(
 def _most(question: _Question, base: Snapshot, together: Together | None, *, restores: bool = False) -> int | None:
     """Return an upper bound of the pods of the gang that the emptied `base` can hold, or None if it is not known."""
     scheduler, signature, expired = question.scheduler, question.pod.signature, question.expired
-    if together is None or not together.is_required:
+    if together is None or not together.within.is_required:
         return most_possible(scheduler, signature, base, expired, restores=restores)
     if not restores:
         return together.most
-    path = question.gang.within.path if question.gang.within else ()
-    most = most_in_each_domain(scheduler, signature, base, path, expired, restores=True)
+    most = most_in_each_domain(
+        [(scheduler, signature, MOST_COUNTED)], base, together.within.path, expired, restores=True
+    )
     return None if most is None else max((number for values, number in most.items() if values), default=0)
 
 
@@ -221,10 +222,13 @@ def _fitting_templates(question: _Question, base: Snapshot) -> list[str]:
 
 def _exemption(question: _Question, base: Snapshot, fit: GangFit) -> str:
     """Return the reason not to deny an Infeasible gang, which is a temporary state of nodes, or "" if there is none."""
-    within, together = question.gang.within, fit.together
-    if within is not None and together is not None and together.is_required:
+    together = fit.together
+    if together is not None and together.within.is_required:
+        within = together.within
         free = without_own_affinity(question.pod, within.key, base)
-        unlabelled = most_in_each_domain(question.scheduler, free.signature, base, within.path, question.expired)
+        unlabelled = most_in_each_domain(
+            [(question.scheduler, free.signature, MOST_COUNTED)], base, within.path, question.expired
+        )
         if (together.most or 0) + (unlabelled or {}).get((), 0) >= fit.size:
             return _label_later(within)
     passed = restored_for(question.scheduler, question.pod.signature, base)

@@ -16,7 +16,7 @@ from webhook.cluster.snapshot import Column, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.selectors import selector_matches
 from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE
-from webhook.placement.pod.network_limit import with_domains
+from webhook.placement.pod.network_limit import with_hyper_nodes
 from webhook.placement.pod.pod_info import PodInfo
 
 
@@ -59,21 +59,21 @@ def most_on_empty_nodes(info: PodInfo, snapshot: Snapshot, feasible: Mask, expir
 
 
 def most_in_domains(
-    info: PodInfo, snapshot: Snapshot, feasible: Mask, path: Sequence[str], expired: Expired
+    roles: Sequence[Role], snapshot: Snapshot, path: Sequence[str], expired: Expired
 ) -> Mapping[tuple[str, ...], int]:
-    """Return the bound of `most_on_empty_nodes` for the nodes of each domain, by its values of the labels `path`.
+    """Return the bound of `most_together` for each domain of `snapshot`, by its values of the labels `path`.
 
     `()` stands for the nodes without one of the labels, if there are any.
     """
-    codes, values = with_domains(snapshot, path[-1]).labels.paths(path)
+    codes, values = with_hyper_nodes(snapshot, path[-1]).labels.paths(path)
     present, named = np.unique(codes).tolist(), [*values, ()]
-    terms = info.inter_pod.terms
-    if not (terms.anti_required or terms.required or info.inter_pod.spread):
-        room = _on_each_node(info, snapshot, feasible)
+    (info, asked, nodes, empty), inter_pod = roles[0], roles[0].info.inter_pod
+    if len(roles) == 1 and not (inter_pod.terms.anti_required or inter_pod.terms.required or inter_pod.spread):
+        room = _on_each_node(info, empty, nodes)
         sums = [*by_domain(codes, len(values), room), room[codes < 0].sum()]
-        return {named[code]: int(sums[code]) for code in present}
+        return {named[code]: min(asked, int(sums[code])) for code in present}
     return {
-        named[code]: most_on_empty_nodes(info, snapshot, feasible & (codes == code), expired)
+        named[code]: most_together([each._replace(nodes=each.nodes & (codes == code)) for each in roles], expired)
         for code in in_time(present, expired)
     }
 

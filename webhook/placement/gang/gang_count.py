@@ -19,7 +19,7 @@ from webhook.placement.gang.domains import (
     with_first,
 )
 from webhook.placement.gang.further_pods import Further, further_pods
-from webhook.placement.pod.network_limit import with_domains
+from webhook.placement.pod.network_limit import with_hyper_nodes
 from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting.pending_placement import WaitingPod
@@ -30,8 +30,7 @@ class Gang:
     """The gang of a pod: `size` pods with `key`. Its scheduler binds at least `least` of them, or none.
 
     `ends_after` is the time after which Kueue evicts a gang that has started only in part, or empty if it does not.
-    `within` is the request that its pods run in one topology domain, or None; `alias` is the name of the policy for the
-    label, or empty.
+    `within` is the request that its pods run in one topology domain, or None.
     """
 
     key: GangKey
@@ -39,7 +38,6 @@ class Gang:
     least: int = 1
     ends_after: str = ""
     within: Within | None = None
-    alias: str = ""
 
 
 class Count(NamedTuple):
@@ -60,24 +58,23 @@ def count_pods(
     within, info = gang.within, pod.signature.info
     if within is None:
         return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired))
-    snapshot = with_domains(snapshot, within.key)
+    snapshot = with_hyper_nodes(snapshot, within.key)
     is_by_affinity = follows_itself(info, within.key, snapshot)
     if not is_countable(scheduler, info, counts_all=is_by_affinity or within.is_native):
         further = further_pods(scheduler, pod, own, snapshot, left, expired)
         is_open = within.is_required and not is_by_affinity
         return Count(own, Further(0, None, is_complete=False) if is_open else further)
-    together = domains_together(scheduler, pod, gang.key, within, gang.alias, snapshot, gang.size, left, expired)
+    together = domains_together(scheduler, pod, gang.key, within, snapshot, gang.size, left, expired)
     if not within.is_required:
         return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired), together)
     if is_by_affinity:
         # Its pods outside of all domains attract no others.
         return _by_affinity(scheduler, pod, own, snapshot, left, expired, replace(together, outside=0))
-    possible = tuple(each.path for each in together.domains if each.fits >= gang.least)
+    possible = tuple(each.path for each in together.allowed if each.fits >= gang.least)
     if tier_of_key(within.key) is not None and together.with_room and len(possible) > len(together.with_room):
         # Volcano looks for room for the pods that it knows then, which can be only the `least` that start the gang.
         return Count(own, Further(0, None, is_complete=False), replace(together, first=possible))
-    # Of those with room, the one with the least leaves the most for others.
-    chosen = min(together.with_room, key=lambda each: each.fits, default=together.largest)
+    chosen = together.tightest
     if chosen is None:
         return Count(own, Further(0, replace(own, verdict="Waiting", node=None)), together)
     inside = in_domain(pod, within.path, chosen.path)

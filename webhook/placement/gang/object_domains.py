@@ -1,27 +1,30 @@
 """The domains in which all pods of an object must or should run together, such as racks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from webhook.backends.backend import SPREAD_CONSTRAINTS
-from webhook.backends.references import GangRequest
+from webhook.backends.references import GangRequest, Within
+from webhook.cluster.batch.network_topology import tier_of_key
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.documents.text import cut
 from webhook.kube.deadline import Expired
+from webhook.kube.names import VOLCANO_PLUGIN
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.framework.together import Together
 from webhook.placement.gang.assigned_pods import with_assigned
 from webhook.placement.gang.domains import (
     domains_together,
-    follows_itself,
+    in_domain,
     is_countable,
     with_first,
-    without_counted_topologies,
 )
-from webhook.placement.gang.template_domains import domains_of_templates
+from webhook.placement.gang.template_domains import Template, domains_of_templates, follow_each_other
+from webhook.placement.pod.network_limit import with_hyper_nodes
 from webhook.placement.replicas.replicas import Replicas
-from webhook.placement.scheduler import PodSignature, Scheduler
+from webhook.placement.scheduler import NOT_MODELLED, PodSignature, Scheduler
 from webhook.placement.waiting.pending_placement import WaitingPod, running_pod
 from webhook.policy.spec.document import PolicySpec
 
@@ -29,6 +32,11 @@ PlacedRole = tuple[tuple[Scheduler, PodSignature] | None, Replicas]
 """The placed replicas of a template, and what placed them, or None if that cannot be known."""
 
 _LONGEST_SHOWN = 63
+
+
+def anywhere(pod: Mapping[str, Any]) -> PodSignature:
+    """Return the signature of `pod`, a raw API object of a template, without its domain, see `with_domains`."""
+    return PodSignature.of(pod).anywhere()
 
 
 def with_domains(
@@ -40,36 +48,62 @@ def with_domains(
     """
     within, some = gang.within, [(placed_by, found) for placed_by, found in roles if found.asked]
     known = [(*placed_by, found.asked) for placed_by, found in some if placed_by is not None]
-    if within is None or within.doubt or gang.groups > 1 or not known or len(known) < len(some):
+    if within is None or gang.groups > 1 or not known or len(known) < len(some):
         return fit
-    (scheduler, signature, _), infos = known[0], [signature.info for _, signature, _ in known]
-    follow = all(follows_itself(each, within.key, base) for each in infos)
-    if not all(is_countable(scheduler, each, counts_all=within.is_native or follow) for each in infos):
+    if within.doubt and tier_of_key(within.key) is not None:
+        # The HyperNodes are not known.
+        return fit
+    follow = follow_each_other(known, within.key, base)
+    counts_all = within.is_native or follow
+    if not all(is_countable(scheduler, each.info, counts_all=counts_all) for scheduler, each, _ in known):
         return replace(fit, doubt=f"its pods have {SPREAD_CONSTRAINTS}")
-    alias, size = within.alias(spec.topology_aliases), gang.size
-    if len(known) > 1:
-        of_templates = domains_of_templates(known, within, alias, base, expired) if within.is_required else None
-        if of_templates is None or of_templates.together.size != size:
+    within = within.named(spec.topology_aliases)
+    if len(known) == 1:
+        first = some[0][1].first if follow else None
+        fit = _of_pods(fit, known[0], first, within, base, expired)
+    else:
+        is_counted = within.is_required and follow
+        found = domains_of_templates(known, within, base, expired) if is_counted else None
+        if found is None or found.together.size != fit.size:
             return replace(fit, doubt="its templates differ")
-        fit = _following(fit, of_templates.together, of_templates.first_rows, base)
-        if not of_templates.is_certain:
+        fit = _following(fit, found.together, found.first_rows, base)
+        if not found.is_certain:
             fit = replace(fit, doubt="it depends on the order in which its pods are created")
-        most = fit.together.most if fit.together and not spec.node_templates else None
-        return fit if most is None or most >= size else replace(fit, most=most)
-    pod, key = WaitingPod(signature, running_pod(signature.info, {})), GangKey(infos[0].inter_pod.namespace, "", "")
-    base, doubt = with_assigned(pod, base, expired)
-    if doubt:
-        return replace(fit, doubt=doubt)
-    pod = without_counted_topologies(pod)
-    together = domains_together(scheduler, pod, key, within, alias, base, size, size, expired)
+    most = fit.together.most if fit.together and within.is_required and not spec.node_templates else None
+    return fit if most is None or most >= fit.size else replace(fit, most=most)
+
+
+def _of_pods(
+    fit: GangFit,
+    template: Template,
+    first: Placement | None,
+    within: Within,
+    base: Snapshot,
+    expired: Expired,
+) -> GangFit:
+    """Return `fit` with its domains for the pods of one `template`. They follow the pod with the placement `first`.
+
+    If that is None, the scheduler looks for a domain.
+    """
+    scheduler, signature, pods = template
+    pod = WaitingPod(signature, running_pod(signature.info, {}))
+    base, doubt = with_assigned(pod, with_hyper_nodes(base, within.key), expired)
+    pod = replace(pod, signature=signature.anywhere())
+    key = GangKey(signature.info.inter_pod.namespace, "", "")
+    together = domains_together(scheduler, pod, key, within, base, fit.size, fit.size, expired)
     if not within.is_required:
         return replace(fit, together=together)
-    if follow:
-        return _following(fit, together, some[0][1].first.best_rows, base)
-    most = together.most
-    largest = together.largest.fits if together.largest else 0
-    is_never = most is not None and most < size and not spec.node_templates
-    return replace(fit, fit=min(fit.fit, largest), most=most if is_never else None, together=together)
+    if first is not None:
+        return _following(fit, together, first.best_rows, base)
+    chosen = together.tightest
+    fit = replace(fit, fit=min(fit.fit, chosen.fits if chosen else 0), together=together)
+    if fit.fit < fit.size or chosen is None:
+        return fit
+    if tier_of_key(within.key) is not None and all(each.fits < pods for each in together.domains):
+        # It looks for room for all pods that there are then, not only for the least number that has to run together.
+        doubt = f"Volcano can wait for a domain with room for all {pods} pods"
+    own = scheduler.answer_alone(in_domain(pod, within.path, chosen.path).signature, base, expired)
+    return replace(fit, doubt=within.doubt or doubt, own=own)
 
 
 def _following(fit: GangFit, together: Together, rows: Rows | None, base: Snapshot) -> GangFit:
@@ -82,6 +116,21 @@ def _following(fit: GangFit, together: Together, rows: Rows | None, base: Snapsh
     if least < fit.size <= max(room, default=fit.size):
         fit = replace(fit, fit=min(fit.fit, least), is_complete=False)
     return replace(fit, together=together)
+
+
+def without_count(placement: Placement, kept: Sequence[PodSignature], base: Snapshot) -> Placement:
+    """Return `placement`, that of the pods of an object whose domains are not counted, placed by `anywhere`.
+
+    It is Unknown if Kueue, KAI or Volcano places pods, with the signatures `kept`, in one domain.
+    """
+    infos = [each.info.normalized_for(base) for each in kept]
+    keys = {key for each in infos for key in (*each.topologies, *((VOLCANO_PLUGIN,) if each.network else ()))}
+    if not keys or placement.verdict != "Feasible":
+        return placement
+    shown = ", ".join(sorted(keys))
+    message = f"{placement.message.removesuffix('.')}. Whether one of them will do depends on {shown}, {NOT_MODELLED}."
+    unmodelled = tuple(sorted({*placement.unmodelled, *keys}))
+    return replace(placement, verdict="Unknown", node=None, message=message, unmodelled=unmodelled)
 
 
 def as_together(placement: Placement, gang: GangRequest, fit: GangFit) -> Placement:
@@ -98,10 +147,10 @@ def as_together(placement: Placement, gang: GangRequest, fit: GangFit) -> Placem
         return placement
     base = placement.message.removesuffix(".")
     if fit.together is None or fit.doubt:
-        doubt = f": {why}" if (why := gang.within.doubt or fit.doubt) else ""
+        doubt = f": {why}" if (why := fit.doubt or gang.within.doubt) else ""
         reason = f"Whether one domain of {cut(gang.within.key, _LONGEST_SHOWN)} has room for all pods is not known"
         return replace(placement, verdict="Unknown", node=None, message=f"{base}. {reason}{doubt}.")
     if fit.fit >= fit.size:
-        return placement
+        return placement if fit.own is None else replace(placement, node=fit.own.node, scores=fit.own.scores)
     text = f"{fit.text[:1].upper()}{fit.text[1:]}"
     return replace(placement, verdict="Waiting", node=None, scores={}, message=f"{base}. {text}.")

@@ -10,7 +10,7 @@ from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.placement.framework.together import Domain, Together
 from webhook.placement.gang.domains import in_domain
-from webhook.placement.gang.empty_cluster import most_of_roles_in_each_domain
+from webhook.placement.gang.empty_cluster import most_in_each_domain
 from webhook.placement.gang.further_pods import MOST_STEPS
 from webhook.placement.gang.gang_bound import selecting_itself
 from webhook.placement.replicas.replicas import FillingCluster
@@ -48,19 +48,19 @@ def follow_each_other(templates: Sequence[Template], topology_key: str, snapshot
 
 
 def domains_of_templates(
-    templates: Sequence[Template], within: Within, alias: str, snapshot: Snapshot, expired: Expired
+    templates: Sequence[Template], within: Within, snapshot: Snapshot, expired: Expired
 ) -> TemplateDomains | None:
     """Return the domains for all pods of `templates`.
 
-    The pods of each domain are placed one after the other, in the order of the templates. Controllers can create the
-    pods of any template first. The result is None for more than `MOST_STEPS` pods, or if a snapshot does not show
-    everything that their placement depends on.
+    They follow each other. The pods of each domain are placed one after the other, in the order of the templates.
+    Controllers can create the pods of any template first. The result is None for more than `MOST_STEPS` pods, or if a
+    snapshot does not show everything that their placement depends on.
     """
     size = sum(number for _, _, number in templates)
-    if size > MOST_STEPS or not follow_each_other(templates, within.key, snapshot):
+    if size > MOST_STEPS:
         return None
     codes, values = snapshot.labels.paths(within.path)
-    most = most_of_roles_in_each_domain(templates, snapshot, within.path, expired)
+    most = most_in_each_domain(templates, snapshot, within.path, expired, restores=True)
     domains, is_certain = [], True
     for path in in_time([values[code] for code in np.unique(codes[codes >= 0]).tolist()], expired):
         room = _room(templates, within.path, path, snapshot, expired)
@@ -69,9 +69,7 @@ def domains_of_templates(
             return None
         is_certain = is_certain and (room == size) == (reverse == size)
         domains.append(Domain(path, room, None if most is None else most[path]))
-    together = Together(
-        within.path, alias, within.is_required, size, size, tuple(sorted(domains)), int((codes < 0).sum())
-    )
+    together = Together(within, size, size, tuple(sorted(domains)), int((codes < 0).sum()))
     first = [scheduler.answer_alone(signature, snapshot, expired).best_rows for scheduler, signature, _ in templates]
     known = [rows for rows in first if rows is not None]
     first_rows = np.unique(np.concatenate(known)) if len(known) == len(first) else None

@@ -42,11 +42,13 @@ class NodeAffinity:
         return PreFilterResult(node_names=frozenset(names)) if names else PreFilterResult(reason=ERR_REASON_CONFLICT)
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """Return the nodes that lack a label of nodeSelector, or that no required term matches."""
+        """Return the nodes that lack a label of nodeSelector or of the domain, or that no required term matches."""
         enforced = self._added.required
-        if not pod.node_selector and pod.required is None and enforced is None:
+        if not pod.node_selector and pod.required is None and not pod.domain and enforced is None:
             return ()
         matching = required_affinity_matches(pod, nodes, expired)
+        for key, value in pod.domain:
+            matching = matching & nodes.labels.matches(key, "In", (value,))
         if enforced is None:
             return (Failure(ERR_REASON_POD, ~matching),)
         allowed = any_matches(enforced, nodes.labels, nodes.rows, expired)

@@ -29,7 +29,7 @@ def configuration_of(snapshot: Snapshot) -> VolcanoConfiguration:
     return snapshot.volcano.configuration or of_cluster or VolcanoConfiguration()
 
 
-def with_domains(snapshot: Snapshot, key: str) -> Snapshot:
+def with_hyper_nodes(snapshot: Snapshot, key: str) -> Snapshot:
     """Return `snapshot` with the domains of `key` as a label of its nodes: itself, unless they are HyperNodes.
 
     The HyperNodes must be known, see `HyperNodes.domains`.

@@ -63,7 +63,8 @@ class PodInfo(NamedTuple):
     offers them. `topologies` are the annotations by which a queue keeps a group of pods within a domain, and `network`
     is what those of Volcano require, or None if they require nothing. `summed` are the resources that several
     containers request, so that the sum exceeds every single request. `defaulted` are the resources whose request
-    LimitRanger has set.
+    LimitRanger has set. `domain` are the labels of the domain in which a gang is placed: the pod only fits there, and
+    its topology spread constraints count all nodes.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -98,6 +99,7 @@ class PodInfo(NamedTuple):
     runtime_class: str = ""
     summed: tuple[str, ...] = ()
     defaulted: tuple[str, ...] = ()
+    domain: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, pod: Reader, like: "PodInfo | None" = None) -> "PodInfo":

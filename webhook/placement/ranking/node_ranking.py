@@ -43,7 +43,15 @@ class RankingPlugins:
 
 
 facts_of = attrgetter(
-    "node_name", "tolerations", "node_selector", "required", "preferred", "images", "image_volumes", "containers"
+    "node_name",
+    "tolerations",
+    "node_selector",
+    "required",
+    "domain",
+    "preferred",
+    "images",
+    "image_volumes",
+    "containers",
 )
 """Returns all that the filters and scores read of a pod that depend on no other pod."""
 

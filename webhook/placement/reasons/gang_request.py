@@ -14,7 +14,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.text import cut
 from webhook.placement.framework.amount_text import amount_text
-from webhook.placement.framework.result import Placement
+from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.pod.network_limit import network_limit
 from webhook.placement.pod.pod_info import PodInfo
 
@@ -59,10 +59,15 @@ def _within(within: Within | None, names: BatchNames, group: PodGroup | None, sn
         within = Within(group.topology_key, is_native=names.backend == "native") if group.topology_key else None
     elif names.required_level:
         within = Within(names.required_level)
+    return within and in_topology(within, names.backend, snapshot)
+
+
+def in_topology(within: Within, backend: str, snapshot: Snapshot) -> Within:
+    """Return `within` with the labels of wider domains by which `backend` names a domain, too, or with a doubt."""
     topologies = {"kueue": snapshot.kueue.topologies, "kai": snapshot.kai.topologies}
-    if within is None or names.backend not in topologies or within.parents:
+    if backend not in topologies or within.parents:
         return within
-    levels = path_to(within.key, (topologies[names.backend] or {}).values())
+    levels = path_to(within.key, (topologies[backend] or {}).values())
     if levels is None:
         return within._replace(
             doubt=f"no single Topology is known that has the level {cut(within.key, _LONGEST_SHOWN)}"
@@ -122,6 +127,16 @@ def partial_start(request: GangRequest, placement: Placement) -> tuple[str, ...]
     gang = f"gang {name}" if name else "the gang"
     effect = effect_text("gangs", fit.ends_after)
     return (f"{fit.fit} of the {fit.size} pods of {gang} {effect}: {starts_text(request, fit.least)}",)
+
+
+def partial_start_of_object(gang: GangRequest, fit: GangFit) -> str:
+    """Return the warning for an object of which only some pods would start and wait for the others, or ""."""
+    if not fit.is_complete or not gang.least <= fit.fit < fit.size:
+        return ""
+    return (
+        f"{fit.fit} of the {fit.size} pods that must run together {effect_text('jobs', gang.ends_after)}: "
+        f"{starts_text(gang, gang.least)}"
+    )
 
 
 def effect_text(groups: str, ends_after: str) -> str:

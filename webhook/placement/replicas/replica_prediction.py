@@ -1,6 +1,6 @@
 """Place the replicas of an object after the pods that wait before them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Generic
@@ -33,6 +33,7 @@ def predict_replicas(
     *,
     limit: int = MOST_REPLICAS,
     expired: Expired = never,
+    read: Callable[[Pod], PodSignature] = PodSignature.of,
 ) -> ReplicaPrediction[K]:
     """Return the number of `asked` replicas that fit after the pods in `assumed` that come before them.
 
@@ -44,9 +45,9 @@ def predict_replicas(
     """
     left = iter(pods)
     first = next(left)
-    signature = PodSignature.of(first)
+    signature = read(first)
     before = assumed.before_pod(signature.info.preemption)
-    found = place_replicas(scheduler, before, chain((first,), left), asked, limit=limit, expired=expired)
+    found = place_replicas(scheduler, before, chain((first,), left), asked, limit=limit, expired=expired, read=read)
     if not assumed.count_before(assumed.priority_of(signature.info.preemption)):
         return ReplicaPrediction(found, before, assumed.on(found.snapshot))
     after = assumed.on(with_replicas(assumed.base, found))

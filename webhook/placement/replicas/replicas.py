@@ -1,7 +1,7 @@
 """Place the replicas of an object one after the other, as kube-scheduler does."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -98,13 +98,15 @@ def place_replicas(
     *,
     limit: int = MOST_REPLICAS,
     expired: Expired = never,
+    read: Callable[[Mapping[str, Any]], PodSignature] = PodSignature.of,
 ) -> Replicas:
     """Return the number of `asked` replicas that fit, each placed after the earlier ones.
 
-    `pods` yields at least one replica. Replicas may only differ in their names. The count ends at the first replica
-    that does not fit, after `limit` replicas, or once `expired()` returns true. It also ends after the first replica if
-    a snapshot cannot show its devices, or its shared volume that must still be provisioned. Claims that are not created
-    yet must be in `snapshot`. `scheduler` drops its cached answers for other snapshots.
+    `pods` yields at least one replica, and `read` returns the signature of one. Replicas may only differ in their
+    names. The count ends at the first replica that does not fit, after `limit` replicas, or once `expired()` returns
+    true. It also ends after the first replica if a snapshot cannot show its devices, or its shared volume that must
+    still be provisioned. Claims that are not created yet must be in `snapshot`. `scheduler` drops its cached answers
+    for other snapshots.
 
     Raises:
         InvalidInput: a field of a pod that is read is malformed; holds every error.
@@ -113,12 +115,12 @@ def place_replicas(
     first: Placement | None = None
     nodes: Counter[str] = Counter()
     pod_read: Mapping[str, Any] | None = None
-    read: tuple[PodSignature, RunningPod] | None = None
+    known: tuple[PodSignature, RunningPod] | None = None
     stopped, is_complete = None, True
     for pod in islice(pods, max(1, min(asked, limit))):
-        if read is None or pod != pod_read:
-            pod_read, read = pod, (PodSignature.of(pod), RunningPod.of(pod))
-        signature, running = read
+        if known is None or pod != pod_read:
+            pod_read, known = pod, (read(pod), RunningPod.of(pod))
+        signature, running = known
         if not cluster.is_known_for(signature):
             break
         placement = scheduler.answer(signature, cluster.snapshot, expired)
@@ -135,7 +137,7 @@ def place_replicas(
         raise ValueError("no pod to place")
     placed = min(nodes.total(), asked)
     is_complete = is_complete and (stopped is not None or placed >= asked)
-    return Replicas(asked, placed, dict(nodes), first, stopped, is_complete, cluster.snapshot, read and read[0])
+    return Replicas(asked, placed, dict(nodes), first, stopped, is_complete, cluster.snapshot, known and known[0])
 
 
 def with_chosen_volumes(snapshot: Snapshot, pod: PodInfo, node: str) -> tuple[Snapshot, frozenset[str]]:
