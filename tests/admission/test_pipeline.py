@@ -170,6 +170,10 @@ STARTED = replace(GANG, own=Placement("Feasible", "n", 1, 1, ""))
 EVICTS = PredictedPreemption(
     ("n",), (RunningPod.of(make_pod("low").obj())._replace(namespace="lab"),), 1, 1, candidates=1
 )
+IN_PART = (
+    "2 of the 4 pods of gang bert would start and hold what they request while the others wait, and two such gangs can "
+    "deadlock: scheduler volcano starts pods one by one"
+)
 EVICTION = "kube-scheduler would evict 1 pod of lower priority on n"
 
 
@@ -196,10 +200,7 @@ def wanted_warnings(placement: Placement, mode: str) -> list[str]:
         text = "2 of 4 pods of gang bert fit now; the next: 0/1 nodes."
     found += [f"placement check: {placement.verdict}: {text}"]
     if gang is not None and gang.own is not None:
-        found += [
-            "2 of the 4 pods of gang bert would start and hold what they request while the others wait, and two such "
-            "gangs can deadlock: scheduler volcano starts pods one by one"
-        ]
+        found.append(IN_PART)
     found += ["placement check: not refused: doubt"] if placement.deny_exemption and mode == "deny" else []
     evicts = placement.preemption is not None and placement.verdict == "Waiting" and gang is None
     if evicts:
