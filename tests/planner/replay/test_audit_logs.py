@@ -106,7 +106,10 @@ def test_the_events_of_a_list_are_read_one_by_one(items: Any, created: int, left
         (lambda _: None, {}),
         (lambda event: event["objectRef"].pop("namespace"), {"namespace": "default"}),
         (
-            lambda event: (event["objectRef"].pop("namespace"), event["requestObject"]["metadata"].update(namespace="b")),
+            lambda event: (
+                event["objectRef"].pop("namespace"),
+                event["requestObject"]["metadata"].update(namespace="b"),
+            ),
             {"namespace": "b"},
         ),
         (lambda event: event["requestObject"]["metadata"].update(namespace="b"), {}),

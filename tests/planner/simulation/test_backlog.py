@@ -66,7 +66,9 @@ def unit_of(priority: int) -> Unit:
 
 # What happens next and after how many halves of a second; an event tries all units, and a unit can be placed.
 STEPS = st.lists(
-    st.tuples(st.sampled_from(("add", "add", "event", "event", "event", "remove")), st.integers(0, 5), st.integers(0, 1)),
+    st.tuples(
+        st.sampled_from(("add", "add", "event", "event", "event", "remove")), st.integers(0, 5), st.integers(0, 1)
+    ),
     min_size=4,
     max_size=40,
 )

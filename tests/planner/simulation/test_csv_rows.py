@@ -57,7 +57,10 @@ def rows(data: bytes) -> list[CsvRow]:
     [
         (b"a,b\n1,2\n", [("t.csv, line 2", {"a": "1", "b": "2"})]),
         (b"\xef\xbb\xbf b ,c,a\r\n1,2,3\r\n", [("t.csv, line 2", {"b": "1", "c": "2", "a": "3"})]),
-        (b'a,b\n"1\n1",2\n3,4\n', [("t.csv, line 3", {"a": "1\n1", "b": "2"}), ("t.csv, line 4", {"a": "3", "b": "4"})]),
+        (
+            b'a,b\n"1\n1",2\n3,4\n',
+            [("t.csv, line 3", {"a": "1\n1", "b": "2"}), ("t.csv, line 4", {"a": "3", "b": "4"})],
+        ),
     ],
 )
 def test_rows_have_their_cells_by_column_and_the_line_of_their_end(
