@@ -256,7 +256,8 @@ def test_each_expectation_on_a_denied_pod_is_compared(expect: dict[str, Any], pa
 @pytest.mark.parametrize(
     ("warnings", "lacking"),
     [
-        (None, None), ([], []), (["not known"], None), (["not known", "team"], None), (["nope", "not known", "nil"], ["nope", "nil"]),
+        (None, None), ([], []), (["not known"], None), (["not known", "team"], None),
+        (["nope", "not known", "nil"], ["nope", "nil"]),
     ],
 )  # fmt: skip
 def test_each_expected_warning_is_part_of_one_and_no_warning_means_none(

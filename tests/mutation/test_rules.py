@@ -170,8 +170,8 @@ TABLE: list[tuple[str, str, dict[str, str], dict[str, int], Any]] = [
      (f"spread pods {JOB} over kubernetes.io/hostname (DoNotSchedule, maxSkew 1)",)),
     ("Spread", "apart", {}, {}, (f"require kubernetes.io/hostname without pods {JOB}",)),
     ("Spread", "soft", {}, {}, (f"prefer kubernetes.io/hostname without pods {JOB} (weight 7)",)),
-    ("Spread", "soft", {"bin-packing": "true"}, {}, "the annotation bin-packing packs the pod over "
-     "kubernetes.io/hostname"),
+    ("Spread", "soft", {"bin-packing": "true"}, {},
+     "the annotation bin-packing packs the pod over kubernetes.io/hostname"),
     ("Spread", "soft", {"bin-packing": "true", "spread": "host"}, {},
      (f"prefer kubernetes.io/hostname without pods {JOB} (weight 7)",)),
     ("Guaranteed", "plain", {}, {}, "the type asks for no QoS class"),

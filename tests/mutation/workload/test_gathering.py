@@ -271,3 +271,31 @@ def test_a_spreading_excludes_a_domain_of_its_key_and_a_host_excludes_every_spre
         affinity = patched(pod.obj(), result.operations)["spec"]["affinity"]
         assert result.within is not None
         assert ("podAntiAffinity" in affinity) is (spread != "none")
+
+
+@pytest.mark.parametrize("backend", ["default", "volcano"])
+@pytest.mark.parametrize(("name", "size", "owner"), [*product(("", "bert"), ("", "4"), ("", "train"))])
+def test_a_gang_needs_a_name_or_for_some_schedulers_a_size(name: str, size: str, owner: str, backend: str) -> None:
+    """Pod affinity selects the pods of a gang; Volcano reads the domain from any pod, but for one of a PodGroup."""
+    pod = worker(within="rack", **({"gang": name} if name else {}), **({"gang_size": size} if size else {}))
+    pod = pod.owner("Job", owner) if owner else pod
+    found, after = injected(pod, policy_of(backend=backend))
+
+    is_named = bool(name or owner)
+    if backend == "default":
+        assert (found.within is not None) is is_named
+    else:
+        assert (found.within is not None) is ((is_named or bool(size)) and not name)
+    assert within_of(after, policy_of(backend=backend)) == found.within
+    lacks = f"{KEY} has no effect: no label, owner or {DOMAIN}/gang names the gang of the pod"
+    assert (lacks in found.warnings) is (not is_named and not (size and backend == "volcano"))
+
+
+@pytest.mark.parametrize(
+    "annotations", [None, 1, {}, {TYPE: 1}, {TYPE: "x", KEY: "rack"}, {TYPE: "training"}, {KEY: "rack"}]
+)
+def test_a_pod_without_a_type_or_a_request_is_in_no_domain(annotations: Any) -> None:
+    pod = worker(gang="bert").label("job-name", "j").obj()
+    pod["metadata"]["annotations"] = annotations
+
+    assert within_of(pod, policy_of()) is None

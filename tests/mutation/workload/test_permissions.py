@@ -218,3 +218,11 @@ def test_a_namespace_that_may_use_nothing_is_told_so() -> None:
         "allowed queues: none",
         "allowed: at most 0",
     ]
+
+
+@pytest.mark.parametrize(("namespace", "is_allowed"), [("team-a", True), ("lab", False)])
+def test_a_restricted_product_names_the_namespaces_that_may_use_it(namespace: str, *, is_allowed: bool) -> None:
+    found = reading_of(asking("gpu-product", "A10"), namespace, {}, namespaceLimits=[])
+    detail = f'namespace "{namespace}" may not ask for product "A10"; allowed namespaces: team-a'
+
+    assert [each.detail for each in found.denials] == ([] if is_allowed else [detail])

@@ -247,6 +247,9 @@ def test_any_product_will_do_for_a_pod_that_names_none(products: str, *, any_wil
         workload = read_workload(pod.obj(), "lab", {}, policy).workload
         assert workload is not None
         assert (workload.any_product is not None) is (any_will_do and tolerates)
+        without_card = read_workload(make_pod().annotate(TYPE, "training").obj(), "lab", {}, policy).workload
+        assert without_card is not None
+        assert without_card.any_product is None
 
 
 def test_an_invalid_wish_not_to_be_reclaimed_is_an_error_and_no_opting_out_is_pointed_out() -> None:

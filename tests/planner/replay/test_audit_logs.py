@@ -220,5 +220,5 @@ def test_bad_lines_and_bad_pods_of_records_are_errors_with_their_place() -> None
         Counter(),
         ["log:1"],
     )
-    with pytest.raises(InvalidInput, match="log:2: pod: .*cannot be read in FILE.pods"):
+    with pytest.raises(InvalidInput, match=r"log:2: pod: .*cannot be read in FILE\.pods"):
         found[0].read()

@@ -106,7 +106,7 @@ def test_names_and_places_are_those_of_the_objects_and_errors_name_them() -> Non
     found, _ = read(make_pod("a"), make_pod().generate_name("web-"), {"kind": "Pod", "metadata": {}, "spec": {}})
 
     assert [(each.name, each.place) for each in found] == [("a", "f:0"), ("web-", "f:1"), ("", "f:2")]
-    with pytest.raises(InvalidInput, match="^f:1: "):
+    with pytest.raises(InvalidInput, match=r"^f:1: "):
         read(make_pod("a"), {**DEPLOYMENT, "spec": {"template": 1}})
-    with pytest.raises(InvalidInput, match="^f:0: "):
+    with pytest.raises(InvalidInput, match=r"^f:0: "):
         read({"kind": "Namespace", "metadata": {"name": "x", "labels": 1}})

@@ -57,7 +57,7 @@ NO_PODS: list[Change] = [
 @pytest.mark.parametrize("change", NO_PODS)
 def test_an_event_that_stored_no_waiting_pod_is_no_arrival(change: Change) -> None:
     assert [each.at_seconds for each in read(event(at=10, change=change), event(name="b", at=12))] == [0]
-    with pytest.raises(InvalidInput, match='^t: Invalid value: "no pod"; must have the creation of a pod'):
+    with pytest.raises(InvalidInput, match=r'^t: Invalid value: "no pod"; must have the creation of a pod'):
         read(event(change=change))
 
 
