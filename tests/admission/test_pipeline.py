@@ -8,17 +8,28 @@ from typing import Any, cast, get_args
 import pytest
 
 from tests.policy.several import named, with_unknown
-from tests.support.admission import TYPE, USAGE, admit_pod, make_request, policy_with
-from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE, admit_pod, make_request, policy_with
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.plugins import node
 from webhook.admission.cluster_view import ClusterView
+from webhook.admission.evaluation import evaluate
 from webhook.admission.injection import Bypassed, Injection
 from webhook.admission.mutated_pod import Mutated
-from webhook.admission.pipeline import admit, conclude, not_a_pod_creation, policy_for, read_pod, under_object
+from webhook.admission.pipeline import (
+    admit,
+    cluster_warnings,
+    conclude,
+    not_a_pod_creation,
+    policy_for,
+    read_pod,
+    under_object,
+)
+from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import DeniedPlacement, Patched, Unchanged
 from webhook.backends.references import GangRequest, PodReferences
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import RunningPod
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput, invalid
@@ -244,3 +255,50 @@ def test_a_denied_gang_is_one_that_an_empty_cluster_cannot_run(most: int | None,
 
     assert isinstance(found, DeniedPlacement)
     assert found.denial.message.startswith(begin)
+
+
+NAMING = TRAINING.annotate(PRODUCT, "NVIDIA-B300").spec(priorityClassName="gone", schedulerName="volcano")
+# A warning about each name in the pod that the cluster does not have, in the order in which users read them.
+OF_CLUSTER = (
+    "gpu-product: no node has NVIDIA-B300",
+    "gpu-memory: no node",
+    "scheduler volcano: no sign that it runs",
+    "PriorityClass gone does not exist",
+)
+
+
+def warned(pod: PodBuilder, *, stale: str = "", **spec: Any) -> list[str]:
+    nodes = [make_node_object("n", labels={USAGE: "training"}, taints=["nvidia.com/gpu.product=NVIDIA-A10:NoSchedule"])]
+    of_system = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 2_000_001_000}
+    of_system["metadata"] = {"name": "system-node-critical"}
+    snapshot = snapshot_from_documents([Document("c", each) for each in (*nodes, of_system)])
+    snapshot.scheduler_evidence = SchedulerEvidence(frozenset(), "", "")
+    view = ClusterView(snapshot, Scheduler(), stale)
+    result = evaluate(PodContent(make_request(pod.obj()), {}), policy := policy_with(**spec))
+    assert isinstance(result, Mutated)
+    return [*cluster_warnings(result, policy, view)]
+
+
+def test_names_that_the_cluster_lacks_are_warned_of_in_order() -> None:
+    found = warned(NAMING.annotate(f"{DOMAIN}/gpu-memory", "80Gi"))
+
+    assert [text.startswith(begin) for text, begin in zip(found, OF_CLUSTER, strict=True)] == [True] * len(OF_CLUSTER)
+    # The scheduler that the pod names itself is not one of the policy.
+    assert not any("scheduler other" in text for text in warned(NAMING.spec(schedulerName="other")))
+
+
+@pytest.mark.parametrize(
+    ("stale", "mode", "is_warned"), [("", "warn", True), ("old", "warn", False), ("", "off", False)]
+)
+def test_names_are_looked_up_in_a_current_view_unless_the_check_is_off(
+    stale: str, mode: str, *, is_warned: bool
+) -> None:
+    assert bool(warned(NAMING, stale=stale, placementCheck={"mode": mode})) is is_warned
+
+
+def test_a_product_that_no_node_offers_a_pod_of_the_namespace_is_warned_of() -> None:
+    allowed = {"NVIDIA-A10": ["team-b"]}
+
+    missing = "gpu-product is missing: the policy restricts products in this namespace (allowedProducts)"
+    assert [each for each in warned(TRAINING, allowedProducts={"*": [], **allowed}) if each.startswith(missing)]
+    assert [each for each in warned(TRAINING) if each.startswith(missing)] == []
