@@ -332,7 +332,7 @@ def test_annotations_replace_the_suggestions_of_the_scheduler_that_they_state(
 ) -> None:
     found = changed(pod, keys, fits=fits, verdict=verdict)
     is_asked = verdict in ("Waiting", "Infeasible")
-    # The second suggestion has no remedy, so it stays beside a proven one only for a pod without a type.
+    # The second suggestion has no remedy, so it only stays next to a proven one for a pod without a type.
     kept = [each for each in wanted if each != OTHER]
     assert [each for each in found if each != OTHER] == (kept if is_asked else [TOLERATE])
 

@@ -74,7 +74,7 @@ def test_what_the_deadline_left_unread_is_read_for_the_next_equal_pod() -> None:
 
 
 @pytest.mark.parametrize("over", [-1, 0, 1])
-def test_the_fields_that_are_read_of_a_pod_are_bounded_beside_what_nobody_reads(over: int) -> None:
+def test_the_fields_that_are_read_of_a_pod_are_bounded_and_no_others(over: int) -> None:
     """The environment, here the larger part, is not counted."""
     environment = [{"name": "A", "value": "x" * MAX_SCORED_BYTES}]
 

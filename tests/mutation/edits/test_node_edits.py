@@ -178,14 +178,14 @@ VALUES = (None, "x", "w")
 @pytest.mark.parametrize(("a", "b"), [*product(VALUES, VALUES)])
 def test_a_node_selector_leaves_no_node_if_it_excludes_each_label(a: str | None, b: str | None) -> None:
     selector = {key: value for key, value in (("a", a), ("b", b)) if value is not None}
-    alone, either = (
+    single, either = (
         RequireNode(NodeLabelRequirement("a", "In", ("x", "y")), others).apply(
             PodEditor({"spec": {"nodeSelector": selector}})
         )
         for others in ((), ("b",))
     )
 
-    assert bool(alone.warnings) is (a == "w")
+    assert bool(single.warnings) is (a == "w")
     assert bool(either.warnings) is (a == b == "w")
 
 

@@ -86,7 +86,7 @@ def test_init_containers_need_amounts_and_no_whole_cpus() -> None:
 
 
 def test_a_type_without_the_class_and_a_malformed_pod_get_nothing() -> None:
-    """The API server rejects the pod; an amount that is set beside the malformed one would be in its message."""
+    """The API server rejects the pod; an amount that is set next to the malformed one would be in its message."""
     pod = make_pod("p").limits(cpu="1", memory="one").obj()
     plain = policy_with(workloadTypes={"t": {"nodeUsage": {"allow": ["t"]}}}).spec.workload_types["t"]
 

@@ -206,7 +206,7 @@ def test_fields_of_the_pod_itself_are_limited_as_well(pod: PodBuilder, path: str
     assert all(f'namespace "lab" may not use {detail}; allowed' in each.detail for each in found.denials)
 
 
-def test_a_namespace_that_may_use_nothing_is_told_so() -> None:
+def test_a_denial_names_no_value_if_none_is_allowed() -> None:
     limits = [{"namespaces": ["lab"], "queues": [], "products": [], "maxCardsPerPod": 0}]
     pod = make_pod().gpu(1).annotate(TYPE, "training").annotate(f"{DOMAIN}/queue", "q")
     found = reading_of(
