@@ -70,7 +70,8 @@ def test_overhead_is_checked_again_if_the_class_is_known(spec: Object, *, is_ref
 @pytest.mark.parametrize(
     ("policy", "of_class", "is_refused"),
     [
-        (None, "Never", False), ("", "Never", False), ("Never", "Never", False), ("PreemptLowerPriority", "Never", True),
+        (None, "Never", False), ("", "Never", False), ("Never", "Never", False),
+        ("PreemptLowerPriority", "Never", True),
         ("Never", None, True), ("PreemptLowerPriority", None, False), (None, None, False),
     ],
 )  # fmt: skip
