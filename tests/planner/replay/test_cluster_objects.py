@@ -24,7 +24,7 @@ def workload(kind: str, name: str, namespace: str = "lab", owner: tuple[str, str
     metadata: Object = {"name": name, "namespace": namespace}
     if owner is not None:
         metadata["ownerReferences"] = [
-            {"kind": "Other", "name": "x"},
+            {"kind": "StatefulSet", "name": "x"},
             {"kind": owner[0], "name": owner[1], "controller": True},
         ]
     template = make_pod("t").label("app", name).template()
@@ -48,6 +48,8 @@ DEPLOYMENT, REPLICA_SET = workload("Deployment", "web"), workload("ReplicaSet", 
         ([POD, DEPLOYMENT], ["Deployment/web"], 1),
         ([DEPLOYMENT, REPLICA_SET, POD], ["Deployment/web"], 1),
         ([REPLICA_SET], ["ReplicaSet/web-5d9"], 0),
+        # Only the controller counts, not another owner that is there.
+        ([REPLICA_SET, workload("StatefulSet", "x")], ["ReplicaSet/web-5d9", "StatefulSet/x"], 0),
         ([REPLICA_SET, POD], ["ReplicaSet/web-5d9", "Deployment/web"], 0),
         # Objects of the same name in another namespace, or of another kind.
         ([POD, workload("Deployment", "web", "other")], ["Deployment/web", "Deployment/web"], 0),
