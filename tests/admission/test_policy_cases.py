@@ -263,7 +263,8 @@ def test_each_expectation_on_a_denied_pod_is_compared(expect: dict[str, Any], pa
 def test_each_expected_warning_is_part_of_one_and_no_warning_means_none(
     warnings: list[str] | None, lacking: list[str] | None
 ) -> None:
-    case = {**TRAINING, "annotations": {**TRAINING["annotations"], f"{DOMAIN}/team": "a"}}
+    annotations = {TYPE: "training", PRODUCT: "NVIDIA-H20", f"{DOMAIN}/team": "a"}
+    case = {**TRAINING, "annotations": annotations}
     expect = PATCHED if warnings is None else {**PATCHED, "warnings": warnings}
     shown = [f"annotation {DOMAIN}/team is not known and does nothing"]
 

@@ -91,9 +91,10 @@ def test_the_node_that_a_scheduler_chose_is_taken_away(pod: PodBuilder, node: st
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_annotations_and_labels_are_those_of_the_namespace_wherever_it_stands(order: int) -> None:
-    lab = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lab", "annotations": {"a": "b"}}}
-    lab["metadata"] |= {"labels": {"c": "d"}}  # type: ignore[operator]
-    found, _ = read(*[lab, DEPLOYMENT, POD.owner("Job", "x"), make_pod("p")][::order])
+    lab: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lab", "annotations": {"a": "b"}}}
+    lab["metadata"] |= {"labels": {"c": "d"}}
+    objects: list[Object | PodBuilder] = [lab, DEPLOYMENT, POD.owner("Job", "x"), make_pod("p")]
+    found, _ = read(*objects[::order])
 
     scopes = {each.namespace: each.read().scope for each in found}
     assert scopes.keys() == {"lab", DEFAULT_NAMESPACE}
