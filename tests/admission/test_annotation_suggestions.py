@@ -1,19 +1,24 @@
 """Suggestions name annotations where those make the pod fit; each is proven by the pod that has them."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from tests.support.admission import PRODUCT, TYPE, USAGE, admit_pod, policy_with
+from tests.support.admission import PRODUCT, TYPE, USAGE, admit_pod, make_request, policy_with
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
+from webhook.admission.annotation_suggestions import as_annotation_changes
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Denied
+from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Patched
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Namespace, Snapshot
+from webhook.kube.deadline import never
+from webhook.placement.framework.result import Placement, PlacementVerdict, Remedy
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
+from webhook.placement.waiting.pending_placement import WaitingPod
 from webhook.policy.policy import Policy
 
 DOMAIN = "maip.mxsf.io"
@@ -265,3 +270,84 @@ def test_the_patch_does_not_depend_on_the_suggestion() -> None:
     assert isinstance(with_view, Patched)
     assert isinstance(without, Patched)
     assert with_view.operations == without.operations
+
+
+TOLERATE, OTHER = "it would fit if the pod tolerated the pool", "it would fit with less memory"
+
+
+def changed(
+    pod: PodBuilder,
+    keys: set[str] | None,
+    *,
+    fits: bool = True,
+    verdict: PlacementVerdict = "Infeasible",
+    defaults: dict[str, str] | None = None,
+) -> tuple[str, ...]:
+    """Return the suggestions for `pod` after one about `keys` of the node h20 and another one.
+
+    `fits` states whether two nodes take any other pod.
+    """
+    snapshot, policy = Snapshot.of([H20]), policy_with(withoutAccelerator="inject")
+    remedy = Remedy(TOLERATE, "h20", None if keys is None else frozenset(keys), lambda info, nodes: (info, nodes))
+    placement = Placement(verdict, None, 1, 0, "", suggestions=(TOLERATE, OTHER), remedies=(remedy,))
+
+    def place(_: WaitingPod) -> Placement:
+        return Placement("Feasible" if fits else "Infeasible", "h20", 1, 2 if fits else 0, "")
+
+    content = PodContent(make_request(pod.obj()), defaults or {})
+    return as_annotation_changes(content, policy, placement, snapshot, place, never).suggestions
+
+
+TYPED, UNTYPED = training(), make_pod("trainer").gpu(4)
+POOL, PRODUCT_TAINT = {USAGE}, {f"{CARD}.product"}
+SET_TYPE, SET_PRODUCT = f"set {TYPE}: training: 2 nodes would fit", f"set {PRODUCT}: NVIDIA-H20: 2 nodes would fit"
+REMOVE = f"remove {TYPE}, since the pod requests no accelerator: 2 nodes would fit"
+
+
+@pytest.mark.parametrize(
+    ("pod", "keys", "fits", "wanted"),
+    [
+        # With a type, the annotation replaces what the scheduler suggests; without one, it comes before it.
+        pytest.param(TYPED, PRODUCT_TAINT, True, (SET_PRODUCT,), id="typed"),
+        pytest.param(UNTYPED, POOL, True, (f"set {TYPE}: training: 2 nodes would fit", TOLERATE, OTHER), id="untyped"),
+        pytest.param(TYPED, PRODUCT_TAINT, False, (TOLERATE, OTHER), id="not proven"),
+        pytest.param(TYPED, {"team"}, True, (TOLERATE, OTHER), id="another key"),
+        pytest.param(TYPED, PRODUCT_TAINT | {"team"}, True, (TOLERATE, OTHER), id="and another key"),
+        pytest.param(TYPED, None, True, (TOLERATE, OTHER), id="something else"),
+        # A pod without a card: its type is the reason, and no product is suggested then.
+        pytest.param(CPU_ONLY, PRODUCT_TAINT, True, (REMOVE, OTHER), id="no card, product"),
+        pytest.param(CPU_ONLY, {"team"}, True, (REMOVE, TOLERATE, OTHER), id="no card, other"),
+        pytest.param(CPU_ONLY, PRODUCT_TAINT, False, (TOLERATE, OTHER), id="no card, nothing fits"),
+        pytest.param(make_pod("cpu"), {"team"}, True, (TOLERATE, OTHER), id="no card, no type"),
+    ],
+)
+@pytest.mark.parametrize("verdict", get_args(PlacementVerdict))
+def test_annotations_replace_the_suggestions_of_the_scheduler_that_they_state(
+    pod: PodBuilder,
+    keys: set[str] | None,
+    wanted: tuple[str, ...],
+    verdict: PlacementVerdict,
+    *,
+    fits: bool,
+) -> None:
+    found = changed(pod, keys, fits=fits, verdict=verdict)
+    is_asked = verdict in ("Waiting", "Infeasible")
+    # The second suggestion has no remedy, so it only stays next to a proven one for a pod without a type.
+    kept = [each for each in wanted if each != OTHER]
+    assert [each for each in found if each != OTHER] == (kept if is_asked else [TOLERATE])
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_the_value_that_is_replaced_is_named_wherever_it_stands(*, is_own: bool) -> None:
+    pod = training(gpu_product="NVIDIA-A10") if is_own else TYPED
+    found = changed(pod, PRODUCT_TAINT, defaults={} if is_own else {PRODUCT: "NVIDIA-A10"})
+
+    assert found[0] == f"set {PRODUCT}: NVIDIA-H20 instead of NVIDIA-A10: 2 nodes would fit"
+
+
+def test_without_a_card_a_type_of_the_namespace_is_left_to_the_policy() -> None:
+    text = "set withoutAccelerator: leave in the policy, since the pod requests no accelerator: 2 nodes would fit"
+
+    assert changed(make_pod("cpu"), POOL, defaults={TYPE: "training"})[0] == text
+    assert changed(CPU_ONLY, POOL, defaults={TYPE: "training"})[0] == text
+    assert changed(CPU_ONLY, POOL)[0] == REMOVE

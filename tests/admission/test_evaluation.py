@@ -9,7 +9,8 @@ from tests.support.admission import TYPE, make_request, policy_with
 from tests.support.objects.builders import make_pod
 from tests.support.work import calls_of
 from webhook.admission.evaluation import evaluate
-from webhook.admission.injection import Bypassed, Denied
+from webhook.admission.injection import Bypassed, Denied, inject
+from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.documents.field import InvalidInput
 
@@ -60,3 +61,24 @@ def test_the_resources_of_a_pod_with_malformed_metadata_are_not_read(field: str)
     reject(many)
     reject(few)
     assert calls_of(lambda: reject(many)) == calls_of(lambda: reject(few))
+
+
+_DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "controller": True}
+
+
+@pytest.mark.parametrize("required", [None, "deny", "warn", "training"])
+@pytest.mark.parametrize("is_of_daemon_set", [False, True])
+@pytest.mark.parametrize("own", [{}, {TYPE: "training"}, {f"{TYPE}x": "training"}])
+@pytest.mark.parametrize("defaults", [{}, {TYPE: "inference"}])
+@pytest.mark.parametrize("cards", [0, 1])
+def test_a_pod_whose_resources_are_not_read_has_the_result_of_one_whose_resources_are(
+    required: str | None, own: dict[str, str], defaults: dict[str, str], cards: int, *, is_of_daemon_set: bool
+) -> None:
+    policy = policy_with(**({"requireType": required} if required else {}))
+    pod = (make_pod("a").gpu(cards) if cards else make_pod("a")).obj()
+    pod["metadata"]["annotations"] = own
+    pod["metadata"]["ownerReferences"] = [_DAEMON_SET] if is_of_daemon_set else [{"kind": "Job", "name": "j"}]
+    content = PodContent(make_request(pod), defaults)
+    found, wanted = evaluate(content, policy), inject(content, policy)
+
+    assert (found.injection if isinstance(found, Mutated) else found) == wanted

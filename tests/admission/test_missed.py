@@ -1,5 +1,6 @@
 """Missed pods: the policy concerns them, and they have no mark of an admission."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from tests.admission.shipped_selection import selection_of
 from tests.policy.several import with_unknown
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, policy_with
 from tests.support.objects.builders import PodBuilder, make_pod
-from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
+from webhook.admission.missed import NO_SCOPE, MissedPod, Owner, Scope, created_on_node, is_candidate, missed_pod
 from webhook.admission.registered_selection import Selection
 from webhook.admission.verdict import Patched
 from webhook.documents.documents import field
@@ -196,3 +197,72 @@ def test_nobody_is_told_to_restart_pods_that_would_be_denied() -> None:
     assert missed is not None
     assert missed.denial
     assert "rollout" not in missed.remedy
+
+
+_NODE_IS_SET = [{"operation": "Update", "fieldsV1": {"f:spec": {"f:nodeName": {}}}}]
+
+
+@pytest.mark.parametrize("node", ["", "n"])
+@pytest.mark.parametrize(
+    ("entries", "is_set"),
+    [
+        (_NODE_IS_SET, True),
+        ([1, {"fieldsV1": {}}, {"fieldsV1": {"f:spec": 1}}, *_NODE_IS_SET], True),
+        ([{"fieldsV1": {"f:spec": {"f:nodeSelector": {}}}}], False),
+        ([], False),
+        ({}, False),
+        (None, False),
+    ],
+)
+def test_a_creator_chose_the_node_if_the_field_is_managed(entries: Any, node: str, *, is_set: bool) -> None:
+    pod = {"metadata": {"managedFields": entries}, "spec": {"nodeName": node}}
+
+    assert created_on_node(pod) is (is_set and bool(node))
+
+
+@pytest.mark.parametrize(
+    ("pod", "is_one"),
+    [
+        (TRAINER, True),
+        (TRAINER.status(phase="Running"), True),
+        (TRAINER.status(phase="Succeeded"), False),
+        (TRAINER.status(phase="Failed"), False),
+        (TRAINER.deletion("2026-03-01T09:00:00Z"), False),
+        (TRAINER.annotate(f"{DOMAIN}/placement-policy", ""), False),
+        (make_pod("web"), False),
+    ],
+)
+@pytest.mark.parametrize("defaults", [{}, {TYPE: "training"}])
+def test_a_candidate_has_a_type_and_no_mark_and_goes_on(
+    pod: PodBuilder, defaults: dict[str, str], *, is_one: bool
+) -> None:
+    found = is_candidate(pod.obj(), policy_with(), Scope(defaults, {}))
+
+    assert found is (is_one or (bool(defaults) and pod.obj()["metadata"]["name"] == "web"))
+
+
+def test_a_missed_pod_without_a_namespace_is_in_default_with_its_labels_and_policy() -> None:
+    pod = make_pod("trainer").gpu(1).annotate(TYPE, "training")
+    selection = selection_of(namespaceSelector={"matchLabels": {"placement": "on"}})
+    policies = PolicySet(policy_with())
+    for name, labels, is_missed in (
+        ("default", {"placement": "on"}, True),
+        ("default", {}, False),
+        ("x", {"placement": "on"}, False),
+    ):
+        missed = missed_pod(pod.obj(), policies, selection, {name: Scope({}, labels)})
+        assert (missed is not None) is is_missed
+        assert missed is None or (missed.namespace, missed.policy) == ("default", policies.default)
+
+
+def test_names_in_a_remedy_are_quoted_for_a_shell() -> None:
+    missed = found(TRAINER)
+    assert missed is not None
+    odd = replace(missed, name="a b", namespace="c;d", owner=None)
+    kinds = {
+        "ReplicationController": "kubectl delete 'pod/a b' -n 'c;d'",
+        "Deployment": "kubectl rollout restart 'deployment/x y' -n 'c;d'",
+    }
+
+    assert odd.remedy == "delete and create again: 'pod/a b' -n 'c;d'"
+    assert {kind: replace(odd, owner=Owner(kind, "x y")).remedy for kind in kinds} == kinds

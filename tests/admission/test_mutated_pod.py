@@ -1,10 +1,17 @@
 """What is read of a mutated pod, and the memory that it takes."""
 
+from typing import Any
+
+import orjson
+import pytest
+from msgspec.structs import replace
+
 from tests.serving.decisions.decided import decided, evaluated
 from tests.support.admission import DOMAIN, TYPE
-from tests.support.objects.builders import make_pod
-from webhook.admission.mutated_pod import Mutated
+from tests.support.objects.builders import PodBuilder, make_pod
+from webhook.admission.mutated_pod import MAX_SCORED_BYTES, Mutated, as_created
 from webhook.kube.deadline import never
+from webhook.kube.pod.pod_view import MISSING, PodView
 from webhook.placement.scorer import PodSignature
 from webhook.serving.decisions.decision_cache import DecisionCache
 
@@ -64,3 +71,65 @@ def test_what_the_deadline_left_unread_is_read_for_the_next_equal_pod() -> None:
     signature: object = result.signature
 
     assert isinstance(signature, PodSignature)
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_the_fields_that_are_read_of_a_pod_are_bounded_and_no_others(over: int) -> None:
+    """The environment, here the larger part, is not counted."""
+    environment = [{"name": "A", "value": "x" * MAX_SCORED_BYTES}]
+
+    def reading(length: int) -> PodSignature | str:
+        pod = TRAINING.node_selector("key", "x" * length).obj()
+        pod["spec"]["containers"][0]["env"] = environment
+        result = evaluated(PodBuilder(pod))
+        assert isinstance(result, Mutated)
+        assert "x" * length in str(result.pod["spec"]["nodeSelector"])
+        return result.signature
+
+    view = PodView.of(_mutated(TRAINING.node_selector("key", "")))
+    assert view is not None
+    read = replace(view, metadata=replace(view.metadata, annotations=MISSING)).created()
+    found = reading(MAX_SCORED_BYTES - len(read) + over)
+
+    assert isinstance(found, PodSignature) is (over <= 0)
+    if isinstance(found, str):
+        assert found.endswith("more than 256 KiB, beside environment, commands and mounts")
+
+
+def _mutated(pod: PodBuilder) -> dict[str, Any]:
+    result = evaluated(pod)
+    assert isinstance(result, Mutated)
+    return result.pod
+
+
+def test_a_bound_result_is_that_of_the_other_pod_and_a_released_one_keeps_what_was_read() -> None:
+    result = evaluated(TRAINING)
+    assert isinstance(result, Mutated)
+    first, signature, waiting = result.pod, result.signature, result.waiting
+    other = evaluated(make_pod("b").annotate(TYPE, "training"))
+    assert isinstance(other, Mutated)
+    assert result.pod is first
+    result.release()
+    result.bind(other.content, never)
+
+    assert result.content is other.content
+    assert result.pod == first
+    assert result.pod is not first
+    assert (result.known_signature, result.waiting) == (signature, waiting)
+    assert result.like is None
+
+
+@pytest.mark.parametrize(("namespace", "asked", "wanted"), [("", "", ""), ("", "lab", "lab"), ("own", "lab", "own")])
+@pytest.mark.parametrize("status", [None, {}, {"phase": "Running"}])
+def test_a_pod_is_stored_with_its_namespace_and_without_status(
+    namespace: str, asked: str, wanted: str, status: dict[str, str] | None
+) -> None:
+    pod = make_pod("a").obj() | ({"status": status} if status is not None else {})
+    pod["metadata"] |= {"namespace": namespace} if namespace else {}
+    before = orjson.dumps(pod)
+    stored = as_created(pod, asked)
+
+    assert orjson.dumps(pod) == before
+    assert stored["metadata"].get("namespace", "") == wanted
+    assert stored.get("status") == (None if status is None else {})
+    assert {**stored, "metadata": 0, "status": 0} == {**pod, "metadata": 0, "status": 0}

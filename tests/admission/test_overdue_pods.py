@@ -7,11 +7,14 @@ from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.held import HOUR, NOW_SECONDS, ago, card_pod, gpu_node
 from tests.support.servers.server import make_work_budget
 from webhook.admission.cluster_view import ClusterView
+from webhook.admission.overdue_pods import with_overdue_pods
 from webhook.admission.verdict import Patched
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
-from webhook.placement.scheduler import Scheduler
+from webhook.kube.deadline import never
+from webhook.placement.framework.result import Placement, PlacementVerdict
+from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.serving.decisions.decision_cache import DecisionCache
 
@@ -84,3 +87,23 @@ def test_a_cached_decision_is_made_again_a_minute_later() -> None:
     ]
 
     assert [LINE.encode() in each for each in found] == [False, True, True]
+
+
+@pytest.mark.parametrize("is_near", [False, True])
+def test_a_deadline_leaves_the_answer_without_the_node_and_not_final(*, is_near: bool) -> None:
+    snapshot = snapshot_with(OVERDUE)
+    view = ClusterView(snapshot, Scheduler(), minute=MINUTE)
+    placement = Placement("Waiting", None, 1, 0, "full")
+    signature = PodSignature.of(ASKS.namespace("default").spec(tolerations=[{"operator": "Exists"}]).obj())
+    found = with_overdue_pods(placement, signature, policy_with(), view, AssumedPods(snapshot), lambda: is_near)
+
+    assert (bool(found.overdue), found.is_final) == (not is_near, not is_near)
+
+
+@pytest.mark.parametrize("verdict", ["Feasible", "Infeasible", "Unknown"])
+def test_only_a_pod_that_waits_is_asked_about(verdict: PlacementVerdict) -> None:
+    placement, snapshot = Placement(verdict, None, 1, 0, ""), snapshot_with(OVERDUE)
+    signature = PodSignature.of(ASKS.namespace("default").spec(tolerations=[{"operator": "Exists"}]).obj())
+    for view in (ClusterView(snapshot, Scheduler(), minute=MINUTE), ClusterView(snapshot, None, minute=MINUTE)):
+        found = with_overdue_pods(placement, signature, policy_with(), view, AssumedPods(snapshot), never)
+        assert found is placement

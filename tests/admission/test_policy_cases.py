@@ -1,9 +1,12 @@
 """Test cases of a policy: what is compared, and how a failure reads."""
 
+import re
 from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.policy.spec.cases_of_policy import policy_text
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, policy_with
@@ -12,6 +15,7 @@ from webhook.admission.policy_cases import (
     ABSENT,
     Difference,
     cases_of_others,
+    missing,
     parse_tested_policies,
     parse_tested_policy,
     run_cases,
@@ -179,3 +183,98 @@ def test_a_case_is_not_of_another_policy_where_labels_decide() -> None:
     policies = _documents(("default", None, "team-c"), ("a", BY_LABEL, "team-b"), ("b", BY_NAME, "team-b"))
 
     assert [*cases_of_others(parse_tested_policies(policies, "policies.yaml"))] == []
+
+
+SCALARS = st.sampled_from([0, 1, True, False, "a", None])
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b/c"]), inner, max_size=2),
+    max_leaves=6,
+)
+
+
+def contains(got: Any, expected: Any) -> bool:
+    """Return whether `got` has all of `expected`, written plainly."""
+    if isinstance(expected, dict) and isinstance(got, dict):
+        return all(key in got and contains(got[key], value) for key, value in expected.items())
+    if isinstance(expected, list) and isinstance(got, list):
+        return all(any(contains(each, item) for each in got) for item in expected)
+    return type(got) is type(expected) and got == expected
+
+
+@given(VALUES, VALUES)
+def test_nothing_is_missing_from_a_value_that_contains_the_expected_one(expected: Any, got: Any) -> None:
+    found = [*missing(expected, got, "contains", iter(range(1000)))]
+
+    assert (found == []) is contains(got, expected)
+    assert [*missing(expected, expected, "contains", iter(range(1000)))] == []
+    for each in found:
+        # The path leads to the expected value, whose part is shown.
+        value = expected
+        for step in re.findall(r"\[(\d+)\]|\[(b/c)\]|\.(a)", each.path.removeprefix("contains")):
+            index, *keys = step
+            value = value[int(index)] if index else value[keys[0] or keys[1]]
+        assert value == each.expected
+
+
+@pytest.mark.parametrize("values", [3, 4, 5])
+def test_a_comparison_ends_when_its_steps_are_used_up(values: int) -> None:
+    """The map is one step, and each of its values another one."""
+    content = {f"k{number}": number for number in range(values)}
+    found = [*missing(content, content, "contains", iter(range(5)))]
+
+    assert [each.got for each in found] == ["too many values to compare"] * (values - 4 if values > 4 else 0)
+
+
+@pytest.mark.parametrize(("items", "is_compared"), [(400, True), (401, False)])
+def test_lists_are_compared_up_to_a_number_of_pairs(items: int, *, is_compared: bool) -> None:
+    got = [*range(250)]
+    found = [*missing([0] * items, got, "x", iter(range(10**6)))]
+
+    assert found == ([] if is_compared else [Difference("x", "401 items", "250 items, too many values to compare")])
+
+
+@pytest.mark.parametrize(
+    ("expect", "paths"),
+    [
+        ({"outcome": "Denied", "message": "supported values"}, []),
+        ({"outcome": "Denied", "contains": {"spec": {}}}, ["contains"]),
+        ({"outcome": "Patched"}, ["outcome"]),
+        ({"outcome": "Denied", "warnings": []}, []),
+        ({"outcome": "Denied", "rules": []}, []),
+        ({"outcome": "Patched", "rules": ["Spread"], "warnings": ["nowhere"], "message": "nowhere"},
+         ["outcome", "rules", "warnings", "message"]),
+    ],
+)  # fmt: skip
+def test_each_expectation_on_a_denied_pod_is_compared(expect: dict[str, Any], paths: list[str]) -> None:
+    found = differences(expect, {"annotations": {TYPE: "trainig"}})
+
+    assert [each.path for each in found] == paths
+    if paths == ["outcome"]:
+        assert str(found[0].got).startswith("Denied: metadata.annotations")
+
+
+@pytest.mark.parametrize(
+    ("warnings", "lacking"),
+    [
+        (None, None), ([], []), (["not known"], None), (["not known", "team"], None),
+        (["nope", "not known", "nil"], ["nope", "nil"]),
+    ],
+)  # fmt: skip
+def test_each_expected_warning_is_part_of_one_and_no_warning_means_none(
+    warnings: list[str] | None, lacking: list[str] | None
+) -> None:
+    annotations = {TYPE: "training", PRODUCT: "NVIDIA-H20", f"{DOMAIN}/team": "a"}
+    case = {**TRAINING, "annotations": annotations}
+    expect = PATCHED if warnings is None else {**PATCHED, "warnings": warnings}
+    shown = [f"annotation {DOMAIN}/team is not known and does nothing"]
+
+    assert differences(expect, case) == ([] if lacking is None else [Difference("warnings", lacking, shown)])
+
+
+def test_a_case_of_a_pod_that_is_invalid_fails_with_its_error() -> None:
+    case = {"pod": {"metadata": {"annotations": {TYPE: "training"}}, "spec": {"tolerations": 1}}}
+    (found,) = differences(PATCHED, case)
+
+    assert (found.path, found.expected) == ("outcome", "Patched")
+    assert str(found.got).startswith("an invalid pod: request.object.spec.tolerations")

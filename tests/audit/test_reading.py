@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.programs.audit_records import chain_lines, encode, make_record, write_lines
-from webhook.audit.reading import Entry, InvalidLine, read
+from webhook.audit.reading import Entry, InvalidLine, read, rotated_files
 from webhook.audit.record import BEGINNING, FIRST
 from webhook.audit.selection import parse_moment
 from webhook.audit.sources import Download, Sources
@@ -107,3 +107,15 @@ def test_a_line_of_a_log_is_read_in_pieces_and_the_records_behind_it_are_found(t
     assert (entry.line, entry.place) == (record, "webhook-a:2")
     (line,) = cut
     assert len(line.line) < 200_000
+
+
+def test_rotated_files_are_the_oldest_first_and_the_file_itself_last(tmp_path: Path) -> None:
+    path = tmp_path / "a[1].jsonl"
+    for suffix in ("", ".1", ".2", ".10", ".x", ".pods"):
+        Path(f"{path}{suffix}").touch()
+    Path(f"{path}.3").mkdir()
+    found = [name.removeprefix(str(path)) for name in rotated_files(path)]
+
+    assert found == [".10", ".2", ".1", ""]
+    path.unlink()
+    assert [name.removeprefix(str(path)) for name in rotated_files(path)] == [".10", ".2", ".1"]

@@ -117,3 +117,11 @@ def test_keys_that_others_can_read_are_reported(tmp_path: Path, mode: int, safe:
     store.write(tmp_path, FRESH)
     (tmp_path / "tls.key").chmod(mode)
     assert [error.path for error in store.mode_errors(tmp_path)] == ([] if safe else ["tls.key"])
+
+
+def test_a_file_that_was_held_and_is_gone_already_is_no_error(tmp_path: Path) -> None:
+    store.write(tmp_path, FRESH)
+    (tmp_path / "ca.key").unlink()
+    store.write(tmp_path, replace(FRESH, ca_key=None), FRESH)
+
+    assert names(tmp_path) == ["ca.crt", "tls.crt", "tls.key"]

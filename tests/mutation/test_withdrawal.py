@@ -16,6 +16,8 @@ from webhook.admission.verdict import Patched, Unchanged
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.kube.api.json_patch import patched
+from webhook.mutation.mutate import Mutation, RuleOutcome
+from webhook.mutation.withdrawal import withdrawal
 from webhook.objects.admission import admit_request
 from webhook.policy.policy import WITHDRAWAL
 
@@ -144,3 +146,55 @@ def test_the_template_loses_them_when_it_is_written() -> None:
 
     assert patched(deployment, verdict.operations)["spec"]["template"]["spec"]["tolerations"] == [OWN]
     check_template_patch(request, verdict.operations, policy)
+
+
+_MARKS = GRANTED.policy_annotation, GRANTED.rules_annotation
+
+
+@pytest.mark.parametrize(
+    ("policy", "rules", "is_taken_back"),
+    [
+        ("default@old", "NodeUsageAffinity", True),
+        ("default@old", "", False),
+        ("default@old", None, False),
+        (None, "NodeUsageAffinity", True),
+        (GRANTED.identity, "NodeUsageAffinity", False),
+        ("default@old", WITHDRAWAL, False),
+        ("default@old", f"{WITHDRAWAL},NodeUsageAffinity", False),
+    ],
+)
+@pytest.mark.parametrize("is_tolerating", [True, False])
+def test_only_what_another_revision_has_injected_is_taken_back(
+    policy: str | None, rules: str | None, *, is_taken_back: bool, is_tolerating: bool
+) -> None:
+    pools = [
+        {"key": USAGE, "value": "training", "effect": "NoSchedule"},
+        {"key": "nvidia.com/gpu.product", "operator": "Exists", "effect": "NoSchedule"},
+    ]
+    kept = [OWN, {**pools[0], "effect": "NoExecute"}, {"key": USAGE, "operator": "Exists"}, {"operator": "Exists"}]
+    pod = make_pod("p").spec(tolerations=[kept[0], pools[0], *kept[1:], pools[1]] if is_tolerating else kept)
+    for key, value in zip(_MARKS, (policy, rules), strict=True):
+        pod = pod.annotate(key, value) if value is not None else pod
+    found = withdrawal(pod.obj(), GRANTED)
+
+    assert (found is not None) is is_taken_back
+    if found is None:
+        return
+    assert found.pod["spec"]["tolerations"] == kept
+    assert patched(pod.obj(), found.operations) == found.pod
+    assert found.pod["metadata"]["annotations"][_MARKS[1]] == WITHDRAWAL
+    number = 2 if is_tolerating else 0
+    assert [each["path"] for each in found.operations if "tolerations" in each["path"]] == (
+        ["/spec/tolerations"] if number else []
+    )
+    assert found.rules == (RuleOutcome(WITHDRAWAL, (f"remove {number} injected tolerations of node pools and cards",)),)
+
+
+def test_of_two_mutations_one_after_the_other_nothing_is_lost() -> None:
+    first, second = (
+        Mutation({"n": n}, [{"op": "add", "path": f"/{n}", "value": n}], (RuleOutcome(n),), (f"warning {n}",))
+        for n in ("1", "2")
+    )
+    operations, rules = [*first.operations, *second.operations], (*first.rules, *second.rules)
+
+    assert first.followed_by(second) == Mutation({"n": "2"}, operations, rules, ("warning 1", "warning 2"))

@@ -1,5 +1,6 @@
 """A workload object is advised when it is written: the verdict on its pods, and errors of its annotations."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ from tests.support.objects.workloads import APP, SAMPLES, Object, Sample
 from webhook.admission.cluster_view import ClusterView
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.verdict import Advised
+from webhook.documents.field import FieldError, forbidden, invalid
+from webhook.objects.workload import _denied
 
 KINDS = pytest.mark.parametrize("sample", SAMPLES, ids=lambda each: f"{each.kind}.{each.group}")
 CARD = "nvidia.com/gpu.product"
@@ -345,3 +348,21 @@ def test_an_object_whose_pods_lack_the_required_type_is_denied() -> None:
 
     assert isinstance(verdict, Denied)
     assert verdict.denial.message.startswith(f"spec.template.metadata.annotations[{TYPE}]: Required value: ")
+
+
+@pytest.mark.parametrize(
+    ("errors", "code"),
+    [
+        ([forbidden("a", "x")], 403),
+        ([forbidden("a", "x"), invalid("b", 1, "y")], 422),
+        ([invalid("b", 1, "y"), forbidden("a", "x")], 422),
+        ([invalid("b", 1, "y")], 422),
+    ],
+)
+def test_a_denial_is_invalid_if_any_of_its_errors_is(errors: list[FieldError], code: int) -> None:
+    findings: Any = SimpleNamespace(workload_type="training", warnings=["w", "v", "w"])
+    found = _denied(errors, findings)
+
+    assert (found.denial.code, found.denial.reason) == (code, {403: "Forbidden", 422: "Invalid"}[code])
+    assert found.denial.message == ";\n".join(map(str, errors))
+    assert (found.workload_type, found.warnings, found.errors) == ("training", ("w", "v"), tuple(errors))

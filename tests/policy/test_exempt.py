@@ -8,7 +8,7 @@ import pytest
 from tests.support.admission import DOMAIN, make_request, policy_with
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import AdmissionRequest
-from webhook.policy.exempt import owner_bucket, shadow_reason
+from webhook.policy.exempt import owner_bucket, pod_exemption, request_exemption, shadow_reason
 from webhook.policy.loader import parse_policy
 
 UID = "0b7d2d6c-7a3b-4a51-9e0e-2b0f6d0f7f11"
@@ -83,3 +83,20 @@ def test_a_mode_that_is_not_valid_is_an_error(spec: str, error: str) -> None:
     with pytest.raises(InvalidInput, match="spec") as raised:
         parse_policy(text, "policy.yaml")
     assert any(part in str(raised.value) for part in error.split("|"))
+
+
+USERS, PODS = {"users": ["jane"], "reason": "r"}, {"namespaces": ["lab"], "reason": "r"}
+
+
+@pytest.mark.parametrize("user", ["jane", "joe"])
+@pytest.mark.parametrize("namespace", ["lab", "other"])
+def test_an_exemption_of_users_is_of_the_request_and_others_are_of_the_pod(user: str, namespace: str) -> None:
+    request = make_request({"metadata": {}}, namespace=namespace, user=user)
+    for exemption in (USERS, PODS, USERS | PODS):
+        spec = policy_with(exemptions=[exemption]).spec
+        concerns_users = "users" in exemption
+        holds = (user == "jane" or not concerns_users) and (namespace == "lab" or "namespaces" not in exemption)
+
+        reason = "exempt by spec.exemptions[0]: r" if holds else None
+        assert request_exemption(request, spec) == (reason if concerns_users else None)
+        assert pod_exemption({"metadata": {}}, namespace, spec) == (None if concerns_users else reason)

@@ -9,6 +9,7 @@ import pytest
 from tests.support.admission import TYPE, admit_pod
 from tests.support.objects.builders import make_pod
 from webhook.admission.verdict import Patched
+from webhook.documents.field import InvalidInput
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.policy import Policy
 
@@ -131,3 +132,15 @@ def test_an_identity_is_name_and_revision() -> None:
     assert named.identity == f"production@{named.revision}"
     assert len(named.revision) == 12
     assert set(named.revision) <= set("0123456789abcdef")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_errors_are_in_the_order_of_their_lines(order: int) -> None:
+    fields = ["  mode: x", "  queueing: y", "  unknown: z"][::order]
+    text = "\n".join(("apiVersion: placement.maip.mxsf.io/v1alpha1", "kind: PlacementPolicy", "spec:", *fields))
+    with pytest.raises(InvalidInput) as caught:
+        parse_policy(text, "p.yaml")
+
+    found = [each.path.removeprefix("p.yaml:").partition(": spec.") for each in caught.value.errors]
+    names = ["mode", "queueing", "unknown"][::order]
+    assert [(line, name) for line, _, name in found] == [*zip("456", names, strict=True)]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from certs.cluster.probe import Outcome, call_webhooks, probe
+from certs.cluster.probe import Called, Outcome, call_webhooks, probe
 from certs.cluster.register import probe_until_trusted
 from certs.pki import KeyPair, issue_ca
 from certs.registration import Endpoint
@@ -104,3 +104,8 @@ def test_a_server_that_starts_late_is_waited_for() -> None:
         timer.start()
         assert asyncio.run(probe_until_trusted(at(port), BUNDLE, 10)).outcome is Outcome.TRUSTED
         timer.join()
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_only_a_trusted_server_counts_as_trusted(outcome: Outcome) -> None:
+    assert Called("a:1", outcome, "").trusted is (outcome is Outcome.TRUSTED)

@@ -9,6 +9,7 @@ from webhook.cluster.cache.resources import REQUIRED_RESOURCES, RESOURCES, Resou
     ("resource", "path"),
     [
         (REQUIRED_RESOURCES[-1], "/api/v1/pods"),
+        (Resource("ReplicaSet", "apps/v1", "replicasets"), "/apis/apps/v1/replicasets"),
         (Resource("Queue", "scheduling.run.ai/v2", "queues"), "/apis/scheduling.run.ai/v2/queues"),
     ],
 )

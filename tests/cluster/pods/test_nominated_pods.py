@@ -25,3 +25,10 @@ def test_a_nominated_pod_that_is_being_deleted_counts_as_staying() -> None:
     nominated = read_nominated_pod(leaving)
     assert nominated is not None
     assert not nominated.is_terminating
+
+
+def test_pods_of_a_node_are_in_the_order_of_their_names() -> None:
+    names = (("b", "0"), ("a", "2"), ("a", "1"))
+    pods = [RunningPod.of(make_pod(name).namespace(space).node_name("n").obj()) for space, name in names]
+
+    assert [each.name for each in NominatedPods.of(pods).by_node["n"]] == ["1", "2", "0"]

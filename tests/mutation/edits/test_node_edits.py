@@ -1,14 +1,16 @@
 """The labels that the rule GpuProduct requires of a node, vendor by vendor."""
 
+from itertools import product
 from typing import Any
 
+import orjson
 import pytest
 
 from tests.support.admission import DOMAIN, TYPE, policy_with
 from tests.support.objects.builders import make_pod
 from webhook.mutation.edits.editor import PodEditor
-from webhook.mutation.edits.edits import PodTooLargeError
-from webhook.mutation.edits.node_edits import REQUIRED_NODE, RequireNode
+from webhook.mutation.edits.edits import LARGEST_GROWTH_BYTES, PodTooLargeError
+from webhook.mutation.edits.node_edits import PREFERRED_NODES, REQUIRED_NODE, PreferNode, RequireNode
 from webhook.mutation.edits.node_terms import NodeLabelRequirement
 from webhook.mutation.rules import gpu_product
 from webhook.mutation.workload.workload import read_workload
@@ -131,3 +133,75 @@ def test_too_many_copies_are_refused() -> None:
 def test_a_node_selector_contradicts_if_it_excludes_every_label(selector: dict[str, str], warnings: int) -> None:
     effect = OTHERS.apply(PodEditor({"spec": {"nodeSelector": selector}}))
     assert len(effect.warnings) == warnings
+
+
+POOLS = tuple((weight, NodeLabelRequirement("a", "In", (value,))) for weight, value in ((9, "x"), (5, "y"), (1, "z")))
+TERMS = [{"weight": weight, "preference": {"matchExpressions": [each.to_json()]}} for weight, each in POOLS]
+
+
+@pytest.mark.parametrize("present", [*product((False, True), repeat=3)])
+@pytest.mark.parametrize("index", range(3))
+def test_preferences_of_the_policy_are_those_without_a_gap_and_others_are_the_users(
+    index: int, present: tuple[bool, ...]
+) -> None:
+    """An earlier admission adds them in the policy's order, so one after a missing one is that of the user."""
+    before = [each for each, is_present in zip(TERMS, present, strict=True) if is_present]
+    editor = PodEditor({"spec": {"affinity": {"nodeAffinity": {PREFERRED_NODES[-1]: before}}}})
+    effect = PreferNode(*POOLS[index], POOLS).apply(editor)
+
+    without_gap = next((number for number, is_present in enumerate(present) if not is_present), 3)
+    users = [number for number in range(3) if present[number] and number >= without_gap]
+    # The requirement itself is no contradiction.
+    is_added = not present[index] and not users
+    assert effect.changed is is_added
+    assert editor.get(*PREFERRED_NODES) == [*before, *([TERMS[index]] if is_added else [])]
+    assert bool(effect.warnings) is (not present[index] and bool(users))
+
+
+@pytest.mark.parametrize("changed", ["weight", "matchFields"])
+def test_a_preference_with_another_weight_or_for_a_node_is_that_of_the_user(changed: str) -> None:
+    (theirs,) = TERMS[:1]
+    if changed == "weight":
+        theirs = {**theirs, "weight": 8}
+    else:
+        theirs = {**theirs, "preference": {**theirs["preference"], "matchFields": [{"key": "metadata.name"}]}}  # type: ignore[dict-item]
+    effect = PreferNode(*POOLS[1], POOLS).apply(
+        PodEditor({"spec": {"affinity": {"nodeAffinity": {PREFERRED_NODES[-1]: [theirs]}}}})
+    )
+
+    assert (effect.changed, effect.kept_value) == (False, "preference for a")
+
+
+VALUES = (None, "x", "w")
+
+
+@pytest.mark.parametrize(("a", "b"), [*product(VALUES, VALUES)])
+def test_a_node_selector_leaves_no_node_if_it_excludes_each_label(a: str | None, b: str | None) -> None:
+    selector = {key: value for key, value in (("a", a), ("b", b)) if value is not None}
+    single, either = (
+        RequireNode(NodeLabelRequirement("a", "In", ("x", "y")), others).apply(
+            PodEditor({"spec": {"nodeSelector": selector}})
+        )
+        for others in ((), ("b",))
+    )
+
+    assert bool(single.warnings) is (a == "w")
+    assert bool(either.warnings) is (a == b == "w")
+
+
+@pytest.mark.parametrize("over", [0, 1])
+@pytest.mark.parametrize("others", [(), ("b",)])
+def test_a_pod_grows_by_no_byte_too_many(others: tuple[str, ...], over: int) -> None:
+    """With another label, the term is copied, too; the term has an even number of bytes."""
+    term = {"matchExpressions": [on("z", "zz")]}
+    copied = len(orjson.dumps(term)) if others else 0
+    assert copied % 2 == 0
+    least = NodeLabelRequirement("a", "In", ("",)).size_bytes
+    length = (LARGEST_GROWTH_BYTES - copied) // (1 + len(others)) - least
+    edit = RequireNode(NodeLabelRequirement("a", "In", ("v" * (length + over),)), others)
+
+    if over:
+        with pytest.raises(PodTooLargeError):
+            terms_with(edit, term)
+    else:
+        assert len(terms_with(edit, term)) == 1 + len(others)

@@ -150,6 +150,13 @@ def test_implied(requirement: NodeLabelRequirement, user: list[Expression], impl
             [expression("NotIn", "a"), expression("NotIn", "b")],
             "k NotIn [a] contradicts the policy's k in [a, b]",
         ),
+        (
+            IN_AB,
+            [expression("In", "a"), expression("In", "b", "c")],
+            "k In [a] contradicts the policy's k in [a, b]",
+        ),
+        (IN_AB, [expression("In", "a", "c"), expression("In", "a", "b")], None),
+        (ABOVE_7, [expression("In", "8"), expression("In", "9")], "k In [8] contradicts the policy's k > 7"),
         (IN_AB, [expression("Exists")], None),
         (IN_AB, [expression("DoesNotExist")], "k DoesNotExist contradicts the policy's k in [a, b]"),
         (IN_AB, [expression("Gt", "7")], "k Gt [7] contradicts the policy's k in [a, b]"),

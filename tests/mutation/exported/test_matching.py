@@ -72,3 +72,47 @@ def test_of_two_policies_for_one_namespace_the_first_is_in_force() -> None:
         {"key": "tier", "operator": "In", "values": ["gold"]},
         {"key": "team", "operator": "NotIn", "values": ["a"]},
     ]
+
+
+USER, GROUPS = "request.userInfo.username", "request.userInfo.?groups.orValue([])"
+
+
+@pytest.mark.parametrize(
+    ("exemption", "wanted"),
+    [
+        ({"users": ["jane"]}, f'{USER} in ["jane"]'),
+        ({"groups": ["a", "b"]}, f'{GROUPS}.exists(g, g in ["a", "b"])'),
+        ({"serviceAccounts": ["ns:a"]}, f'{USER} in ["system:serviceaccount:ns:a"]'),
+        ({"serviceAccounts": ["system:serviceaccount:ns:a"]}, f'{USER} in ["system:serviceaccount:ns:a"]'),
+        ({"namespaces": ["lab"]}, 'request.namespace in ["lab"]'),
+        (
+            {"podLabels": {"matchLabels": {"team": "a"}}},
+            '("team" in object.metadata.?labels.orValue({}) && object.metadata.?labels.orValue({})["team"] in ["a"])',
+        ),
+        (
+            {"podLabels": {"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}},
+            '!("x" in object.metadata.?labels.orValue({}))',
+        ),
+        (
+            {"users": ["jane"], "groups": ["a"], "namespaces": ["lab"]},
+            f'({USER} in ["jane"] && {GROUPS}.exists(g, g in ["a"]) && request.namespace in ["lab"])',
+        ),
+    ],
+)
+def test_an_exempt_pod_does_not_match(exemption: dict[str, Any], wanted: str) -> None:
+    policies = objects_of(exported(exemptions=[{**exemption, "reason": "r"}]), "MutatingAdmissionPolicy")
+    (condition,) = policies[0]["spec"]["matchConditions"]
+    (plain,) = objects_of(exported(), "MutatingAdmissionPolicy")[0]["spec"]["matchConditions"]
+
+    assert condition["expression"] == f"{plain['expression'].removesuffix(')')} && !({wanted}))"
+
+
+@pytest.mark.parametrize("operator", ["In", "NotIn", "Exists", "DoesNotExist"])
+def test_a_policy_of_one_requirement_is_negated_for_those_after_it(operator: str) -> None:
+    values = {"values": ["a"]} if operator.endswith("In") else {}
+    first = named("one", namespaceSelector={"matchExpressions": [{"key": "k", "operator": operator, **values}]})
+    found = objects_of(export(PolicySet.of(policy_with(), (first,))), "MutatingAdmissionPolicy")
+
+    opposite = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExist": "Exists"}[operator]
+    (_, negated) = found[-1]["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"]
+    assert negated == {"key": "k", "operator": opposite, **values}

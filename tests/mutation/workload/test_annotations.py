@@ -6,6 +6,7 @@ from tests.support.admission import DOMAIN, TYPE, admit_pod, make_request, polic
 from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.admission.verdict import Patched
 from webhook.kube.api.review_answer import fit_warnings
+from webhook.mutation.workload.annotations import stray_keys
 from webhook.mutation.workload.workload import read_workload
 
 
@@ -78,6 +79,24 @@ def test_a_key_of_a_former_domain_or_of_one_an_edit_away_is_pointed_out(domain: 
 
     question = f"annotation {domain}/gpu-product is not known and does nothing; did you mean {DOMAIN}/gpu-product?"
     assert list(warnings) == ([question] if is_pointed_out else [])
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_each_kind_of_stray_key_is_pointed_out_next_to_the_others(order: int) -> None:
+    """Similar keys first, then unknown ones, then labels, each in the order of the pod."""
+    keys = [f"{DOMAIN}/team", f"{DOMAIN}/gpu-products", "maip.mxsf.ioo/gang", f"{DOMAIN}/gpu-count"][::order]
+    pod = make_pod().label(f"{DOMAIN}/queue", "q")
+    for key in keys:
+        pod = pod.annotate(key, "8")
+    found = stray_keys(pod.obj()["metadata"]["annotations"], pod.obj()["metadata"]["labels"], policy_with())
+
+    known = "annotation {} is not known and does nothing; did you mean {}?"
+    assert found == [
+        known.format(f"{DOMAIN}/gpu-products", f"{DOMAIN}/gpu-product"),
+        known.format("maip.mxsf.ioo/gang", f"{DOMAIN}/gang"),
+        f"annotation {DOMAIN}/team is not known and does nothing",
+        f"labels that only have an effect as annotations: {DOMAIN}/queue",
+    ]
 
 
 def test_annotations_written_as_labels_are_pointed_out_unless_they_are_annotations_too() -> None:

@@ -1,5 +1,7 @@
 """Pods that request a card without a workload type."""
 
+import pytest
+
 from tests.support.admission import DOMAIN, TYPE, admit_pod, policy_with
 from tests.support.objects.builders import make_pod
 from webhook.admission.injection import Bypassed, Denied
@@ -67,3 +69,48 @@ def test_defaults_that_restrict_apply_to_a_pod_without_a_card() -> None:
     kept = CardRequest.of(pod, {}, (), policy).applicable_defaults(defaults, policy)
 
     assert kept == {keys.inject: "disabled", keys.placement_check: "deny"}
+
+
+HALF = {"gpu-fraction": "0.5"}
+
+
+@pytest.mark.parametrize("scheduler", ["kai-scheduler", "volcano", ""])
+@pytest.mark.parametrize(
+    ("annotations", "of_kai", "is_share"),
+    [
+        ({}, False, False),
+        (HALF, True, False),
+        ({"gpu-memory": "1"}, True, False),
+        ({f"{DOMAIN}/gpu-fraction": "0.5"}, False, True),
+    ],
+)
+@pytest.mark.parametrize("limits", [{}, {"nvidia.com/gpu": 1}, {"deviceclass.resource.kubernetes.io/x": 1}])
+def test_a_share_is_one_of_the_policy_or_one_of_kai_for_kai_and_none_beside_cards(
+    annotations: dict[str, str], scheduler: str, limits: dict[str, int], *, of_kai: bool, is_share: bool
+) -> None:
+    pod = make_pod().spec(schedulerName=scheduler)
+    for key, value in annotations.items():
+        pod = pod.annotate(key, value)
+    found = CardRequest.of(pod.obj(), annotations, tuple(limits), policy_with())
+    has_card, is_class = "nvidia.com/gpu" in limits, "deviceclass.resource.kubernetes.io/x" in limits
+
+    assert found.has_kai_share is (of_kai and not has_card)
+    assert found.has_share is ((is_share or (of_kai and scheduler == "kai-scheduler")) and not has_card)
+    assert found.has_claims is is_class
+    assert found.may_include_card is (has_card or is_class or found.has_share)
+    assert [each.name for each in found.accelerators] == (["nvidia"] if has_card else [])
+    claiming = CardRequest.of(pod.spec(resourceClaims=[{"name": "c"}]).obj(), annotations, (), policy_with())
+    assert claiming.has_claims
+
+
+@pytest.mark.parametrize("own", ["warn", "inject"])
+@pytest.mark.parametrize("of_namespace", ["warn", "inject"])
+def test_annotations_about_cards_are_warned_of_as_their_holder_is_handled(own: str, of_namespace: str) -> None:
+    policy = policy_with(withoutAccelerator={"podAnnotations": own, "namespaceDefaults": of_namespace})
+    pod = make_pod().annotate(TYPE, "training").annotate(f"{DOMAIN}/gpu-count", "8")
+    defaults = {f"{DOMAIN}/gpu-driver": "550"}
+    warnings = read_workload(pod.obj(), "lab", defaults, policy).warnings
+
+    named = [key for key, handling in (("gpu-count", own), ("gpu-driver", of_namespace)) if handling == "warn"]
+    removed = ", ".join((TYPE, *(f"{DOMAIN}/{each}" for each in named)))
+    assert [each.partition(", or remove ")[2] for each in warnings] == ([removed] if named else [])

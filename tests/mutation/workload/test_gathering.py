@@ -1,5 +1,6 @@
 """The request that a gang runs within one topology domain, and when it gives way."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from webhook.admission.injection import Denied, Injection, RulesResult, inject
 from webhook.admission.pod_content import PodContent
 from webhook.backends.references import Within
 from webhook.kube.api.json_patch import patched
-from webhook.mutation.workload.gathering import within_of
+from webhook.mutation.workload.gathering import _Order, within_of
 from webhook.policy.policy import Policy
 
 RACK = "topology.kubernetes.io/rack"
@@ -225,3 +226,76 @@ def test_what_the_user_states_in_the_terms_of_the_scheduler_is_no_request_of_our
     found, after = injected(own, policy)
 
     assert (found.within, within_of(after, policy)) == (None, None)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+@pytest.mark.parametrize("rank_apart", [0, 1, 2])
+def test_what_is_required_wins_then_what_is_nearer_to_the_pod(rank: int, rank_apart: int) -> None:
+    """Ranks are those of the type, of the namespace and of the pod."""
+    for is_required, is_apart_required, apart in product((False, True), (False, True), ("", RACK)):
+        order = _Order(Within(RACK, is_required=is_required), apart, is_apart_required)
+        contradict = rank == rank_apart or (is_required and is_apart_required)
+        if not apart:
+            wanted = (True, False)
+        elif contradict:
+            # What is refused gives way: rather a value of the namespace than of the pod, and never one of the type.
+            wanted = ((rank, rank_apart) in ((0, 0), (0, 1), (0, 2), (2, 1)), True)
+        elif is_required != is_apart_required:
+            wanted = (is_required, False)
+        else:
+            wanted = (rank > rank_apart, False)
+        assert order.decide(rank, rank_apart) == wanted, (is_required, is_apart_required)
+
+
+@pytest.mark.parametrize(
+    ("within", "spread", "is_apart"),
+    [
+        ("rack", "rack", True),
+        ("rack", "zone", False),
+        ("rack", "none", False),
+        ("rack", RACK, True),
+        ("host", "zone", True),
+        ("host", "none", False),
+        ("host", " zone ", True),
+        ("zone", "host", False),
+    ],
+)
+def test_a_spreading_excludes_a_domain_of_its_key_and_a_host_excludes_every_spreading(
+    within: str, spread: str, *, is_apart: bool
+) -> None:
+    pod = worker(gang="bert", within=within, spread=spread).label("job-name", "j")
+    result = result_of(pod, policy_of())
+
+    assert isinstance(result, Denied) is is_apart
+    if isinstance(result, Injection):
+        affinity = patched(pod.obj(), result.operations)["spec"]["affinity"]
+        assert result.within is not None
+        assert ("podAntiAffinity" in affinity) is (spread != "none")
+
+
+@pytest.mark.parametrize("backend", ["default", "volcano"])
+@pytest.mark.parametrize(("name", "size", "owner"), [*product(("", "bert"), ("", "4"), ("", "train"))])
+def test_a_gang_needs_a_name_or_for_some_schedulers_a_size(name: str, size: str, owner: str, backend: str) -> None:
+    """Pod affinity selects the pods of a gang; Volcano reads the domain from any pod, but for one of a PodGroup."""
+    pod = worker(within="rack", **({"gang": name} if name else {}), **({"gang_size": size} if size else {}))
+    pod = pod.owner("Job", owner) if owner else pod
+    found, after = injected(pod, policy_of(backend=backend))
+
+    is_named = bool(name or owner)
+    if backend == "default":
+        assert (found.within is not None) is is_named
+    else:
+        assert (found.within is not None) is ((is_named or bool(size)) and not name)
+    assert within_of(after, policy_of(backend=backend)) == found.within
+    lacks = f"{KEY} has no effect: no label, owner or {DOMAIN}/gang names the gang of the pod"
+    assert (lacks in found.warnings) is (not is_named and not (size and backend == "volcano"))
+
+
+@pytest.mark.parametrize(
+    "annotations", [None, 1, {}, {TYPE: 1}, {TYPE: "x", KEY: "rack"}, {TYPE: "training"}, {KEY: "rack"}]
+)
+def test_a_pod_without_a_type_or_a_request_is_in_no_domain(annotations: Any) -> None:
+    pod = worker(gang="bert").label("job-name", "j").obj()
+    pod["metadata"]["annotations"] = annotations
+
+    assert within_of(pod, policy_of()) is None

@@ -140,3 +140,126 @@ def test_check_is_never_less_strict_than_its_floor(mode: str, floor: str, asked:
     assert list(reading.warnings) == (
         [f'placement-check "{asked}" is laxer than the policy\'s floor; "{floor}" holds'] if laxer else []
     )
+
+
+CARD = {"nvidia.com/gpu": 1}
+MISSING = f"{TYPE} is missing: add it (inference, training); without it, these have no effect: {DOMAIN}/gpu-count"
+LEFT_OUT = "no accelerator requested; the workload type is a default of the namespace"
+REQUIRED = "the pod requests an accelerator, and the policy requires a workload type"
+
+
+@pytest.mark.parametrize(
+    ("limits", "own", "defaults", "required", "reason", "type_name"),
+    [
+        ({}, {}, {}, None, "no workload type", None),
+        ({}, {"gpu-count": "8"}, {}, None, "no workload type", None),
+        ({}, {}, {"workload-type": "training"}, None, LEFT_OUT, None),
+        (CARD, {}, {"workload-type": "training"}, None, "", "training"),
+        (CARD, {"workload-type": "inference"}, {"workload-type": "training"}, None, "", "inference"),
+        (CARD, {}, {}, "warn", "no workload type", None),
+        (CARD, {}, {}, "deny", "no workload type", None),
+        (CARD, {}, {}, "inference", "", "inference"),
+        (CARD, {}, {"workload-type": "training"}, "inference", "", "training"),
+        (CARD, {"workload-type": "training"}, {}, "inference", "", "training"),
+        (CARD, {}, {"gpu-count": "4"}, "inference", "", "inference"),
+        ({}, {}, {}, "inference", "no workload type", None),
+        ({}, {}, {}, "deny", "no workload type", None),
+        ({}, {"workload-type": "training"}, {}, None, "", "training"),
+        (CARD, {"workload-type": " x "}, {}, None, "invalid annotations", "x"),
+        (CARD, {}, {"workload-type": "x"}, None, "invalid default of the namespace", None),
+    ],
+)
+def test_the_type_is_that_of_the_pod_then_of_its_namespace_then_the_required_one(
+    limits: dict[str, int],
+    own: dict[str, str],
+    defaults: dict[str, str],
+    required: str | None,
+    reason: str,
+    type_name: str | None,
+) -> None:
+    pod = make_pod().limits(**limits)
+    for key, value in own.items():
+        pod = pod.annotate(f"{DOMAIN}/{key}", value)
+    spec = {"requireType": required} if required else {}
+    of_namespace = {f"{DOMAIN}/{key}": value for key, value in defaults.items()}
+    found = read_workload(pod.obj(), "default", of_namespace, policy_with(**spec))
+
+    assert (found.bypass_reason, found.type_name, found.workload is None) == (reason, type_name, bool(reason))
+    lacks_required = required in ("warn", "deny") and bool(limits) and type_name is None
+    texts = [*map(str, found.errors)] if required == "deny" else [*found.warnings]
+    assert any(REQUIRED in each for each in texts) is lacks_required
+    assert (MISSING in found.warnings) is ("gpu-count" in own and not lacks_required)
+    assert bool(found.errors) is ((required == "deny" and lacks_required) or own.get("workload-type") == " x ")
+    if found.workload is not None and "gpu-count" in defaults:
+        assert found.workload.amounts.count == int(defaults["gpu-count"])
+
+
+@pytest.mark.parametrize("handling", ["warn", "leave", "inject"])
+@pytest.mark.parametrize("of_namespace", ["warn", "leave", "inject"])
+@pytest.mark.parametrize("is_own", [False, True])
+def test_a_pod_without_a_card_is_handled_as_the_policy_says(*, handling: str, of_namespace: str, is_own: bool) -> None:
+    policy = policy_with(withoutAccelerator={"podAnnotations": handling, "namespaceDefaults": of_namespace})
+    pod, defaults = make_pod(), {TYPE: "training"}
+    found = read_workload((pod.annotate(TYPE, "training") if is_own else pod).obj(), "lab", defaults, policy)
+
+    if is_own:
+        assert found.bypass_reason == ("no accelerator requested" if handling == "leave" else "")
+        begin = f"the pod requests no accelerator, so {TYPE} has no effect: request one, such as nvidia.com/gpu"
+        assert list(found.warnings) == ([begin] if handling == "leave" else [])
+    else:
+        assert found.bypass_reason == (LEFT_OUT if of_namespace == "leave" else "")
+        warning = 'the pod requests no accelerator, but has workload type "training" from namespace "lab"'
+        assert list(found.warnings) == ([warning] if of_namespace == "warn" else [])
+
+
+@pytest.mark.parametrize("on_missing", ["warn", "deny"])
+def test_what_a_pod_lacks_for_its_qos_class_is_a_denial_or_a_warning(on_missing: str) -> None:
+    qos = {"class": "Guaranteed", "onMissing": on_missing}
+    policy = policy_with(workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "qos": qos}})
+    found = read_workload(make_pod().annotate(TYPE, "training").gpu(1).obj(), "lab", {}, policy)
+
+    lacks = [f"spec.containers[0].resources.limits.{name}" for name in ("cpu", "memory")]
+    assert [each.path for each in found.denials] == (lacks if on_missing == "deny" else [])
+    assert [each.partition(": ")[0] for each in found.warnings] == (lacks if on_missing == "warn" else [])
+    assert (found.workload is None, found.is_forbidden) == ((on_missing == "deny",) * 2)
+
+
+def test_the_first_of_several_accelerators_is_meant_by_the_annotations() -> None:
+    pod = make_pod().annotate(TYPE, "training").limits(**CARD, **{"amd.com/gpu": 1})
+    found, plain = (read_workload(each.obj(), "lab", {}, policy_with()) for each in (
+        pod.annotate(f"{DOMAIN}/gpu-product", "X"), pod
+    ))  # fmt: skip
+
+    assert found.workload is not None
+    assert [each.name for each in found.workload.requested_accelerators] == ["nvidia", "amd"]
+    assert found.workload.accelerator.name == "nvidia"
+    assert found.warnings == ("the pod requests cards of nvidia, amd; its gpu- annotations are read as nvidia's",)
+    assert plain.warnings == ()
+
+
+@pytest.mark.parametrize(("products", "any_will_do"), [("", True), ("X", False), ("?", False)])
+def test_any_product_will_do_for_a_pod_that_names_none(products: str, *, any_will_do: bool) -> None:
+    """One that is invalid, and ignored, is still one that the pod wants."""
+    pod = make_pod().annotate(TYPE, "training").gpu(1)
+    pod = pod.annotate(f"{DOMAIN}/gpu-product", products) if products else pod
+    for tolerates in (True, False):
+        policy = policy_with(tolerateAnyProduct=tolerates)
+        workload = read_workload(pod.obj(), "lab", {}, policy).workload
+        assert workload is not None
+        assert (workload.any_product is not None) is (any_will_do and tolerates)
+        without_card = read_workload(make_pod().annotate(TYPE, "training").obj(), "lab", {}, policy).workload
+        assert without_card is not None
+        assert without_card.any_product is None
+
+
+def test_an_invalid_wish_not_to_be_reclaimed_is_an_error_and_no_opting_out_is_pointed_out() -> None:
+    pod = make_pod().annotate(TYPE, "training").gpu(1).annotate(f"{DOMAIN}/reclaim", "x")
+    (error,) = read_workload(pod.obj(), "lab", {}, policy_with()).errors
+    assert error.path == f"metadata.annotations[{DOMAIN}/reclaim]"
+    (ignored,) = read_of_card({f"{DOMAIN}/reclaim": "x"}).warnings
+    assert ignored.startswith('ignored: namespace "default"')
+
+    pod = make_pod().annotate(TYPE, "training").gpu(1).annotate(f"{DOMAIN}/inject", "disabled")
+    assert read_workload(pod.obj(), "lab", {}, policy_with(optOutNamespaces=["a", "b"])).warnings == (
+        f'{DOMAIN}/inject: "disabled" has no effect in namespace "lab": the policy allows it in a, b',
+    )

@@ -8,7 +8,12 @@ from tests.support.objects.builders import PodBuilder, make_pod, match_expressio
 from tests.support.plugins import is_scored, node, pod_info, rejections, scores
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.interface import PreFilterResult
-from webhook.placement.plugins.node_affinity import ERR_REASON_CONFLICT, ERR_REASON_POD, NodeAffinity
+from webhook.placement.plugins.node_affinity import (
+    ERR_REASON_CONFLICT,
+    ERR_REASON_ENFORCED,
+    ERR_REASON_POD,
+    NodeAffinity,
+)
 
 _TRAINING = match_expressions(("use", "In", ["training"]))
 _HYBRID = match_expressions(("use", "In", ["hybrid"]))
@@ -103,3 +108,11 @@ def test_preferred_terms_raise_the_score(pod: PodBuilder, expected: list[int]) -
 def test_pod_without_preferences_is_not_scored() -> None:
     assert not is_scored(NodeAffinity(), make_pod().require_node(_TRAINING))
     assert is_scored(NodeAffinity(), make_pod().prefer_node(1, {}))
+
+
+def test_a_node_that_the_profile_excludes_is_not_counted_for_the_pod_too() -> None:
+    added: Any = pod_info(make_pod().require_node(match_expressions(("pool", "Exists", []))))
+    pod = make_pod().require_node(match_expressions(("zone", "Exists", [])))
+    nodes = (node("a", labels={"zone": "z", "pool": "p"}), node("b", labels={"pool": "p"}), node("c"))
+
+    assert rejections(NodeAffinity(added), pod, *nodes) == {"b": [ERR_REASON_POD], "c": [ERR_REASON_ENFORCED]}

@@ -107,6 +107,23 @@ def test_pods_with_devices_of_claims_are_unknown() -> None:
     found = drained([cards("a", 2), cards("b", 2), running("p", "a").spec(resourceClaims=claims)], "a")
 
     assert outcomes(found) == [("p", "Unknown", None)]
+    assert (
+        found.pods[0].message
+        == "its devices are allocated by ResourceClaims, which a drain frees; this is not modelled"
+    )
+
+
+@pytest.mark.parametrize("allowed", [0, 1, 2])
+def test_a_budget_counts_pods_whose_new_pods_find_no_node(allowed: int) -> None:
+    """Of three pods, one fits elsewhere, and two leave the budget one short each."""
+    waiting = [running(f"w{number}", "a", 2) for number in range(2)]
+    objects = [cards("a", 8), cards("b", 1), running("fits", "a", 1), *waiting, budget("web", allowed)]
+    pods = {each.pod.name: each for each in drained(objects, "a").pods}
+    found = {name: (each.outcome, bool(each.refusal), each.is_refused_later) for name, each in pods.items()}
+
+    assert found["fits"] == ("Fits", allowed == 0, False)
+    for number in range(2):
+        assert found[f"w{number}"] == ("Waiting", number >= allowed, 0 < allowed <= number)
 
 
 def low(name: str, node: str, priority: int, gpus: int = 2) -> PodBuilder:
@@ -153,6 +170,7 @@ def test_budget_that_lets_one_eviction_pass_and_then_none_is_reported() -> None:
         "other"
     )
     assert [each.refusal for each in found] == ["", spent, spent]
+    assert [each.is_refused_later for each in found] == [False, True, True]
 
 
 def test_budget_that_new_pods_restore_lets_the_drain_go_in_steps() -> None:

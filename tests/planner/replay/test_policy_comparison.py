@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -234,3 +235,84 @@ def test_what_is_counted_by_name_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(report.tallies) <= 3 + 8
     assert (tally.pods, len(tally.namespaces)) == (9, 4)
     assert tally.namespaces[module.OTHERS] == 6
+
+
+def of_one(name: str, owner: str = "", user: str = "", **facts: str) -> Admission:
+    return admission_of(TRAINING.obj(), "team-a", name=name, owner=owner, user=user, **facts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_difference_in_json_has_nulls_for_what_is_not_known(*, is_known: bool) -> None:
+    facts = {"owner": "Job/j", "user": "jane", "time": "t", "place": "f:1"} if is_known else {}
+    admission = admission_of(TRAINING.obj(), "team-a", name="p", **facts)  # type: ignore[arg-type]
+    made = Replay(PolicySet(policy_with(workloadTypes=OTHER_TYPE)), PolicySet(policy_with()))
+    found = made.add(admission)
+
+    assert found is not None
+    shown = found.to_json()
+    assert shown["pod"] == "team-a/p"
+    assert {key: shown[key] for key in ("owner", "user", "time", "place")} == (
+        facts if is_known else dict.fromkeys(("owner", "user", "time", "place"))
+    )
+    assert shown["changes"][0] == {"kind": "outcome", "detail": "Patched → Denied"}
+    assert (shown["old"]["outcome"], shown["new"]["outcome"]) == ("Patched", "Denied")
+
+
+OTHER_TYPE = {"inference": {"nodeUsage": {"allow": ["inference"]}}}
+
+
+def test_a_tally_counts_pods_owners_namespaces_and_the_first_three_pods() -> None:
+    admissions = [of_one(f"p{number}", "Job/j" if number < 2 else "") for number in range(5)]
+    report = compared(admissions, policy_with(workloadTypes=OTHER_TYPE))
+    tally = report.tallies[Change("outcome", "Patched → Denied")]
+
+    assert (report.pods, report.changed, report.refused, tally.pods) == (5, 5, 5, 5)
+    assert tally.owners == {"team-a/Job/j": 2, "team-a/p2": 1, "team-a/p3": 1, "team-a/p4": 1}
+    assert tally.namespaces == {"team-a": 5}
+    assert [each.name for each in tally.examples] == ["p0", "p1", "p2"]
+
+
+def test_only_pods_that_the_new_policy_alone_refuses_are_counted_as_refused() -> None:
+    denying = policy_with(workloadTypes=OTHER_TYPE)
+    other = policy_with(workloadTypes=OTHER_TYPE, invalidAnnotations="deny", keyDomain=TYPE.partition("/")[0])
+    for new, old, refused in ((denying, policy_with(), 1), (policy_with(), denying, 0), (denying, other, 0)):
+        assert compared([of_one("p")], new, old).refused == refused
+
+
+def test_changes_are_sorted_by_kind_then_by_their_pods_then_by_their_text() -> None:
+    report = Report()
+    pods = [of_one(f"p{number}") for number in range(3)]
+    decision = Decision("p", "Patched")
+    many, first, second, outcome = (
+        Change("rules", "b"), Change("rules", "a"), Change("rules", "c"), Change("outcome", "z")
+    )  # fmt: skip
+    for number, kinds in enumerate(((many, second), (many, first), (outcome,))):
+        report.count(module.Difference(pods[number], decision, decision, kinds, is_first=True))
+
+    assert [each for each, _ in report.sorted_tallies()] == [outcome, many, first, second]
+
+
+@pytest.mark.parametrize("exempting", ["new", "old", "none"])
+def test_equal_pods_of_two_users_are_two_decisions_if_a_policy_reads_users(exempting: str) -> None:
+    jane = policy_with(exemptions=[{"users": ["jane"], "reason": "she knows"}])
+    pair = {"new": (jane, policy_with()), "old": (policy_with(), jane), "none": (policy_with(), policy_with())}
+    new, old = (PolicySet(each) for each in pair[exempting])
+    made = Replay(new, old)
+    found = [made.add(of_one(user, user=user)) for user in ("jane", "joe", "jane")]
+
+    assert [each is not None for each in found] == ([True, False, True] if exempting != "none" else [False] * 3)
+    assert [each.is_first for each in found if each is not None] == ([True, False] if exempting != "none" else [])
+
+
+def test_recorded_policies_are_counted() -> None:
+    admissions = [of_one("a"), *(replace(of_one("b"), policy=name) for name in ("x@1", "x@1", "y@2"))]
+
+    assert compared(admissions, policy_with()).policies == {"x@1": 2, "y@2": 1}
+
+
+def test_a_pod_that_cannot_be_keyed_is_decided_on_each_time() -> None:
+    admissions = [replace(of_one("p"), key=b"") for _ in range(2)]
+    made = Replay(PolicySet(policy_with(workloadTypes=OTHER_TYPE)), PolicySet(policy_with()))
+    found = [made.add(each) for each in admissions]
+
+    assert [each is not None and each.is_first for each in found] == [True, True]

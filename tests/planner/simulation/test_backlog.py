@@ -1,11 +1,20 @@
-"""The requests that must be free before a waiting pod is tried again."""
+"""The order in which waiting pods are tried again, and what must be free before they are."""
 
 from dataclasses import replace
+from itertools import count, product
+from math import floor
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from placement_planner.simulation.backlog import _filtered_requests
+from placement_planner.simulation.backlog import Backlog, Group, TracePod, Unit, _filtered_requests
+from tests.support.effort import examples
 from tests.support.objects.builders import make_pod
+from tests.support.plugins import node
+from webhook.cluster.snapshot import Snapshot
 from webhook.placement.profiles.plugin_registry import PluginArgs
 from webhook.placement.profiles.profile import DEFAULT
 from webhook.placement.scorer import PodSignature
@@ -23,3 +32,95 @@ def test_resources_that_the_profile_ignores_need_not_be_free(args: PluginArgs, w
     pod = PodSignature.of(make_pod().requests(**{"example.com/nic": "1", "nvidia.com/gpu": "8"}).obj())
 
     assert sorted(name for name, _ in _filtered_requests(replace(DEFAULT, args=args), pod)) == wanted
+
+
+class PlainBacklog:
+    """The queue written plainly: each unit has its failed attempts and the time and turn of the last."""
+
+    def __init__(self) -> None:
+        self.failures: dict[Unit, tuple[int, float, int]] = {}
+        self.turn = count()
+
+    def add(self, unit: Unit, now: float) -> None:
+        self.failures[unit] = 1, now, next(self.turn)
+
+    def order(self, now: float) -> list[Unit]:
+        """Return the units in the order of their attempts at an event at `now`."""
+
+        def key(unit: Unit) -> tuple[float, int, int]:
+            failed, at, turn = self.failures[unit]
+            ends = floor(at + min(2 ** (failed - 1), 10))
+            return ends if ends >= floor(now) else 0, -unit.priority, turn
+
+        return sorted(self.failures, key=key)
+
+    def end_event(self, now: float) -> None:
+        for unit in self.order(now):
+            self.failures[unit] = self.failures[unit][0] + 1, now, next(self.turn)
+
+
+def unit_of(priority: int) -> Unit:
+    template: Any = SimpleNamespace(priority=priority)
+    return Unit([TracePod(template, 0, None)])
+
+
+# What happens next and after how many halves of a second; an event tries all units, and a unit can be placed.
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(("add", "add", "event", "event", "event", "remove")), st.integers(0, 5), st.integers(0, 1)
+    ),
+    min_size=4,
+    max_size=40,
+)
+
+
+@given(STEPS)
+@settings(max_examples=examples(300))
+def test_units_are_tried_in_the_order_of_a_plain_queue(steps: list[tuple[str, int, int]]) -> None:
+    backlog, plain, now = Backlog(), PlainBacklog(), 0.0
+    for action, halves, choice in steps:
+        now += halves / 2
+        waiting = plain.order(now)
+        if action == "add":
+            unit = unit_of(choice)
+            backlog.add(unit, now)
+            plain.add(unit, now)
+        elif action == "event":
+            assert sorted(waiting, key=lambda unit: backlog.order(unit, now)) == waiting
+            backlog.end_event(now)
+            plain.end_event(now)
+        elif waiting:
+            unit = waiting[-1 if choice else 0]
+            backlog.remove(unit)
+            del plain.failures[unit]
+            assert not unit.is_waiting
+        assert backlog.count == len(plain.failures)
+
+
+@pytest.mark.parametrize("requests", [{"nvidia.com/gpu": 4}, {"cpu": 2}, {"cpu": 2, "nvidia.com/gpu": 4}])
+@pytest.mark.parametrize("free", [3, 4, 5, 7, 8])
+def test_a_group_may_fit_if_a_freed_node_has_room_for_one_and_all_nodes_for_the_gang(
+    requests: dict[str, int], free: int
+) -> None:
+    """Node a has so much free for pods that need 4, and node b has room for two of them."""
+    used = {name: amount * 2 - (free * amount) // 4 for name, amount in requests.items()}
+    capacity = {"cpu": 4, "nvidia.com/gpu": 8}
+    full = node("a", make_pod("x").requests(**used), capacity=capacity)
+    snapshot = Snapshot.of([full, node("b", capacity=capacity)])
+    amounts = tuple((name, amount * (1000 if name == "cpu" else 1)) for name, amount in requests.items())
+    on_a = min((capacity[name] - used[name]) // amount for name, amount in requests.items())
+    for least, reads_pods in product((1, 2, 3, 4, 5), (False, True)):
+        group = Group(cast("Any", None), least, amounts, reads_pods=reads_pods)
+        is_single = least == 1 and not reads_pods
+
+        assert group.has_room(snapshot.nodes[0]) is (on_a > 0)
+        wanted = (reads_pods or on_a > 0) and (is_single or on_a + 2 >= least)
+        assert group.may_fit(snapshot, [snapshot.nodes[0]]) is wanted
+
+
+def test_pods_of_a_node_bound_how_many_of_a_gang_fit() -> None:
+    snapshot = Snapshot.of([node("a", make_pod("x"), capacity={"pods": 3})])
+
+    fits = [Group(cast("Any", None), least, (("cpu", 1),)).may_fit(snapshot, snapshot.nodes) for least in (2, 3)]
+
+    assert fits == [True, False]

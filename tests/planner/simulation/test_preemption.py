@@ -4,10 +4,17 @@ from dataclasses import replace
 
 import pytest
 
+from placement_planner.simulation.backlog import Group, TracePod, Unit
+from placement_planner.simulation.cluster import SimulatedCluster
 from placement_planner.simulation.outcome import Evictions, Outcome
+from placement_planner.simulation.preemption import Choice, Preemption, can_preempt
 from placement_planner.simulation.sweep import Experiment, Run, simulated
+from placement_planner.simulation.templates import Template
 from tests.support.objects.builders import make_pod
+from tests.support.plugins import node
 from tests.support.programs.traces import experiment, gpu_nodes, lines
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 
 _HEADER = "arrival,duration,requests,priority"
@@ -142,3 +149,93 @@ def test_workload_types_have_priorities() -> None:
     trace.priorities = {"training": 7, "inference": 9}
 
     assert [each.value for each in simulated(trace, Run(0, "default", 1)).waits if each.by == "priority"] == ["7", "9"]
+
+
+def preemption_on(nodes: int) -> tuple[SimulatedCluster, list[str], Preemption]:
+    """Return a cluster, the nodes on which the next pods preempt, and its preemption."""
+    cluster = SimulatedCluster(Snapshot.of([node(f"n{number}") for number in range(nodes)]))
+    chosen: list[str] = []
+    return cluster, chosen, Preemption(cluster, lambda *_: Choice(chosen.pop(0), ()) if chosen else None)
+
+
+def waiting(priority: int) -> Unit:
+    trace = experiment(gpu_nodes(8), lines(f"0,5,cpu=1,{priority}", header=_HEADER))
+    template = trace.templates(Run(0, "default", 1)).of(trace.trace[0])
+    assert isinstance(template, Template)
+    return Unit([TracePod(template, 0, 5)])
+
+
+@pytest.mark.parametrize("priority", [4, 5, 6])
+@pytest.mark.parametrize("target", ["n0", "n1"])
+def test_a_pod_takes_the_node_that_is_kept_for_one_of_lower_priority(target: str, priority: int) -> None:
+    cluster, chosen, preemption = preemption_on(2)
+    first, second = waiting(5), waiting(priority)
+    chosen += ["n0", target]
+    for unit in (first, second):
+        preemption.victims_of(unit)
+
+    is_displaced = target == "n0" and priority > 5
+    assert preemption.is_nominated(first) is not is_displaced
+    assert preemption.is_nominated(second)
+    kept = {name: len(pods) for name, pods in cluster.snapshot.nominated.by_node.items()}
+    assert kept == ({"n0": 1, "n1": 1} if target == "n1" else {"n0": 1 if is_displaced else 2})
+    # Room that is given up is tried again by others, once.
+    assert (preemption.changes, preemption.given_up()) == ((1, {0}) if is_displaced else (0, set()))
+    assert preemption.given_up() == set()
+
+
+def test_a_pod_that_preempts_elsewhere_or_no_longer_gives_up_its_node() -> None:
+    cluster, chosen, preemption = preemption_on(2)
+    unit = waiting(5)
+    chosen += ["n0", "n1"]
+    preemption.victims_of(unit)
+    assert preemption.signature_of(unit).info.nomination.node_name == "n0"
+    preemption.victims_of(unit)
+
+    assert preemption.signature_of(unit).info.nomination.node_name == "n1"
+    assert [*cluster.snapshot.nominated.by_node] == ["n1"]
+    # Nothing on its node ends for it, so it does not wait there.
+    assert preemption.victims_of(unit) == ()
+    assert not preemption.is_nominated(unit)
+    assert preemption.given_up() == {0, 1}
+    assert preemption.signature_of(unit) == unit.pods[0].template.signature
+
+
+@pytest.mark.parametrize("victim", [4, 5])
+def test_a_pod_waits_on_its_node_while_a_lower_victim_ends(victim: int) -> None:
+    cluster, chosen, preemption = preemption_on(1)
+    unit = waiting(5)
+    running = cluster.add(RunningPod.of(make_pod("v").spec(priority=victim).obj()), 0)
+    chosen += ["n0"]
+    preemption.victims_of(unit)
+    cluster.evict(running)
+    preemption.victims_of(unit)
+
+    assert preemption.is_nominated(unit) is (victim < 5)
+
+
+def test_only_victims_that_do_not_end_yet_are_evicted() -> None:
+    pods = [RunningPod.of(make_pod(name).obj()) for name in "ab"]
+    victims = [pods[0], pods[1]._replace(is_terminating=True)]
+    cluster = SimulatedCluster(Snapshot.of([node("n0")]))
+
+    assert Preemption(cluster, lambda *_: Choice("n0", victims)).victims_of(waiting(5)) == [pods[0]]
+
+
+def test_names_and_start_times_of_pods_differ_and_follow_those_of_the_cluster() -> None:
+    old = RunningPod.of(make_pod("old").obj())._replace(started_seconds=100, node_name="n0")
+    cluster = SimulatedCluster(Snapshot.of([node("n0").with_pods((old,))]))
+    preemption = Preemption(cluster, lambda *_: None)
+    pod = RunningPod.of(make_pod("p").obj())
+    named = [preemption.named(pod, started) for started in (0, 7.9)]
+
+    assert [(each.name, each.started_seconds) for each in named] == [("p-1", 101), ("p-2", 108)]
+
+
+@pytest.mark.parametrize(("priority", "can"), [(4, False), (5, False), (6, True)])
+def test_a_group_can_preempt_where_lower_pods_hold_its_room(priority: int, *, can: bool) -> None:
+    full = node("n", make_pod("low").requests(cpu=4).spec(priority=5), capacity={"cpu": 4})
+    template = waiting(priority).pods[0].template
+
+    assert can_preempt(Group(template, 1, (("cpu", 1000),)), [full]) is can
+    assert can_preempt(Group(template, 1, (("cpu", 5000),)), [full]) is False

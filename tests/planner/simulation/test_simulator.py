@@ -206,6 +206,18 @@ def test_a_pod_that_is_spread_is_tried_though_an_equal_one_waits() -> None:
     assert waits_of(simulated(found, Run(0, "binpack", 1))).never_placed == 1
 
 
+def test_a_pod_that_needs_another_one_is_placed_once_that_one_is() -> None:
+    """The second pod arrives with the first, and waits for it by required pod affinity."""
+    near = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": HOSTNAME_LABEL}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}
+    needs = make_pod("needs").gpu(2).affinity(affinity).obj()
+    other = make_pod("other").label("app", "a").gpu(1).obj()
+    found = experiment(gpu_nodes(8, 8), lines("0,,cpu=1"))
+    found.trace = (Arrival(0, None, needs, 2, ""), Arrival(0, None, other, 1, ""))
+
+    assert waits_of(simulated(found, Run(0, "default", 1))) == Waits("all", "", 2, 0, 0, 0)
+
+
 def test_denied_pods_are_counted_with_the_message() -> None:
     header = "arrival,requests,annotations"
 
