@@ -197,6 +197,7 @@ class Checks:
         workload, of_server = with_completed_pod(workload, with_claims.base)
         with prefixed_errors(workload.document.place):
             # The API server decodes a pod before it asks the webhook.
+            check_storable(workload.document.content)
             PodSignature.of(workload.document.content)
         refusal, bypass = self.admissions.answer(workload, with_claims.base)
         if refusal:
