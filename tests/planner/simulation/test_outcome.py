@@ -1,7 +1,7 @@
 """The recorder of a run against sums over its history, written plainly."""
 
-from math import ceil
 from itertools import accumulate
+from math import ceil
 from types import SimpleNamespace
 from typing import Any, cast
 
