@@ -101,7 +101,8 @@ def _begin(pod: HoldingPod, status: Raw, reason: str) -> Since:
         return Since(finished)
     ready = condition(pod.content, "ContainersReady")
     not_ready = seconds(ready, "lastTransitionTime") if fields.text(ready, "status") == "False" else 0
-    if found := min(filter(None, (not_ready, finished)), default=0):
+    crashed = finished and finished - held_cards.earlier_back_offs(fields.text(status, "state", "waiting", "message"))
+    if found := min(filter(None, (not_ready, crashed)), default=0):
         # A large image can take hours until its pull fails for the first time.
         is_known = reason != _FIRST_FAILURE
         return Since(found, is_least=is_known, is_known=is_known)

@@ -6,7 +6,7 @@ from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.held import CARD, HOUR, NOW_SECONDS, ago, card_pod, gpu_node, waiting
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
-from webhook.placement.packing.held_cards import HeldCards
+from webhook.placement.packing.held_cards import HeldCards, earlier_back_offs
 from webhook.policy.spec.accelerators import BUILT_IN_ACCELERATORS
 
 NODES = [gpu_node("n1"), gpu_node("down", down_for=HOUR)]
@@ -61,3 +61,14 @@ def test_a_pod_is_not_counted_that(pod: PodBuilder) -> None:
     found = counted(pod)
 
     assert {*found.cards.values(), *found.pods.values()} == {0}
+
+
+@pytest.mark.parametrize(
+    ("back_off", "seconds"),
+    [("10s", 0), ("20s", 10), ("40s", 30), ("2m40s", 150), ("5m0s", 310), ("1m0s", 70), ("999h", 310), ("long", 0)],
+)
+def test_a_back_off_follows_shorter_ones(back_off: str, seconds: int) -> None:
+    message = f"back-off {back_off} restarting failed container=main pod=srv_team-a(u1)"
+
+    assert earlier_back_offs(message) == seconds
+    assert earlier_back_offs(f"said: {message}") == 0

@@ -152,6 +152,18 @@ def test_a_container_that_ran_for_long_has_not_been_unused_before_it_ended() -> 
     assert report(gpu_node("n1"), pod) == []
 
 
+def test_a_crash_loop_began_before_the_back_offs_that_its_message_shows() -> None:
+    """A container that runs for a moment is ready at each start, so no time in the status is older than a back-off."""
+    pod = waiting(card_pod("srv", "n1", since=HOUR), "CrashLoopBackOff", 120).obj()
+    (status,) = pod["status"]["containerStatuses"]
+    status["lastState"] = {"terminated": {"exitCode": 1, "startedAt": ago(122), "finishedAt": ago(120)}}
+    status["state"]["waiting"]["message"] = "back-off 5m0s restarting failed container=main pod=srv_team-a(u1)"
+
+    (row,) = report(gpu_node("n1"), pod)
+
+    assert row.since == (NOW - 120 - 310, True, True)
+
+
 def test_a_pull_that_has_failed_for_the_first_time_has_no_known_begin() -> None:
     (row,) = report(gpu_node("n1"), waiting(card_pod("srv", "n1"), "ErrImagePull", HOUR))
 

@@ -1,5 +1,6 @@
 """Pods that hold cards and do not use them, as far as a snapshot shows it."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.node_states import is_ready
 from webhook.placement.packing.free_cards import accelerator_of
 from webhook.policy.spec.accelerators import Accelerator
+from webhook.runtime.settings import parse_go_duration
 
 TERMINATING, NODE_DOWN = "terminating", "node-down"
 CRASH_LOOP, IMAGE_PULL, CONFIG_ERROR = "crash-loop", "image-pull", "config-error"
@@ -28,6 +30,8 @@ _KILLING_SECONDS = 60
 # The pods of a DaemonSet and static pods belong to their node.
 _OF_NODES = ("DaemonSet/", "Node/")
 _JOB = "Job/"
+_BACK_OFF = re.compile(r"back-off (\S{1,20}) restarting failed container")
+_FIRST_BACK_OFF_SECONDS, _LONGEST_BACK_OFF_SECONDS = 10, 300
 
 
 def end_seconds(pod: RunningPod) -> int:
@@ -49,6 +53,21 @@ def waiting_class(pod: RunningPod, reason: str) -> str:
     """Return the class of a pod with a container that waits for `reason`, or empty. A Job ends its crash loops."""
     found = WAITING_CLASSES.get(reason, "")
     return "" if found == CRASH_LOOP and pod.controller.startswith(_JOB) else found
+
+
+def earlier_back_offs(message: str) -> int:
+    """Return the minimum seconds for which a container crashed before its last run, from the `message` that it waits.
+
+    The kubelet waits twice as long each time, up to 5 minutes, until the container has run for twice that.
+
+    Source: k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_manager.go, doBackOff
+    """
+    found = _BACK_OFF.match(message)
+    last = min((parse_go_duration(found[1]) if found else None) or 0, _LONGEST_BACK_OFF_SECONDS)
+    seconds, each = 0, _FIRST_BACK_OFF_SECONDS
+    while each < last:
+        seconds, each = seconds + each, each * 2
+    return seconds
 
 
 def held_class(pod: RunningPod, node: Node, now: int) -> str:
