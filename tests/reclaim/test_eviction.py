@@ -135,7 +135,7 @@ def test_a_gang_is_left_alone_if_the_eviction_of_one_pod_is_refused() -> None:
         server = InMemory(GANG, refused=("bert-1",))
         found = evict(server, is_confirmed=is_confirmed)
 
-        assert found["bert-0"] == found["bert-2"] == ("Bypassed", "pod bert-1 of its gang is refused")
+        assert found["bert-0"] == found["bert-2"] == ("Bypassed", "pod bert-1 of its gang is not evicted")
         assert found["bert-1"][0] == "Denied"
         assert server.evicted == []
 
@@ -149,7 +149,7 @@ def test_a_gang_is_left_alone_if_its_first_eviction_is_refused_after_the_dry_run
     server = Changed(GANG)
     found = evict(server)
 
-    assert (found["bert-0"][0], found["bert-1"]) == ("Denied", ("Bypassed", "pod bert-0 of its gang is refused"))
+    assert (found["bert-0"][0], found["bert-1"]) == ("Denied", ("Bypassed", "pod bert-0 of its gang is not evicted"))
     assert server.evicted == []
 
 
@@ -250,3 +250,41 @@ def test_a_gang_whose_pod_group_needs_fewer_pods_meanwhile_is_left_alone() -> No
 
     assert found == dict.fromkeys(NAMES, ("Bypassed", "its gang has changed, or is gone"))
     assert server.evicted == []
+
+
+def bind_the_rest(server: InMemory) -> None:
+    """Bind the pods of the gang that wait, so that it runs whole."""
+    for number in range(3, 8):
+        server.objects.remove(server.named(f"bert-{number}"))
+        server.objects.append({**gang_pod(number, "n3").obj()})
+        server.objects[-1]["metadata"]["resourceVersion"] = "2"
+
+
+def test_a_gang_that_starts_while_it_is_asked_about_is_left_alone() -> None:
+    class Starting(InMemory):
+        async def create(self, path: str, content: Object, query: Query) -> Object:
+            if content.get("metadata", {}).get("name") == "bert-2" and "dryRun" in query:
+                bind_the_rest(self)
+            return await super().create(path, content, query)
+
+    server = Starting(GANG)
+    found = evict(server)
+
+    assert found["bert-0"] == ("Bypassed", "its gang runs, or has ended")
+    assert found["bert-1"] == found["bert-2"] == ("Bypassed", "pod bert-0 of its gang is not evicted")
+    assert server.evicted == []
+
+
+def test_a_gang_that_starts_while_it_is_evicted_keeps_its_other_pods() -> None:
+    class Replaced(InMemory):
+        def end(self, pod: Object) -> None:
+            super().end(pod)
+            bind_the_rest(self)
+            again = gang_pod(8, "n3").obj()
+            again["metadata"]["resourceVersion"] = "3"
+            self.objects.append(again)
+
+    server = Replaced(GANG)
+
+    assert evict(server)["bert-1"] == ("Bypassed", "its gang runs, or has ended")
+    assert server.evicted == ["bert-0"]

@@ -184,7 +184,7 @@ def _lost_at(pod: Raw, lost: Since | None) -> int | None:
         statuses = fields.items(pod, "status", "containerStatuses")
         ends = [seconds(each, "state", "terminated", "finishedAt") for each in statuses]
         return max(*ends, seconds(condition(pod, "DisruptionTarget"), "lastTransitionTime"), 0)
-    return lost.seconds if lost else seconds(pod, "metadata", "deletionTimestamp") or None
+    return lost.seconds * lost.is_known if lost else seconds(pod, "metadata", "deletionTimestamp") or None
 
 
 def _since(running: Sequence[HoldingPod], ends: Sequence[int], waiting: Sequence[Raw]) -> Since:

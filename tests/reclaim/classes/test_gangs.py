@@ -90,6 +90,22 @@ def test_a_gang_that_is_deleted_is_not_reported() -> None:
     assert report(*NODES, *(each.deletion(ago(-HOUR)) for each in THREE)) == []
 
 
+@pytest.mark.parametrize("older_than", [0, 300])
+def test_a_gang_with_a_pod_within_its_grace_period_is_not_reported(older_than: int) -> None:
+    last = gang_pod(7, "n7").deletion(ago(-HOUR))
+
+    assert report(*NODES, *(gang_pod(n, f"n{n}") for n in range(7)), last, older_than=older_than) == []
+
+
+def test_a_gang_on_a_node_that_is_down_since_an_unknown_time_has_no_begin() -> None:
+    down = gpu_node("n7", taints=("node.kubernetes.io/unreachable:NoExecute",))
+    down["status"]["conditions"] = []
+
+    rows = report(*NODES[:7], down, *(gang_pod(n, f"n{n}") for n in range(8)))
+
+    assert {each.reason: each.since.is_known for each in rows} == {"node-down": False, "partial-gang": False}
+
+
 def launcher(node: str = "n3", cards: int | None = None) -> PodBuilder:
     """Return a pod of the gang without cards, or with a request of `cards`."""
     pod = make_pod("launcher").namespace("team-c").annotate(GANG, "bert").annotate(GANG_SIZE, "4").creation(ago(HOUR))
