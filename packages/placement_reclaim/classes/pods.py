@@ -24,7 +24,6 @@ _FIRST_FAILURE = "ErrImagePull"
 _NO_FINALIZERS = """'[{"op":"remove","path":"/metadata/finalizers"}]'"""
 # A card that takes so much power is in use, even if its other metrics are 0. Cards that only hold memory take less.
 _BUSY_WATTS = 150
-_MIB_OF_GIB = 1024
 Device = tuple[str, str]
 """The UUID of a card and, for a MIG device, its instance; both are empty for a metric of pods."""
 
@@ -220,6 +219,6 @@ def _facts(use: PodUse) -> Iterator[str]:
     if watts := [each.watts for each in use.cards.values() if each.watts is not None]:
         yield f"at most {max(watts):.0f} W"
     if use.memory_mib:
-        yield f"{use.memory_mib / _MIB_OF_GIB:.0f} GiB in use"
+        yield f"{use.memory_mib / 1024:.0f} GiB in use"
     if use.requests is not None:
         yield "0 requests/s"
