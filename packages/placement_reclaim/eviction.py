@@ -156,7 +156,9 @@ class Evictions:
         # The Eviction API deletes a pod that has ended, with its logs, even against its budget.
         if _uid(now) != _uid(pod) or fields.text(now, "metadata", "deletionTimestamp"):
             reason = "it is gone, has ended, or is Terminating"
-        elif not any(each.reason == held.reason and now in each.pods for each in rows_of_pods(objects, int(self.now()))):
+        elif not any(
+            each.reason == held.reason and now in each.pods for each in rows_of_pods(objects, int(self.now()))
+        ):
             reason = "its gang runs, or has ended"
         else:
             reason = opted_out([now], held.namespace, objects.snapshot, self.policy_of(held.namespace))

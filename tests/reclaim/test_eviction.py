@@ -1,6 +1,8 @@
 """Evictions on an API server in memory: a gang is evicted whole, or left alone."""
 
 import asyncio
+import os
+import signal
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
@@ -65,7 +67,11 @@ class InMemory(ApiServer):
 
 
 def evict(
-    server: InMemory, *, is_confirmed: bool = True, change: Callable[[InMemory], object] | None = None
+    server: InMemory,
+    *,
+    is_confirmed: bool = True,
+    change: Callable[[InMemory], object] | None = None,
+    pause_seconds: float = 0,
 ) -> dict[str, tuple[str, str]]:
     """Evict the only row of `server`, after `change`. Return outcome and detail by pod."""
     objects = objects_of(deepcopy(server.objects))
@@ -78,7 +84,7 @@ def evict(
             server,
             objects,
             lambda _: LISTED,
-            Limits(9, 9, least_seconds=300),
+            Limits(9, 9, pause_seconds, least_seconds=300),
             is_confirmed=is_confirmed,
             now=lambda: NOW_SECONDS,
         )
@@ -100,6 +106,18 @@ def test_a_gang_is_evicted_whole() -> None:
 
     assert evict(server) == dict.fromkeys(NAMES, ("Evicted", ""))
     assert server.evicted == NAMES
+
+
+def test_ctrl_c_ends_the_pause_between_two_pods_of_a_gang() -> None:
+    class Interrupted(InMemory):
+        def end(self, pod: Object) -> None:
+            super().end(pod)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    server = Interrupted(GANG)
+
+    assert evict(server, pause_seconds=600) == {"bert-0": ("Evicted", "")}
+    assert server.evicted == ["bert-0"]
 
 
 class Obeying(InMemory):
@@ -200,6 +218,38 @@ def test_a_pull_that_fails_once_more_is_evicted() -> None:
     server = InMemory((*NODES, waiting(card_pod("pull", "n0"), "ImagePullBackOff", HOUR)))
 
     assert evict(server, change=lambda server: set_reason(server, "ErrImagePull")) == {"pull": ("Evicted", "")}
+
+
+def start(server: InMemory) -> None:
+    server.objects.remove(server.named("pull"))
+    server.objects.append(card_pod("pull", "n0", since=HOUR).obj())
+
+
+def end(server: InMemory) -> None:
+    server.named("pull")["status"]["phase"] = "Failed"
+
+
+def replace(server: InMemory) -> None:
+    server.named("pull")["metadata"]["uid"] = "another"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(start, id="starts"),
+        pytest.param(end, id="ends"),
+        pytest.param(replace, id="is replaced"),
+        pytest.param(lambda server: server.end(server.named("pull")), id="is deleted"),
+        pytest.param(lambda server: server.objects.remove(server.named("pull")), id="is gone"),
+        pytest.param(lambda server: set_reason(server, "ContainerCreating"), id="pulls once more"),
+        pytest.param(lambda server: set_reason(server, "CrashLoopBackOff"), id="has another class"),
+    ],
+)
+def test_a_pod_is_left_alone_that_meanwhile(change: Callable[[InMemory], object]) -> None:
+    server = InMemory((*NODES, waiting(card_pod("pull", "n0"), "ImagePullBackOff", HOUR)))
+
+    assert evict(server, change=change) == {"pull": ("Bypassed", "it is gone, or not held any more")}
+    assert server.evicted == []
 
 
 def test_a_pull_that_fails_after_the_pod_has_run_is_left_alone() -> None:

@@ -226,14 +226,34 @@ class Stale(ApiServer):
         return orjson.dumps(found)
 
 
-def test_a_pod_that_was_replaced_meanwhile_is_not_evicted(cluster: Cluster, evict: Evict) -> None:
+class Recovering(ApiServer):
+    """An API server on which a pod runs right before its eviction, after the dry run."""
+
+    async def create(self, path: str, content: Object, query: Query) -> Object:
+        if path.endswith("/eviction") and "dryRun" not in query:
+            running = {"running": {"startedAt": ago(0)}}
+            status = {"name": "main", "image": "x", "imageID": "", "ready": True, "restartCount": 2, "state": running}
+            await self.patch(path.removesuffix("eviction") + "status", {"status": {"containerStatuses": [status]}}, {})
+        return await super().create(path, content, query)
+
+
+@pytest.mark.parametrize(
+    ("server_type", "expected"),
+    [
+        (Stale, "the UID in the precondition (00000000-0000-0000-0000-000000000000)"),
+        (Recovering, "the ResourceVersion in the precondition"),
+    ],
+)
+def test_a_pod_that_was_replaced_or_recovers_meanwhile_is_not_evicted(
+    cluster: Cluster, evict: Evict, server_type: type[ApiServer], expected: str
+) -> None:
     held_pod(cluster, "crash")
     node = make_node_object("held-1", capacity={"nvidia.com/gpu": 16})
     objects = Objects(built_in_policy(), snapshot_from_documents([Document("the test", node)]))
     found: list[Result] = []
 
     async def run() -> None:
-        async with Stale(ClientConfig(cluster.control_plane.kubeconfig)) as server:
+        async with server_type(ClientConfig(cluster.control_plane.kubeconfig)) as server:
             objects.take(node)
             pods = await server.body(f"/api/v1/namespaces/{cluster.namespace}/pods", {}, PAGE_BYTES)
             for each in orjson.loads(pods)["items"]:
@@ -247,4 +267,4 @@ def test_a_pod_that_was_replaced_meanwhile_is_not_evicted(cluster: Cluster, evic
 
     assert (found[0].outcome, terminating(cluster)) == ("Denied", [])
     assert "409" in found[0].detail
-    assert "the UID in the precondition (00000000-0000-0000-0000-000000000000)" in found[0].detail
+    assert expected in found[0].detail
