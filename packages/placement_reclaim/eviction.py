@@ -152,13 +152,11 @@ class Evictions:
         objects = await self._read_again(held.namespace)
         # An evicted pod that exits with 0 has not completed the gang.
         objects.ended = {key: each for key, each in objects.ended.items() if _uid(each) not in uids}
-        now = objects.pods.get(full_name(pod), {})
+        now, rows = objects.pods.get(full_name(pod), {}), rows_of_pods(objects, int(self.now()))
         # The Eviction API deletes a pod that has ended, with its logs, even against its budget.
         if _uid(now) != _uid(pod) or fields.text(now, "metadata", "deletionTimestamp"):
             reason = "it is gone, has ended, or is Terminating"
-        elif not any(
-            each.reason == held.reason and now in each.pods for each in rows_of_pods(objects, int(self.now()))
-        ):
+        elif not any(each.reason == held.reason and now in each.pods for each in rows):
             reason = "its gang runs, or has ended"
         else:
             reason = opted_out([now], held.namespace, objects.snapshot, self.policy_of(held.namespace))

@@ -180,6 +180,29 @@ def test_a_gang_that_has_lost_a_pod_meanwhile_is_left_alone() -> None:
     assert server.evicted == []
 
 
+def test_a_gang_of_which_one_more_pod_starts_meanwhile_is_left_alone() -> None:
+    server = InMemory(GANG)
+
+    def start_one(server: InMemory) -> None:
+        server.objects.remove(server.named("bert-3"))
+        server.objects.append(gang_pod(3, "n3", since=HOUR).obj())
+
+    assert evict(server, change=start_one) == dict.fromkeys(NAMES, ("Bypassed", "its gang has changed, or is gone"))
+    assert server.evicted == []
+
+
+def test_a_pod_of_a_gang_that_is_replaced_while_others_are_evicted_is_left_alone() -> None:
+    class Replacing(InMemory):
+        def end(self, pod: Object) -> None:
+            super().end(pod)
+            self.named("bert-1")["metadata"]["uid"] = "another"
+
+    server = Replacing(GANG)
+
+    assert evict(server)["bert-1"] == ("Bypassed", "it is gone, has ended, or is Terminating")
+    assert server.evicted == ["bert-0", "bert-2"]
+
+
 def test_a_pod_that_ends_while_its_gang_is_evicted_is_not_evicted() -> None:
     class Losing(InMemory):
         def end(self, pod: Object) -> None:
