@@ -285,6 +285,30 @@ def test_a_pull_that_fails_after_the_pod_has_run_is_left_alone() -> None:
     assert evict(server, change=run_again) == {"pull": ("Bypassed", "it has changed meanwhile")}
 
 
+def test_a_crash_loop_that_has_run_for_long_meanwhile_is_left_alone() -> None:
+    server = InMemory((*NODES, CRASH))
+
+    def run_for_long(server: InMemory) -> None:
+        ended = {"exitCode": 1, "startedAt": ago(HOUR), "finishedAt": ago(60)}
+        server.named("crash")["status"]["containerStatuses"][0]["lastState"] = {"terminated": ended}
+
+    assert evict(server, change=run_for_long) == {"crash": ("Bypassed", "it has changed meanwhile")}
+    assert server.evicted == []
+
+
+def test_all_pages_are_read_again() -> None:
+    class Paged(InMemory):
+        async def body(self, path: str, query: Query, *_: object, **__: object) -> bytes:
+            page = orjson.loads(await super().body(path, query))
+            at = int(query.get("continue", 0))
+            is_last = at + 1 >= len(page["items"])
+            page["items"] = page["items"][at : at + 1]
+            page["metadata"] = {} if is_last else {"continue": str(at + 1)}
+            return orjson.dumps(page)
+
+    assert evict(Paged(GANG)) == dict.fromkeys(NAMES, ("Evicted", ""))
+
+
 def test_a_pod_of_a_gang_that_is_annotated_while_others_are_evicted_is_left_alone() -> None:
     class Annotated(InMemory):
         def end(self, pod: Object) -> None:
