@@ -171,7 +171,8 @@ class Evictions:
         def on_page(resource: Resource, items: list[JsonObject], begins: bool) -> None:
             found[resource] = items if begins else [*found[resource], *items]
 
-        for each in (named, replace(_PODS, field_selector="", namespace=namespace), _NODES, *groups):
+        # The list of nodes is the longest. A pod is bound long after its node was made, so the pods can come last.
+        for each in (_NODES, *groups, named, replace(_PODS, field_selector="", namespace=namespace)):
             await list_resource(self.server, each, on_page)
         contents = [content for items in found.values() for content in items]
         others = [Document("the API server", each) for each in contents if each["kind"] not in ("Node", "Pod")]

@@ -372,6 +372,23 @@ def test_a_gang_that_starts_while_it_is_asked_about_is_left_alone() -> None:
     assert server.evicted == []
 
 
+def test_a_gang_that_starts_while_many_nodes_are_read_is_left_alone() -> None:
+    class Large(InMemory):
+        node_lists = 0
+
+        async def body(self, path: str, query: Query, *_: object, **__: object) -> bytes:
+            if path.endswith("/nodes"):
+                self.node_lists += 1
+                if self.node_lists == 2:
+                    bind_the_rest(self)
+            return await super().body(path, query)
+
+    server = Large(GANG)
+
+    assert evict(server)["bert-0"] == ("Bypassed", "its gang runs, or has ended")
+    assert server.evicted == []
+
+
 def test_a_gang_that_starts_while_it_is_evicted_keeps_its_other_pods() -> None:
     class Replaced(InMemory):
         def end(self, pod: Object) -> None:
