@@ -5,7 +5,7 @@ import pytest
 from tests.reclaim.reports import names, report
 from tests.support.objects.batch_objects import volcano_group
 from tests.support.objects.builders import PodBuilder, make_pod
-from tests.support.objects.held import CARD, GANG, GANG_SIZE, HOUR, ago, gang_pod, gpu_node, running
+from tests.support.objects.held import CARD, GANG, GANG_SIZE, HOUR, ago, gang_pod, gpu_node, running, waiting
 from tests.support.objects.held import NOW_SECONDS as NOW
 
 NODES = [gpu_node(f"n{number}") for number in range(8)]
@@ -104,6 +104,19 @@ def test_a_gang_on_a_node_that_is_down_since_an_unknown_time_has_no_begin() -> N
     rows = report(*NODES[:7], down, *(gang_pod(n, f"n{n}") for n in range(8)))
 
     assert {each.reason: each.since.is_known for each in rows} == {"node-down": False, "partial-gang": False}
+
+
+def test_a_gang_is_not_reported_while_a_pod_of_it_is_debugged() -> None:
+    debugger = {"name": "debugger", "state": {"running": {"startedAt": ago(60)}}}
+    debugged = THREE[2].status(**{**THREE[2].obj()["status"], "ephemeralContainerStatuses": [debugger]})
+
+    assert report(*NODES, *THREE[:2], debugged, *WAITING) == []
+
+
+def test_a_pod_of_a_gang_that_does_not_start_has_no_row_of_its_own() -> None:
+    crashing = waiting(THREE[2], "ImagePullBackOff", HOUR)
+
+    assert names(report(*NODES, *THREE[:2], crashing, *WAITING)) == [("partial-gang", "bert")]
 
 
 def launcher(node: str = "n3", cards: int | None = None) -> PodBuilder:
