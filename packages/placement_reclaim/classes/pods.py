@@ -169,9 +169,9 @@ def partial_gangs(objects: Objects, holding: Mapping[Name, HoldingPod], lost: Ma
             continue
         cards = sum((Counter(pod.cards) for pod in running), Counter[str]())
         nodes = tuple(sorted({pod.running.node_name for pod in running}))
-        since = _since(running, [*filter(None, ends)], waiting)
-        others = f", {len(waiting)} wait" if waiting else ""
-        why = f"{len(bound)} of {least} pods of gang {name} run{others}"
+        doubt = any(not lost[key].is_known for key in map(full_name, members) if key in lost)
+        since = _since(running, [*filter(None, ends)], waiting, is_known=not doubt)
+        why = f"{len(bound)} of {least} pods of gang {name} run" + (f", {len(waiting)} wait" if waiting else "")
         pods = tuple(pod.content for pod in running)
         remedy = _remedy(pods, pods_ready_timeout(objects.snapshot))
         yield Held(PARTIAL_GANG, cards, nodes, namespace, name, since, why, remedy, pods)
@@ -183,16 +183,16 @@ def _lost_at(pod: Raw, lost: Since | None) -> int | None:
         statuses = fields.items(pod, "status", "containerStatuses")
         ends = [seconds(each, "state", "terminated", "finishedAt") for each in statuses]
         return max(*ends, seconds(condition(pod, "DisruptionTarget"), "lastTransitionTime"), 0)
-    return lost.seconds * lost.is_known if lost else seconds(pod, "metadata", "deletionTimestamp") or None
+    return lost.seconds if lost else seconds(pod, "metadata", "deletionTimestamp") or None
 
 
-def _since(running: Sequence[HoldingPod], ends: Sequence[int], waiting: Sequence[Raw]) -> Since:
-    """Return when the last pod was bound or lost, whichever is later."""
+def _since(running: Sequence[HoldingPod], ends: Sequence[int], waiting: Sequence[Raw], *, is_known: bool) -> Since:
+    """Return when the last pod was bound or lost, whichever is later. `is_known` is false if one end is not known."""
     conditions = [(condition(pod.content, "PodScheduled"), pod.running.started_seconds) for pod in running]
     bound = max(seconds(each, "lastTransitionTime") or started for each, started in conditions)
     # A pod that a controller has made in place of a lost one is newer than the others.
     broken = max([0, *ends, *(seconds(each, "metadata", "creationTimestamp") for each in waiting)])
-    return Since(max(bound, broken), is_least=broken > bound, is_known=bool(waiting or ends))
+    return Since(max(bound, broken), is_least=broken > bound, is_known=is_known and bool(waiting or ends))
 
 
 def _remedy(pods: Sequence[Raw], evicted_after: str) -> Remedy:
