@@ -2,8 +2,10 @@
 
 import pytest
 
-from tests.reclaim.reports import names, report
-from tests.support.objects.batch_objects import volcano_group
+from placement_reclaim.report import held_rows
+from tests.reclaim.reports import names, objects_of, report
+from tests.support.admission import policy_with
+from tests.support.objects.batch_objects import pod_group, volcano_group
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.held import CARD, GANG, GANG_SIZE, HOUR, ago, gang_pod, gpu_node, running, waiting
 from tests.support.objects.held import NOW_SECONDS as NOW
@@ -161,3 +163,23 @@ def test_a_completed_pod_with_malformed_labels_is_in_no_gang() -> None:
     malformed["metadata"]["labels"] = ["x"]
 
     assert names(report(*NODES, *workers(2), malformed)) == [("partial-gang", "bert")]
+
+
+def test_a_pod_without_cards_is_a_member_of_its_pod_group() -> None:
+    pods = [*(gang_pod(number, f"n{number}", size=9) for number in range(3)), launcher()]
+    members = [each.annotate("scheduling.k8s.io/group-name", "bert").scheduler("volcano") for each in pods]
+    group = volcano_group("bert", namespace="team-c", members=4)
+
+    assert report(*NODES, group, *members) == []
+    assert names(report(*NODES, group, *members[:2], members[3])) == [("partial-gang", "bert")]
+
+
+def test_a_pod_without_cards_is_a_member_of_its_pod_group_of_kube_scheduler() -> None:
+    pods = [each.obj() for each in (*(gang_pod(number, f"n{number}", size=9) for number in range(3)), launcher())]
+    for each in pods:
+        each["spec"]["schedulingGroup"] = {"podGroupName": "bert"}
+    group = pod_group("bert", group="scheduling.k8s.io", namespace="team-c", members=4)
+    objects = objects_of([*NODES, group, *pods])
+    objects.policy = policy_with(schedulers={"default-scheduler": {"backend": "native"}})
+
+    assert held_rows(objects, NOW, 0) == []
