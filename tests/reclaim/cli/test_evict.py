@@ -166,6 +166,27 @@ def test_with_confirm_a_pod_is_evicted_with_an_event_and_a_record(
     assert found["user"]
 
 
+def test_a_gang_is_evicted_whole_with_a_record_for_each_pod(cluster: Cluster, evict: Evict, tmp_path: Path) -> None:
+    for number in range(3):
+        pod = make_pod(f"bert-{number}").gpu(2).annotate("maip.mxsf.io/gang", "bert")
+        pod = pod.annotate("maip.mxsf.io/gang-size", "3").owner("Job", "bert", api_version="batch/v1")
+        cluster.create(pod.node_name("held-1") if number else pod.scheduler("absent"))
+        running = {"phase": "Running", "startTime": ago(HOUR)}
+        if number:
+            namespace = cluster.namespace
+            cluster.client.patch(
+                "Pod", f"bert-{number}", {"status": running}, namespace=namespace, subresource="status"
+            )
+    limits = ("--older-than", "0", "--max-per-owner", 2)
+
+    assert evict.results(*limits)["bert-1"] == evict.results(*limits)["bert-2"] == ("would be evicted", "")
+    found = evict.results(*limits, "--confirm", "--audit", tmp_path / "audit.jsonl", "--pause", "0")
+
+    assert found == {"bert-1": ("evicted", ""), "bert-2": ("evicted", "")}
+    assert terminating(cluster) == ["bert-1", "bert-2"]
+    assert len((tmp_path / "audit.jsonl").read_bytes().splitlines()) == 2
+
+
 def test_ctrl_c_ends_after_the_eviction_that_is_under_way(cluster: Cluster, evict: Evict, tmp_path: Path) -> None:
     for number in range(3):
         held_pod(cluster, f"crash-{number}")
