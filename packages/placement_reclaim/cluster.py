@@ -32,9 +32,9 @@ _BARE_FIELDS = frozenset(
 
 
 def seconds(content: Any, *path: str) -> int:
-    """Return the time at `path` in Unix seconds, or 0 if there is none."""
+    """Return the time at `path` in Unix seconds, or 0 if there is none after 1970."""
     found = time_of(field_of(content, *path))
-    return int(found.timestamp()) if found else 0
+    return max(0, int(found.timestamp())) if found else 0
 
 
 def full_name(content: Raw) -> Name:

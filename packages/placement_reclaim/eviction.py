@@ -123,8 +123,7 @@ class Evictions:
 
     async def _results(self, held: Held, reason: str) -> AsyncGenerator[Result, None]:
         """Ask about all pods of `held` on dry run, then evict them, unless there is a `reason` or one is refused."""
-        groups = (replace(each, namespace=held.namespace) for each in _POD_GROUPS)
-        objects = self.objects if reason else await self._read_again(held.namespace, _NODES, *groups)
+        objects = self.objects if reason else await self._read_again(held.namespace)
         if reason := reason or self._changed(objects, held):
             asked = [Result(held, pod, "Bypassed", reason) for pod in held.pods]
         else:
@@ -136,38 +135,44 @@ class Evictions:
             return
         first: Result | None = None
         for each in asked:
-            if first and first.outcome == "Denied":
+            if first and first.outcome in ("Denied", "Bypassed"):
                 yield _left_alone(each, first)
                 continue
             if first:
                 await self._pause()
             if self.stop.is_set():
                 return
-            result = await (self._evict_later(each) if first else self._evict(held, each.pod))
+            result = await (self._evict_of_gang(each) if len(asked) > 1 else self._evict(held, each.pod))
             first = first or result
             yield result
 
-    async def _evict_later(self, asked: Result) -> Result:
-        """Evict a later pod of a gang if it still runs. The gang may have ended: its pods end when one of them does."""
-        held, pod = asked.held, asked.pod
+    async def _evict_of_gang(self, asked: Result) -> Result:
+        """Evict a pod of a gang if both still run, the gang in part: its other pods may have started or ended."""
+        held, pod, uids = asked.held, asked.pod, set(map(_uid, asked.held.pods))
         objects = await self._read_again(held.namespace)
-        now = objects.pods.get(full_name(pod), {})
+        # An evicted pod that exits with 0 has not completed the gang.
+        objects.ended = {key: each for key, each in objects.ended.items() if _uid(each) not in uids}
+        now, rows = objects.pods.get(full_name(pod), {}), rows_of_pods(objects, int(self.now()))
         # The Eviction API deletes a pod that has ended, with its logs, even against its budget.
         if _uid(now) != _uid(pod) or fields.text(now, "metadata", "deletionTimestamp"):
-            return asked._replace(outcome="Bypassed", detail="it is gone, has ended, or is Terminating")
-        if reason := opted_out([now], held.namespace, objects.snapshot, self.policy_of(held.namespace)):
-            return asked._replace(outcome="Bypassed", detail=reason)
-        return await self._evict(held, now)
+            reason = "it is gone, has ended, or is Terminating"
+        elif not any(each.reason == held.reason and now in each.pods for each in rows):
+            reason = "its gang runs, or has ended"
+        else:
+            reason = opted_out([now], held.namespace, objects.snapshot, self.policy_of(held.namespace))
+        return asked._replace(outcome="Bypassed", detail=reason) if reason else await self._evict(held, now)
 
-    async def _read_again(self, namespace: str, *more: Resource) -> Objects:
-        """Return the pods and annotations of `namespace`, and the objects of `more`, with the claims of `objects`."""
+    async def _read_again(self, namespace: str) -> Objects:
+        """Return the nodes, and the pods, PodGroups and annotations of `namespace`, with the claims of `objects`."""
         named = replace(_NAMESPACES, field_selector=f"metadata.name={namespace}")
+        groups = (replace(each, namespace=namespace) for each in _POD_GROUPS)
         found: dict[Resource, list[JsonObject]] = {}
 
         def on_page(resource: Resource, items: list[JsonObject], begins: bool) -> None:
             found[resource] = items if begins else [*found[resource], *items]
 
-        for each in (named, replace(_PODS, field_selector="", namespace=namespace), *more):
+        # The list of nodes is the longest. A pod is bound long after its node was made, so the pods can come last.
+        for each in (_NODES, *groups, named, replace(_PODS, field_selector="", namespace=namespace)):
             await list_resource(self.server, each, on_page)
         contents = [content for items in found.values() for content in items]
         others = [Document("the API server", each) for each in contents if each["kind"] not in ("Node", "Pod")]
@@ -256,7 +261,7 @@ def _print(result: Result, *, is_json: bool, is_confirmed: bool) -> str:
 
 
 def _left_alone(result: Result, refused: Result) -> Result:
-    return result._replace(outcome="Bypassed", detail=f"pod {full_name(refused.pod)[1]} of its gang is refused")
+    return result._replace(outcome="Bypassed", detail=f"pod {full_name(refused.pod)[1]} of its gang is not evicted")
 
 
 def _uid(pod: Raw) -> str:

@@ -29,8 +29,8 @@ class Since(NamedTuple):
     is_known: bool = True
 
     def age(self, now: int) -> int:
-        """Return the seconds until `now`, which the clock of a node can be ahead of."""
-        return max(0, now - self.seconds)
+        """Return the seconds until `now`. They are negative for a pod of a gang that is within its grace period."""
+        return now - self.seconds
 
 
 class Remedy(NamedTuple):

@@ -13,6 +13,7 @@ from yarl import URL
 from placement_reclaim.classes.pods import CardUse, Device, PodUse
 from placement_reclaim.cluster import Name
 from webhook.cli.output.terminal import echo
+from webhook.watch.api_errors import TooLargeError, read_body
 
 # Of the first metric that a pod has. That of the engine is also that of MIG devices, and has a right of its own.
 # Source: https://github.com/NVIDIA/dcgm-exporter, etc/dcp-metrics-included.csv
@@ -23,7 +24,7 @@ _REQUESTS = '{__name__=~"vllm:request_success_total|nv_inference_request_success
 # Without honorLabels, `pod` is the exporter's own pod.
 _OF_POD = "namespace, pod, exported_namespace, exported_pod"
 _STEP_SECONDS = 300
-_TIMEOUT = aiohttp.ClientTimeout(total=60)
+_TIMEOUT, _MOST_BYTES, _LONGEST_ERROR = aiohttp.ClientTimeout(total=60), 64 * 2**20, 300
 # A password with a / or an @ of its own would be read as a part of the host or the path, which errors show.
 _URL = re.compile(r"https?://([^/?#]*@)?[^/?#@]+(/[^@]*)?")
 _FORM = "must be http://HOST or https://HOST, with the / and @ of a password as %2F and %40"
@@ -89,17 +90,17 @@ async def _query(session: aiohttp.ClientSession, server: URL, query: dict[str, s
     try:
         async with session.post(server / "api/v1/query", data=query) as response:
             status = response.status
-            answer = orjson.loads(await response.read())
+            answer = orjson.loads(await read_body(response, _MOST_BYTES))
         if answer["status"] != "success":
-            raise click.ClickException(f"{shown}: {answer['error']}")
+            raise click.ClickException(f"{shown}: {answer['error'][:_LONGEST_ERROR]}")
         return [_sample(each["metric"], each["value"][1]) for each in answer["data"]["result"]]
-    except (aiohttp.ClientError, OSError) as error:
+    except (aiohttp.ClientError, OSError, TooLargeError) as error:
         raise click.ClickException(f"{shown}: {str(error) or type(error).__name__}; {_REMEDY}") from error
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise click.ClickException(f"{shown}: HTTP {status} is no answer to a query; {_REMEDY}") from error
 
 
 def _sample(labels: dict[str, str], value: str) -> _Sample:
     prefix = "exported_" if labels.get("exported_pod") else ""
-    pod = labels.get(f"{prefix}namespace", ""), labels.get(f"{prefix}pod", "")
-    return pod, (labels.get("UUID", ""), labels.get("GPU_I_ID", "")), float(value)
+    pod = str(labels.get(f"{prefix}namespace", "")), str(labels.get(f"{prefix}pod", ""))
+    return pod, (str(labels.get("UUID", "")), str(labels.get("GPU_I_ID", ""))), float(value)

@@ -60,3 +60,15 @@ def test_a_gang_is_evicted_whole_or_left_alone() -> None:
 
 def test_what_has_no_known_begin_is_left_alone() -> None:
     assert reasons(gang_pod(0, "n0"), gang_pod(1, "n1")) == ["the API has no time since when its cards are not used"]
+
+
+def test_any_value_of_the_annotation_counts() -> None:
+    assert reasons(CRASH.annotate(NEVER, "")) == [f"pod crash has the annotation {NEVER}"]
+
+
+def test_limits_count_the_pods_before() -> None:
+    one, two = (waiting(card_pod(f"web-{n}", "n0").owner("Job", "web"), "ImagePullBackOff", HOUR) for n in range(2))
+    other = waiting(card_pod("web-0", "n1", namespace="team-b").owner("Job", "web"), "ImagePullBackOff", HOUR)
+
+    assert reasons(one, two, other, limits=Limits(9, 1)) == ["", "--max-per-owner 1: 1 more pod of its owner", ""]
+    assert reasons(one, two, other, limits=Limits(2, 2)) == ["", "", "--max 2: 1 more pod"]

@@ -1,6 +1,8 @@
 """Evictions on an API server in memory: a gang is evicted whole, or left alone."""
 
 import asyncio
+import os
+import signal
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
@@ -65,7 +67,11 @@ class InMemory(ApiServer):
 
 
 def evict(
-    server: InMemory, *, is_confirmed: bool = True, change: Callable[[InMemory], object] | None = None
+    server: InMemory,
+    *,
+    is_confirmed: bool = True,
+    change: Callable[[InMemory], object] | None = None,
+    pause_seconds: float = 0,
 ) -> dict[str, tuple[str, str]]:
     """Evict the only row of `server`, after `change`. Return outcome and detail by pod."""
     objects = objects_of(deepcopy(server.objects))
@@ -78,7 +84,7 @@ def evict(
             server,
             objects,
             lambda _: LISTED,
-            Limits(9, 9, least_seconds=300),
+            Limits(9, 9, pause_seconds, least_seconds=300),
             is_confirmed=is_confirmed,
             now=lambda: NOW_SECONDS,
         )
@@ -100,6 +106,18 @@ def test_a_gang_is_evicted_whole() -> None:
 
     assert evict(server) == dict.fromkeys(NAMES, ("Evicted", ""))
     assert server.evicted == NAMES
+
+
+def test_ctrl_c_ends_the_pause_between_two_pods_of_a_gang() -> None:
+    class Interrupted(InMemory):
+        def end(self, pod: Object) -> None:
+            super().end(pod)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    server = Interrupted(GANG)
+
+    assert evict(server, pause_seconds=600) == {"bert-0": ("Evicted", "")}
+    assert server.evicted == ["bert-0"]
 
 
 class Obeying(InMemory):
@@ -135,7 +153,7 @@ def test_a_gang_is_left_alone_if_the_eviction_of_one_pod_is_refused() -> None:
         server = InMemory(GANG, refused=("bert-1",))
         found = evict(server, is_confirmed=is_confirmed)
 
-        assert found["bert-0"] == found["bert-2"] == ("Bypassed", "pod bert-1 of its gang is refused")
+        assert found["bert-0"] == found["bert-2"] == ("Bypassed", "pod bert-1 of its gang is not evicted")
         assert found["bert-1"][0] == "Denied"
         assert server.evicted == []
 
@@ -149,7 +167,7 @@ def test_a_gang_is_left_alone_if_its_first_eviction_is_refused_after_the_dry_run
     server = Changed(GANG)
     found = evict(server)
 
-    assert (found["bert-0"][0], found["bert-1"]) == ("Denied", ("Bypassed", "pod bert-0 of its gang is refused"))
+    assert (found["bert-0"][0], found["bert-1"]) == ("Denied", ("Bypassed", "pod bert-0 of its gang is not evicted"))
     assert server.evicted == []
 
 
@@ -160,6 +178,29 @@ def test_a_gang_that_has_lost_a_pod_meanwhile_is_left_alone() -> None:
 
     assert found == dict.fromkeys(NAMES, ("Bypassed", "its gang has changed, or is gone"))
     assert server.evicted == []
+
+
+def test_a_gang_of_which_one_more_pod_starts_meanwhile_is_left_alone() -> None:
+    server = InMemory(GANG)
+
+    def start_one(server: InMemory) -> None:
+        server.objects.remove(server.named("bert-3"))
+        server.objects.append(gang_pod(3, "n3", since=HOUR).obj())
+
+    assert evict(server, change=start_one) == dict.fromkeys(NAMES, ("Bypassed", "its gang has changed, or is gone"))
+    assert server.evicted == []
+
+
+def test_a_pod_of_a_gang_that_is_replaced_while_others_are_evicted_is_left_alone() -> None:
+    class Replacing(InMemory):
+        def end(self, pod: Object) -> None:
+            super().end(pod)
+            self.named("bert-1")["metadata"]["uid"] = "another"
+
+    server = Replacing(GANG)
+
+    assert evict(server)["bert-1"] == ("Bypassed", "it is gone, has ended, or is Terminating")
+    assert server.evicted == ["bert-0", "bert-2"]
 
 
 def test_a_pod_that_ends_while_its_gang_is_evicted_is_not_evicted() -> None:
@@ -202,6 +243,38 @@ def test_a_pull_that_fails_once_more_is_evicted() -> None:
     assert evict(server, change=lambda server: set_reason(server, "ErrImagePull")) == {"pull": ("Evicted", "")}
 
 
+def start(server: InMemory) -> None:
+    server.objects.remove(server.named("pull"))
+    server.objects.append(card_pod("pull", "n0", since=HOUR).obj())
+
+
+def end(server: InMemory) -> None:
+    server.named("pull")["status"]["phase"] = "Failed"
+
+
+def replace(server: InMemory) -> None:
+    server.named("pull")["metadata"]["uid"] = "another"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(start, id="starts"),
+        pytest.param(end, id="ends"),
+        pytest.param(replace, id="is replaced"),
+        pytest.param(lambda server: server.end(server.named("pull")), id="is deleted"),
+        pytest.param(lambda server: server.objects.remove(server.named("pull")), id="is gone"),
+        pytest.param(lambda server: set_reason(server, "ContainerCreating"), id="pulls once more"),
+        pytest.param(lambda server: set_reason(server, "CrashLoopBackOff"), id="has another class"),
+    ],
+)
+def test_a_pod_is_left_alone_that_meanwhile(change: Callable[[InMemory], object]) -> None:
+    server = InMemory((*NODES, waiting(card_pod("pull", "n0"), "ImagePullBackOff", HOUR)))
+
+    assert evict(server, change=change) == {"pull": ("Bypassed", "it is gone, or not held any more")}
+    assert server.evicted == []
+
+
 def test_a_pull_that_fails_after_the_pod_has_run_is_left_alone() -> None:
     server = InMemory((*NODES, waiting(card_pod("pull", "n0"), "ImagePullBackOff", HOUR)))
 
@@ -210,6 +283,30 @@ def test_a_pull_that_fails_after_the_pod_has_run_is_left_alone() -> None:
         server.named("pull")["status"]["conditions"][-1]["lastTransitionTime"] = ago(HOUR // 2)
 
     assert evict(server, change=run_again) == {"pull": ("Bypassed", "it has changed meanwhile")}
+
+
+def test_a_crash_loop_that_has_run_for_long_meanwhile_is_left_alone() -> None:
+    server = InMemory((*NODES, CRASH))
+
+    def run_for_long(server: InMemory) -> None:
+        ended = {"exitCode": 1, "startedAt": ago(HOUR), "finishedAt": ago(60)}
+        server.named("crash")["status"]["containerStatuses"][0]["lastState"] = {"terminated": ended}
+
+    assert evict(server, change=run_for_long) == {"crash": ("Bypassed", "it has changed meanwhile")}
+    assert server.evicted == []
+
+
+def test_all_pages_are_read_again() -> None:
+    class Paged(InMemory):
+        async def body(self, path: str, query: Query, *_: object, **__: object) -> bytes:
+            page = orjson.loads(await super().body(path, query))
+            at = int(query.get("continue", 0))
+            is_last = at + 1 >= len(page["items"])
+            page["items"] = page["items"][at : at + 1]
+            page["metadata"] = {} if is_last else {"continue": str(at + 1)}
+            return orjson.dumps(page)
+
+    assert evict(Paged(GANG)) == dict.fromkeys(NAMES, ("Evicted", ""))
 
 
 def test_a_pod_of_a_gang_that_is_annotated_while_others_are_evicted_is_left_alone() -> None:
@@ -250,3 +347,58 @@ def test_a_gang_whose_pod_group_needs_fewer_pods_meanwhile_is_left_alone() -> No
 
     assert found == dict.fromkeys(NAMES, ("Bypassed", "its gang has changed, or is gone"))
     assert server.evicted == []
+
+
+def bind_the_rest(server: InMemory) -> None:
+    """Bind the pods of the gang that wait, so that it runs whole."""
+    for number in range(3, 8):
+        server.objects.remove(server.named(f"bert-{number}"))
+        server.objects.append({**gang_pod(number, "n3").obj()})
+        server.objects[-1]["metadata"]["resourceVersion"] = "2"
+
+
+def test_a_gang_that_starts_while_it_is_asked_about_is_left_alone() -> None:
+    class Starting(InMemory):
+        async def create(self, path: str, content: Object, query: Query) -> Object:
+            if content.get("metadata", {}).get("name") == "bert-2" and "dryRun" in query:
+                bind_the_rest(self)
+            return await super().create(path, content, query)
+
+    server = Starting(GANG)
+    found = evict(server)
+
+    assert found["bert-0"] == ("Bypassed", "its gang runs, or has ended")
+    assert found["bert-1"] == found["bert-2"] == ("Bypassed", "pod bert-0 of its gang is not evicted")
+    assert server.evicted == []
+
+
+def test_a_gang_that_starts_while_many_nodes_are_read_is_left_alone() -> None:
+    class Large(InMemory):
+        node_lists = 0
+
+        async def body(self, path: str, query: Query, *_: object, **__: object) -> bytes:
+            if path.endswith("/nodes"):
+                self.node_lists += 1
+                if self.node_lists == 2:
+                    bind_the_rest(self)
+            return await super().body(path, query)
+
+    server = Large(GANG)
+
+    assert evict(server)["bert-0"] == ("Bypassed", "its gang runs, or has ended")
+    assert server.evicted == []
+
+
+def test_a_gang_that_starts_while_it_is_evicted_keeps_its_other_pods() -> None:
+    class Replaced(InMemory):
+        def end(self, pod: Object) -> None:
+            super().end(pod)
+            bind_the_rest(self)
+            again = gang_pod(8, "n3").obj()
+            again["metadata"]["resourceVersion"] = "3"
+            self.objects.append(again)
+
+    server = Replaced(GANG)
+
+    assert evict(server)["bert-1"] == ("Bypassed", "its gang runs, or has ended")
+    assert server.evicted == ["bert-0"]

@@ -3,6 +3,8 @@
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import orjson
@@ -14,6 +16,7 @@ from tests.support.objects.builders import PodBuilder, make_node_object, make_po
 from tests.support.on_cluster.held import ago
 from tests.support.programs.cluster_files import as_list
 from tests.support.programs.command import Outcome, run_here
+from tests.support.servers.threads import LocalServer, served_in_thread
 
 ENGINE, UTILIZATION, POWER = "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE"
 HOUR, SCRAPE = 3600, 60
@@ -169,3 +172,54 @@ def test_the_class_needs_a_prometheus(cluster: Path) -> None:
 
     assert done.code == 2
     assert "--class idle needs --prometheus URL." in done.errors
+
+
+def answered(cluster: Path, part: bytes, most_parts: int = 1) -> tuple[Outcome, int]:
+    """Return the outcome with a server that answers each query with `part` repeated, and the number that it sent."""
+    sent = list[int]()
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.end_headers()
+            with suppress(OSError):
+                for _ in range(most_parts):
+                    self.wfile.write(part)
+                    sent.append(1)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with LocalServer(("127.0.0.1", 0), Answering) as server, served_in_thread(server):
+        return reclaim(cluster, f"http://127.0.0.1:{server.server_port}"), len(sent)
+
+
+def test_an_answer_without_an_end_is_not_read_to_its_end(cluster: Path) -> None:
+    done, sent = answered(cluster, b" " * 2**20, 256)
+
+    assert (done.code, done.errors.count("\n")) == (1, 1)
+    assert "the response is larger than 67108864 bytes" in done.errors
+    assert sent < 128
+
+
+@pytest.mark.parametrize(
+    "result", ["x", {"metric": "x", "value": [0, "0"]}, {"metric": {}, "value": [0, {}]}, {"metric": {}, "value": []}]
+)
+def test_an_answer_of_another_form_is_one_line(cluster: Path, result: object) -> None:
+    done, _ = answered(cluster, orjson.dumps({"status": "success", "data": {"result": [result]}}))
+
+    assert (done.code, done.errors.count("\n")) == (1, 1)
+    assert "HTTP 200 is no answer to a query" in done.errors
+
+
+def test_labels_that_are_no_texts_are_of_no_pod(cluster: Path) -> None:
+    result = {"metric": {"namespace": {}, "pod": ["x"], "UUID": {}}, "value": [0, "0"]}
+
+    assert answered(cluster, orjson.dumps({"status": "success", "data": {"result": [result]}}))[0].code == 0
+
+
+def test_an_error_of_the_server_is_cut(cluster: Path) -> None:
+    done, _ = answered(cluster, orjson.dumps({"status": "error", "error": "x" * 2**20}))
+
+    assert (done.code, len(done.errors) < 1000) == (1, True)

@@ -53,7 +53,9 @@ async def read_body(response: aiohttp.ClientResponse, most_bytes: int | None) ->
         chunks.append(chunk)
         size_bytes += len(chunk)
         if size_bytes > most_bytes:
-            raise TooLargeError(f"GET {response.url.path}: the response is larger than {most_bytes} bytes")
+            raise TooLargeError(
+                f"{response.method} {response.url.path}: the response is larger than {most_bytes} bytes"
+            )
     return b"".join(chunks)
 
 

@@ -83,8 +83,7 @@ def rejecting_nodes(objects: Objects, now: int) -> Iterator[Held]:
     for pod in objects.ended.values():
         node, reason = fields.text(pod, "spec", "nodeName"), fields.text(pod, "status", "reason")
         if reason == _REJECTED or (reason.startswith(_OUT_OF) and objects.is_card(reason.removeprefix(_OUT_OF))):
-            created = seconds(pod, "metadata", "creationTimestamp")
-            rejected[node].append(seconds(pod, "status", "startTime") or created)
+            rejected[node].append(seconds(pod, "status", "startTime") or seconds(pod, "metadata", "creationTimestamp"))
             reasons[node] = reason
     for node, times in rejected.items():
         row = objects.snapshot.rows.get(node)

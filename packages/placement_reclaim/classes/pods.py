@@ -24,7 +24,6 @@ _FIRST_FAILURE = "ErrImagePull"
 _NO_FINALIZERS = """'[{"op":"remove","path":"/metadata/finalizers"}]'"""
 # A card that takes so much power is in use, even if its other metrics are 0. Cards that only hold memory take less.
 _BUSY_WATTS = 150
-_MIB_OF_GIB = 1024
 Device = tuple[str, str]
 """The UUID of a card and, for a MIG device, its instance; both are empty for a metric of pods."""
 
@@ -171,9 +170,9 @@ def partial_gangs(objects: Objects, holding: Mapping[Name, HoldingPod], lost: Ma
             continue
         cards = sum((Counter(pod.cards) for pod in running), Counter[str]())
         nodes = tuple(sorted({pod.running.node_name for pod in running}))
-        since = _since(running, [*filter(None, ends)], waiting)
-        others = f", {len(waiting)} wait" if waiting else ""
-        why = f"{len(bound)} of {least} pods of gang {name} run{others}"
+        doubt = any(not lost[key].is_known for key in map(full_name, members) if key in lost)
+        since = _since(running, [*filter(None, ends)], waiting, is_known=not doubt)
+        why = f"{len(bound)} of {least} pods of gang {name} run" + (f", {len(waiting)} wait" if waiting else "")
         pods = tuple(pod.content for pod in running)
         remedy = _remedy(pods, pods_ready_timeout(objects.snapshot))
         yield Held(PARTIAL_GANG, cards, nodes, namespace, name, since, why, remedy, pods)
@@ -188,13 +187,13 @@ def _lost_at(pod: Raw, lost: Since | None) -> int | None:
     return lost.seconds if lost else seconds(pod, "metadata", "deletionTimestamp") or None
 
 
-def _since(running: Sequence[HoldingPod], ends: Sequence[int], waiting: Sequence[Raw]) -> Since:
-    """Return when the last pod was bound or lost, whichever is later."""
+def _since(running: Sequence[HoldingPod], ends: Sequence[int], waiting: Sequence[Raw], *, is_known: bool) -> Since:
+    """Return when the last pod was bound or lost, whichever is later. `is_known` is false if one end is not known."""
     conditions = [(condition(pod.content, "PodScheduled"), pod.running.started_seconds) for pod in running]
     bound = max(seconds(each, "lastTransitionTime") or started for each, started in conditions)
     # A pod that a controller has made in place of a lost one is newer than the others.
     broken = max([0, *ends, *(seconds(each, "metadata", "creationTimestamp") for each in waiting)])
-    return Since(max(bound, broken), is_least=broken > bound, is_known=bool(waiting or ends))
+    return Since(max(bound, broken), is_least=broken > bound, is_known=is_known and bool(waiting or ends))
 
 
 def _remedy(pods: Sequence[Raw], evicted_after: str) -> Remedy:
@@ -221,6 +220,6 @@ def _facts(use: PodUse) -> Iterator[str]:
     if watts := [each.watts for each in use.cards.values() if each.watts is not None]:
         yield f"at most {max(watts):.0f} W"
     if use.memory_mib:
-        yield f"{use.memory_mib / _MIB_OF_GIB:.0f} GiB in use"
+        yield f"{use.memory_mib / 1024:.0f} GiB in use"
     if use.requests is not None:
         yield "0 requests/s"

@@ -2,10 +2,12 @@
 
 import pytest
 
-from tests.reclaim.reports import names, report
-from tests.support.objects.batch_objects import volcano_group
+from placement_reclaim.report import held_rows
+from tests.reclaim.reports import names, objects_of, report
+from tests.support.admission import policy_with
+from tests.support.objects.batch_objects import pod_group, volcano_group
 from tests.support.objects.builders import PodBuilder, make_pod
-from tests.support.objects.held import CARD, GANG, GANG_SIZE, HOUR, ago, gang_pod, gpu_node, running
+from tests.support.objects.held import CARD, GANG, GANG_SIZE, HOUR, ago, gang_pod, gpu_node, running, waiting
 from tests.support.objects.held import NOW_SECONDS as NOW
 
 NODES = [gpu_node(f"n{number}") for number in range(8)]
@@ -90,6 +92,35 @@ def test_a_gang_that_is_deleted_is_not_reported() -> None:
     assert report(*NODES, *(each.deletion(ago(-HOUR)) for each in THREE)) == []
 
 
+@pytest.mark.parametrize("older_than", [0, 300])
+def test_a_gang_with_a_pod_within_its_grace_period_is_not_reported(older_than: int) -> None:
+    last = gang_pod(7, "n7").deletion(ago(-HOUR))
+
+    assert report(*NODES, *(gang_pod(n, f"n{n}") for n in range(7)), last, older_than=older_than) == []
+
+
+def test_a_gang_on_a_node_that_is_down_since_an_unknown_time_has_no_begin() -> None:
+    down = gpu_node("n7", taints=("node.kubernetes.io/unreachable:NoExecute",))
+    down["status"]["conditions"] = []
+
+    rows = report(*NODES[:7], down, *(gang_pod(n, f"n{n}") for n in range(8)))
+
+    assert {each.reason: each.since.is_known for each in rows} == {"node-down": False, "partial-gang": False}
+
+
+def test_a_gang_is_not_reported_while_a_pod_of_it_is_debugged() -> None:
+    debugger = {"name": "debugger", "state": {"running": {"startedAt": ago(60)}}}
+    debugged = THREE[2].status(**{**THREE[2].obj()["status"], "ephemeralContainerStatuses": [debugger]})
+
+    assert report(*NODES, *THREE[:2], debugged, *WAITING) == []
+
+
+def test_a_pod_of_a_gang_that_does_not_start_has_no_row_of_its_own() -> None:
+    crashing = waiting(THREE[2], "ImagePullBackOff", HOUR)
+
+    assert names(report(*NODES, *THREE[:2], crashing, *WAITING)) == [("partial-gang", "bert")]
+
+
 def launcher(node: str = "n3", cards: int | None = None) -> PodBuilder:
     """Return a pod of the gang without cards, or with a request of `cards`."""
     pod = make_pod("launcher").namespace("team-c").annotate(GANG, "bert").annotate(GANG_SIZE, "4").creation(ago(HOUR))
@@ -132,3 +163,23 @@ def test_a_completed_pod_with_malformed_labels_is_in_no_gang() -> None:
     malformed["metadata"]["labels"] = ["x"]
 
     assert names(report(*NODES, *workers(2), malformed)) == [("partial-gang", "bert")]
+
+
+def test_a_pod_without_cards_is_a_member_of_its_pod_group() -> None:
+    pods = [*(gang_pod(number, f"n{number}", size=9) for number in range(3)), launcher()]
+    members = [each.annotate("scheduling.k8s.io/group-name", "bert").scheduler("volcano") for each in pods]
+    group = volcano_group("bert", namespace="team-c", members=4)
+
+    assert report(*NODES, group, *members) == []
+    assert names(report(*NODES, group, *members[:2], members[3])) == [("partial-gang", "bert")]
+
+
+def test_a_pod_without_cards_is_a_member_of_its_pod_group_of_kube_scheduler() -> None:
+    pods = [each.obj() for each in (*(gang_pod(number, f"n{number}", size=9) for number in range(3)), launcher())]
+    for each in pods:
+        each["spec"]["schedulingGroup"] = {"podGroupName": "bert"}
+    group = pod_group("bert", group="scheduling.k8s.io", namespace="team-c", members=4)
+    objects = objects_of([*NODES, group, *pods])
+    objects.policy = policy_with(schedulers={"default-scheduler": {"backend": "native"}})
+
+    assert held_rows(objects, NOW, 0) == []

@@ -7,7 +7,7 @@ import pytest
 from placement_reclaim.classes.pods import CardUse, PodUse
 from tests.reclaim.reports import report
 from tests.support.objects.builders import PodBuilder
-from tests.support.objects.held import HOUR, NOW_SECONDS, card_pod, gpu_node, waiting
+from tests.support.objects.held import HOUR, NOW_SECONDS, ago, card_pod, gpu_node, waiting
 
 NODE = gpu_node("n1")
 NOTEBOOK = card_pod("nb-0", "n1", 2).owner("StatefulSet", "nb", api_version="apps/v1")
@@ -43,6 +43,7 @@ def test_a_server_without_requests_is_reported_with_them() -> None:
         pytest.param(NOTEBOOK, use(IDLE, CardUse(0, 300)), id="its power says otherwise"),
         pytest.param(NOTEBOOK, use(IDLE, IDLE, requests=0.2), id="it has served requests"),
         pytest.param(card_pod("nb-0", "n1", 2, since=600), use(IDLE, IDLE), id="it has just started"),
+        pytest.param(NOTEBOOK.deletion(ago(-HOUR)), use(IDLE, IDLE), id="it is within its grace period"),
         pytest.param(card_pod("nb-0", "n1", 2).owner("DaemonSet", "agent"), use(IDLE, IDLE), id="of a DaemonSet"),
     ],
 )

@@ -60,6 +60,14 @@ def test_a_claim_may_be_used_by_its_pod_or_by_a_consumer_of_another_kind() -> No
     assert report(gpu_node("n1"), claim(driver="dra.example.com")) == []
 
 
+def test_a_claim_with_access_of_an_administrator_holds_no_cards() -> None:
+    monitoring = claim(consumer("gone"))
+    for each in monitoring["status"]["allocation"]["devices"]["results"]:
+        each["adminAccess"] = True
+
+    assert report(gpu_node("n1"), monitoring) == []
+
+
 def workload(*, ready: str = "") -> Object:
     conditions = [{"type": "Admitted", "status": "True", "lastTransitionTime": ago(4 * HOUR)}]
     if ready:
@@ -106,9 +114,10 @@ def test_a_claim_can_have_more_consumers_than_are_shown() -> None:
     assert report(gpu_node("n1"), pod, claim(*consumers, consumer("lives"))) == []
 
 
-def test_a_workload_whose_pods_exist_or_that_is_over_holds_none() -> None:
+@pytest.mark.parametrize("kind", ["Finished", "Evicted"])
+def test_a_workload_whose_pods_exist_or_that_is_over_holds_none(kind: str) -> None:
     over = workload()
-    over["status"]["conditions"].append({"type": "Finished", "status": "True"})
+    over["status"]["conditions"].append({"type": kind, "status": "True"})
     by_name = card_pod("train-0-abc", "n1")
     by_owner = make_pod("x").namespace("team-a").gpu(8).owner("Job", "train", uid="uid-of-train")
 
@@ -141,3 +150,6 @@ def test_a_node_that_rejected_few_pods_or_starts_others_is_not_reported() -> Non
     assert report(gpu_node("n1"), *old) == []
     assert report(gpu_node("n1"), *pods, card_pod("new", "n1", 2, since=600)) == []
     assert report(gpu_node("n1", down_for=60), *pods) == []
+    cordoned = gpu_node("n1")
+    cordoned["spec"]["unschedulable"] = True
+    assert report(cordoned, *pods) == []

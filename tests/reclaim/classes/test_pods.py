@@ -233,6 +233,18 @@ def _debugged() -> PodBuilder:
     return pod.status(ephemeralContainerStatuses=[{"name": "debugger", "state": {"running": {"startedAt": ago(60)}}}])
 
 
+def _one_of_two_crashes() -> PodBuilder:
+    pod = card_pod("srv", "n1").container("draft").obj()
+    pod["spec"]["containers"][1]["resources"] = {"limits": {CARD: "1"}}
+    return waiting(running(PodBuilder(pod), 6 * HOUR), "CrashLoopBackOff", 3 * HOUR, container="draft")
+
+
+def _native_sidecar_crashes() -> PodBuilder:
+    status = {"name": "proxy", "restartCount": 7, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    pod = card_pod("srv", "n1").init_container("proxy")
+    return pod.status(**{**pod.obj()["status"], "initContainerStatuses": [status]})
+
+
 CRASHING = waiting(card_pod("srv", "n1"), "CrashLoopBackOff", 3 * HOUR)
 
 
@@ -248,7 +260,10 @@ CRASHING = waiting(card_pod("srv", "n1"), "CrashLoopBackOff", 3 * HOUR)
         pytest.param(CRASHING.owner("DaemonSet", "agent"), id="is of a DaemonSet"),
         pytest.param(CRASHING.owner("Node", "n1", api_version="v1"), id="is static"),
         pytest.param(CRASHING.annotate("kubernetes.io/config.mirror", "x"), id="is a mirror pod"),
+        pytest.param(CRASHING.deletion(ago(-HOUR)), id="crashes within a long grace period"),
         pytest.param(_sidecar_crashes(), id="has a sidecar that crashes"),
+        pytest.param(_native_sidecar_crashes(), id="has a sidecar among its init containers that crashes"),
+        pytest.param(_one_of_two_crashes(), id="has two containers with cards, and one crashes"),
         pytest.param(_debugged(), id="is debugged"),
         pytest.param(
             waiting(

@@ -166,6 +166,27 @@ def test_with_confirm_a_pod_is_evicted_with_an_event_and_a_record(
     assert found["user"]
 
 
+def test_a_gang_is_evicted_whole_with_a_record_for_each_pod(cluster: Cluster, evict: Evict, tmp_path: Path) -> None:
+    for number in range(3):
+        pod = make_pod(f"bert-{number}").gpu(2).annotate("maip.mxsf.io/gang", "bert")
+        pod = pod.annotate("maip.mxsf.io/gang-size", "3").owner("Job", "bert", api_version="batch/v1")
+        cluster.create(pod.node_name("held-1") if number else pod.scheduler("absent"))
+        running = {"phase": "Running", "startTime": ago(HOUR)}
+        if number:
+            namespace = cluster.namespace
+            cluster.client.patch(
+                "Pod", f"bert-{number}", {"status": running}, namespace=namespace, subresource="status"
+            )
+    limits = ("--older-than", "0", "--max-per-owner", 2)
+
+    assert evict.results(*limits)["bert-1"] == evict.results(*limits)["bert-2"] == ("would be evicted", "")
+    found = evict.results(*limits, "--confirm", "--audit", tmp_path / "audit.jsonl", "--pause", "0")
+
+    assert found == {"bert-1": ("evicted", ""), "bert-2": ("evicted", "")}
+    assert terminating(cluster) == ["bert-1", "bert-2"]
+    assert len((tmp_path / "audit.jsonl").read_bytes().splitlines()) == 2
+
+
 def test_ctrl_c_ends_after_the_eviction_that_is_under_way(cluster: Cluster, evict: Evict, tmp_path: Path) -> None:
     for number in range(3):
         held_pod(cluster, f"crash-{number}")
@@ -226,14 +247,34 @@ class Stale(ApiServer):
         return orjson.dumps(found)
 
 
-def test_a_pod_that_was_replaced_meanwhile_is_not_evicted(cluster: Cluster, evict: Evict) -> None:
+class Recovering(ApiServer):
+    """An API server on which a pod runs right before its eviction, after the dry run."""
+
+    async def create(self, path: str, content: Object, query: Query) -> Object:
+        if path.endswith("/eviction") and "dryRun" not in query:
+            running = {"running": {"startedAt": ago(0)}}
+            status = {"name": "main", "image": "x", "imageID": "", "ready": True, "restartCount": 2, "state": running}
+            await self.patch(path.removesuffix("eviction") + "status", {"status": {"containerStatuses": [status]}}, {})
+        return await super().create(path, content, query)
+
+
+@pytest.mark.parametrize(
+    ("server_type", "expected"),
+    [
+        (Stale, "the UID in the precondition (00000000-0000-0000-0000-000000000000)"),
+        (Recovering, "the ResourceVersion in the precondition"),
+    ],
+)
+def test_a_pod_that_was_replaced_or_recovers_meanwhile_is_not_evicted(
+    cluster: Cluster, evict: Evict, server_type: type[ApiServer], expected: str
+) -> None:
     held_pod(cluster, "crash")
     node = make_node_object("held-1", capacity={"nvidia.com/gpu": 16})
     objects = Objects(built_in_policy(), snapshot_from_documents([Document("the test", node)]))
     found: list[Result] = []
 
     async def run() -> None:
-        async with Stale(ClientConfig(cluster.control_plane.kubeconfig)) as server:
+        async with server_type(ClientConfig(cluster.control_plane.kubeconfig)) as server:
             objects.take(node)
             pods = await server.body(f"/api/v1/namespaces/{cluster.namespace}/pods", {}, PAGE_BYTES)
             for each in orjson.loads(pods)["items"]:
@@ -247,4 +288,4 @@ def test_a_pod_that_was_replaced_meanwhile_is_not_evicted(cluster: Cluster, evic
 
     assert (found[0].outcome, terminating(cluster)) == ("Denied", [])
     assert "409" in found[0].detail
-    assert "the UID in the precondition (00000000-0000-0000-0000-000000000000)" in found[0].detail
+    assert expected in found[0].detail

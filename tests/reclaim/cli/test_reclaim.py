@@ -178,3 +178,19 @@ def test_a_namespace_that_the_cluster_does_not_have_is_a_warning(run: Run, tmp_p
     assert run("reclaim", "--cluster", file, "-n", "teama").errors == (
         "Warning: --namespace: the cluster has no namespace teama\n"
     )
+
+
+@pytest.mark.parametrize("flags", [(), ("-o", "json")])
+def test_a_time_before_all_years_is_none(run: Run, tmp_path: Path, flags: tuple[str, ...]) -> None:
+    results = [{"driver": "gpu.nvidia.com", "pool": "n1", "device": "gpu-0", "request": "gpu"}]
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "cards", "namespace": "team-a", "creationTimestamp": "0001-01-01T00:00:00+23:00"},
+        "spec": {"devices": {}},
+        "status": {"allocation": {"devices": {"results": results}}},
+    }
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(NODES[0], claim))
+
+    assert run("reclaim", "--cluster", file, *flags).code == 3
