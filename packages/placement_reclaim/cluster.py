@@ -212,5 +212,5 @@ class Objects:
 
 
 def _bare(pod: Raw) -> Raw:
-    parts = {part: object_at(pod, part).items() for part in ("metadata", "spec", "status")}
-    return {part: {k: v for k, v in items if k in _BARE_FIELDS} for part, items in parts.items()}
+    parts = ("metadata", "spec", "status")
+    return {part: {k: v for k, v in object_at(pod, part).items() if k in _BARE_FIELDS} for part in parts}

@@ -105,8 +105,8 @@ def _begin(pod: HoldingPod, status: Raw, reason: str) -> Since:
         # A large image can take hours until its pull fails for the first time.
         is_known = reason != _FIRST_FAILURE
         return Since(found, is_least=is_known, is_known=is_known)
-    has_run = fields.count(status, "restartCount")
-    return Since(pod.running.started_seconds, is_least=not has_run, is_known=not has_run)
+    never_ran = not fields.count(status, "restartCount")
+    return Since(pod.running.started_seconds, is_least=never_ran, is_known=never_ran)
 
 
 def _end_of(pod: HoldingPod) -> Remedy:
@@ -154,7 +154,7 @@ def partial_gangs(objects: Objects, holding: Mapping[Name, HoldingPod], lost: Ma
     down. A gang with a completed pod is left out, because its other pods end soon, too. Pods without cards count as
     members, such as a launcher.
     """
-    gangs: dict[Name, tuple[int, list[Raw]]] = {}
+    gangs, evicted_after = dict[Name, tuple[int, list[Raw]]](), pods_ready_timeout(objects.snapshot)
     for pod in (*objects.pods.values(), *objects.ended.values()):
         if gang := objects.gang_of(pod):
             gangs.setdefault(gang[0], (gang[1], []))[1].append(pod)
@@ -174,8 +174,7 @@ def partial_gangs(objects: Objects, holding: Mapping[Name, HoldingPod], lost: Ma
         since = _since(running, [*filter(None, ends)], waiting, is_known=not doubt)
         why = f"{len(bound)} of {least} pods of gang {name} run" + (f", {len(waiting)} wait" if waiting else "")
         pods = tuple(pod.content for pod in running)
-        remedy = _remedy(pods, pods_ready_timeout(objects.snapshot))
-        yield Held(PARTIAL_GANG, cards, nodes, namespace, name, since, why, remedy, pods)
+        yield Held(PARTIAL_GANG, cards, nodes, namespace, name, since, why, _remedy(pods, evicted_after), pods)
 
 
 def _lost_at(pod: Raw, lost: Since | None) -> int | None:
