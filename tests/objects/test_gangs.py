@@ -37,7 +37,7 @@ from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
 
-TF_JOB, VOLCANO_JOB, DEPLOYMENT, STATEFUL_SET, JOB, LEADER_WORKER_SET = (
+TF_JOB, VOLCANO_JOB, DEPLOYMENT, STATEFUL_SET, JOB, LEADER_WORKER_SET, JOB_SET = (
     next(each for each in SAMPLES if (each.group, each.kind) == key)
     for key in (
         ("kubeflow.org", "TFJob"),
@@ -46,6 +46,7 @@ TF_JOB, VOLCANO_JOB, DEPLOYMENT, STATEFUL_SET, JOB, LEADER_WORKER_SET = (
         ("apps", "StatefulSet"),
         ("batch", "Job"),
         ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
+        ("jobset.x-k8s.io", "JobSet"),
     )
 )
 TRAINING = {"nodeUsage": {"allow": ["training"]}}
@@ -553,6 +554,17 @@ def test_preferred_domain_leaves_a_job_of_kueue_waiting(within: dict[str, str]) 
 
     assert placement is not None
     assert placement.verdict == "Waiting"
+
+
+def test_each_job_of_a_job_set_has_a_domain_of_its_own_with_volcano() -> None:
+    """Volcano makes a PodGroup for each owner of pods: for each Job."""
+    content, policy = job(JOB_SET, 3, within="rack", within_mode="required"), OF_BACKEND["volcano"]
+    content["spec"]["replicatedJobs"][0]["replicas"] = 2
+
+    placement = advised(content, two_racks(policy, *DOMAINS["volcano"]), policy).placement
+
+    assert placement is not None
+    assert placement.verdict == "Unknown"
 
 
 def test_job_of_one_pod_is_in_a_domain() -> None:

@@ -157,6 +157,9 @@ def gang_of_object(
         within = within_network(network, snapshot)
     elif within and backend:
         within = in_topology(within, backend.name, snapshot)
+    if backend is Volcano and any(len(each.counts) > 1 for each in kind.templates):
+        # Each of its Jobs has a PodGroup of its own.
+        within = None
     in_part = field(content, "metadata", "annotations", MIN_PARALLELISM)
     is_queued = within is not None and within.is_required and _queue_of(content, kind) and not in_part
     if is_queued:
