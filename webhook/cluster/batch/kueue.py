@@ -163,7 +163,7 @@ class Workload(NamedTuple):
             fields.text(content, "metadata", "namespace"),
             fields.text(content, "metadata", "name"),
             tuple(assigned),
-            (group_of(field(owner, "apiVersion")), fields.text(owner, "kind"), fields.text(owner, "name")),
+            (group_of(fields.text(owner, "apiVersion")), fields.text(owner, "kind"), fields.text(owner, "name")),
         )
 
 
