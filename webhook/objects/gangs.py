@@ -160,9 +160,8 @@ def gang_of_object(
     if backend is Volcano and any(len(each.counts) > 1 for each in kind.templates):
         # Each of its Jobs has a PodGroup of its own.
         within = None
-    in_part = field(content, "metadata", "annotations", MIN_PARALLELISM)
-    is_queued = within is not None and within.is_required and _queue_of(content, kind) and not in_part
-    if is_queued:
+    is_queued = within is not None and within.is_required and _queue_of(content, kind)
+    if is_queued := is_queued and not field(content, "metadata", "annotations", MIN_PARALLELISM):
         # Kueue looks for a domain for all pods of a template.
         size = max(size, pods)
     if size <= 1 and not (within and (of_volcano or is_queued)):
@@ -182,7 +181,8 @@ def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Sna
     pods, scheduler = sum([each.pods.replicas or 0 for each in roles]), injections[0].references.scheduler
     wholes = [each.starts_whole for each in injections]
     asked = [each.gang and grouped(each.gang, each.references.batch, workload.namespace, base) for each in injections]
-    within = strictest(each.within for each in injections)
+    requests = [each.within for each in injections if each.within is not None]
+    within = strictest(requests) if requests else None
     gang = gang_of_object(content, kind, asked, pods, scheduler, workload.policy, wholes, within, base)
     return gang._replace(ends_after=pods_ready_timeout(base)) if gang and _queue_of(content, kind) else gang
 
