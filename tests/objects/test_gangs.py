@@ -37,7 +37,7 @@ from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
 
-TF_JOB, VOLCANO_JOB, DEPLOYMENT, STATEFUL_SET, JOB, LEADER_WORKER_SET = (
+TF_JOB, VOLCANO_JOB, DEPLOYMENT, STATEFUL_SET, JOB, LEADER_WORKER_SET, JOB_SET = (
     next(each for each in SAMPLES if (each.group, each.kind) == key)
     for key in (
         ("kubeflow.org", "TFJob"),
@@ -46,6 +46,7 @@ TF_JOB, VOLCANO_JOB, DEPLOYMENT, STATEFUL_SET, JOB, LEADER_WORKER_SET = (
         ("apps", "StatefulSet"),
         ("batch", "Job"),
         ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
+        ("jobset.x-k8s.io", "JobSet"),
     )
 )
 TRAINING = {"nodeUsage": {"allow": ["training"]}}
@@ -538,6 +539,108 @@ def test_job_that_kueue_can_admit_in_part_is_unknown() -> None:
 
     assert placement is not None
     assert placement.verdict == "Unknown"
+
+
+def in_queue(content: Object) -> Object:
+    content["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+    return content
+
+
+@pytest.mark.parametrize("within", [{}, {"within": "rack", "within_mode": "preferred"}])
+def test_preferred_domain_leaves_a_job_of_kueue_waiting(within: dict[str, str]) -> None:
+    content, policy = in_queue(job(JOB, 9, **within)), OF_BACKEND["kueue"]
+
+    placement = advised(content, two_racks(policy, *DOMAINS["kueue"]), policy).placement
+
+    assert placement is not None
+    assert placement.verdict == "Waiting"
+
+
+def test_each_job_of_a_job_set_has_a_domain_of_its_own_with_volcano() -> None:
+    """Volcano makes a PodGroup for each owner of pods: for each Job."""
+    content, policy = job(JOB_SET, 3, within="rack", within_mode="required"), OF_BACKEND["volcano"]
+    content["spec"]["replicatedJobs"][0]["replicas"] = 2
+
+    placement = advised(content, two_racks(policy, *DOMAINS["volcano"]), policy).placement
+
+    assert placement is not None
+    assert placement.verdict == "Unknown"
+
+
+def test_job_of_one_pod_is_in_a_domain() -> None:
+    content, policy = in_queue(job(JOB, 1, within="rack", within_mode="required")), OF_BACKEND["kueue"]
+
+    placement = advised(content, two_racks(policy, *DOMAINS["kueue"]), policy).placement
+
+    assert placement is not None
+    assert placement.verdict == "Feasible"
+
+
+@pytest.mark.parametrize(
+    ("labels", "fields", "verdict"),
+    [
+        ({RACK: "r3", ZONE: "z3"}, {"unschedulable": True}, "Waiting"),
+        ({RACK: "r3", ZONE: "z3"}, {"taints": ["node.kubernetes.io/not-ready:NoSchedule"]}, "Waiting"),
+        ({}, {}, "Infeasible"),
+    ],
+)
+def test_pods_that_a_domain_could_hold_later_are_not_announced_as_refused(
+    labels: dict[str, str], fields: dict[str, Any], verdict: str
+) -> None:
+    policy = OF_BACKEND["kueue"]
+    content = in_queue(job(JOB, 6, within="rack", within_mode="required", gang_size="6", placement_check="deny"))
+    large = make_node_object("z3", labels={USAGE: "training", **labels}, capacity={GPU: 8}, **fields)
+
+    advice = advised(content, two_racks(policy, large, *DOMAINS["kueue"]), policy)
+
+    assert advice.placement is not None
+    assert advice.placement.verdict == verdict
+    assert not [each for each in warnings(advice) if "are refused" in each]
+
+
+def test_required_domain_of_a_later_template_counts() -> None:
+    content, policy = in_queue(job(TF_JOB, 2, within="rack", within_mode="preferred")), OF_BACKEND["kueue"]
+    (first,) = content["spec"]["tfReplicaSpecs"].values()
+    second = copy.deepcopy(first) | {"replicas": 6}
+    second["template"]["metadata"]["annotations"][f"{DOMAIN}/within-mode"] = "required"
+    content["spec"]["tfReplicaSpecs"] = {"PS": first, "Worker": second}
+
+    placement = advised(content, two_racks(policy, *DOMAINS["kueue"]), policy).placement
+
+    assert placement is not None
+    assert placement.verdict == "Unknown"
+
+
+def test_job_that_starts_in_a_domain_without_room_for_all_is_unknown() -> None:
+    content, policy = job(TF_JOB, 8, within="rack", within_mode="required"), OF_BACKEND["kai"]
+    content["spec"]["runPolicy"] = {"schedulingPolicy": {"minAvailable": 2}}
+
+    placement = advised(content, two_racks(policy, *DOMAINS["kai"]), policy).placement
+
+    assert placement is not None
+    assert placement.verdict == "Unknown"
+
+
+@pytest.mark.parametrize(
+    ("backend", "size", "verdict"),
+    [
+        ("kueue", "4", "Feasible"),
+        ("kueue", "5", "Infeasible"),
+        # To pod affinity, both are one rack.
+        ("default", "8", "Feasible"),
+        ("default", "9", "Infeasible"),
+    ],
+)
+def test_pods_of_a_gang_that_other_objects_create_need_room_in_its_domain(
+    backend: str, size: str, verdict: str
+) -> None:
+    policy = OF_BACKEND.get(backend) or policy_with(workloadTypes={"training": TRAINING}, **MUTATING)
+    content = in_queue(job(JOB, 3, within="rack", within_mode="required", gang="g", gang_size=size))
+
+    placement = advised(content, two_racks(policy, *DOMAINS["kueue"]), policy).placement
+
+    assert placement is not None
+    assert placement.verdict == verdict
 
 
 def test_object_of_kueue_is_unknown_if_its_domain_is_not_counted() -> None:

@@ -1,6 +1,6 @@
 """The objects of the cluster and of the scheduler that an admitted pod names."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -50,6 +50,11 @@ class Within(NamedTuple):
     def named(self, aliases: Mapping[str, str]) -> "Within":
         """Return the request with the first of the `aliases` of topology keys that stands for the key."""
         return self._replace(alias=next((alias for alias, key in aliases.items() if key == self.key), ""))
+
+
+def strictest(requests: Iterable[Within | None]) -> Within | None:
+    """Return the first of the `requests` of several templates that is required, or else the first, or None."""
+    return max(filter(None, requests), key=lambda each: each.is_required, default=None)
 
 
 class GangRequest(NamedTuple):

@@ -10,7 +10,7 @@ from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.backends.backend import BatchNames
 from webhook.backends.kueue import MIN_PARALLELISM, QUEUE, QUEUED_WHOLE
-from webhook.backends.references import GangRequest, Within
+from webhook.backends.references import GangRequest, Within, strictest
 from webhook.backends.registry import backend_of, batch_names_of, gang_key, queueing_backend_of, starts_whole
 from webhook.backends.volcano import Volcano
 from webhook.cluster.batch.network_topology import NetworkTopology
@@ -157,10 +157,14 @@ def gang_of_object(
         within = within_network(network, snapshot)
     elif within and backend:
         within = in_topology(within, backend.name, snapshot)
-    if within and _queue_of(content, kind) and not field(content, "metadata", "annotations", MIN_PARALLELISM):
+    if backend is Volcano and any(len(each.counts) > 1 for each in kind.templates):
+        # Each of its Jobs has a PodGroup of its own.
+        within = None
+    is_queued = within is not None and within.is_required and _queue_of(content, kind)
+    if is_queued := is_queued and not field(content, "metadata", "annotations", MIN_PARALLELISM):
         # Kueue looks for a domain for all pods of a template.
         size = max(size, pods)
-    if size <= 1 and not (of_volcano and within):
+    if size <= 1 and not (within and (of_volcano or is_queued)):
         # Volcano can look for room for all pods.
         return None
     return found._replace(size=size, groups=groups, missing=missing, within=within)
@@ -177,7 +181,8 @@ def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Sna
     pods, scheduler = sum([each.pods.replicas or 0 for each in roles]), injections[0].references.scheduler
     wholes = [each.starts_whole for each in injections]
     asked = [each.gang and grouped(each.gang, each.references.batch, workload.namespace, base) for each in injections]
-    within = next((each.within for each in injections if each.within is not None), None)
+    requests = [each.within for each in injections if each.within is not None]
+    within = strictest(requests) if requests else None
     gang = gang_of_object(content, kind, asked, pods, scheduler, workload.policy, wholes, within, base)
     return gang._replace(ends_after=pods_ready_timeout(base)) if gang and _queue_of(content, kind) else gang
 
@@ -237,7 +242,7 @@ def with_gang(
         for each, of in zip(signatures, placed, strict=True)
     ]
     verdicts = {placement.verdict, *(each.found.placement.verdict for each in placed)}
-    fit = fit_of_object(gang, roles, workload.policy, base, workload.expired, verdicts)
+    fit = fit_of_object(gang, roles, workload.policy, placed[0].before, workload.expired, verdicts)
     found = as_together(placement, gang, fit)
     if found.verdict == "Waiting" != placement.verdict:
         warnings = (f"{_PREFIX}Waiting: {fit.text}", *warnings)
@@ -252,7 +257,8 @@ def with_gang(
         warnings = (f"{_PREFIX}Infeasible: {never}; {reason}", *warnings[1:])
         placement = replace(placement, verdict="Infeasible")
         injections = [each.role.result.injection for each in placed]
-        if any(each.gang and each.check_mode == "deny" for each in injections):
+        can_change = fit.together is not None and (fit.together.unlabelled or gang.group)
+        if not can_change and any(each.gang and each.check_mode == "deny" for each in injections):
             warnings = (*warnings, f"{_PREFIX}such pods are refused: placement-check is deny")
     if partial := partial_start_of_object(gang, fit):
         warnings = (*warnings, f"{_PREFIX}{partial}")

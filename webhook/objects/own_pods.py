@@ -1,6 +1,6 @@
 """The running pods of a workload object, which an update of its template replaces or keeps at first."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,8 +42,12 @@ class WithoutOwnPods:
 def without_own_pods(
     snapshot: Snapshot, namespace: str, content: JsonObject, kind: WorkloadKind, expired: Expired
 ) -> WithoutOwnPods:
-    """Return `snapshot` without the running pods of the object `content`, as after the end of a rolling update."""
+    """Return `snapshot` without the running pods of the object `content`, as after the end of a rolling update.
+
+    It is also without the Workload by which Kueue has assigned its pods to nodes.
+    """
     selector = _selector(content, kind)
+    snapshot = _without_workload(snapshot, namespace, (kind.group, kind.kind, field(content, "metadata", "name")))
     if not selector:
         return WithoutOwnPods(snapshot)
     rows = np.unique(snapshot.pods.rows_selected(frozenset((namespace,)), selector, expired))
@@ -54,6 +58,15 @@ def without_own_pods(
         replaced += len(info.pods) - len(staying)
         changed.append(NodeInfo.of(info.node, staying))
     return WithoutOwnPods(updated(snapshot, changed, snapshot.generation + 1) if changed else snapshot, replaced)
+
+
+def _without_workload(snapshot: Snapshot, namespace: str, owner: tuple[str, str, Any]) -> Snapshot:
+    workloads = snapshot.kueue.workloads or {}
+    own = [key for key, each in workloads.items() if (each.namespace, each.owner) == (namespace, owner)]
+    if not own:
+        return snapshot
+    left = {key: each for key, each in workloads.items() if key not in own}
+    return replace(snapshot, kueue=replace(snapshot.kueue, workloads=left))
 
 
 def without_pod(snapshot: Snapshot, namespace: str, name: str) -> WithoutOwnPods:

@@ -2,11 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.admission import DOMAIN
-from tests.support.objects.batch_objects import pod_group, volcano_configuration
+from tests.support.objects.batch_objects import KUEUE_TOPOLOGY, pod_group, topology, volcano_configuration, workload
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.objects.policy_objects import policy
 from tests.support.objects.workloads import SAMPLES
@@ -101,6 +102,59 @@ def test_pods_of_an_object_run_in_the_domain_of_their_pod_group(
 
     (line,) = lines(outcome.output)
     assert (line["verdict"], line["node"]) == (verdict, node)
+
+
+RACK = "topology.kubernetes.io/rack"
+OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "web", "uid": "u", "controller": True}
+
+
+def queued_job(pods: int) -> dict[str, Any]:
+    pod = make_pod("").gpu(1).annotate(f"{DOMAIN}/workload-type", "training").annotate(f"{DOMAIN}/within", "rack")
+    job: dict[str, Any] = JOB.object(pod.annotate(f"{DOMAIN}/within-mode", "required").template(), pods)
+    job["metadata"] |= {"labels": {"kueue.x-k8s.io/queue-name": "q"}, "namespace": "default"}
+    job["spec"]["selector"] = {"matchLabels": {"job": "web"}}
+    return job
+
+
+@pytest.mark.parametrize(
+    ("others", "verdict", "room"),
+    [
+        pytest.param([], "Feasible", 4, id="empty"),
+        pytest.param(
+            [make_pod(f"own-{each}").label("job", "web").gpu(1).node_name("a") for each in range(4)],
+            "Feasible",
+            4,
+            id="its pods run",
+        ),
+        pytest.param(
+            [
+                workload("w", make_pod("").gpu(1).obj(), [RACK], (["a"], 4))
+                | {"metadata": {"name": "w", "namespace": "default", "ownerReferences": [OWNER]}}
+            ],
+            "Feasible",
+            4,
+            id="its pods are assigned",
+        ),
+        pytest.param([make_pod("other").gpu(1).node_selector(RACK, "a")], "Waiting", 3, id="a pod waits before it"),
+    ],
+)
+def test_room_of_a_domain_is_that_without_the_object_and_with_the_pods_before_it(
+    run: Run, tmp_path: Path, others: list[Any], verdict: str, room: int
+) -> None:
+    labels = {RACK: "a", f"{DOMAIN}/node.usage": "training"}
+    # Each pod has room on the node without a rack.
+    nodes = [make_node_object("a", labels=labels, capacity={"nvidia.com/gpu": 4})]
+    nodes += [make_node_object("z", labels={f"{DOMAIN}/node.usage": "training"}, capacity={"nvidia.com/gpu": 4})]
+    cluster, of_kueue = tmp_path / "cluster.json", tmp_path / "policy.json"
+    cluster.write_text(as_list(*nodes, topology("racks", KUEUE_TOPOLOGY, RACK), *others))
+    of_kueue.write_text(json.dumps(policy("kueue", queueing="kueue", workloadObjects={"mutateTemplates": True})))
+
+    outcome = run(
+        "check", "-f", "-", "--cluster", cluster, "--policy", of_kueue, "-o", "json", stdin=as_list(queued_job(4))
+    )
+
+    (line,) = lines(outcome.output)
+    assert (line["verdict"], [each["fits"] for each in line["domains"]]) == (verdict, [room])
 
 
 @pytest.mark.parametrize("within", [True, False])

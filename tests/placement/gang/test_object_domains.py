@@ -142,6 +142,15 @@ def test_a_doubt_about_the_room_leaves_only_pods_unknown_that_fit(
     assert bool(fit.doubt) is (verdict == "Unknown")
 
 
+def test_more_pods_than_are_counted_one_after_the_other_are_unknown() -> None:
+    nodes = on(*[gpus(f"n{number}", 1, rack="a") for number in range(102)]).base
+    apart = WORKER.spec(topologySpreadConstraints=[spread(HOST)])
+
+    fit, placement = answered(102, apart, base=nodes, within=RACK._replace(is_native=True))
+
+    assert (placement.verdict, fit.doubt) == ("Unknown", "at most 100 pods are counted")
+
+
 def test_template_without_pods_is_no_second_template() -> None:
     fit, placement = answered_templates([(WORKER, 5), (WORKER.label("role", "other"), 0)])
 

@@ -8,6 +8,7 @@ from itertools import groupby
 from webhook.admission.api_server.optional_plugins import alternatives, doubtful
 from webhook.admission.api_server.plugins import check_admitted
 from webhook.backends.backend import Backend
+from webhook.backends.references import strictest
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.cli.inputs.pending import Pending, PendingQueue
 from webhook.cli.inputs.session import Session
@@ -94,7 +95,7 @@ class Checks:
                 answers.append(replace(answer, replaced=replaced))
             if replaced or len(before) < len(self.pending.assumed):
                 answers[0] = self._rolling(answers[0])
-            found += self._in_gangs(answers)
+            found += self._in_gangs(answers, before)
         self.admissions.print_hint()
         return found
 
@@ -120,13 +121,13 @@ class Checks:
     def _template(self, workload: Workload, pods: PodSet) -> Template:
         return Template(pods, partial(self.admissions.created, workload))
 
-    def _in_gangs(self, answers: list[Answer]) -> list[Answer]:
-        """Return the answers for the templates of one object, with the count of its pods that must run together."""
+    def _in_gangs(self, answers: list[Answer], assumed: Pending) -> list[Answer]:
+        """Return the answers for an object, placed on `assumed`, with the count of its pods that must run together."""
         counted = [(each, each.replicas, each.first) for each in answers if each.replicas and each.first]
         kind = next((each.workload.pods.kind for each, *_ in counted if each.workload.pods), None)
         if kind is None:
             return answers
-        workload, base = counted[0][0].workload, self.pending.assumed.base
+        workload, base = counted[0][0].workload, assumed.base
         policy, schedulers = workload.policy, self.admissions.schedulers(workload.policy)
         requests, wholes, roles = [], [], []
         for _, replicas, first in counted:
@@ -137,14 +138,16 @@ class Checks:
             roles.append((None if chosen is None else (chosen, PodSignature.of(first)), replicas))
         verdicts = {each.verdict for each, *_ in counted}
         scheduler, pods = schedulers.name_for(counted[0][2]), sum(replicas.asked for _, replicas, _ in counted)
-        within = next((found for *_, first in counted if (found := within_of(first, policy)) is not None), None)
+        within = strictest(within_of(first, policy) for *_, first in counted)
         warn_of_ignored_domain(workload, kind, within, base)
         gang = gang_of_object(workload.source.content, kind, requests, pods, scheduler, policy, wholes, within, base)
         if gang is None or gang.within is None:
             kept = [PodSignature.of(first) for *_, first in counted]
             answers = [replace(each, placement=without_count(each.placement, kept, base)) for each in answers]
         if gang is not None:
-            fit = fit_of_object(gang, roles, policy, base, never, verdicts)
+            first = counted[0][2]
+            before = self.pending.before(first, assumed)[0].before_pod(PodSignature.of(first).info.preemption)
+            fit = fit_of_object(gang, roles, policy, before, never, verdicts)
             answers = [in_gang_of_object(each, gang, fit) for each in answers]
         size = max((each.size for each in (gang, *requests) if each), default=0)
         as_group = partial(_as_grouped, backend=backend_of(policy.spec, scheduler), size=size, base=base)

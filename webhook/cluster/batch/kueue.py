@@ -12,6 +12,7 @@ from webhook.documents.documents import field
 from webhook.kube.pod.amounts import Amounts, is_schedulable_resource
 from webhook.kube.pod.resources import read_pod_resources
 from webhook.kube.reader import Reader
+from webhook.kube.workloads.pod_template_path import group_of
 
 _STOPPING = ("Hold", "HoldAndDrain")
 # More nodes than a cluster has.
@@ -125,6 +126,8 @@ class TopologyAssignment(NamedTuple):
 class Workload(NamedTuple):
     """A Workload. `assigned` is empty unless it has quota, has not finished, and is of topology-aware scheduling.
 
+    `owner` is the API group, the kind and the name of the object that it admits, or empty.
+
     Source: sigs.k8s.io/kueue/apis/kueue/v1beta2/workload_types.go, TopologyAssignment;
     pkg/workload/workload.go, totalRequestsFromAdmission
     """
@@ -132,6 +135,7 @@ class Workload(NamedTuple):
     namespace: str
     name: str
     assigned: tuple[TopologyAssignment, ...]
+    owner: tuple[str, str, str] = ("", "", "")
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "Workload":
@@ -153,8 +157,13 @@ class Workload(NamedTuple):
             if (name := fields.text(each, "name")) and not has_finished
             if (levels := tuple(map(str, fields.items(each, "topologyAssignment", "levels"))))
         ]
+        owners = fields.items(content, "metadata", "ownerReferences")
+        owner = next((each for each in owners if field(each, "controller") is True), None)
         return cls(
-            fields.text(content, "metadata", "namespace"), fields.text(content, "metadata", "name"), tuple(assigned)
+            fields.text(content, "metadata", "namespace"),
+            fields.text(content, "metadata", "name"),
+            tuple(assigned),
+            (group_of(fields.text(owner, "apiVersion")), fields.text(owner, "kind"), fields.text(owner, "name")),
         )
 
 

@@ -21,8 +21,11 @@ from webhook.placement.gang.domains import (
     is_countable,
     with_first,
 )
+from webhook.placement.gang.empty_cluster import most_in_each_domain
+from webhook.placement.gang.further_pods import MOST_STEPS
 from webhook.placement.gang.template_domains import Template, domains_of_templates, follow_each_other
 from webhook.placement.pod.network_limit import with_hyper_nodes
+from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scheduler import NOT_MODELLED, PodSignature, Scheduler
 from webhook.placement.waiting.pending_placement import WaitingPod, running_pod
@@ -59,8 +62,8 @@ def with_domains(
         return replace(fit, doubt=f"its pods have {SPREAD_CONSTRAINTS}")
     within = within.named(spec.topology_aliases)
     if len(known) == 1:
-        first = some[0][1].first if follow else None
-        fit = _of_pods(fit, known[0], first, within, base, expired)
+        fit = _of_pods(fit, known[0], some[0][1], within, base, expired, follow=follow)
+        known = [(*known[0][:2], max(fit.size, known[0][2]))]
     else:
         is_counted = within.is_required and follow
         found = domains_of_templates(known, within, base, expired) if is_counted else None
@@ -69,21 +72,28 @@ def with_domains(
         fit = _following(fit, found.together, found.first_rows, base)
         if not found.is_certain:
             fit = replace(fit, doubt="it depends on the order in which its pods are created")
-    most = fit.together.most if fit.together and within.is_required and not spec.node_templates else None
+    together = fit.together
+    if together is None or not within.is_required or spec.node_templates or (together.most or 0) >= fit.size:
+        return fit
+    bounds = most_in_each_domain(known, base, within.path, expired, restores=True)
+    most = None if bounds is None else max((number for path, number in bounds.items() if path), default=0)
     return fit if most is None or most >= fit.size else replace(fit, most=most)
 
 
 def _of_pods(
     fit: GangFit,
     template: Template,
-    first: Placement | None,
+    found: Replicas,
     within: Within,
     base: Snapshot,
     expired: Expired,
+    *,
+    follow: bool,
 ) -> GangFit:
-    """Return `fit` with its domains for the pods of one `template`. They follow the pod with the placement `first`.
+    """Return `fit` with its domains for the pods of one `template`, which are placed as `found`.
 
-    If that is None, the scheduler looks for a domain.
+    They `follow` the first of them, or the scheduler looks for a domain. Pods of the gang that other objects create are
+    taken to be like them.
     """
     scheduler, signature, pods = template
     pod = WaitingPod(signature, running_pod(signature.info, {}))
@@ -93,15 +103,20 @@ def _of_pods(
     together = domains_together(scheduler, pod, key, within, base, fit.size, fit.size, expired)
     if not within.is_required:
         return replace(fit, together=together)
-    if first is not None:
-        return _following(fit, together, first.best_rows, base)
+    fit_of_all = fit.size if found.placed >= pods else fit.fit
+    if follow:
+        fit = _following(fit, together, found.first.best_rows, base)
+        return fit if fit.together and fit.together.first else replace(fit, fit=fit_of_all)
     chosen = together.tightest
-    fit = replace(fit, fit=min(fit.fit, chosen.fits if chosen else 0), together=together)
+    room = chosen.fits if chosen else 0
+    fit = replace(fit, fit=min(fit_of_all, room), together=together)
+    if MOST_STEPS <= room < fit.size and not are_nodes_independent(scheduler, pod.signature, base):
+        return replace(fit, doubt=f"at most {MOST_STEPS} pods are counted")
     if fit.fit < fit.size or chosen is None:
         return fit
-    if tier_of_key(within.key) is not None and all(each.fits < pods for each in together.domains):
-        # It looks for room for all pods that there are then, not only for the least number that has to run together.
-        doubt = f"Volcano can wait for a domain with room for all {pods} pods"
+    if all(each.fits < pods for each in together.domains):
+        # Volcano can look for room for all pods; others start the least number where the rest has no room.
+        doubt = f"it can start with {fit.size} of its {pods} pods, and no domain has room for all"
     own = scheduler.answer_alone(in_domain(pod, within.path, chosen.path).signature, base, expired)
     return replace(fit, doubt=within.doubt or doubt, own=own)
 
