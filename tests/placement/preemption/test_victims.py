@@ -7,6 +7,7 @@ import pytest
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from tests.support.preemption import ROOM, TWO_CARDS, budget, preempting, running, victims
+from webhook.kube.selectors import exact_selector
 
 
 def test_of_equal_pods_only_the_number_is_known() -> None:
@@ -78,7 +79,7 @@ def test_many_equally_important_pods_of_different_sizes_leave_the_choice_open() 
     assert found.least == 1
     assert found.most >= 8
     assert len(found.victims) == 200
-    assert found.why == "equally important pods differ, in more orders than are tried"
+    assert found.why == "equally important pods, or budgets of one pod, are in more orders than are tried"
 
 
 def test_open_choice_names_the_pods_that_depend_on_what_it_leaves() -> None:
@@ -120,3 +121,23 @@ def test_equal_pods_of_one_budget_are_equal_whichever_of_them_violates_it() -> N
     found = preempting(make_pod().gpu(3), info, budgets=(budget(2),))
     assert (found.least, found.most, len(found.victims), found.violates) == (3, 3, 6, ("default/web",))
     assert found.message == "preemption: found a potential placement for pod on node n, preempting 3 victims"
+
+
+def test_budgets_of_one_pod_are_in_random_order_and_leave_the_choice_open() -> None:
+    both = running("both", 3, 1).label("app", "web").label("tier", "1")
+    info = node(
+        "n",
+        running("free", 4, 1),
+        both,
+        running("tier", 2, 1).label("tier", "1"),
+        capacity=ROOM | {"nvidia.com/gpu": "3"},
+    )
+    tier = replace(budget(1), name="tier", selector=exact_selector({"tier": "1"}))
+
+    # The eviction of `both` violates `web`, and uses `tier` if that comes first.
+    found = preempting(make_pod().gpu(1), info, budgets=(budget(0), tier))
+
+    assert not found.is_exact
+    assert {"free", "tier"} <= {each.name for each in found.victims}
+    assert found.why == "equally important pods, or budgets of one pod, are in more orders than are tried"
+    assert victims(make_pod().gpu(1), info, budgets=(budget(0), replace(tier, disruptions_allowed=2))) == ["tier"]

@@ -5,7 +5,7 @@ filters that read no pods of the node reject it in any case.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -47,6 +47,7 @@ class Question:
         nominated = nodes_with_nominated_pods(pod, snapshot, profile.scheduler_names, expired)
         self.nominated = nominated.pods_by_row if nominated else {}
         skipped = [each for each in profile.cross_node_filters if not each.is_relevant(pod, snapshot, expired)]
+        self.uses = cache(lambda plugin: plugin.uses(pod, snapshot))
         self.filters = [each for each in profile.filters if each not in skipped and concerns(each, pod, snapshot)]
 
 
@@ -131,7 +132,7 @@ class Demands:
         yield Demand(node_ports.ERR_REASON, more, lambda: used)
 
     def _claims(self, plugin: VolumeRestrictions) -> Iterator[Demand]:
-        in_use, uses = plugin.uses(self._question.pod, self._question.snapshot)
+        in_use, uses = self._question.uses(plugin)
         more = np.full(len(self._rows), -in_use) - self._of_nominated(uses)
         used = partial(np.fromiter, map(uses, self._lower.pods), np.int64, len(self._lower.pods))
         yield Demand(ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT, more, used)

@@ -30,6 +30,7 @@ class Rooms:
     def __init__(
         self, question: Question, rows: Sequence[int], shuffle: Callable[[list[Any]], None] | None = None
     ) -> None:
+        self.expired = question.expired
         self.lower = LowerPods(question.snapshot, rows, question.priority, shuffle)
         self.names = [question.snapshot.nodes[row].node.name for row in rows]
         self.fits, self.reasons = np.ones(len(rows), dtype=np.bool_), Counter[str]()
@@ -96,7 +97,7 @@ class Rooms:
         first = 0 if pods_at else int(np.append(fits.all(axis=1), [False]).argmin())
         if first:
             left = left - with_all_before[:, first - 1]
-        for at in range(first, len(fits)):
+        for at in in_time(range(first, len(fits)), self.expired):
             fitting: Mask = np.all(used[:, at] <= left, axis=0)
             for order, pod in pods_at.get(at, ()):
                 if fitting[order] and rooms[order].is_exceeded((pod,)):

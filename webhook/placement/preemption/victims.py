@@ -78,7 +78,7 @@ class Victims:
 
     def __init__(self, rooms: Rooms, budgets: Sequence[DisruptionBudget]) -> None:
         self._rooms, self._lower = rooms, rooms.lower
-        self._protection = Protection(budgets, rooms.lower)
+        self._protection = Protection(budgets, rooms.lower, rooms.expired)
         places = np.flatnonzero(rooms.fits[self._lower.node_of])
         nodes = np.flatnonzero(rooms.fits)
         number = np.cumsum(rooms.fits) - 1
@@ -101,14 +101,15 @@ class Victims:
         tied, mixed = self._groups(first)
         found = [[each] if each else [] for each in self._candidates(first, tied)]
         work, orders, deciding = _MOST_TRIED, list[_Orders](), self._rooms.deciding()
-        for number, groups in mixed.items():
-            every = self._orders(number, groups)
+        unordered = {number for number, node in enumerate(first.nodes.tolist()) if node in self._protection.unordered}
+        for number in sorted(mixed.keys() | unordered):
+            every = None if number in unordered else self._orders(number, mixed[number])
             work -= 0 if every is None else every.places.size
             if every is not None and work >= 0:
                 orders.append(every)
                 found[number] = []
             elif found[number]:
-                # The room that the mixed groups leave decides on all pods after them.
+                # The room that these pods leave decides on all pods after them.
                 places = first.places[self._bounds[number] : self._bounds[number + 1]]
                 equal = tuple([self._lower.pods[place] for place in places[deciding[places]].tolist()])
                 found[number] = [replace(found[number][0], tied=equal, is_open=True)]
