@@ -14,7 +14,7 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Snapshot
-from webhook.kube.deadline import Expired
+from webhook.kube.deadline import Expired, in_time
 from webhook.kube.pod.ports import HostPort
 from webhook.kube.release import Change
 from webhook.kube.selectors import LabelSelector, selector_matches
@@ -143,7 +143,7 @@ class Demands:
         yield from (each for each in self._facts(plugin) if each.reason != limit)
         exceeded = np.zeros(len(self._rows), dtype=np.bool_)
         lower_on = np.split(np.arange(len(pods)), self._lower.first[1:])
-        for at, (info, row) in enumerate(zip(self._infos, self._rows, strict=True)):
+        for at, (info, row) in enumerate(in_time(zip(self._infos, self._rows, strict=True), question.expired)):
             if info.node.name not in (question.snapshot.storage.limits or {}):
                 continue
             staying = (each for each in info.pods if each.priority >= question.priority)

@@ -97,26 +97,33 @@ class Protection:
         uses its budgets that come before that one: here none.
         """
         left = [each.disruptions_allowed for each in self._budgets]
-        # What is left if such a pod uses all of the others.
-        least = [*left]
+        # What is left if pods that violate a budget use all of theirs. `violating` are those of them not counted yet.
+        least, violating = [*left], Counter[int]()
         violated, mixed, is_unordered = np.full(len(places), _NONE), list[int](), False
         last_rank: dict[int, int] = {}
         ranks, kinds = self._lower.ranks[places].tolist(), self.kinds[places].tolist()
         pods = zip(places.tolist(), ranks, kinds, strict=True)
         for at, (place, rank, kind) in enumerate(in_time(pods, self._expired)):
             name = self._lower.pods[place].name
-            selecting = [each for each in self._by_kind[kind] if name not in self._budgets[each].disrupted_pods]
-            spent = next((each for each in selecting if left[each] <= 0), _NONE)
-            is_unordered |= spent == _NONE and any(least[each] <= 0 for each in selecting)
-            for number in selecting:
-                least[number] -= 1
+            selecting = self._by_kind[kind]
+            used = (each for each in selecting if name not in self._budgets[each].disrupted_pods)
+            spent = next((each for each in used if left[each] <= 0), _NONE)
             if spent != _NONE:
                 violated[at] = spent
+                violating[kind] += 1
                 if last_rank.get(spent) == rank:
                     mixed.append(rank)
                 continue
+            for other, count in violating.items():
+                for number in self._by_kind[other]:
+                    least[number] -= count
+            violating.clear()
             for number in selecting:
+                if name in self._budgets[number].disrupted_pods:
+                    continue
+                is_unordered |= least[number] <= 0
                 left[number] -= 1
+                least[number] -= 1
                 last_rank[number] = rank
         return violated, mixed, is_unordered
 
