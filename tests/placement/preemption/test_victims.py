@@ -141,3 +141,14 @@ def test_budgets_of_one_pod_are_in_random_order_and_leave_the_choice_open() -> N
     assert {"free", "tier"} <= {each.name for each in found.victims}
     assert found.why == "equally important pods, or budgets of one pod, are in more orders than are tried"
     assert victims(make_pod().gpu(1), info, budgets=(budget(0), replace(tier, disruptions_allowed=2))) == ["tier"]
+
+
+def test_equal_pods_with_the_same_victims_can_violate_fewer_budgets() -> None:
+    """The evicted pod uses what is left of the budget if it comes before its equal, and else violates it."""
+    large, small = (running(f"p{cards}", 1, cards).label("app", "web") for cards in (2, 1))
+    cards = TWO_CARDS | {"nvidia.com/gpu": "3"}
+    other = node("b", running("other", 2, 2), capacity=TWO_CARDS)
+    for pods in ((large, small), (small, large)):
+        here = node("a", *pods, capacity=cards)
+        assert victims(make_pod().gpu(2), here, budgets=(budget(1),)) == ["p2"]
+        assert preempting(make_pod().gpu(2), here, other, budgets=(budget(1),)).nodes == ("a", "b")

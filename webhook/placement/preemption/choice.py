@@ -42,7 +42,8 @@ def choose(
     # The victims, and the pods that are equal to some of them.
     possible = {id(pod): pod for each in winners for pod in (*each.victims, *each.tied)}
     is_sure = not (interested or is_open)
-    is_exact = len(winners) == 1 and not winners[0].tied and is_sure
+    different = {(each.node, frozenset(map(id, each.victims))) for each in winners}
+    is_exact = len(different) == 1 and not any(each.tied for each in winners) and is_sure
     message = ""
     if len(nodes) == 1 and min(counts) == max(counts) and is_sure:
         message = _success(snapshot, nodes[0], counts[0])

@@ -143,7 +143,7 @@ class Victims:
         return _Orders(number, orders, left)
 
     def _distinct(self, orders: Sequence[_Orders]) -> tuple[_Tried, list[int]]:
-        """Try `orders`. Return those that have different victims, and the `number` of each."""
+        """Try `orders`. Return those that have different victims or violations, and the `number` of each."""
         counts = [len(each.places) for each in orders]
         numbers = np.repeat([each.number for each in orders], counts)
         widths = np.repeat([each.places.shape[1] for each in orders], counts)
@@ -157,7 +157,7 @@ class Victims:
         tried = self._try(places, order_of, self._first.nodes[numbers], violated, left)
         gone = np.flatnonzero(~tried.stays)
         gone = gone[np.lexsort((places[gone], order_of[gone]))]
-        victims = places[gone]
+        victims = 2 * places[gone] + (violated[gone] >= 0)
         bounds = enumerate(pairwise(_bounds(order_of[gone], len(numbers))))
         first = {victims[start:end].tobytes(): order for order, (start, end) in bounds}
         is_kept = np.zeros(len(numbers), dtype=np.bool_)
