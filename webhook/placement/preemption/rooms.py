@@ -50,11 +50,13 @@ class Rooms:
         self.left: Column = np.array(self._left, dtype=np.int64).reshape(-1, len(rows))
         self.used: Column = np.array(self._used, dtype=np.int64).reshape(-1, len(self.lower.pods))
         self._volumes = demands.volumes
-        # The pods whose volumes can exceed a limit of their node.
+        # The pods whose volumes can exceed a limit of their node, and those that share one with the pending pod.
         self.has_volumes = np.zeros(len(self.lower.pods), dtype=np.bool_)
-        for node in self._volumes:
+        self.shares_volumes = self.has_volumes.copy()
+        for node, room in in_time(self._volumes.items(), self.expired):
             for at in np.flatnonzero(self.lower.node_of == node).tolist():
                 self.has_volumes[at] = self.lower.pods[at].volumes is not NO_VOLUMES
+                self.shares_volumes[at] = room.is_shared_by(self.lower.pods[at])
 
     def _demand(self, demand: Demand) -> Mask:
         """Return the nodes that reject the pod even without the lower pods, and keep the demand of the others."""

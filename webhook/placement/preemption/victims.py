@@ -233,7 +233,11 @@ class Victims:
         differs = ~is_first & self._differs(tried.places[at], is_mixed_rank[at], kinds[at], decides[at])
         is_mixed = np.logical_or.reduceat(differs, starts)
         ends = [*starts.tolist()[1:], len(at)]
-        chosen = np.flatnonzero(is_open | (is_mixed & is_mixed_rank[at[starts]]))
+        # If a pod shares a volume, others can stay after it that do not fit before it.
+        is_mixed_anyway = is_mixed_rank[at[starts]] | np.logical_or.reduceat(
+            rooms.shares_volumes[tried.places[at]], starts
+        )
+        chosen = np.flatnonzero(is_open | (is_mixed & is_mixed_anyway))
         for number in chosen.tolist():
             places = np.sort(tried.places[at[starts[number] : ends[number]]])
             order = int(tried.order_of[at[starts[number]]])
