@@ -152,3 +152,13 @@ def test_equal_pods_with_the_same_victims_can_violate_fewer_budgets() -> None:
         here = node("a", *pods, capacity=cards)
         assert victims(make_pod().gpu(2), here, budgets=(budget(1),)) == ["p2"]
         assert preempting(make_pod().gpu(2), here, other, budgets=(budget(1),)).nodes == ("a", "b")
+
+
+def test_budgets_of_one_pod_can_matter_in_one_order_of_equal_pods_only() -> None:
+    """`tier` violates its own budget. Only before `web` can it use what that pod has left."""
+    tier = running("tier", 1, 1).label("app", "web").label("tier", "1")
+    pods = running("free", 2, 1), running("web", 1, 1).label("app", "web")
+    own = replace(budget(0), name="tier", selector=exact_selector({"tier": "1"}))
+    info = node("n", *pods, tier, capacity=ROOM | {"nvidia.com/gpu": "3"})
+
+    assert not preempting(make_pod().gpu(1), info, budgets=(budget(1), own)).is_exact

@@ -121,7 +121,7 @@ class Victims:
         return [outcomes for outcomes in found if outcomes]
 
     def _orders(self, number: int, groups: Sequence[Rows]) -> _Orders | None:
-        """Return each order in which the pods of `groups` can be, or None if there are too many.
+        """Return each order in which the pods of `groups` can be, or None if there are too many, also of budgets.
 
         Pods that stay in any order are left out.
         """
@@ -140,6 +140,9 @@ class Victims:
             before = len(orders)
             orders = np.repeat(orders, len(permuted), axis=0)
             orders[:, np.searchsorted(places, group)] = np.tile(permuted, (before, 1))
+        protection = self._protection
+        if protection.is_mixed[places].any() and any(protection.in_order(row)[2] for row in orders):
+            return None
         return _Orders(number, orders, left)
 
     def _distinct(self, orders: Sequence[_Orders]) -> tuple[_Tried, list[int]]:
