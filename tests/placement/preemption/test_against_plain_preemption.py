@@ -113,7 +113,7 @@ def _term(dice: Dice) -> Object:
 
 
 def _spread(dice: Dice) -> Object:
-    constraint = {"maxSkew": dice.choice((1, 2)), "topologyKey": dice.choice((HOSTNAME, ZONE))}
+    constraint: Object = {"maxSkew": dice.choice((1, 2)), "topologyKey": dice.choice((HOSTNAME, ZONE))}
     constraint |= {"whenUnsatisfiable": "DoNotSchedule", "labelSelector": _selector(dice)}
     constraint |= dice.choice(({}, {}, {"minDomains": dice.randint(2, 4)}))
     policies = {"nodeAffinityPolicy": "Ignore"}, {"nodeTaintsPolicy": "Honor"}, {"matchLabelKeys": ["tier"]}
