@@ -1,8 +1,8 @@
 """A plain reference implementation of DefaultPreemption: on each node, pods are removed and put back one by one.
 
-Every order of equally important pods is tried. Amounts, affinity and volumes are checked by the filters, on a snapshot
-without the removed pods; host ports and topology spread as kube-scheduler counts them, from its state before pods are
-removed.
+Every order of equally important pods and of budgets is tried. Amounts, affinity and volumes are checked by the filters,
+on a snapshot without the removed pods; host ports and topology spread as kube-scheduler counts them, from its state
+before pods are removed.
 
 Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
 """
@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import chain, groupby, permutations, product
 
 from webhook.cluster.node_info import NodeInfo, RunningPod
+from webhook.cluster.objects.disruption_budget import DisruptionBudget
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.deadline import never
@@ -71,13 +72,16 @@ class PlainPreemption:
         if not lower or not checked.fits(frozenset(each.name for each in lower)):
             return
         equal = [[*group] for _, group in groupby(lower, _importance)]
-        for order in product(*map(permutations, equal)):
-            outcome = self._outcome(checked, [*chain.from_iterable(order)])
+        budgets = permutations(self.snapshot.disruption_budgets or ())
+        for order, listed in product(product(*map(permutations, equal)), budgets):
+            outcome = self._outcome(checked, [*chain.from_iterable(order)], listed)
             if outcome is not None:
                 yield outcome
 
-    def _outcome(self, checked: "_OnNode", ordered: Sequence[RunningPod]) -> Outcome | None:
-        violating = {*self._violating(ordered)}
+    def _outcome(
+        self, checked: "_OnNode", ordered: Sequence[RunningPod], budgets: Sequence[DisruptionBudget]
+    ) -> Outcome | None:
+        violating = {*self._violating(ordered, budgets)}
         gone = {each.name for each in ordered}
         for pod in sorted(ordered, key=lambda each: each.name not in violating):
             if checked.fits(frozenset(gone - {pod.name})):
@@ -91,8 +95,8 @@ class PlainPreemption:
         cost = (len(violating & gone), highest, total, len(victims), -earliest)
         return Outcome(checked.info.node.name, frozenset(gone), cost)
 
-    def _violating(self, ordered: Iterable[RunningPod]) -> Iterator[str]:
-        budgets = self.snapshot.disruption_budgets or ()
+    @staticmethod
+    def _violating(ordered: Iterable[RunningPod], budgets: Sequence[DisruptionBudget]) -> Iterator[str]:
         allowed = [each.disruptions_allowed for each in budgets]
         for pod in ordered:
             for number, budget in enumerate(budgets):

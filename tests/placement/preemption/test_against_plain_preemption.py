@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from tests.differential.random_objects.constraints import HOSTNAME, ZONE
 from tests.differential.random_objects.dice import Dice
 from tests.differential.random_objects.preemption import (
     NAMESPACE,
+    POLICY,
     PRIORITIES,
     random_budgets,
     random_preemptor,
@@ -26,7 +28,7 @@ _PREEMPTORS = 4
 _CLAIMS = ("claim-0", "claim-1", "alone")
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(100))
 def test_victims_are_those_of_the_plain_implementation(seed: int) -> None:
     dice = Dice(seed)
     world, budgets = random_world(dice, dice.choice((1, 2, 3, 5))), random_budgets(dice)
@@ -37,6 +39,10 @@ def test_victims_are_those_of_the_plain_implementation(seed: int) -> None:
             each["spec"]["volumes"] = uses(*dice.some(_CLAIMS, 1, 2))
         for each in dice.some(world.pods, 0, 2):
             each["metadata"]["deletionTimestamp"] = "2026-12-01T00:00:00Z"
+    if seed % 3 == 0:
+        budgets += [_budget_of_tier(dice)]
+        for each in (*world.pods, *preemptors):
+            _constrain(dice, each, is_new=each in preemptors)
     found = (Document("random", _with_priority(each)) for each in (*objects, *budgets))
     snapshot = snapshot_from_documents(found)
     for each in preemptors:
@@ -78,6 +84,48 @@ def _volumes(dice: Dice, nodes: tuple[Object, ...], pods: tuple[Object, ...]) ->
     for node in nodes:
         if dice.chance(80):
             yield make_csi_node(node["metadata"]["name"], disk=dice.randint(1, 4))
+
+
+def _constrain(dice: Dice, pod: Object, *, is_new: bool) -> None:
+    """Give `pod` a second label, and some of: host ports, anti-affinity, required affinity and topology spread."""
+    spec, terms = pod["spec"], "requiredDuringSchedulingIgnoredDuringExecution"
+    if dice.chance(50):
+        pod["metadata"]["labels"]["tier"] = dice.choice("xy")
+    if dice.chance(40):
+        port = {"containerPort": 80, "hostPort": 80, "protocol": dice.choice(("TCP", "UDP"))}
+        spec["containers"][0]["ports"] = [port | {"hostIP": dice.choice(("0.0.0.0", "10.0.0.1", "10.0.0.2"))}]
+    if dice.chance(30):
+        spec["affinity"] = {"podAntiAffinity": {terms: [_term(dice) for _ in range(dice.randint(1, 3))]}}
+    if is_new and dice.chance(30):
+        spec["affinity"] = {**spec.get("affinity", {}), "podAffinity": {terms: [_term(dice)]}}
+    if is_new and dice.chance(50):
+        spec["topologySpreadConstraints"] = [_spread(dice) for _ in range(dice.randint(1, 2))]
+
+
+def _selector(dice: Dice) -> Object:
+    of_tier = {"matchExpressions": [{"key": "tier", "operator": "Exists"}]}
+    return dice.choice(({"matchLabels": {"app": dice.choice("abc")}}, of_tier, {}))
+
+
+def _term(dice: Dice) -> Object:
+    term = {"labelSelector": _selector(dice), "topologyKey": dice.choice((HOSTNAME, ZONE))}
+    return term | dice.choice(({}, {}, {"namespaceSelector": {}}, {"namespaces": ["other"]}))
+
+
+def _spread(dice: Dice) -> Object:
+    constraint: Object = {"maxSkew": dice.choice((1, 2)), "topologyKey": dice.choice((HOSTNAME, ZONE))}
+    constraint |= {"whenUnsatisfiable": "DoNotSchedule", "labelSelector": _selector(dice)}
+    constraint |= dice.choice(({}, {}, {"minDomains": dice.randint(2, 4)}))
+    policies = {"nodeAffinityPolicy": "Ignore"}, {"nodeTaintsPolicy": "Honor"}, {"matchLabelKeys": ["tier"]}
+    return constraint | dice.choice(({}, *policies))
+
+
+def _budget_of_tier(dice: Dice) -> Object:
+    """Return a budget that can select the pods of other budgets."""
+    metadata = {"name": "tier", "namespace": NAMESPACE}
+    spec = {"selector": {"matchExpressions": [{"key": "tier", "operator": "Exists"}]}}
+    status = {"disruptionsAllowed": dice.randint(-1, 2)}
+    return {"apiVersion": POLICY, "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec, "status": status}
 
 
 def _with_priority(pod: Object) -> Object:

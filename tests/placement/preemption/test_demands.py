@@ -8,6 +8,7 @@ from tests.support.plugins import node
 from tests.support.preemption import ROOM, running, victims
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
+from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.scheduler import PodSignature, Scheduler
 
 _ZONE = "topology.kubernetes.io/zone"
@@ -69,8 +70,22 @@ def test_the_pod_is_evicted_that_uses_the_claim_for_one_pod() -> None:
     assert _evicted(make_pod().spec(volumes=uses("alone")), *pods, limit=9) == ["x"]
 
 
+def test_a_shared_volume_is_no_new_one_for_equal_pods_that_are_put_back_later() -> None:
+    port = running("port").spec(nodeName="a").host_port(80)
+    pods = [running(name, 1).spec(volumes=uses(name), nodeName="a") for name in "xz"]
+    for each in (pods, pods[::-1]):
+        found = _found(make_pod().spec(volumes=uses("x")).host_port(80), port, *each, limit=1)
+        assert ({pod.name for pod in found.victims}, found.is_exact) == ({"z", "port"}, False)
+
+
 def _evicted(pod: PodBuilder, *running_pods: PodBuilder, limit: int, attached: str = "") -> list[str]:
-    """The victims on a node that can have `limit` volumes attached."""
+    """The certain victims on a node that can have `limit` volumes attached."""
+    found = _found(pod, *running_pods, limit=limit, attached=attached)
+    assert found.is_exact
+    return [each.name for each in found.victims]
+
+
+def _found(pod: PodBuilder, *running_pods: PodBuilder, limit: int, attached: str = "") -> PredictedPreemption:
     objects = [make_node_object("a"), make_csi_node("a", disk=limit)]
     objects += [each.namespace("default").obj() for each in running_pods]
     for name in ("x", "y", "z", "alone"):
@@ -80,5 +95,4 @@ def _evicted(pod: PodBuilder, *running_pods: PodBuilder, limit: int, attached: s
     snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
     found = Scheduler().preemption(PodSignature.of(pod.namespace("default").spec(priority=100).obj()), snapshot)
     assert found is not None
-    assert found.is_exact
-    return [each.name for each in found.victims]
+    return found

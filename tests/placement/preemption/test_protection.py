@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.support.plugins import node
 from tests.support.preemption import budget, running
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.objects.disruption_budget import DisruptionBudget
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import DeadlineNearError
 from webhook.kube.selectors import LabelRequirement
 from webhook.placement.preemption.lower_pods import LowerPods
 from webhook.placement.preemption.protection import Protection
@@ -41,7 +44,7 @@ def test_evictions_violate_a_budget_once_it_is_spent() -> None:
 def test_the_first_spent_budget_of_a_pod_is_violated_and_the_others_are_not_used() -> None:
     tier = (LabelRequirement("tier", "Exists"),)
     assert _violated(budget(1), replace(budget(1), selector=tier)) == [-1, 0, 0, -1]
-    assert _violated(budget(2), replace(budget(1), selector=tier)) == [-1, 1, 0, -1]
+    assert _violated(budget(2), replace(budget(1), selector=tier)) == [-1, 1, 1, -1]
 
 
 def test_empty_selectors_protect_nothing() -> None:
@@ -58,3 +61,13 @@ def test_the_order_of_equal_pods_decides_which_of_them_violate_a_budget() -> Non
         [True, True, False],
         [False, False, False],
     ]
+
+
+@pytest.mark.parametrize("checks", [1, 28], ids=["pods", "budgets"])
+def test_the_deadline_ends_the_count_of(checks: int) -> None:
+    pods = [running(f"p{at}").label("app", "web") for at in range(9)]
+    lower = LowerPods(Snapshot.of([node(name, *pods) for name in "abc"]), range(3), 100)
+    answers = iter([False] * checks + [True])
+
+    with pytest.raises(DeadlineNearError):
+        Protection([budget(9)] * 2, lower, lambda: next(answers))

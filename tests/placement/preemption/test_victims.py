@@ -7,6 +7,7 @@ import pytest
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from tests.support.preemption import ROOM, TWO_CARDS, budget, preempting, running, victims
+from webhook.kube.selectors import exact_selector
 
 
 def test_of_equal_pods_only_the_number_is_known() -> None:
@@ -78,7 +79,7 @@ def test_many_equally_important_pods_of_different_sizes_leave_the_choice_open() 
     assert found.least == 1
     assert found.most >= 8
     assert len(found.victims) == 200
-    assert found.why == "equally important pods differ, in more orders than are tried"
+    assert found.why == "equally important pods, or budgets of one pod, are in more orders than are tried"
 
 
 def test_open_choice_names_the_pods_that_depend_on_what_it_leaves() -> None:
@@ -120,3 +121,44 @@ def test_equal_pods_of_one_budget_are_equal_whichever_of_them_violates_it() -> N
     found = preempting(make_pod().gpu(3), info, budgets=(budget(2),))
     assert (found.least, found.most, len(found.victims), found.violates) == (3, 3, 6, ("default/web",))
     assert found.message == "preemption: found a potential placement for pod on node n, preempting 3 victims"
+
+
+def test_budgets_of_one_pod_are_in_random_order_and_leave_the_choice_open() -> None:
+    both = running("both", 3, 1).label("app", "web").label("tier", "1")
+    info = node(
+        "n",
+        running("free", 4, 1),
+        both,
+        running("tier", 2, 1).label("tier", "1"),
+        capacity=ROOM | {"nvidia.com/gpu": "3"},
+    )
+    tier = replace(budget(1), name="tier", selector=exact_selector({"tier": "1"}))
+
+    # The eviction of `both` violates `web`, and uses `tier` if that comes first.
+    found = preempting(make_pod().gpu(1), info, budgets=(budget(0), tier))
+
+    assert not found.is_exact
+    assert {"free", "tier"} <= {each.name for each in found.victims}
+    assert found.why == "equally important pods, or budgets of one pod, are in more orders than are tried"
+    assert victims(make_pod().gpu(1), info, budgets=(budget(0), replace(tier, disruptions_allowed=2))) == ["tier"]
+
+
+def test_equal_pods_with_the_same_victims_can_violate_fewer_budgets() -> None:
+    """The evicted pod uses what is left of the budget if it comes before its equal, and else violates it."""
+    large, small = (running(f"p{cards}", 1, cards).label("app", "web") for cards in (2, 1))
+    cards = TWO_CARDS | {"nvidia.com/gpu": "3"}
+    other = node("b", running("other", 2, 2), capacity=TWO_CARDS)
+    for pods in ((large, small), (small, large)):
+        here = node("a", *pods, capacity=cards)
+        assert victims(make_pod().gpu(2), here, budgets=(budget(1),)) == ["p2"]
+        assert preempting(make_pod().gpu(2), here, other, budgets=(budget(1),)).nodes == ("a", "b")
+
+
+def test_budgets_of_one_pod_can_matter_in_one_order_of_equal_pods_only() -> None:
+    """`tier` violates its own budget. Only before `web` can it use what that pod has left."""
+    tier = running("tier", 1, 1).label("app", "web").label("tier", "1")
+    pods = running("free", 2, 1), running("web", 1, 1).label("app", "web")
+    own = replace(budget(0), name="tier", selector=exact_selector({"tier": "1"}))
+    info = node("n", *pods, tier, capacity=ROOM | {"nvidia.com/gpu": "3"})
+
+    assert not preempting(make_pod().gpu(1), info, budgets=(budget(1), own)).is_exact

@@ -146,6 +146,10 @@ class VolumeRoom:
         for each in self._in_use:
             each |= self._used_by((running,))
 
+    def is_shared_by(self, running: RunningPod) -> bool:
+        """Return whether the pod `running` uses a volume of the pending pod, which is then no new one on the node."""
+        return not self._wanted.isdisjoint(self._used_by((running,)))
+
     def can_be_exceeded(self, added: Iterable[RunningPod]) -> bool:
         """Return whether a limit can be exceeded with some of the pods `added`."""
         every = Counter(each.driver for each in self._used_by(added).union(self._in_use[-1], self._attached))

@@ -14,6 +14,7 @@ from webhook.placement.preemption.lower_pods import NOT_STARTED
 from webhook.placement.preemption.victims import ABOVE_ALL_PRIORITIES, Candidate, Cost
 from webhook.placement.profiles.profile import Profile
 
+_MORE_ORDERS = "equally important pods, or budgets of one pod, are in more orders than are tried"
 _WORST: Cost = (2**31, 0, 0, 0, 0)
 
 
@@ -31,7 +32,7 @@ def choose(
     if interested or is_open:
         winners = [each for outcomes in (found if interested else possible_on) for each in outcomes]
         chooser = f"{', '.join(interested)} can choose among {len(found)} nodes"
-        notes.insert(0, chooser if interested else "equally important pods differ, in more orders than are tried")
+        notes.insert(0, chooser if interested else _MORE_ORDERS)
     else:
         winners = [each for outcomes in found for each in outcomes if each.cost <= limit]
     winners.sort(key=lambda each: each.cost)
@@ -41,7 +42,8 @@ def choose(
     # The victims, and the pods that are equal to some of them.
     possible = {id(pod): pod for each in winners for pod in (*each.victims, *each.tied)}
     is_sure = not (interested or is_open)
-    is_exact = len(winners) == 1 and not winners[0].tied and is_sure
+    different = {(each.node, frozenset(map(id, each.victims))) for each in winners}
+    is_exact = len(different) == 1 and not any(each.tied for each in winners) and is_sure
     message = ""
     if len(nodes) == 1 and min(counts) == max(counts) and is_sure:
         message = _success(snapshot, nodes[0], counts[0])

@@ -5,7 +5,7 @@ filters that read no pods of the node reject it in any case.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Snapshot
-from webhook.kube.deadline import Expired
+from webhook.kube.deadline import Expired, in_time
 from webhook.kube.pod.ports import HostPort
 from webhook.kube.release import Change
 from webhook.kube.selectors import LabelSelector, selector_matches
@@ -47,6 +47,7 @@ class Question:
         nominated = nodes_with_nominated_pods(pod, snapshot, profile.scheduler_names, expired)
         self.nominated = nominated.pods_by_row if nominated else {}
         skipped = [each for each in profile.cross_node_filters if not each.is_relevant(pod, snapshot, expired)]
+        self.uses = cache(lambda plugin: plugin.uses(pod, snapshot))
         self.filters = [each for each in profile.filters if each not in skipped and concerns(each, pod, snapshot)]
 
 
@@ -131,7 +132,7 @@ class Demands:
         yield Demand(node_ports.ERR_REASON, more, lambda: used)
 
     def _claims(self, plugin: VolumeRestrictions) -> Iterator[Demand]:
-        in_use, uses = plugin.uses(self._question.pod, self._question.snapshot)
+        in_use, uses = self._question.uses(plugin)
         more = np.full(len(self._rows), -in_use) - self._of_nominated(uses)
         used = partial(np.fromiter, map(uses, self._lower.pods), np.int64, len(self._lower.pods))
         yield Demand(ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT, more, used)
@@ -142,7 +143,7 @@ class Demands:
         yield from (each for each in self._facts(plugin) if each.reason != limit)
         exceeded = np.zeros(len(self._rows), dtype=np.bool_)
         lower_on = np.split(np.arange(len(pods)), self._lower.first[1:])
-        for at, (info, row) in enumerate(zip(self._infos, self._rows, strict=True)):
+        for at, (info, row) in enumerate(in_time(zip(self._infos, self._rows, strict=True), question.expired)):
             if info.node.name not in (question.snapshot.storage.limits or {}):
                 continue
             staying = (each for each in info.pods if each.priority >= question.priority)

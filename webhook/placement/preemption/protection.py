@@ -12,6 +12,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.objects.disruption_budget import DisruptionBudget
 from webhook.cluster.snapshot import Column, Rows
+from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.selectors import LabelSelector, selector_matches
 from webhook.placement.preemption.lower_pods import LowerPods
 
@@ -24,14 +25,16 @@ class Protection:
 
     `violated` is, for each pod, the number of the budget that its eviction violates after those of the pods before it,
     or negative for none. `is_mixed` is true for equally important pods of which their order decides which violate a
-    budget. Pods of equal `kinds` are equal for all budgets; the kind of unprotected pods is 0.
+    budget. Pods of equal `kinds` are equal for all budgets; the kind of unprotected pods is 0. `unordered` are the
+    nodes on which the order of the budgets, which is random in kube-scheduler, decides which pods violate one.
     """
 
-    def __init__(self, budgets: Sequence[DisruptionBudget], lower: LowerPods) -> None:
-        self._budgets, self._lower = budgets, lower
+    def __init__(self, budgets: Sequence[DisruptionBudget], lower: LowerPods, expired: Expired = never) -> None:
+        self._budgets, self._lower, self._expired = budgets, lower, expired
         self.violated: Column = np.full(len(lower.pods), _NONE)
         self.kinds: Column = np.zeros(len(lower.pods), dtype=np.int64)
         self.is_mixed: Mask = np.zeros(len(lower.pods), dtype=np.bool_)
+        self.unordered: set[int] = set()
         if not budgets:
             return
         index = _Index(budgets)
@@ -39,7 +42,7 @@ class Protection:
         numbers: dict[tuple[int, ...], int] = {(): 0}
         self._by_kind: list[tuple[int, ...]] = [()]
         of_kind = []
-        for each in examples:
+        for each in in_time(examples, expired):
             selecting = index.selecting(each)
             if selecting not in numbers:
                 numbers[selecting] = len(numbers)
@@ -50,8 +53,10 @@ class Protection:
         mixed_ranks = self._violate_single(single)
         for node in np.unique(lower.node_of[single == _SEVERAL]).tolist():
             places = np.flatnonzero(lower.node_of == node)
-            self.violated[places], mixed = self.in_order(places)
+            self.violated[places], mixed, is_unordered = self.in_order(places)
             mixed_ranks += mixed
+            if is_unordered:
+                self.unordered.add(node)
         if mixed_ranks:
             is_mixed = np.zeros(int(lower.ranks[-1]) + 1, dtype=np.bool_)
             is_mixed[mixed_ranks] = True
@@ -85,24 +90,42 @@ class Protection:
         mixed: list[int] = ranks[1:][is_mixed].tolist()
         return mixed
 
-    def in_order(self, places: Rows) -> tuple[Column, list[int]]:
-        """Return `violated` for one node if its pods are evicted in the order of `places`, and the mixed ranks."""
+    def in_order(self, places: Rows) -> tuple[Column, list[int], bool]:
+        """Return `violated` for one node if its pods are evicted in the order of `places`, and the mixed ranks.
+
+        The last value is true if the order of the budgets decides which pods violate one. A pod that violates a budget
+        uses its budgets that come before that one: here none.
+        """
         left = [each.disruptions_allowed for each in self._budgets]
-        violated, mixed = np.full(len(places), _NONE), list[int]()
+        # What is left if pods that violate a budget use all of theirs. `violating` are those of them not counted yet.
+        least, violating = [*left], Counter[int]()
+        violated, mixed, is_unordered = np.full(len(places), _NONE), list[int](), False
         last_rank: dict[int, int] = {}
         ranks, kinds = self._lower.ranks[places].tolist(), self.kinds[places].tolist()
-        for at, (place, rank, kind) in enumerate(zip(places.tolist(), ranks, kinds, strict=True)):
-            for number in self._by_kind[kind]:
-                if self._lower.pods[place].name in self._budgets[number].disrupted_pods:
+        pods = zip(places.tolist(), ranks, kinds, strict=True)
+        for at, (place, rank, kind) in enumerate(in_time(pods, self._expired)):
+            name = self._lower.pods[place].name
+            selecting = self._by_kind[kind]
+            used = (each for each in selecting if name not in self._budgets[each].disrupted_pods)
+            spent = next((each for each in used if left[each] <= 0), _NONE)
+            if spent != _NONE:
+                violated[at] = spent
+                violating[kind] += 1
+                if last_rank.get(spent) == rank:
+                    mixed.append(rank)
+                continue
+            for other, count in violating.items():
+                for number in self._by_kind[other]:
+                    least[number] -= count
+            violating.clear()
+            for number in selecting:
+                if name in self._budgets[number].disrupted_pods:
                     continue
+                is_unordered |= least[number] <= 0
                 left[number] -= 1
-                if left[number] < 0:
-                    violated[at] = number
-                    if last_rank.get(number) == rank:
-                        mixed.append(rank)
-                    break
+                least[number] -= 1
                 last_rank[number] = rank
-        return violated, mixed
+        return violated, mixed, is_unordered
 
 
 class _Index:

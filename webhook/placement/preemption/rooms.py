@@ -30,6 +30,7 @@ class Rooms:
     def __init__(
         self, question: Question, rows: Sequence[int], shuffle: Callable[[list[Any]], None] | None = None
     ) -> None:
+        self.expired = question.expired
         self.lower = LowerPods(question.snapshot, rows, question.priority, shuffle)
         self.names = [question.snapshot.nodes[row].node.name for row in rows]
         self.fits, self.reasons = np.ones(len(rows), dtype=np.bool_), Counter[str]()
@@ -49,11 +50,13 @@ class Rooms:
         self.left: Column = np.array(self._left, dtype=np.int64).reshape(-1, len(rows))
         self.used: Column = np.array(self._used, dtype=np.int64).reshape(-1, len(self.lower.pods))
         self._volumes = demands.volumes
-        # The pods whose volumes can exceed a limit of their node.
+        # The pods whose volumes can exceed a limit of their node, and those that share one with the pending pod.
         self.has_volumes = np.zeros(len(self.lower.pods), dtype=np.bool_)
-        for node in self._volumes:
+        self.shares_volumes = self.has_volumes.copy()
+        for node, room in in_time(self._volumes.items(), self.expired):
             for at in np.flatnonzero(self.lower.node_of == node).tolist():
                 self.has_volumes[at] = self.lower.pods[at].volumes is not NO_VOLUMES
+                self.shares_volumes[at] = room.is_shared_by(self.lower.pods[at])
 
     def _demand(self, demand: Demand) -> Mask:
         """Return the nodes that reject the pod even without the lower pods, and keep the demand of the others."""
@@ -96,7 +99,7 @@ class Rooms:
         first = 0 if pods_at else int(np.append(fits.all(axis=1), [False]).argmin())
         if first:
             left = left - with_all_before[:, first - 1]
-        for at in range(first, len(fits)):
+        for at in in_time(range(first, len(fits)), self.expired):
             fitting: Mask = np.all(used[:, at] <= left, axis=0)
             for order, pod in pods_at.get(at, ()):
                 if fitting[order] and rooms[order].is_exceeded((pod,)):

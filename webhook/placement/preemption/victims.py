@@ -78,7 +78,7 @@ class Victims:
 
     def __init__(self, rooms: Rooms, budgets: Sequence[DisruptionBudget]) -> None:
         self._rooms, self._lower = rooms, rooms.lower
-        self._protection = Protection(budgets, rooms.lower)
+        self._protection = Protection(budgets, rooms.lower, rooms.expired)
         places = np.flatnonzero(rooms.fits[self._lower.node_of])
         nodes = np.flatnonzero(rooms.fits)
         number = np.cumsum(rooms.fits) - 1
@@ -101,14 +101,15 @@ class Victims:
         tied, mixed = self._groups(first)
         found = [[each] if each else [] for each in self._candidates(first, tied)]
         work, orders, deciding = _MOST_TRIED, list[_Orders](), self._rooms.deciding()
-        for number, groups in mixed.items():
-            every = self._orders(number, groups)
+        unordered = {number for number, node in enumerate(first.nodes.tolist()) if node in self._protection.unordered}
+        for number in sorted(mixed.keys() | unordered):
+            every = None if number in unordered else self._orders(number, mixed[number])
             work -= 0 if every is None else every.places.size
             if every is not None and work >= 0:
                 orders.append(every)
                 found[number] = []
             elif found[number]:
-                # The room that the mixed groups leave decides on all pods after them.
+                # The room that these pods leave decides on all pods after them.
                 places = first.places[self._bounds[number] : self._bounds[number + 1]]
                 equal = tuple([self._lower.pods[place] for place in places[deciding[places]].tolist()])
                 found[number] = [replace(found[number][0], tied=equal, is_open=True)]
@@ -120,7 +121,7 @@ class Victims:
         return [outcomes for outcomes in found if outcomes]
 
     def _orders(self, number: int, groups: Sequence[Rows]) -> _Orders | None:
-        """Return each order in which the pods of `groups` can be, or None if there are too many.
+        """Return each order in which the pods of `groups` can be, or None if there are too many, also of budgets.
 
         Pods that stay in any order are left out.
         """
@@ -139,10 +140,13 @@ class Victims:
             before = len(orders)
             orders = np.repeat(orders, len(permuted), axis=0)
             orders[:, np.searchsorted(places, group)] = np.tile(permuted, (before, 1))
+        protection = self._protection
+        if protection.is_mixed[places].any() and any(protection.in_order(row)[2] for row in orders):
+            return None
         return _Orders(number, orders, left)
 
     def _distinct(self, orders: Sequence[_Orders]) -> tuple[_Tried, list[int]]:
-        """Try `orders`. Return those that have different victims, and the `number` of each."""
+        """Try `orders`. Return those that have different victims or violations, and the `number` of each."""
         counts = [len(each.places) for each in orders]
         numbers = np.repeat([each.number for each in orders], counts)
         widths = np.repeat([each.places.shape[1] for each in orders], counts)
@@ -156,7 +160,7 @@ class Victims:
         tried = self._try(places, order_of, self._first.nodes[numbers], violated, left)
         gone = np.flatnonzero(~tried.stays)
         gone = gone[np.lexsort((places[gone], order_of[gone]))]
-        victims = places[gone]
+        victims = 2 * places[gone] + (violated[gone] >= 0)
         bounds = enumerate(pairwise(_bounds(order_of[gone], len(numbers))))
         first = {victims[start:end].tobytes(): order for order, (start, end) in bounds}
         is_kept = np.zeros(len(numbers), dtype=np.bool_)
@@ -232,7 +236,11 @@ class Victims:
         differs = ~is_first & self._differs(tried.places[at], is_mixed_rank[at], kinds[at], decides[at])
         is_mixed = np.logical_or.reduceat(differs, starts)
         ends = [*starts.tolist()[1:], len(at)]
-        chosen = np.flatnonzero(is_open | (is_mixed & is_mixed_rank[at[starts]]))
+        # If a pod shares a volume, others can stay after it that do not fit before it.
+        is_mixed_anyway = is_mixed_rank[at[starts]] | np.logical_or.reduceat(
+            rooms.shares_volumes[tried.places[at]], starts
+        )
+        chosen = np.flatnonzero(is_open | (is_mixed & is_mixed_anyway))
         for number in chosen.tolist():
             places = np.sort(tried.places[at[starts[number] : ends[number]]])
             order = int(tried.order_of[at[starts[number]]])
