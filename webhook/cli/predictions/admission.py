@@ -26,6 +26,7 @@ from webhook.kube.api.independent_patch import PatchError, TooDeepError, indepen
 from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.shape import check_pod
 from webhook.kube.workloads.pod_set import pod_name
 from webhook.placement.framework.result import Placement
@@ -48,6 +49,9 @@ def with_completed_pod(workload: Workload, snapshot: Snapshot) -> tuple[Workload
     with prefixed_errors(workload.document.place):
         check_pod(workload.document.content)
         found = completed(workload.document.content, snapshot)
+        # The API server decodes a pod before it asks the webhook.
+        check_storable(found.pod)
+        PodSignature.of(found.pod)
     return replace(workload, document=replace(workload.document, content=found.pod)), found
 
 

@@ -198,10 +198,6 @@ class Checks:
             return Answer(workload, Placement.unknown(workload.note)), assumed
         with_claims = assumed.on(with_claims_of(workload, assumed.base, MOST_REPLICAS))
         workload, of_server = with_completed_pod(workload, with_claims.base)
-        with prefixed_errors(workload.document.place):
-            # The API server decodes a pod before it asks the webhook.
-            check_storable(workload.document.content)
-            PodSignature.of(workload.document.content)
         refusal, bypass = self.admissions.answer(workload, with_claims.base)
         if refusal:
             return Answer(workload, Placement.unknown(refusal), refusal=refusal), assumed
