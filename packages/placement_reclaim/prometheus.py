@@ -38,14 +38,14 @@ def read_uses(url: str, seconds: int, now: int) -> dict[Name, PodUse]:
     It is empty, which is printed, if no pod has a metric of the activity of cards.
 
     Raises:
-        click.ClickException: the URL is malformed, or a query is not answered. It never has user and password.
+        click.ClickException: a query is not answered, or the URL is malformed (UsageError). It never has the password.
     """
     server = None
     with suppress(ValueError):
         server = URL(url) if _URL.fullmatch(url) else None
     if server is None or not server.host:
         # Any part of a malformed URL can be the password.
-        raise click.ClickException(f"--prometheus: {_FORM}; {_REMEDY}")
+        raise click.UsageError(f"--prometheus: {_FORM}; {_REMEDY}")
     uses = asyncio.run(_read_uses(server, seconds, now))
     if not uses:
         echo(f"idle cards are not known: Prometheus has no {' and no '.join(_ACTIVITY)}", err=True)

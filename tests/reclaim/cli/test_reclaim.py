@@ -158,7 +158,7 @@ def test_an_eviction_needs_a_place_for_its_record(run: Run) -> None:
 def test_an_empty_url_of_prometheus_is_an_error(run: Run, cluster: Path) -> None:
     outcome = run("reclaim", "--cluster", cluster, "--prometheus", "")
 
-    assert (outcome.code, outcome.output) == (1, "")
+    assert (outcome.code, outcome.output) == (2, "")
     assert "--prometheus: must be http://HOST or https://HOST" in outcome.errors
 
 
