@@ -13,6 +13,7 @@ from yarl import URL
 from placement_reclaim.classes.pods import CardUse, Device, PodUse
 from placement_reclaim.cluster import Name
 from webhook.cli.output.terminal import echo
+from webhook.documents.field import InvalidInput, invalid
 from webhook.watch.api_errors import TooLargeError, read_body
 
 # Of the first metric that a pod has. That of the engine is also that of MIG devices, and has a right of its own.
@@ -38,14 +39,14 @@ def read_uses(url: str, seconds: int, now: int) -> dict[Name, PodUse]:
     It is empty, which is printed, if no pod has a metric of the activity of cards.
 
     Raises:
-        click.ClickException: a query is not answered, or the URL is malformed (UsageError). It never has the password.
+        InvalidInput, click.ClickException: the URL is malformed, a query is not answered. Neither shows the password.
     """
-    server = None
+    server = URL()
     with suppress(ValueError):
-        server = URL(url) if _URL.fullmatch(url) else None
-    if server is None or not server.host:
+        server = URL(url if _URL.fullmatch(url) else "")
+    if not server.host:
         # Any part of a malformed URL can be the password.
-        raise click.UsageError(f"--prometheus: {_FORM}; {_REMEDY}")
+        raise InvalidInput([invalid("--prometheus", "(not shown)", f"{_FORM}; {_REMEDY}")])
     uses = asyncio.run(_read_uses(server, seconds, now))
     if not uses:
         echo(f"idle cards are not known: Prometheus has no {' and no '.join(_ACTIVITY)}", err=True)

@@ -106,6 +106,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+MALFORMED_URL = '--prometheus: Invalid value: "(not shown)"'
 MALFORMED = (
     *("localhost", "http://", "user:secret@host", "ftp://user:secret@host", "http://user:secret/@127.0.0.1:1"),
     *("http://user:1/secret@127.0.0.1:1", "http://user:1?secret@127.0.0.1:1", "http://user:secret", "http://u:secret@"),
@@ -144,17 +145,20 @@ def test_without_the_metric_there_is_no_class(prometheus: dict[str, Path], clust
 
 
 @pytest.mark.parametrize(
-    ("url", "expected"),
+    ("url", "code", "expected"),
     [
-        pytest.param("http://user:secret@127.0.0.1:1", "Cannot connect to host 127.0.0.1:1", id="nothing listens"),
-        pytest.param("http://user:s%2Fecret@127.0.0.1:1/", "--prometheus http://127.0.0.1:1/: Cannot", id="escaped"),
-        *(pytest.param(url, "--prometheus: must be http://HOST or https://HOST, with", id=url) for url in MALFORMED),
+        pytest.param("http://user:secret@127.0.0.1:1", 1, "Cannot connect to host 127.0.0.1:1", id="nothing listens"),
+        pytest.param("http://user:s%2Fecret@127.0.0.1:1/", 1, "--prometheus http://127.0.0.1:1/: Cannot", id="escaped"),
+        *(
+            pytest.param(url, 2, f"{MALFORMED_URL}; must be http://HOST or https://HOST, with", id=url)
+            for url in MALFORMED
+        ),
     ],
 )
-def test_an_error_of_the_url_is_one_line_with_a_remedy(cluster: Path, url: str, expected: str) -> None:
+def test_an_error_of_the_url_is_one_line_with_a_remedy(cluster: Path, url: str, code: int, expected: str) -> None:
     done = reclaim(cluster, url)
 
-    assert (done.code, done.errors.count("\n")) == (1, 1)
+    assert (done.code, done.errors.count("\n")) == (code, 1)
     assert expected in done.errors
     assert "secret" not in done.errors
     assert done.errors.endswith("give the URL of a Prometheus, such as http://127.0.0.1:9090 of kubectl port-forward\n")

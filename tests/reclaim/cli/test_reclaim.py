@@ -159,7 +159,7 @@ def test_an_empty_url_of_prometheus_is_an_error(run: Run, cluster: Path) -> None
     outcome = run("reclaim", "--cluster", cluster, "--prometheus", "")
 
     assert (outcome.code, outcome.output) == (2, "")
-    assert "--prometheus: must be http://HOST or https://HOST" in outcome.errors
+    assert '--prometheus: Invalid value: "(not shown)"; must be http://HOST or https://HOST' in outcome.errors
 
 
 def test_a_kubeconfig_that_cannot_be_read_is_one_error(run: Run, tmp_path: Path) -> None:
