@@ -31,7 +31,7 @@ from webhook.placement.plugins.volume_restrictions import (
     VolumeRestrictions,
 )
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.preemption.affinity import Affinity, repulsions
+from webhook.placement.preemption.affinity import repulsions, selected_by_required
 from webhook.placement.preemption.lower_pods import LowerPods
 from webhook.placement.profiles.profile import Profile
 
@@ -168,11 +168,11 @@ class Demands:
         question, lower = self._question, self._lower
         asked = plugin, question.pod, question.snapshot, question.expired
         if question.pod.inter_pod.terms.required:
-            affinity = Affinity(*asked)
+            selected = selected_by_required(*asked)
             leaving = np.zeros(len(question.snapshot.nodes), dtype=np.int64)
-            leaving[self._rows] = lower.on_nodes(lower.counted(affinity.is_selected))
-            self.alone = ~affinity.near_others(leaving)[self._rows]
-            is_near_nominated = self._of_nominated(affinity.is_selected) > 0
+            leaving[self._rows] = lower.on_nodes(lower.counted(selected))
+            self.alone = ~plugin.nodes_near_others(*asked[1:3], leaving, question.expired)[self._rows]
+            is_near_nominated = self._of_nominated(selected) > 0
             yield Failure(inter_pod_affinity.ERR_REASON_AFFINITY, self.alone & ~is_near_nominated)
         for reason, of, in_domain, labelled in repulsions(*asked):
             here = labelled[self._rows]
