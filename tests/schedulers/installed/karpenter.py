@@ -1,4 +1,4 @@
-"""The real Karpenter beside the control plane, with its provider that makes Node objects without machines."""
+"""The real Karpenter next to the control plane, with its provider that makes Node objects without machines."""
 
 import json
 from collections.abc import Iterator, Mapping

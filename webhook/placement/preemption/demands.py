@@ -1,7 +1,6 @@
-"""The numbers by which filters accept a node for a pod, of which each pod that runs there uses some.
+"""The demand for limited numbers of each node, such as amounts of resources, host ports and the skew.
 
-Amounts, places, skews and taken ports are such numbers: a filter rejects a node once its pods use more than it has. The
-filters that read no pods of the node reject it in any case.
+A filter rejects a node if its pods use more than it has. Filters that read no pods of the node reject it in any case.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -52,9 +51,9 @@ class Question:
 
 
 class Demand(NamedTuple):
-    """A number of which the pods of each node can use `more`, next to the pending pod and nominated pods.
+    """The demand for a number: the pods of each node can use `more` of it, next to the pending and nominated pods.
 
-    If it is negative, the filter rejects the node for `reason`. `used` returns what each pod of lower priority uses.
+    If it is negative, the filter rejects the node for `reason`. `used` returns the use of each pod of lower priority.
     """
 
     reason: str
@@ -65,8 +64,8 @@ class Demand(NamedTuple):
 class Demands:
     """The demands of the filters on the nodes in `rows`, whose pods of lower priority are `lower`.
 
-    `volumes` are the volumes of nodes whose limits can be exceeded, by the number of the node. `alone` are the nodes
-    that need a nominated pod to be accepted: kube-scheduler also filters without these pods.
+    `volumes` are the volumes of nodes whose limits can be exceeded, by the number of the node. Only nominated pods make
+    the nodes in `needs_nominated` acceptable: kube-scheduler also filters without these pods.
     """
 
     def __init__(self, question: Question, rows: Sequence[int], lower: LowerPods) -> None:
@@ -74,10 +73,10 @@ class Demands:
         self._infos = [question.snapshot.nodes[row] for row in rows]
         self._nominated = [(at, pod) for at, row in enumerate(rows) for pod in question.nominated.get(row, ())]
         self.volumes: dict[int, VolumeRoom] = {}
-        self.alone = np.zeros(len(rows), dtype=np.bool_)
+        self.needs_nominated = np.zeros(len(rows), dtype=np.bool_)
 
     def of(self, plugin: FilterPlugin) -> Iterator[Failure | Demand]:
-        """Yield the nodes that `plugin` rejects in any case, and its demands, in the order of its reasons."""
+        """Yield the nodes that `plugin` rejects in any case and its demands, in the order of its reasons."""
         if isinstance(plugin, NodeResourcesFit):
             return self._amounts(plugin)
         if isinstance(plugin, NodePorts):
@@ -165,16 +164,15 @@ class Demands:
             )
 
     def _affinity(self, plugin: InterPodAffinity) -> Iterator[Failure | Demand]:
-        question, lower = self._question, self._lower
-        asked = plugin, question.pod, question.snapshot, question.expired
-        if question.pod.inter_pod.terms.required:
-            selected = selected_by_required(*asked)
-            leaving = np.zeros(len(question.snapshot.nodes), dtype=np.int64)
+        pod, snapshot, expired, lower = self._question.pod, self._question.snapshot, self._question.expired, self._lower
+        if pod.inter_pod.terms.required:
+            selected = selected_by_required(plugin, pod, snapshot, expired)
+            leaving = np.zeros(len(snapshot.nodes), dtype=np.int64)
             leaving[self._rows] = lower.on_nodes(lower.counted(selected))
-            self.alone = ~plugin.nodes_near_others(*asked[1:3], leaving, question.expired)[self._rows]
+            self.needs_nominated = ~plugin.nodes_near_others(pod, snapshot, leaving, expired)[self._rows]
             is_near_nominated = self._of_nominated(selected) > 0
-            yield Failure(inter_pod_affinity.ERR_REASON_AFFINITY, self.alone & ~is_near_nominated)
-        for reason, of, in_domain, labelled in repulsions(*asked):
+            yield Failure(inter_pod_affinity.ERR_REASON_AFFINITY, self.needs_nominated & ~is_near_nominated)
+        for reason, of, in_domain, labelled in repulsions(plugin, pod, snapshot, expired):
             here = labelled[self._rows]
             more = -in_domain[self._rows] - self._of_nominated(of) * here
             yield Demand(reason, more, partial(self._counted, of, here))

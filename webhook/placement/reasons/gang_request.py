@@ -130,7 +130,7 @@ def partial_start(request: GangRequest, placement: Placement) -> tuple[str, ...]
 
 
 def partial_start_of_object(gang: GangRequest, fit: GangFit) -> str:
-    """Return the warning for an object of which only some pods would start and wait for the others, or ""."""
+    """Return the warning for an object that would start only in part, so that pods wait for the others, or ""."""
     if not fit.is_complete or not gang.least <= fit.fit < fit.size:
         return ""
     return (
