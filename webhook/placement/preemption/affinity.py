@@ -36,12 +36,9 @@ class Repulsion(NamedTuple):
     labelled: Mask
 
 
-def selected_by_required(
-    plugin: InterPodAffinity, pod: PodInfo, nodes: Snapshot, expired: Expired
-) -> Callable[[RunningPod], int]:
-    """Return a function that returns 1 for a running pod that all required terms of `pod` select, else 0."""
-    terms = in_time(pod.inter_pod.terms.required, expired)
-    return partial(_by_all, [plugin.selection(term, nodes, expired) for term in terms])
+def is_selected(selections: Iterable[Selection], running: RunningPod) -> int:
+    """Return 1 if all `selections` have `running`, else 0."""
+    return int(all(selects(each, running.namespace, running.labels) for each in selections))
 
 
 def repulsions(plugin: InterPodAffinity, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator[Repulsion]:
@@ -66,10 +63,6 @@ def repulsions(plugin: InterPodAffinity, pod: PodInfo, nodes: Snapshot, expired:
     for key, (counts, terms) in selecting.items():
         of = partial(_terms_among, terms)
         yield Repulsion(ERR_REASON_EXISTING_ANTI_AFFINITY, of, counts.of_nodes, nodes.labels.domains(key).codes >= 0)
-
-
-def _by_all(selections: Iterable[Selection], running: RunningPod) -> int:
-    return int(all(selects(each, running.namespace, running.labels) for each in selections))
 
 
 def _terms_selecting(selections: Iterable[Selection], running: RunningPod) -> int:

@@ -16,7 +16,6 @@ from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.pod.ports import HostPort
 from webhook.kube.release import Change
-from webhook.kube.selectors import LabelSelector, selector_matches
 from webhook.placement.framework.interface import Failure, FilterPlugin, concerns
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.plugins import inter_pod_affinity, node_ports, node_volume_limits, pod_topology_spread
@@ -30,7 +29,7 @@ from webhook.placement.plugins.volume_restrictions import (
     VolumeRestrictions,
 )
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.preemption.affinity import repulsions, selected_by_required
+from webhook.placement.preemption.affinity import is_selected, repulsions
 from webhook.placement.preemption.lower_pods import LowerPods
 from webhook.placement.profiles.profile import Profile
 
@@ -155,8 +154,9 @@ class Demands:
     def _spread(self, plugin: PodTopologySpread) -> Iterator[Failure | Demand]:
         question = self._question
         rooms = plugin.rooms(question.pod, question.snapshot, question.expired)
+        namespaces = frozenset((question.pod.inter_pod.namespace,))
         for selector, more_in_domain, counted, unlabelled in rooms:
-            here, selects = counted[self._rows], partial(_is_near, question.pod, selector)
+            here, selects = counted[self._rows], partial(is_selected, [(namespaces, selector)])
             more = more_in_domain[self._rows] - self._of_nominated(selects) * here
             yield Failure(pod_topology_spread.ERR_REASON_NODE_LABEL_NOT_MATCH, unlabelled[self._rows])
             yield Demand(
@@ -166,7 +166,8 @@ class Demands:
     def _affinity(self, plugin: InterPodAffinity) -> Iterator[Failure | Demand]:
         pod, snapshot, expired, lower = self._question.pod, self._question.snapshot, self._question.expired, self._lower
         if pod.inter_pod.terms.required:
-            selected = selected_by_required(plugin, pod, snapshot, expired)
+            terms = in_time(pod.inter_pod.terms.required, expired)
+            selected = partial(is_selected, [plugin.selection(term, snapshot, expired) for term in terms])
             leaving = np.zeros(len(snapshot.nodes), dtype=np.int64)
             leaving[self._rows] = lower.on_nodes(lower.counted(selected))
             self.needs_nominated = ~plugin.nodes_near_others(pod, snapshot, leaving, expired)[self._rows]
@@ -195,7 +196,3 @@ def _column(values: Iterable[int]) -> Column:
 
 def _requested(resource: str, running: RunningPod) -> int:
     return running.requests.get(resource, 0)
-
-
-def _is_near(pod: PodInfo, selector: LabelSelector | None, running: RunningPod) -> int:
-    return int(running.namespace == pod.inter_pod.namespace and selector_matches(selector, running.labels))
