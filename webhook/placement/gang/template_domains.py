@@ -23,10 +23,10 @@ Template = tuple[Scheduler, PodSignature, int]
 
 
 class TemplateDomains(NamedTuple):
-    """The domains for all pods of several templates, and the nodes that the first pod can choose, or None if not known.
+    """The domains for all pods of several templates.
 
-    `is_certain` is false if all pods fit in a domain only if they are created in one of two orders: in that of their
-    templates or in the reverse one.
+    `first_rows` are the nodes that the first pod can choose, or None if they are not known. `is_certain` is false if
+    the pods fit in a domain in only one of two orders: that of their templates and its reverse.
     """
 
     together: Together

@@ -63,7 +63,7 @@ def _within(within: Within | None, names: BatchNames, group: PodGroup | None, sn
 
 
 def in_topology(within: Within, backend: str, snapshot: Snapshot) -> Within:
-    """Return `within` with the labels of wider domains by which `backend` names a domain, too, or with a doubt."""
+    """Return `within` with the labels of wider domains in the Topology of `backend`, or with a doubt."""
     topologies = {"kueue": snapshot.kueue.topologies, "kai": snapshot.kai.topologies}
     if backend not in topologies or within.parents:
         return within
