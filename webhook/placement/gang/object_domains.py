@@ -21,9 +21,9 @@ from webhook.placement.gang.domains import (
     is_countable,
     with_first,
 )
-from webhook.placement.gang.empty_cluster import most_in_each_domain
+from webhook.placement.gang.empty_cluster import TemplatePods, most_in_each_domain
 from webhook.placement.gang.further_pods import MOST_STEPS
-from webhook.placement.gang.template_domains import Template, domains_of_templates, follow_each_other
+from webhook.placement.gang.template_domains import domains_of_templates, follow_each_other
 from webhook.placement.pod.network_limit import with_hyper_nodes
 from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.replicas.replicas import Replicas
@@ -82,7 +82,7 @@ def with_domains(
 
 def _of_pods(
     fit: GangFit,
-    template: Template,
+    template: TemplatePods,
     found: Replicas,
     within: Within,
     base: Snapshot,
