@@ -1,4 +1,4 @@
-"""The demand for limited numbers of each node, such as amounts of resources, host ports and the skew.
+"""The demands of filters on nodes: for amounts of resources, host ports, claims, and pods within the skew.
 
 A filter rejects a node if its pods use more than it has. Filters that read no pods of the node reject it in any case.
 """
@@ -50,9 +50,10 @@ class Question:
 
 
 class Demand(NamedTuple):
-    """The demand for a number: the pods of each node can use `more` of it, next to the pending and nominated pods.
+    """The demand for something limited: the pods of each node can use `more` of it with the pending pod on the node.
 
-    If it is negative, the filter rejects the node for `reason`. `used` returns the use of each pod of lower priority.
+    Nominated pods count as running. If `more` is negative, the filter rejects the node for `reason`. `used` returns the
+    use of each pod of lower priority.
     """
 
     reason: str
@@ -63,8 +64,8 @@ class Demand(NamedTuple):
 class Demands:
     """The demands of the filters on the nodes in `rows`, whose pods of lower priority are `lower`.
 
-    `volumes` are the volumes of nodes whose limits can be exceeded, by the number of the node. Only nominated pods make
-    the nodes in `needs_nominated` acceptable: kube-scheduler also filters without these pods.
+    `volumes` are the volumes of nodes whose limits can be exceeded, by the number of the node. Only nominated pods can
+    make the nodes in `needs_nominated` acceptable: kube-scheduler also filters without these pods.
     """
 
     def __init__(self, question: Question, rows: Sequence[int], lower: LowerPods) -> None:

@@ -226,7 +226,7 @@ class Demand:
 
 
 def excess(requests: Mapping[str, int], most: Mapping[str, float], used: Mapping[str, int] | None = None) -> str:
-    """Return a text about the first resource of which `requests` and `used` together exceed `most`, or ""."""
+    """Return a text about the first resource for which `requests` and `used` together exceed `most`, or ""."""
     for name, limit in most.items():
         amount, in_use = requests.get(name, 0), (used or {}).get(name, 0)
         if amount and in_use + amount > limit:
