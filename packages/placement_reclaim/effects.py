@@ -34,7 +34,7 @@ class Effects(NamedTuple):
 
 
 _Key = tuple[bool, str]
-"""Whether a group of pods is a gang, and its name: a gang and a pod can have one name."""
+"""The name of a gang or of a pod, after true for a gang: both can have the same name."""
 
 
 def effects_of(held: Sequence[Held], objects: Objects, scorer: Scorer) -> Effects:

@@ -118,7 +118,7 @@ class _OnNode:
 
     @cached_property
     def known(self) -> dict[frozenset[str], bool]:
-        """What was asked before."""
+        """The results so far, by the names of the removed pods."""
         return {}
 
     @cached_property
@@ -132,7 +132,7 @@ class _OnNode:
         ]
 
     def fits(self, gone: frozenset[str]) -> bool:
-        """Whether the pod fits, with nominated pods and without them."""
+        """Return whether the pod fits, with nominated pods and without them."""
         if gone not in self.known:
             passes = ([*self.nominated], []) if self.nominated else ([],)
             self.known[gone] = all(self._passes(gone, pods) for pods in passes)

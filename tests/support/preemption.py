@@ -19,7 +19,7 @@ def running(name: str, priority: int = 0, cards: int = 0, started: str = "") -> 
 
 
 def preempting(pod: PodBuilder, *nodes: NodeInfo, budgets: tuple[DisruptionBudget, ...] = ()) -> PredictedPreemption:
-    """What is done for `pod`, of priority 100, on `nodes`."""
+    """Return the preemption for `pod`, of priority 100, on `nodes`."""
     signature = PodSignature.of(pod.spec(priority=100).obj())
     found = Scheduler().preemption(signature, Snapshot.of(nodes, disruption_budgets=budgets))
     assert found is not None

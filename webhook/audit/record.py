@@ -223,7 +223,7 @@ NO_ADMISSION = AuditRecord(
     duration_ms=0.0,
     replica="",
 )
-"""A record of no admission, to be completed: that of the writer itself, or of a command."""
+"""The empty fields of a record that is not of an admission, but of the audit writer or a command."""
 
 _ADAPTER = TypeAdapter(AuditRecord)
 

@@ -108,7 +108,7 @@ class AuditWriter:
         self._fallback = AuditStream(error_descriptor)
         self._log = structlog.get_logger()
         self._lost_records = 0
-        # What has failed and was logged, until it succeeds.
+        # The failures that were logged, until the operation succeeds.
         self._failing: set[str] = set()
         end = self._chain_end()
         self._missed = end.missed

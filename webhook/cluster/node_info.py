@@ -54,7 +54,7 @@ class RunningPod(NamedTuple):
     """The pod is not bound yet; its room is reserved."""
     gangs: tuple[GangKey, ...] = ()
     started_seconds: int = 0
-    """When the kubelet took the pod, in Unix seconds; 0 if it has not."""
+    """The time at which the kubelet took the pod, in Unix seconds; 0 if it has not."""
     controller: str = ""
     """Kind and name of its controller, such as `Job/train-1`, or empty if there is none."""
     rare: RareFacts = USUAL
@@ -74,7 +74,7 @@ class RunningPod(NamedTuple):
         resources = read_pod_resources(reader, running=True)
         scheduler = intern(spec.text("schedulerName"))
         scheduler = "" if scheduler == DEFAULT_SCHEDULER else scheduler
-        # What is read for preemption concerns bound pods alone.
+        # Preemption only reads these facts of bound pods.
         status = reader.object("status") if node_name and pod.get("status") else None
         reason, deleted, is_evicted = waiting_reason(status) if status else "", 0, False
         if is_terminating:
@@ -130,8 +130,7 @@ class RunningPod(NamedTuple):
         return is_same and (self.rare is other.rare or _RARE_LOAD_OF(self.rare) == _RARE_LOAD_OF(other.rare))
 
 
-# What makes no difference to schedulers on the node of a pod: its name, whether it is bound yet, and what is read to
-# preempt it or to explain why it does not start.
+# Fields of a pod that make no difference to schedulers on its node, such as those read for preemption or explanations.
 _NOT_LOAD = ("name", "node_name", "is_reserved", "started_seconds", "controller", "rare")
 _LOAD_OF = attrgetter(*(name for name in RunningPod._fields if name not in _NOT_LOAD))
 _RARE_LOAD_OF = attrgetter("left_out", "host_ports", "scheduler", "workload")

@@ -26,13 +26,13 @@ MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
 MANUAL_JOB_ANNOTATION, MANUAL_JOB = "cronjob.kubernetes.io/instantiate", "manual"
 # The annotation with the PodGroup of a pod of Volcano. Its controller sets it on pods that name none.
 VOLCANO_GROUP = "scheduling.k8s.io/group-name"
-# Where Volcano's chart, with its default names, puts the configuration of its scheduler.
+# The ConfigMap of Volcano's scheduler in its chart, with the default names.
 VOLCANO_NAMESPACE, VOLCANO_CONFIGURATION = "volcano-system", "volcano-scheduler-configmap"
 VOLCANO_API_GROUP = "scheduling.volcano.sh"
 # The queues of pods that name none.
 VOLCANO_DEFAULT_QUEUE, KAI_DEFAULT_QUEUE = "default", "default-queue"
 KUEUE_GROUP = "kueue.x-k8s.io"
-# Where Kueue's manifests and its chart, with their default names, put the configuration of its manager.
+# The ConfigMap of Kueue's manager in its manifests and its chart, with the default names.
 KUEUE_NAMESPACE, KUEUE_CONFIGURATION = "kueue-system", "kueue-manager-config"
 # The label with the LocalQueue of a pod that Kueue holds until the queue has quota for it.
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"

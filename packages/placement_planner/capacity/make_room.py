@@ -56,7 +56,7 @@ class Room:
     plan: Plan | None = None
     tried: Tried | None = None
     preemption: PredictedPreemption | None = None
-    """What kube-scheduler does by itself for a pod that does not fit."""
+    """The evictions by kube-scheduler itself for a pod that does not fit."""
 
 
 class _Site(NamedTuple):

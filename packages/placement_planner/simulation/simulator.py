@@ -49,7 +49,7 @@ class Simulation:
         self._templates, self._recorder, self._choose = templates, recorder, choose
         self._preemption = Preemption(self._cluster, choose_victims) if choose_victims else None
         self._backlog, self._groups = Backlog(), Groups()
-        # When a pod ends, and its cards; one that was evicted before then has another entry.
+        # The end of each pod, and its cards; one that was evicted before then has another entry.
         self._ends: list[tuple[float, int, int, RunningPod]] = []
         self._running: dict[int, tuple[TracePod, float]] = {}
         self._restarted: list[Unit] = []

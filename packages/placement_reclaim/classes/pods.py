@@ -29,9 +29,9 @@ Device = tuple[str, str]
 
 
 class CardUse(NamedTuple):
-    """The highest values of a card in the time: its activity, or NaN if it is not known for all of it, and its power.
+    """The highest values of a card in the time: its activity, or NaN if this is not known for all of it, and its power.
 
-    `watts` is None if it is not known or that of a larger card, as for a MIG device.
+    `watts` is None if the power is not known, as for a MIG device: its metric is the power of the whole card.
     """
 
     activity: float
@@ -66,7 +66,7 @@ def ending_or_lost(pod: HoldingPod, now: int) -> Held | None:
 
 
 def not_starting(pod: HoldingPod, objects: Objects) -> Held | None:
-    """Return the row of a pod of which no container that requests cards runs, and one does not start, or None."""
+    """Return the row of a pod if no container with cards runs and one does not start, else None."""
     statuses = _card_statuses(pod.content, objects)
     runs = any(not field(each, "state", "waiting") and not field(each, "state", "terminated") for each in statuses)
     if pod.running.is_terminating or runs:
@@ -178,7 +178,7 @@ def partial_gangs(objects: Objects, holding: Mapping[Name, HoldingPod], lost: Ma
 
 
 def _lost_at(pod: Raw, lost: Since | None) -> int | None:
-    """Return when a member ended, began to end, or lost its node (`lost`); 0 if it is not known, None if it has not."""
+    """Return when a member ended, began to end, or lost its node (`lost`): 0 if not known, None if it still runs."""
     if fields.text(pod, "status", "phase") in ENDED_PHASES:
         statuses = fields.items(pod, "status", "containerStatuses")
         ends = [seconds(each, "state", "terminated", "finishedAt") for each in statuses]

@@ -1,4 +1,4 @@
-"""The real Karpenter beside the control plane, with its provider that makes Node objects without machines."""
+"""The real Karpenter next to the control plane, with its provider that makes Node objects without machines."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -48,7 +48,7 @@ class Karpenter:
         wait_for(is_ready, f"the NodePool {name} being ready")
 
     def make_node_class(self) -> None:
-        """Make what NodePools name."""
+        """Make the node class that NodePools name."""
         self._create(_NODE_CLASSES, "KWOKNodeClass", "default", {})
 
     def wait_nodes(self, count: int) -> Objects:

@@ -61,7 +61,7 @@ class AddressType(click.ParamType[Address]):
 
 
 class DurationType(click.ParamType[float]):
-    """A Go duration on the command line, in seconds. It is not 0 unless `allows_zero` is set."""
+    """A Go duration on the command line, in seconds. 0 is invalid unless `allows_zero` is set."""
 
     name = "DURATION"
 
@@ -77,7 +77,7 @@ class DurationType(click.ParamType[float]):
 
 
 class NamesType(click.ParamType[tuple[str, ...]]):
-    """Some of the names `known` on the command line, separated by commas. There is one unless `allows_none` is set."""
+    """Some of the names `known` on the command line, separated by commas. `allows_none` allows no name."""
 
     name = "NAMES"
 

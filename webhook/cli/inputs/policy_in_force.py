@@ -94,7 +94,7 @@ class _Installation:
         servers = self.servers or {}
         self.stored = await self._read(read_stored_policy(server, servers, self.namespace))
         if self.stored is not None:
-            # What leads to the file does not matter once it is known.
+            # Reasons why the file was not found do not matter once it is known.
             self.refusals.clear()
             self.file = self.stored.policies or self.file
         in_force = await ask_replica(server, servers, self.namespace, self.service)

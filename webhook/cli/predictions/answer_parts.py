@@ -60,6 +60,6 @@ def in_gang_of_object(answer: Answer, gang: GangRequest, fit: GangFit) -> Answer
         placement = replace(placement, verdict="Infeasible", node=None, scores={})
         answer = replace(answer, without_pods=(), without_pending=())
     if fit.own is not None and answer.replicas is not None:
-        # They were placed anywhere.
+        # The replicas were placed without the domain.
         answer = replace(answer, replicas=replace(answer.replicas, nodes={}))
     return replace(answer, gang=gang, placement=placement)

@@ -20,7 +20,7 @@ class ShownPods(RunningPods):
     def __init__(self, base: RunningPods) -> None:
         classes = LayeredPodClasses(base.classes, base.class_count)
         super().__init__(classes, base.class_count, base.pods, base.carriers)
-        # How many more pods of a class are in a row than in the arrays.
+        # The number of pods of a class that a row has more than the arrays.
         self._changes: dict[tuple[int, int], int] = {}
         self._carrier_changes: dict[tuple[int, int], int] = {}
         self._carrier_count = len(base.carriers)

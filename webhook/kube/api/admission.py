@@ -106,7 +106,7 @@ class AdmissionRequest:
             InvalidInput: the review has text that is not Unicode.
         """
         if self.content is None and self.view is not None:
-            # What reports that it cannot be read sees an empty object.
+            # The report that it cannot be read sees an empty object.
             self.content, metadata = {}, self.view.metadata
             pod = read_body(self.template or b"")
             names = {"name": metadata.name, "generateName": metadata.generate_name}

@@ -11,7 +11,7 @@ from webhook.documents.object_path import Match, object_at, value_at
 from webhook.kube.workloads.inline_pods import inline_container, pod_spec, spark_pod
 from webhook.kube.workloads.pod_template_path import Shaped
 
-# Where a component of an InferenceService names its model; the container comes from the serving runtime.
+# The fields by which a component of an InferenceService names its model; the container comes from the serving runtime.
 _MODELS = (
     *("model", "huggingface", "triton", "pytorch", "tensorflow", "onnx", "sklearn", "xgboost", "lightgbm"),
     *("paddle", "pmml", "mlflow", "art"),

@@ -68,7 +68,7 @@ def kinds_by_name(configured: Iterable[WorkloadKind] = ()) -> Kinds:
 
 
 _ALWAYS = frozenset(("CREATE", "UPDATE"))
-# Where the API server, or an operator, refuses or ignores a changed template.
+# For kinds whose changed template the API server or an operator refuses or ignores.
 # Source: k8s.io/kubernetes/pkg/apis/batch/validation/validation.go, ValidateJobSpecUpdate;
 # volcano.sh/volcano/pkg/webhooks/admission/jobs/validate/admit_job.go, validateJobUpdate
 _ON_CREATION = frozenset(("CREATE",))

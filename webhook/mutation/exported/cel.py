@@ -17,7 +17,7 @@ from webhook.mutation.edits.editor import Path, pointer
 
 Cel = str
 
-# What Python's str.strip removes, which is more than what CEL's trim does.
+# The characters that Python's str.strip removes: more than CEL's trim.
 _BLANK = r"\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
 _STRIPPED = rf"[^{_BLANK}](?s:.*[^{_BLANK}])?"
 _LABEL_VALUE = "^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"

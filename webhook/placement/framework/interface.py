@@ -120,7 +120,7 @@ class ScorePlugin(Plugin, Protocol):
 
 
 class Certainty(NamedTuple):
-    """Whether the scores of a plugin are known, and whether it certainly scores without an error (`verdict`)."""
+    """`scores` is true if the scores of a plugin are known, `verdict` if it certainly scores without an error."""
 
     scores: bool = True
     verdict: bool = True

@@ -216,7 +216,7 @@ class Placement:
     possible_nodes: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     """More nodes that can have the best score: kube-scheduler picks one of equal score for the pods before it."""
     preemption: PredictedPreemption | None = None
-    """What kube-scheduler's preemption does for the pod, if no node can take it and that was evaluated."""
+    """The evictions by kube-scheduler for the pod, if no node can take it and they were evaluated."""
     overdue: tuple[str, ...] = ()
     is_final: bool = field(default=True, compare=False)
     """False if the deadline ended the evaluation, so that another one on the same snapshot may differ."""

@@ -13,6 +13,9 @@ from webhook.placement.replicas.replicas import needs_devices
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.policy.policy import Policy
 
+TemplatePods = tuple[Scheduler, PodSignature, int]
+"""The pods of a template: their scheduler, the signature of one of them, and their number."""
+
 MOST_COUNTED = 2**31
 """The number of pods of a role that stands for any number."""
 
@@ -27,17 +30,13 @@ def most_possible(
     return most_of_roles([(scheduler, signature, MOST_COUNTED)], base, expired, restores=restores)
 
 
-def most_of_roles(
-    roles: Iterable[tuple[Scheduler, PodSignature, int]], base: Snapshot, expired: Expired, *, restores: bool
-) -> int | None:
+def most_of_roles(roles: Iterable[TemplatePods], base: Snapshot, expired: Expired, *, restores: bool) -> int | None:
     """Return the bound of `most_possible` for all pods of an object; `roles` are its templates."""
     found = _roles(roles, base, expired, restores=restores)
     return None if found is None else most_together(found, expired)
 
 
-def _roles(
-    roles: Iterable[tuple[Scheduler, PodSignature, int]], base: Snapshot, expired: Expired, *, restores: bool
-) -> list[Role] | None:
+def _roles(roles: Iterable[TemplatePods], base: Snapshot, expired: Expired, *, restores: bool) -> list[Role] | None:
     found = []
     for scheduler, signature, asked in roles:
         role = _role(scheduler, signature, asked, base, expired, restores=restores)
@@ -48,7 +47,7 @@ def _roles(
 
 
 def most_in_each_domain(
-    roles: Iterable[tuple[Scheduler, PodSignature, int]],
+    roles: Iterable[TemplatePods],
     base: Snapshot,
     path: Sequence[str],
     expired: Expired,

@@ -59,7 +59,7 @@ class Group:
         """Return the number of pods that fit with `remedy` and without gates, or 0 if not all fit."""
         info, nodes = remedy.change(self.pod.signature.info, self.snapshot)
         if nodes is not self.snapshot and remedy.node in self.own_nodes:
-            # What is to be freed there can be held by the group.
+            # The group itself can hold the room that would be freed there.
             return 0
         _, number = self._placed(self.pod.with_info(info._replace(gates=0)), nodes)
         is_of_gates = self.pod.signature.info.gates > info.gates

@@ -21,9 +21,9 @@ from webhook.placement.gang.domains import (
     is_countable,
     with_first,
 )
-from webhook.placement.gang.empty_cluster import most_in_each_domain
+from webhook.placement.gang.empty_cluster import TemplatePods, most_in_each_domain
 from webhook.placement.gang.further_pods import MOST_STEPS
-from webhook.placement.gang.template_domains import Template, domains_of_templates, follow_each_other
+from webhook.placement.gang.template_domains import domains_of_templates, follow_each_other
 from webhook.placement.pod.network_limit import with_hyper_nodes
 from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.replicas.replicas import Replicas
@@ -45,7 +45,7 @@ def anywhere(pod: Mapping[str, Any]) -> PodSignature:
 def with_domains(
     fit: GangFit, gang: GangRequest, roles: Sequence[PlacedRole], spec: PolicySpec, base: Snapshot, expired: Expired
 ) -> GangFit:
-    """Return `fit`, that of the object with `gang`, with its domains if its pods run together.
+    """Return the `fit` of the object with `gang`, with its domains if its pods run together.
 
     With several templates, domains are counted only for pods that follow each other by pod affinity.
     """
@@ -82,7 +82,7 @@ def with_domains(
 
 def _of_pods(
     fit: GangFit,
-    template: Template,
+    template: TemplatePods,
     found: Replicas,
     within: Within,
     base: Snapshot,
@@ -115,7 +115,7 @@ def _of_pods(
     if fit.fit < fit.size or chosen is None:
         return fit
     if all(each.fits < pods for each in together.domains):
-        # Volcano can look for room for all pods; others start the least number where the rest has no room.
+        # Volcano can look for room for all pods. Others can start the least number in a domain without room for all.
         doubt = f"it can start with {fit.size} of its {pods} pods, and no domain has room for all"
     own = scheduler.answer_alone(in_domain(pod, within.path, chosen.path).signature, base, expired)
     return replace(fit, doubt=within.doubt or doubt, own=own)

@@ -10,23 +10,19 @@ from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.placement.framework.together import Domain, Together
 from webhook.placement.gang.domains import in_domain
-from webhook.placement.gang.empty_cluster import most_in_each_domain
+from webhook.placement.gang.empty_cluster import TemplatePods, most_in_each_domain
 from webhook.placement.gang.further_pods import MOST_STEPS
 from webhook.placement.gang.gang_bound import selecting_itself
 from webhook.placement.replicas.replicas import FillingCluster
-from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.assumed_pods import isolated
 from webhook.placement.waiting.pending_placement import WaitingPod, running_pod
 
-Template = tuple[Scheduler, PodSignature, int]
-"""The pods of one template, by one of them and their number, and their scheduler."""
-
 
 class TemplateDomains(NamedTuple):
-    """The domains for all pods of several templates, and the nodes that the first pod can choose, or None if not known.
+    """The domains for all pods of several templates.
 
-    `is_certain` is false if all pods fit in a domain only if they are created in one of two orders: in that of their
-    templates or in the reverse one.
+    `first_rows` are the nodes that the first pod can choose, or None if they are not known. `is_certain` is false if
+    the pods fit in a domain in only one of two orders: that of their templates and its reverse.
     """
 
     together: Together
@@ -34,7 +30,7 @@ class TemplateDomains(NamedTuple):
     is_certain: bool
 
 
-def follow_each_other(templates: Sequence[Template], topology_key: str, snapshot: Snapshot) -> bool:
+def follow_each_other(templates: Sequence[TemplatePods], topology_key: str, snapshot: Snapshot) -> bool:
     """Return whether required affinity over `topology_key` of all pods of `templates` selects all of these pods."""
     infos = [signature.info for _, signature, _ in templates]
     return all(
@@ -48,7 +44,7 @@ def follow_each_other(templates: Sequence[Template], topology_key: str, snapshot
 
 
 def domains_of_templates(
-    templates: Sequence[Template], within: Within, snapshot: Snapshot, expired: Expired
+    templates: Sequence[TemplatePods], within: Within, snapshot: Snapshot, expired: Expired
 ) -> TemplateDomains | None:
     """Return the domains for all pods of `templates`.
 
@@ -77,7 +73,7 @@ def domains_of_templates(
 
 
 def _room(
-    templates: Sequence[Template], path: Sequence[str], values: Sequence[str], snapshot: Snapshot, expired: Expired
+    templates: Sequence[TemplatePods], path: Sequence[str], values: Sequence[str], snapshot: Snapshot, expired: Expired
 ) -> int | None:
     """Return the number of pods of `templates` that fit in one domain, or None if it is not known."""
     cluster, placed = FillingCluster(isolated(snapshot)), 0

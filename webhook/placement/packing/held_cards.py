@@ -56,7 +56,7 @@ def waiting_class(pod: RunningPod, reason: str) -> str:
 
 
 def earlier_back_offs(message: str) -> int:
-    """Return the minimum seconds for which a container crashed before its last run, from the `message` that it waits.
+    """Return the minimum seconds for which a container crashed before its last run, from its `message` while it waits.
 
     The kubelet waits twice as long each time, up to 5 minutes, until the container has run for twice that.
 

@@ -1,6 +1,6 @@
 """InterPodAffinity: pod affinity and anti-affinity in topology domains."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -22,6 +22,9 @@ _REQUIRED = 0
 ERR_REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 ERR_REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
 ERR_REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+Selection = tuple[frozenset[str] | None, LabelSelector | None]
+"""The namespaces, or None for all, and the label selector of some pods."""
 
 
 class InterPodAffinity:
@@ -118,8 +121,7 @@ class InterPodAffinity:
         """
         found = []
         for weight, term in in_time(preferred, expired):
-            namespaces, selector = self.selection(term, nodes, expired)
-            if (namespaces is None or running.namespace in namespaces) and selector_matches(selector, running.labels):
+            if selects(self.selection(term, nodes, expired), running.namespace, running.labels):
                 found.append((term.topology_key, weight))
         found += [
             (term.topology_key, weight) for weight, term in running.terms.preferred if (weight, term) in selecting
@@ -142,39 +144,32 @@ class InterPodAffinity:
         If no pod in the cluster is selected and the pod selects itself, it may be the first pod.
         """
         terms = pod.inter_pod.terms.required
-        complete = _has_all_domains(terms, nodes, expired)
         if nodes.is_without_pods:
             # Any pod may start later, but a term without a selector selects none.
-            return ~complete | any(term.selector is None for term in terms)
-        matching = self._selected_by_all(terms, nodes, expired)
-        together, is_anywhere = complete.copy(), False
-        for key in in_time({term.topology_key for term in terms}, expired):
-            sharing = _nodes_sharing_domain(key, matching, nodes)
-            is_anywhere |= bool(sharing.any())
-            together &= sharing
-        if not is_anywhere and self._selects_itself(pod, nodes, expired):
-            return ~complete
-        return ~together
+            return ~_has_all_domains(terms, nodes, expired) | any(term.selector is None for term in terms)
+        return ~self.nodes_near_others(pod, nodes, 0, expired)
 
-    def nodes_near_staying(self, pod: PodInfo, nodes: Snapshot, staying: Snapshot, expired: Expired = never) -> Mask:
-        """Return the nodes that the pod's required terms accept once all pods on the node have been evicted.
+    def nodes_near_others(self, pod: PodInfo, nodes: Snapshot, leaving: Column | int, expired: Expired = never) -> Mask:
+        """Return the nodes that the required terms accept once `leaving` of the pods that all of them select have left.
 
-        For each node, only its own pods are evicted, except those in `staying`. Pods of other nodes still count.
+        For each node, only its own pods leave. The pod may be the first of the pods that it selects.
         """
         terms = pod.inter_pod.terms.required
-        accepted = _has_all_domains(terms, nodes, expired)
-        if self._selects_itself(pod, nodes, expired):
-            return accepted
-        size = len(nodes.nodes)
-        on_node = np.bincount(self._selected_by_all(terms, nodes, expired), minlength=size)
-        leaving = on_node - np.bincount(self._selected_by_all(terms, staying, expired), minlength=size)
+        rows = self.selected_by_all(terms, nodes, expired)
+        complete = _has_all_domains(terms, nodes, expired)
+        together, is_anywhere = complete.copy(), np.zeros_like(complete)
         for key in in_time({term.topology_key for term in terms}, expired):
-            codes, domains = nodes.labels.domains(key)
-            in_domain = np.bincount(codes[codes >= 0], weights=on_node[codes >= 0], minlength=domains)
-            accepted[accepted] &= (in_domain[codes] - leaving > 0)[accepted]
-        return accepted
+            codes, size = nodes.labels.domains(key)
+            domains = codes[rows]
+            domains = domains[domains >= 0]
+            # The last count stands for nodes in no domain.
+            together &= np.bincount(domains, minlength=size + 1)[codes] > leaving
+            is_anywhere |= len(domains) > leaving
+        if not is_anywhere.all() and self.selects_itself(pod, nodes, expired):
+            together |= ~is_anywhere
+        return complete & together
 
-    def _selected_by_all(self, terms: Sequence[PodTerm], nodes: Snapshot, expired: Expired) -> Codes:
+    def selected_by_all(self, terms: Sequence[PodTerm], nodes: Snapshot, expired: Expired = never) -> Codes:
         """Return the row of each pod that all `terms` select."""
         selected = np.ones(nodes.pods.class_count, dtype=np.bool_)
         for term in in_time(terms, expired):
@@ -190,16 +185,13 @@ class InterPodAffinity:
     def _selected_rows(self, term: PodTerm, nodes: Snapshot, expired: Expired) -> Codes:
         return nodes.pods.rows_selected(*self.selection(term, nodes, expired), expired)
 
-    def _selects_itself(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> bool:
+    def selects_itself(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
+        """Return whether all required terms of `pod` select the pod itself."""
         labels = dict(pod.inter_pod.labels)
-        return all(
-            (namespaces is None or pod.inter_pod.namespace in namespaces) and selector_matches(selector, labels)
-            for namespaces, selector in (self.selection(term, nodes, expired) for term in pod.inter_pod.terms.required)
-        )
+        selections = (self.selection(term, nodes, expired) for term in pod.inter_pod.terms.required)
+        return all(selects(each, pod.inter_pod.namespace, labels) for each in selections)
 
-    def selection(
-        self, term: PodTerm, nodes: Snapshot, expired: Expired
-    ) -> tuple[frozenset[str] | None, LabelSelector | None]:
+    def selection(self, term: PodTerm, nodes: Snapshot, expired: Expired) -> Selection:
         """Return the namespaces (None means all) and the label selector of the pods that `term` selects.
 
         A namespace that is not known can only be selected by name. kube-scheduler adds the namespaces that the selector
@@ -219,6 +211,12 @@ class InterPodAffinity:
         known = in_time(nodes.namespaces.items(), expired)
         chosen = {name for name, namespace in known if selector_matches(chooses, namespace.labels)}
         return term.namespaces | chosen, term.selector
+
+
+def selects(selection: Selection, namespace: str, labels: Mapping[str, str]) -> bool:
+    """Return whether `selection` has a pod with `labels` in `namespace`."""
+    namespaces, selector = selection
+    return (namespaces is None or namespace in namespaces) and selector_matches(selector, labels)
 
 
 def normalized(counts: DomainCounts, rows: Rows) -> Column | None:

@@ -99,10 +99,9 @@ def _claim_rejection(volumes: PodVolumes, nodes: Snapshot) -> str:
 
 
 class VolumeRoom:
-    """The volumes on the node in `row` that has CSI limits, next to those of `pod`.
+    """The volumes on the node in `row`, which has CSI limits, without those of `pod`.
 
-    They are those in use by the pods in `staying` and by pods that are added. They are counted with and without the
-    `nominated` pods.
+    Pods in `staying` and added pods use them. They are counted with and without the `nominated` pods.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class VolumeRoom:
         self._storage, self._limits = nodes.storage, limits.by_driver
         self._migrated: Migrated = None if migrates_all else limits.migrated_plugins
         self._wanted = {each for each in self._of(pod.volumes) if each.driver in self._limits}
-        self._attached = set[AttachedVolume]() if nodes.is_without_pods else _attached(nodes, row)
+        self._attached = _attached(nodes, row) if self._wanted and not nodes.is_without_pods else set()
         self._in_use = [self._used_by(staying if self._wanted else ())]
         if nominated:
             self._in_use.append(self._in_use[0] | self._used_by(nominated))

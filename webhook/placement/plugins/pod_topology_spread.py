@@ -74,10 +74,9 @@ class PodTopologySpread:
         counter = _DomainCounter(pod, nodes, constraints, expired, require_all_topologies=True)
         skewed = np.zeros(len(nodes.nodes), dtype=np.bool_)
         unlabelled = np.zeros_like(skewed)
-        for constraint in in_time(constraints, expired):
-            codes = nodes.labels.domains(constraint.topology_key).codes
-            unlabelled |= (codes < 0) & ~skewed
-            skewed |= counter.too_skewed(constraint) & ~unlabelled
+        for room in map(counter.room, in_time(constraints, expired)):
+            unlabelled |= room.unlabelled & ~skewed
+            skewed |= (room.more < 0) & ~unlabelled
         return (
             Failure(ERR_REASON_CONSTRAINTS_NOT_MATCH, skewed),
             Failure(ERR_REASON_NODE_LABEL_NOT_MATCH, unlabelled),
@@ -144,33 +143,17 @@ class _DomainCounter:
         for constraint in in_time(constraints if require_all_topologies else (), expired):
             self.labelled &= nodes.labels.domains(constraint.topology_key).codes >= 0
 
-    def too_skewed(self, constraint: SpreadConstraint) -> Mask:
-        """Return the nodes in whose domain one more pod would exceed the skew."""
-        codes, size = self._nodes.labels.domains(constraint.topology_key)
-        counted = self.labelled & self._included(constraint)
-        domains = codes[counted]
-        matching = _summed(domains, self._on_nodes(constraint.selector)[counted], size + 1)
-        exists = np.bincount(domains, minlength=size + 1) > 0
-        min_match = int(matching[exists].min()) if np.count_nonzero(exists) >= constraint.min_domains else 0
-        self_match = int(selector_matches(constraint.selector, dict(self._pod.inter_pod.labels)))
-        skewed: Mask = matching[codes] + self_match - min_match > constraint.max_skew
-        return skewed
-
     def room(self, constraint: SpreadConstraint) -> SpreadRoom:
         """Return how many more selected pods the nodes can take before one more pod exceeds the skew."""
         codes, size = self._nodes.labels.domains(constraint.topology_key)
         counted = self.labelled & self._included(constraint)
         domains = codes[counted]
         matching = _summed(domains, self._on_nodes(constraint.selector)[counted], size + 1)
-        exists = np.flatnonzero(np.bincount(domains, minlength=size + 1))
-        # Pods that are added to a domain can only exceed the skew to the others.
-        other_min = np.full(size + 1, LARGEST_AMOUNT)
-        if len(exists) < constraint.min_domains:
-            other_min[:] = 0
-        elif len(exists) > 1:
-            lowest, second = exists[np.argsort(matching[exists])[:2]].tolist()
-            other_min[:] = matching[lowest]
-            other_min[lowest] = matching[second]
+        existing, other_min = matching[np.bincount(domains, minlength=size + 1) > 0], np.zeros_like(matching)
+        if len(existing) >= constraint.min_domains:
+            # Pods that are added to a domain can only exceed the skew to the others.
+            lowest, second = np.partition(np.append(existing, LARGEST_AMOUNT), 1)[:2]
+            other_min = np.where(matching == lowest, second, lowest)
         self_match = int(selector_matches(constraint.selector, dict(self._pod.inter_pod.labels)))
         more = other_min + constraint.max_skew - self_match - matching
         return SpreadRoom(constraint.selector, more[codes], counted, codes < 0)

@@ -44,16 +44,16 @@ class VolumeRestrictions(VolumePlugin):
 
     def uses(self, pod: PodInfo, nodes: Snapshot) -> tuple[int, Callable[[RunningPod], int]]:
         """Return how many ReadWriteOncePod claims of `pod` are in use, and the number of uses by a running pod."""
-        alone = _alone(pod, nodes)
-        in_use = {name for info in nodes.nodes for running in info.pods for name in _used(running, pod, alone)}
-        return len(in_use), lambda running: len(_used(running, pod, alone))
+        exclusive = _exclusive_claims(pod, nodes)
+        in_use = {name for info in nodes.nodes for running in info.pods for name in _used(running, pod, exclusive)}
+        return len(in_use), lambda running: len(_used(running, pod, exclusive))
 
     def _is_in_use(self, pod: PodInfo, nodes: Snapshot) -> bool:
-        alone = _alone(pod, nodes)
-        return bool(alone) and any(_used(running, pod, alone) for info in nodes.nodes for running in info.pods)
+        exclusive = _exclusive_claims(pod, nodes)
+        return bool(exclusive) and any(_used(running, pod, exclusive) for info in nodes.nodes for running in info.pods)
 
 
-def _alone(pod: PodInfo, nodes: Snapshot) -> set[str]:
+def _exclusive_claims(pod: PodInfo, nodes: Snapshot) -> set[str]:
     """Return the ReadWriteOncePod claims of `pod`."""
     claims, namespace = nodes.storage.claims or {}, pod.volumes.namespace
     return {
@@ -65,7 +65,7 @@ def _alone(pod: PodInfo, nodes: Snapshot) -> set[str]:
     }
 
 
-def _used(running: RunningPod, pod: PodInfo, alone: Container[str]) -> list[str]:
+def _used(running: RunningPod, pod: PodInfo, exclusive: Container[str]) -> list[str]:
     if not running.volumes.claims or running.namespace != pod.volumes.namespace:
         return []
-    return [use.name for use in running.volumes.claims if use.name in alone]
+    return [use.name for use in running.volumes.claims if use.name in exclusive]

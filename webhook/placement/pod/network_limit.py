@@ -13,7 +13,7 @@ _LONGEST_SHOWN = 63
 
 
 class NetworkLimit(NamedTuple):
-    """The highest `tier` of the HyperNodes, one of which has to hold the group, or None if there is no such limit.
+    """The highest `tier` of the HyperNode that has to hold the group, or None if there is no such limit.
 
     Then `ignored` is the reason why Volcano ignores the request, or `unknown` the reason why the limit is not known.
     """

@@ -193,8 +193,9 @@ def potential_nodes(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired:
         left = left & ~rejected
 
     with_nominated = nodes_with_nominated_pods(pod, snapshot, profile.scheduler_names, expired)
-    for plugin in in_time(profile.filters if with_nominated else (), expired):
-        reject(with_nominated.failures(plugin, left) if with_nominated else ())
+    if with_nominated:
+        for plugin in in_time(profile.filters, expired):
+            reject(with_nominated.failures(plugin, left))
     for plugin in in_time(profile.filters, expired):
         reject(plugin.filter(pod, snapshot, expired))
     return found

@@ -1,7 +1,6 @@
-"""The numbers by which filters accept a node for a pod, of which each pod that runs there uses some.
+"""The demands of filters on nodes: for amounts of resources, host ports, claims, and pods within the skew.
 
-Amounts, places, skews and taken ports are such numbers: a filter rejects a node once its pods use more than it has. The
-filters that read no pods of the node reject it in any case.
+A filter rejects a node if its pods use more than it has. Filters that read no pods of the node reject it in any case.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +16,6 @@ from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.pod.ports import HostPort
 from webhook.kube.release import Change
-from webhook.kube.selectors import LabelSelector, selector_matches
 from webhook.placement.framework.interface import Failure, FilterPlugin, concerns
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.plugins import inter_pod_affinity, node_ports, node_volume_limits, pod_topology_spread
@@ -31,7 +29,7 @@ from webhook.placement.plugins.volume_restrictions import (
     VolumeRestrictions,
 )
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.preemption.affinity import Affinity, repulsions
+from webhook.placement.preemption.affinity import is_selected, repulsions
 from webhook.placement.preemption.lower_pods import LowerPods
 from webhook.placement.profiles.profile import Profile
 
@@ -52,9 +50,10 @@ class Question:
 
 
 class Demand(NamedTuple):
-    """A number of which the pods of each node can use `more`, next to the pending pod and nominated pods.
+    """The demand for something limited: the pods of each node can use `more` of it with the pending pod on the node.
 
-    If it is negative, the filter rejects the node for `reason`. `used` returns what each pod of lower priority uses.
+    Nominated pods count as running. If `more` is negative, the filter rejects the node for `reason`. `used` returns the
+    use of each pod of lower priority.
     """
 
     reason: str
@@ -65,8 +64,8 @@ class Demand(NamedTuple):
 class Demands:
     """The demands of the filters on the nodes in `rows`, whose pods of lower priority are `lower`.
 
-    `volumes` are the volumes of nodes whose limits can be exceeded, by the number of the node. `alone` are the nodes
-    that need a nominated pod to be accepted: kube-scheduler also filters without these pods.
+    `volumes` are the volumes of nodes whose limits can be exceeded, by the number of the node. Only nominated pods can
+    make the nodes in `needs_nominated` acceptable: kube-scheduler also filters without these pods.
     """
 
     def __init__(self, question: Question, rows: Sequence[int], lower: LowerPods) -> None:
@@ -74,10 +73,10 @@ class Demands:
         self._infos = [question.snapshot.nodes[row] for row in rows]
         self._nominated = [(at, pod) for at, row in enumerate(rows) for pod in question.nominated.get(row, ())]
         self.volumes: dict[int, VolumeRoom] = {}
-        self.alone = np.zeros(len(rows), dtype=np.bool_)
+        self.needs_nominated = np.zeros(len(rows), dtype=np.bool_)
 
     def of(self, plugin: FilterPlugin) -> Iterator[Failure | Demand]:
-        """Yield the nodes that `plugin` rejects in any case, and its demands, in the order of its reasons."""
+        """Yield the nodes that `plugin` rejects in any case and its demands, in the order of its reasons."""
         if isinstance(plugin, NodeResourcesFit):
             return self._amounts(plugin)
         if isinstance(plugin, NodePorts):
@@ -156,8 +155,9 @@ class Demands:
     def _spread(self, plugin: PodTopologySpread) -> Iterator[Failure | Demand]:
         question = self._question
         rooms = plugin.rooms(question.pod, question.snapshot, question.expired)
+        namespaces = frozenset((question.pod.inter_pod.namespace,))
         for selector, more_in_domain, counted, unlabelled in rooms:
-            here, selects = counted[self._rows], partial(_is_near, question.pod, selector)
+            here, selects = counted[self._rows], partial(is_selected, [(namespaces, selector)])
             more = more_in_domain[self._rows] - self._of_nominated(selects) * here
             yield Failure(pod_topology_spread.ERR_REASON_NODE_LABEL_NOT_MATCH, unlabelled[self._rows])
             yield Demand(
@@ -165,16 +165,16 @@ class Demands:
             )
 
     def _affinity(self, plugin: InterPodAffinity) -> Iterator[Failure | Demand]:
-        question, lower = self._question, self._lower
-        asked = plugin, question.pod, question.snapshot, question.expired
-        if question.pod.inter_pod.terms.required:
-            affinity = Affinity(*asked)
-            leaving = np.zeros(len(question.snapshot.nodes), dtype=np.int64)
-            leaving[self._rows] = lower.on_nodes(lower.counted(affinity.is_selected))
-            self.alone = ~affinity.near_others(leaving)[self._rows]
-            is_near_nominated = self._of_nominated(affinity.is_selected) > 0
-            yield Failure(inter_pod_affinity.ERR_REASON_AFFINITY, self.alone & ~is_near_nominated)
-        for reason, of, in_domain, labelled in repulsions(*asked):
+        pod, snapshot, expired, lower = self._question.pod, self._question.snapshot, self._question.expired, self._lower
+        if pod.inter_pod.terms.required:
+            terms = in_time(pod.inter_pod.terms.required, expired)
+            selected = partial(is_selected, [plugin.selection(term, snapshot, expired) for term in terms])
+            leaving = np.zeros(len(snapshot.nodes), dtype=np.int64)
+            leaving[self._rows] = lower.on_nodes(lower.counted(selected))
+            self.needs_nominated = ~plugin.nodes_near_others(pod, snapshot, leaving, expired)[self._rows]
+            is_near_nominated = self._of_nominated(selected) > 0
+            yield Failure(inter_pod_affinity.ERR_REASON_AFFINITY, self.needs_nominated & ~is_near_nominated)
+        for reason, of, in_domain, labelled in repulsions(plugin, pod, snapshot, expired):
             here = labelled[self._rows]
             more = -in_domain[self._rows] - self._of_nominated(of) * here
             yield Demand(reason, more, partial(self._counted, of, here))
@@ -197,7 +197,3 @@ def _column(values: Iterable[int]) -> Column:
 
 def _requested(resource: str, running: RunningPod) -> int:
     return running.requests.get(resource, 0)
-
-
-def _is_near(pod: PodInfo, selector: LabelSelector | None, running: RunningPod) -> int:
-    return int(running.namespace == pod.inter_pod.namespace and selector_matches(selector, running.labels))

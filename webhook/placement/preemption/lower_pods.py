@@ -26,7 +26,7 @@ class LowerPods:
 
     Each node must have such a pod. All columns have one value for each pod: `node_of` is the number of its node among
     `rows`, `starts` are Unix seconds or NOT_STARTED. Pods of equal `ranks` are equally important pods of one node,
-    which kube-scheduler takes in any order, here as they run or as `shuffle` puts them. `first` is the place of the
+    which kube-scheduler takes in any order, here in that of the node or of `shuffle`. `first` is the place of the
     first pod of each node.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/util.go, MoreImportantVictim

@@ -24,8 +24,8 @@ class Protection:
     """The `budgets` that select the `lower` pods.
 
     `violated` is, for each pod, the number of the budget that its eviction violates after those of the pods before it,
-    or negative for none. `is_mixed` is true for equally important pods of which their order decides which violate a
-    budget. Pods of equal `kinds` are equal for all budgets; the kind of unprotected pods is 0. `unordered` are the
+    or negative for none. `is_mixed` is true for equally important pods whose order decides which of them violate
+    a budget. Pods of equal `kinds` are equal for all budgets; the kind of unprotected pods is 0. `unordered` are the
     nodes on which the order of the budgets, which is random in kube-scheduler, decides which pods violate one.
     """
 
@@ -94,10 +94,10 @@ class Protection:
         """Return `violated` for one node if its pods are evicted in the order of `places`, and the mixed ranks.
 
         The last value is true if the order of the budgets decides which pods violate one. A pod that violates a budget
-        uses its budgets that come before that one: here none.
+        uses none here; in kube-scheduler, it uses its budgets that come before that one.
         """
         left = [each.disruptions_allowed for each in self._budgets]
-        # What is left if pods that violate a budget use all of theirs. `violating` are those of them not counted yet.
+        # `least` is left if pods that violate a budget use all of theirs. `violating` are those not subtracted yet.
         least, violating = [*left], Counter[int]()
         violated, mixed, is_unordered = np.full(len(places), _NONE), list[int](), False
         last_rank: dict[int, int] = {}

@@ -45,7 +45,7 @@ class Rooms:
                 self._reject(
                     Failure(each.reason, rejected), before if isinstance(plugin, NodeResourcesFit) else self.fits
                 )
-        self._reject(Failure(ERR_REASON_AFFINITY, demands.alone), self.fits)
+        self._reject(Failure(ERR_REASON_AFFINITY, demands.needs_nominated), self.fits)
         # For each demand, a value for each node or pod.
         self.left: Column = np.array(self._left, dtype=np.int64).reshape(-1, len(rows))
         self.used: Column = np.array(self._used, dtype=np.int64).reshape(-1, len(self.lower.pods))
@@ -79,7 +79,7 @@ class Rooms:
             self.fits = self.fits & ~rejected
 
     def staying(self, places: Rows, order_of: Rows, nodes: Rows, left: Column) -> Mask:
-        """Return whether each pod stays that is put back next to the pending pod, if it still fits then.
+        """Return whether each pod stays: it is put back, and the pending pod still fits.
 
         `places` are the places of the pods among the lower ones, order by order; `order_of` is the number of the order
         for each. For each order, `nodes` is the number of the node, and `left` what is left of each demand.
@@ -112,9 +112,9 @@ class Rooms:
         return found
 
     def deciding(self) -> Mask:
-        """Return the pods that stay or not by what other lower pods use.
+        """Return the pods that stay only if other lower pods leave room.
 
-        The others stay in any order, or do not fit in any.
+        The other pods stay in every order, or in none.
         """
         left = self.left[:, self.lower.node_of]
         decides: Mask = np.any(self.used > 0, axis=0) & np.all(self.used <= left, axis=0)

@@ -88,7 +88,7 @@ class Victims:
         self._bounds = _bounds(order_of, len(nodes))
 
     def of_one_order(self) -> list[Candidate]:
-        """Return the candidate of each node if equally important pods are taken in the order in which they are."""
+        """Return the candidate of each node if equally important pods are taken in their present order."""
         return [each for each in self._candidates(self._first) if each]
 
     def candidates(self) -> list[list[Candidate]]:
@@ -211,7 +211,7 @@ class Victims:
     def _groups(self, tried: _Tried) -> tuple[dict[int, list[int]], dict[int, list[Rows]]]:
         """Return, by order, the places of the pods that are tied, and the groups whose order matters.
 
-        A group is the equally important pods of one node of which only some stay. Such pods are tied if a choice among
+        A group is equally important pods of one node if only some of them stay. Such pods are tied if a choice among
         them makes no difference except for their names.
         """
         lower, rooms, protection = self._lower, self._rooms, self._protection

@@ -94,7 +94,7 @@ class KeptAnswer:
             required |= frozenset() if certainty.verdict else {plugin.name}
             preferred |= frozenset() if certainty.scores else {plugin.name}
         found = required, tuple(sorted(required | preferred))
-        # Which namespaces the pods are in, and which devices are free, can change without a new term.
+        # The namespaces of pods and the free devices can change without a new term.
         has_devices = info.device_claims or info.by_container
         if not has_devices and not any(term.chooses_namespaces for term in info.inter_pod.terms):
             self.unmodelled = term_count, *found

@@ -63,7 +63,7 @@ def _within(within: Within | None, names: BatchNames, group: PodGroup | None, sn
 
 
 def in_topology(within: Within, backend: str, snapshot: Snapshot) -> Within:
-    """Return `within` with the labels of wider domains by which `backend` names a domain, too, or with a doubt."""
+    """Return `within` with the labels of wider domains in the Topology of `backend`, or with a doubt."""
     topologies = {"kueue": snapshot.kueue.topologies, "kai": snapshot.kai.topologies}
     if backend not in topologies or within.parents:
         return within
@@ -130,7 +130,7 @@ def partial_start(request: GangRequest, placement: Placement) -> tuple[str, ...]
 
 
 def partial_start_of_object(gang: GangRequest, fit: GangFit) -> str:
-    """Return the warning for an object of which only some pods would start and wait for the others, or ""."""
+    """Return the warning for an object that would start only in part, so that pods wait for the others, or ""."""
     if not fit.is_complete or not gang.least <= fit.fit < fit.size:
         return ""
     return (
@@ -226,7 +226,7 @@ class Demand:
 
 
 def excess(requests: Mapping[str, int], most: Mapping[str, float], used: Mapping[str, int] | None = None) -> str:
-    """Return a text about the first resource of which `requests` and `used` together exceed `most`, or ""."""
+    """Return a text about the first resource for which `requests` and `used` together exceed `most`, or ""."""
     for name, limit in most.items():
         amount, in_use = requests.get(name, 0), (used or {}).get(name, 0)
         if amount and in_use + amount > limit:

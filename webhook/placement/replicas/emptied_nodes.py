@@ -32,8 +32,11 @@ def nodes_without_pods(scheduler: Scheduler, signature: PodSignature, snapshot: 
     empty, info = snapshot.with_reserved_pods(), signature.info.normalized_for(snapshot)
     found = scheduler.feasible_rows(signature, empty)
     affinity = next((each for each in scheduler.profile.filters if isinstance(each, InterPodAffinity)), None)
-    if affinity is not None and info.inter_pod.terms.required:
-        found = found[affinity.nodes_near_staying(info, snapshot, empty)[found]]
+    terms = info.inter_pod.terms.required
+    if affinity is not None and terms and not affinity.selects_itself(info, snapshot):
+        selected = (affinity.selected_by_all(terms, each) for each in (snapshot, empty))
+        running, staying = (np.bincount(each, minlength=len(snapshot.nodes)) for each in selected)
+        found = found[affinity.nodes_near_others(info, snapshot, running - staying)[found]]
     return tuple(snapshot.nodes[row].node.name for row in found)
 
 

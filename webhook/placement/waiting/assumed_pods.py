@@ -215,7 +215,7 @@ class AssumedPods(Generic[K]):
         return [each.pod for each in found if each.priority >= lowest]
 
     def _drop(self, lowest: int) -> None:
-        # What was computed by this log is never asked again, but can stay in caches for a while.
+        # The results by this log are never used again, but can stay in caches for a while.
         self._shown.pop(lowest).snapshot.log.clear()
 
     def _put(self, key: K, assumed: AssumedPod) -> None:

@@ -124,7 +124,7 @@ class ClusterPolicies:
             if self.store.is_unknown:
                 self._policies.reject_objects({ALL_OBJECTS: (_UNREADABLE,)})
                 self._is_judged = True
-                # Where the kind is not installed, other replicas have no objects either.
+                # If the kind is not installed, other replicas have no objects either.
                 self._is_complete = self._is_complete or not self._reflector.is_forbidden
             return
         by_age = sorted(self.store.by_name.items(), key=_age)

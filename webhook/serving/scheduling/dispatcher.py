@@ -38,7 +38,7 @@ from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
 SMALL_BYTES = 32 * 1024
 # After so much work on small reviews, the loop serves connections, health and metrics first.
 _BATCH_SECONDS = 0.01
-# How long the worker rests between two steps of its work while small reviews wait.
+# The rest of the worker between two steps of its work while small reviews wait.
 _WAY_SECONDS = 0.001
 # Taking one from the queue is linear in those that wait.
 _MOST_TAKEN = 64
@@ -153,8 +153,8 @@ class Dispatcher:
 
     def _answer_in_slice(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer | None:
         """Return the response to a small review, or None if it takes more than a time slice of the event loop."""
-        # Where others wait, the time in which this thread waits for the worker is not the client's. Else, the cheaper
-        # clock will do.
+        # If others wait, the time in which this thread waits for the worker is not the client's. Otherwise, the cheaper
+        # clock is enough.
         clock = time.thread_time if self._is_busy else time.perf_counter
         began_seconds = clock()
         slice_seconds = self._overruns.slice_seconds(connection.address) if self._overruns.used else TIME_SLICE_SECONDS

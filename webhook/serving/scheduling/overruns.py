@@ -12,7 +12,7 @@ _FEW_OVERRUNS_SECONDS = 2 * TIME_SLICE_SECONDS
 # Flows, and addresses, with more recent overruns than this go to the worker.
 _MOST_OF_FLOWS_SECONDS = 0.05
 _MOST_OF_AN_ADDRESS_SECONDS = 0.1
-# What an address regains with a review: one overrun in ten reviews is no reason to suspect it.
+# An address regains it with each review: one overrun in ten reviews is no reason to suspect it.
 _REGAINED_SECONDS = 0.1 * TIME_SLICE_SECONDS
 
 
