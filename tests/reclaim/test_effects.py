@@ -103,16 +103,16 @@ def test_a_nominated_pod_takes_its_room_once() -> None:
 
 
 def test_the_pods_of_a_scheduler_that_does_not_run_do_not_start() -> None:
-    objects, evidence = (*NODES, *held(0), *used(1, 2, 3)), SchedulerEvidence(frozenset(), "")
+    pods, evidence = [*held(0), *used(1, 2, 3)], SchedulerEvidence(frozenset(), "")
 
-    assert effects(*objects, pending("other").scheduler("other"), evidence=evidence).starting == ()
-    assert effects(*objects, pending("other").scheduler("other")).starting == ("team-e/other",)
+    assert effects(*NODES, *pods, pending("other").scheduler("other"), evidence=evidence).starting == ()
+    assert effects(*NODES, *pods, pending("other").scheduler("other")).starting == ("team-e/other",)
 
 
 def test_only_the_first_pods_of_a_long_queue_are_placed(monkeypatch: pytest.MonkeyPatch) -> None:
-    two, objects = [pending("first", created=2 * HOUR), pending("second")], (*NODES, *held(0, 1), *used(2, 3))
-    every = effects(*objects, *two)
+    two, pods = [pending("first", created=2 * HOUR), pending("second")], [*held(0, 1), *used(2, 3)]
+    every = effects(*NODES, *pods, *two)
     monkeypatch.setattr("placement_reclaim.effects.MOST_PENDING", 1)
 
     assert (every.starting, every.is_complete) == (("team-e/first", "team-e/second"), True)
-    assert effects(*objects, *two) == ((), ("team-e/first",), ("team-e/first",), False)
+    assert effects(*NODES, *pods, *two) == ((), ("team-e/first",), ("team-e/first",), False)
