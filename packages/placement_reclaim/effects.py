@@ -45,9 +45,7 @@ def effects_of(held: Sequence[Held], objects: Objects, scorer: Scorer) -> Effect
     # A nominated pod has its room when it is placed, like the others.
     snapshot = replace(objects.snapshot, nominated=NO_NOMINATED_PODS)
     waiting = [
-        replace(pod, is_waiting=True, nominated=None)
-        for key, pod in snapshot.pending.items()
-        if key in objects.pods and _may_start(objects.pods[key], objects)
+        pod for key, pod in snapshot.pending.items() if key in objects.pods and _may_start(objects.pods[key], objects)
     ]
     waiting.sort(key=lambda each: (-each.priority, each.created))
     found = defaultdict[_Key, list[PendingPod]](list)

@@ -1,6 +1,7 @@
 """The report on objects, as the command makes it."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from placement_reclaim.classes.pods import PodUse
@@ -12,6 +13,7 @@ from tests.support.objects.builders import PodBuilder
 from tests.support.objects.held import NOW_SECONDS
 from webhook.cli.inputs.profiles import read_schedulers
 from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.documents.documents import Document
 from webhook.policy.loader import built_in_policy
 
@@ -28,10 +30,12 @@ def report(
     return held_rows(objects_of(given), NOW_SECONDS, older_than, uses)
 
 
-def effects(*given: dict[str, Any] | PodBuilder) -> Effects:
+def effects(*given: dict[str, Any] | PodBuilder, evidence: SchedulerEvidence | None = None) -> Effects:
     """Return what starts without the pods that are reported on the objects `given`."""
+    objects = objects_of(given)
+    objects.snapshot = replace(objects.snapshot, scheduler_evidence=evidence)
     scorer = read_schedulers(None, None, explains=False)(built_in_policy()).for_pending()
-    return effects_of(report(*given), objects_of(given), scorer)
+    return effects_of(report(*given), objects, scorer)
 
 
 def objects_of(given: Iterable[dict[str, Any] | PodBuilder]) -> Objects:

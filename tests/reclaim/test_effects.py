@@ -1,8 +1,11 @@
 """What starts without the pods that hold cards."""
 
+import pytest
+
 from tests.reclaim.reports import effects
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.held import GANG, GANG_SIZE, HOUR, ago, card_pod, gang_pod, gpu_node, waiting
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 
 NODES = [gpu_node(f"n{number}") for number in range(4)]
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
@@ -97,3 +100,19 @@ def test_a_nominated_pod_takes_its_room_once() -> None:
     found = effects(*NODES, *held(0), *used(1, 2, 3), nominated)
 
     assert (found.pods, found.starting) == (("team-e/eval",), ("team-e/eval",))
+
+
+def test_the_pods_of_a_scheduler_that_does_not_run_do_not_start() -> None:
+    pods, evidence = [*held(0), *used(1, 2, 3)], SchedulerEvidence(frozenset(), "")
+
+    assert effects(*NODES, *pods, pending("other").scheduler("other"), evidence=evidence).starting == ()
+    assert effects(*NODES, *pods, pending("other").scheduler("other")).starting == ("team-e/other",)
+
+
+def test_only_the_first_pods_of_a_long_queue_are_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    two, pods = [pending("first", created=2 * HOUR), pending("second")], [*held(0, 1), *used(2, 3)]
+    every = effects(*NODES, *pods, *two)
+    monkeypatch.setattr("placement_reclaim.effects.MOST_PENDING", 1)
+
+    assert (every.starting, every.is_complete) == (("team-e/first", "team-e/second"), True)
+    assert effects(*NODES, *pods, *two) == ((), ("team-e/first",), ("team-e/first",), False)

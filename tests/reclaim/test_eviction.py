@@ -5,7 +5,7 @@ import os
 import signal
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 import pytest
@@ -120,6 +120,32 @@ def test_ctrl_c_ends_the_pause_between_two_pods_of_a_gang() -> None:
     assert server.evicted == ["bert-0"]
 
 
+def test_there_is_a_pause_between_two_evictions_and_none_on_dry_run_or_after_a_pod_that_is_left_alone() -> None:
+    class Counted(asyncio.Event):
+        waits = 0
+
+        async def wait(self) -> Literal[True]:
+            self.waits += 1
+            return True
+
+    pods = [waiting(card_pod(f"crash-{number}", "n0", 1), "CrashLoopBackOff", HOUR) for number in range(4)]
+
+    def pauses(*, is_confirmed: bool) -> int:
+        objects, stop = objects_of((*NODES, *pods)), Counted()
+        rows = sorted(rows_of_pods(objects, NOW_SECONDS), key=lambda each: each.name)
+        chosen = [*zip(rows, ("it is forbidden", "", "", "it is forbidden"), strict=True)]
+
+        async def run() -> None:
+            server, limits = InMemory((*NODES, *pods)), Limits(9, 9, pause_seconds=600)
+            evictions = Evictions(server, objects, lambda _: LISTED, limits, is_confirmed, lambda: NOW_SECONDS, stop)
+            assert len([each async for each in evictions.run(chosen, None)]) == 4
+
+        asyncio.run(run())
+        return stop.waits
+
+    assert (pauses(is_confirmed=True), pauses(is_confirmed=False)) == (1, 0)
+
+
 class Obeying(InMemory):
     """An API server whose pods exit with 0 at once."""
 
@@ -231,6 +257,29 @@ def test_an_annotation_that_was_set_meanwhile_counts(name: str, subject: str) ->
 
     assert found == {"crash": ("Bypassed", f"{subject} has the annotation {KEY}")}
     assert server.evicted == []
+
+
+@pytest.mark.parametrize(("code", "outcome"), [(0, "Error"), (502, "Error"), (504, "Error"), (500, "Denied")])
+def test_an_eviction_that_the_api_server_may_go_on_with_is_no_refusal(code: int, outcome: str) -> None:
+    class Broken(InMemory):
+        async def create(self, path: str, content: Object, query: Query) -> Object:
+            if path.endswith("/eviction") and "dryRun" not in query:
+                raise ApiServerError("it breaks", code)
+            return await super().create(path, content, query)
+
+    begin = "it may be evicted: " if outcome == "Error" else ""
+    assert evict(Broken((*NODES, CRASH))) == {"crash": (outcome, f"{begin}it breaks")}
+
+
+def test_a_pod_is_evicted_though_its_event_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    class WithoutEvents(InMemory):
+        async def create(self, path: str, content: Object, query: Query) -> Object:
+            if path.endswith("/events"):
+                raise ApiServerError("it is forbidden", 403)
+            return await super().create(path, content, query)
+
+    assert evict(WithoutEvents((*NODES, CRASH))) == {"crash": ("Evicted", "")}
+    assert capsys.readouterr().err == "no Event on team-a/crash: it is forbidden\n"
 
 
 def set_reason(server: InMemory, reason: str) -> None:

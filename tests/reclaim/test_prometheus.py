@@ -52,7 +52,7 @@ def series(now: int) -> Iterator[tuple[str, str, float, int]]:
     yield POWER, f'UUID="GPU-hot",{own("hot")}', 400, 2 * HOUR
     yield ENGINE, f'UUID="GPU-half-0",{own("half-known")}', 0, 2 * HOUR
     yield ENGINE, f'UUID="GPU-new",{own("new-metric")}', 0, HOUR // 4
-    for name in ("server", "asked"):
+    for name in ("server", "asked", "triton"):
         yield ENGINE, f'UUID="GPU-{name}",{own(name)}', 0, 2 * HOUR
 
 
@@ -62,10 +62,12 @@ def lines(now: int) -> Iterator[str]:
     for metric, labels, value, seconds in series(now):
         times = range(now - seconds, now + 1, SCRAPE)
         of_metric.setdefault(metric, []).extend(f"{metric}{{{labels}}} {value} {time}" for time in times)
-    for name, step in (("server", 0), ("asked", 1)):
+    # The exporter of Triton writes its counters without the ending of OpenMetrics.
+    vllm, triton = "vllm:request_success_total", "nv_inference_request_success"
+    for metric, name, step in ((vllm, "server", 0), (vllm, "asked", 1), (triton, "triton", 1)):
         for number, at in enumerate(range(now - 2 * HOUR, now + 1, SCRAPE)):
-            line = f"vllm:request_success_total{{{own(name)}}} {number * step} {at}"
-            of_metric.setdefault("vllm:request_success", []).append(line)
+            line = f"{metric}{{{own(name)}}} {number * step} {at}"
+            of_metric.setdefault(metric.removesuffix("_total"), []).append(line)
     for metric, found in of_metric.items():
         yield f"# TYPE {metric} {'counter' if metric.startswith('vllm') else 'gauge'}"
         yield from found
@@ -91,7 +93,7 @@ def address(prometheus: dict[str, Path], tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    names = ("exported", "by-utilization", "busy", "hot", "new-metric", "server", "asked", "without-metric")
+    names = ("exported", "by-utilization", "busy", "hot", "new-metric", "server", "asked", "triton", "without-metric")
     pods = [
         *(running(name) for name in names),
         running("idle", 2),

@@ -34,3 +34,19 @@ def test_explain_says_that_a_pod_does_not_use_its_cards(run: Run, tmp_path: Path
 
     assert "  it holds cards and does not use them (terminating): see placement-webhook reclaim" in text.splitlines()
     assert (found["held"], other["held"]) == ("terminating", None)
+
+
+def test_explain_names_no_class_while_another_container_runs(run: Run, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.json"
+    states = {"waits": {"waiting": {"reason": "ContainerCreating"}}, "runs": {"running": {"startedAt": LONG_AGO}}}
+    pods = []
+    for name, state in states.items():
+        statuses = [{"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]
+        pod = make_pod(name).namespace("team-a").node_name("n3").gpu(1).container("logs")
+        pods.append(pod.status(phase="Pending", containerStatuses=[*statuses, {"name": "logs", "state": state}]))
+    cluster.write_text(as_list(NODE, *pods))
+
+    given = ("-n", "team-a", "--cluster", cluster, "-o", "json")
+    found = {name: lines(run("explain", f"pod/{name}", *given).output)[0]["held"] for name in states}
+
+    assert found == {"waits": "image-pull", "runs": None}

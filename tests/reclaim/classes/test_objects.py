@@ -147,6 +147,7 @@ def test_a_node_that_rejected_few_pods_or_starts_others_is_not_reported() -> Non
 
     assert names(report(gpu_node("n1"), *pods)) == [("rejecting-node", "n1")]
     assert report(gpu_node("n1"), *pods[:2]) == []
+    assert report(gpu_node("n1"), *(rejected(number, HOUR - number, "OutOfcpu") for number in range(3))) == []
     assert report(gpu_node("n1"), *old) == []
     assert report(gpu_node("n1"), *pods, card_pod("new", "n1", 2, since=600)) == []
     assert report(gpu_node("n1", down_for=60), *pods) == []

@@ -99,7 +99,7 @@ def terminating(cluster: Cluster) -> list[str]:
     return [each["metadata"]["name"] for each in cluster.pods() if each["metadata"].get("deletionTimestamp")]
 
 
-def test_without_confirm_the_api_server_is_only_asked(cluster: Cluster, evict: Evict) -> None:
+def test_without_confirm_the_api_server_is_only_asked(cluster: Cluster, evict: Evict, tmp_path: Path) -> None:
     held_pod(cluster, "crash")
     held_pod(cluster, "pull", "ImagePullBackOff")
     held_pod(cluster, "full")
@@ -107,7 +107,7 @@ def test_without_confirm_the_api_server_is_only_asked(cluster: Cluster, evict: E
     for name, app in (("a", "full"), ("b", "double"), ("c", "double"), ("d", "pull")):
         budget(cluster, name, app)
 
-    found = evict.results()
+    found = evict.results("--audit", tmp_path / "audit.jsonl")
 
     # A budget does not count for a pod that is Pending.
     assert (found["crash"], found["pull"]) == (("would be evicted", ""), ("would be evicted", ""))
@@ -115,6 +115,14 @@ def test_without_confirm_the_api_server_is_only_asked(cluster: Cluster, evict: E
     assert "429 Cannot evict pod as it would violate the pod's disruption budget." in found["full"][1]
     assert "500 This pod has more than one PodDisruptionBudget" in found["double"][1]
     assert terminating(cluster) == []
+    assert [each for each in cluster.client.list("Event", cluster.namespace) if each["reason"] == "Reclaimed"] == []
+    records = [orjson.loads(each) for each in (tmp_path / "audit.jsonl").read_bytes().splitlines()]
+    assert {each["name"]: (each["outcome"], each["dryRun"]) for each in records} == {
+        "crash": ("Evicted", True),
+        "pull": ("Evicted", True),
+        "full": ("Denied", True),
+        "double": ("Denied", True),
+    }
 
 
 def test_pods_are_left_alone_unless_their_namespace_is_listed(cluster: Cluster, evict: Evict) -> None:
@@ -150,6 +158,7 @@ def test_with_confirm_a_pod_is_evicted_with_an_event_and_a_record(
         f"evicted: {cluster.namespace}/crash: crash-loop; returns at once: a controller makes it again",
         "1 evicted",
     ]
+    assert outcome.code == 3
     assert terminating(cluster) == ["crash"]
     (event,) = [each for each in cluster.client.list("Event", cluster.namespace) if each["reason"] == "Reclaimed"]
     assert event["message"].startswith("evicted, because its cards are held and not used: crash-loop: 2 nvidia.com/gpu")

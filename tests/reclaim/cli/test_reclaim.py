@@ -70,6 +70,18 @@ def test_reclaim_has_the_same_as_json(run: Run, cluster: Path) -> None:
     assert (lost["nodeDown"], lost["returns"]) == (True, True)
 
 
+def test_the_report_says_that_not_all_waiting_pods_are_placed(
+    run: Run, cluster: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("placement_reclaim.effects.MOST_PENDING", 1)
+
+    lines = run("reclaim", "--cluster", cluster).output.splitlines()
+    found = orjson.loads(run("reclaim", "--cluster", cluster, "-o", "json").output)
+
+    assert lines[-2] == "too many pods wait: only the first of the queue are placed"
+    assert found["complete"] is False
+
+
 def test_cards_that_are_held_since_a_moment_are_older_than_0(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "cluster.json"
     file.write_text(as_list(NODES[0], card_pod("just-over", "n1").deletion(ago(61))))
