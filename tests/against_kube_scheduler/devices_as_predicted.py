@@ -18,26 +18,56 @@ _KINDS = (
     *(("v1", kind) for kind in ("Node", "Namespace", "Pod")),
     *(("resource.k8s.io/v1", kind) for kind in ("DeviceClass", "ResourceClaim", "ResourceSlice", "DeviceTaintRule")),
 )
+# The event of kube-scheduler's log for each kind, and the field that names the object; older releases log less.
+_RECEIVED = {
+    "DeviceClass": ("DeviceClass added", "deviceClass"),
+    "DeviceTaintRule": ("DeviceTaintRule added", "deviceTaintRule"),
+    "ResourceClaim": ("Observed device allocation", "claim"),
+    "ResourceSlice": ("ResourceSlice added", "slice"),
+}
+_OLDEST_THAT_LOGS = 37
 API = "resource.k8s.io/v1"
 MODEL = f'device.attributes["{DRIVER}"].model'
 
 
 def make(cluster: Cluster, *objects: Object) -> None:
-    """Create the objects, claims in the namespace of the test, with their statuses."""
+    """Create the objects, claims in the namespace of the test, with their statuses; kube-scheduler has them then."""
+    log = cluster.control_plane.scheduler_log
+    since = log.end()
+    received: dict[str, list[str]] = {}
     for each in objects:
         given = each
         if each["kind"] == "ResourceClaim":
             given = each | {"metadata": each["metadata"] | {"namespace": cluster.namespace}}
         made = cluster.client.create({key: value for key, value in given.items() if key != "status"}).object
+        name = made["metadata"]["name"]
         if "status" in given:
             cluster.client.patch(
                 each["kind"],
-                made["metadata"]["name"],
+                name,
                 {"status": given["status"]},
                 namespace=cluster.namespace,
                 api_version=each["apiVersion"],
                 subresource="status",
             )
+        if each["kind"] != "ResourceClaim":
+            received.setdefault(each["kind"], []).append(name)
+        elif _has_devices(each):
+            received.setdefault(each["kind"], []).append(f"{cluster.namespace}/{name}")
+    if _minor(cluster) >= _OLDEST_THAT_LOGS:
+        for kind, names in received.items():
+            event, field = _RECEIVED[kind]
+            log.wait_for_events(event, field, names, since=since)
+
+
+def _has_devices(claim: Object) -> bool:
+    """The scheduler counts a device of the claim as taken; it counts none that an administrator looks at or shares."""
+    results = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])
+    return any(not (each.get("adminAccess") or each.get("shareID")) for each in results)
+
+
+def _minor(cluster: Cluster) -> int:
+    return int(cluster.client.request("GET", "/version").object["minor"].rstrip("+"))
 
 
 def predict(cluster: Cluster, builder: PodBuilder, profile: Profile = DEFAULT) -> Placement:

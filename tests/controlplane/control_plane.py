@@ -27,8 +27,9 @@ from tests.controlplane.credentials import issue
 from tests.controlplane.process import HeldPort, Process
 from tests.controlplane.scheduler_log import SchedulerLog
 
-# Scores are logged at level 10, where most other files of the scheduler log far more than is read; ResourceSlices at 5.
-_LOGGED_BY_SCHEDULER = ("-v=4", "--vmodule=schedule_one=10,tracker=5")
+# Scores are logged at level 10, where most other files of the scheduler log far more than is read; ResourceSlices and
+# DeviceClasses at 5, the devices that claims have at 6.
+_LOGGED_BY_SCHEDULER = ("-v=4", "--vmodule=schedule_one=10,tracker=5,extendedresourcecache=5,allocateddevices=6")
 # The garbage collector of Go takes a good part of the processor time of programs that are small and busy.
 _GARBAGE_COLLECTION = MappingProxyType({"GOGC": "400", "GOMEMLIMIT": "600MiB"})
 # Of one transaction, by default of etcd.

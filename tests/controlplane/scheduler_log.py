@@ -48,12 +48,12 @@ class SchedulerLog:
 
         Nodes and pods come to it by separate watches, in no common order: a pod made after a node may be
         scheduled before the scheduler knows the node. `event` is its own wording, as in "Add event for node";
-        `what` is `node` or `pod`.
+        `what` is the field of the line that names the object, as `node` or `pod`.
 
         Source: k8s.io/kubernetes/pkg/scheduler/eventhandlers.go
         """
         missing = set(names)
-        wording = re.compile(rf'"{re.escape(event)}" {what}="([^"]+)"')
+        wording = re.compile(rf'"{re.escape(event)}" (?:.* )?{what}="([^"]+)"')
         offset = since
 
         def all_seen() -> bool:

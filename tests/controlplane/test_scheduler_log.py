@@ -59,3 +59,11 @@ def test_first_rejection_of_a_pod_is_read_with_its_quotes() -> None:
     lines = [f'{PREFIX}"Unable to schedule pod; no fit; waiting" pod="{pod}" err="{text}"\n' for pod, text in refusals]
     assert first_refusal_from_log(lines, "a/p") == 'claim "x" not found'
     assert first_refusal_from_log(lines, "c/p") is None
+
+
+def test_an_event_may_name_its_object_after_other_fields(tmp_path: Path) -> None:
+    log = SchedulerLog(tmp_path / "log")
+    log.path.write_text(f'{PREFIX}"Observed device allocation" device="driver/pool/card-0" claim="a/c"\n')
+    log.wait_for_events("Observed device allocation", "claim", ["a/c"], since=0, deadline_seconds=0)
+    with pytest.raises(TimeoutError, match="a/other"):
+        log.wait_for_events("Observed device allocation", "claim", ["a/other"], since=0, deadline_seconds=0)
