@@ -65,8 +65,8 @@ def room_for(counts: Counts, counted: Counted, disruptions: Disruptions, progres
     Raises:
         InvalidInput: a field of a pod that is read is malformed.
     """
-    stopped = counted.count.stopped
-    is_unknown = counted.workload.pods is None or (stopped is not None and stopped.verdict == "Unknown")
+    count = counted.count
+    is_unknown = bool(count.ended_early and not count.fits) or bool(count.stopped and count.stopped.verdict == "Unknown")
     if counted.is_refused or is_unknown:
         return None
 

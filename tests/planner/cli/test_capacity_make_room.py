@@ -57,6 +57,19 @@ def test_json_has_the_moves_and_their_commands(run: Run, tmp_path: Path) -> None
     }
 
 
+def test_there_is_no_room_to_make_for_a_malformed_pod(run: Run, tmp_path: Path) -> None:
+    workload = {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "web"}}
+    malformed = {**workload, "spec": {"replicas": 1, "template": {"metadata": {}, "spec": [None]}}}
+
+    arguments = ("capacity", "-f", "-", "--cluster", write(tmp_path, *OBJECTS), "--make-room", "-o", "json")
+    outcome = run(*arguments, stdin=as_list(malformed, BIG))
+
+    assert outcome.code == 2
+    assert outcome.errors == "Error: <stdin>: items[0]: spec.template: spec: Invalid value: [null]; must be an object\n"
+    first, second = lines(outcome.output)
+    assert (first["makeRoom"], second["makeRoom"]["verdict"]) == (None, "Moves")
+
+
 def test_text_has_the_moves_and_their_commands(run: Run, tmp_path: Path) -> None:
     job = running("web", "a", 4, kind="Job").spec(volumes=[{"name": "scratch", "emptyDir": {}}])
     cluster = write(tmp_path, *OBJECTS[:3], job, budget("web", 1))
