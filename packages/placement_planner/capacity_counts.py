@@ -8,14 +8,12 @@ from placement_planner.capacity.counting import Count, count_each, count_togethe
 from placement_planner.capacity.simulation import FurtherPods, OnPlaced
 from placement_planner.domain_cards import DomainRoom, room_by_domain, topology_key
 from webhook.admission.api_server.optional_plugins import alternatives, in_doubt
-from webhook.admission.api_server.plugins import check_admitted
 from webhook.cli.inputs.pending import NOTHING_RESERVED, PendingQueue, Reserved
 from webhook.cli.inputs.workloads import Workload, with_claims_of_pods
-from webhook.cli.predictions.admission import Admissions, with_completed_pod
+from webhook.cli.predictions.admission import Admissions
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import FieldError, InvalidInput, prefixed_errors
-from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.placement.scorer import PodSignature
 
@@ -163,7 +161,7 @@ class Counts:
         pods = workload.pods
         if pods is None:
             return _Template(workload, message=workload.note)
-        workload, of_server = with_completed_pod(workload, self.snapshot)
+        workload, of_server = self.admissions.with_completed_pod(workload, self.snapshot)
         refusal, bypass = self.admissions.answer(workload, self.snapshot)
         self.admissions.note(workload, self.snapshot)
         if reason := refusal or workload.note or (_EXCLUSIVE if pods.exclusive else "") or of_server.unknown:
@@ -205,9 +203,9 @@ class Counts:
                 scheduler, lambda index: self._stored(workload, pods.pod_at(begin + index)), share, _MOST_CLAIMANTS
             )
         with prefixed_errors(workload.document.place):
-            check_storable(first)
+            self.admissions.check_storable(first)
             further.read(0)
-            check_admitted(first, self.snapshot)
+            self.admissions.check_admitted(first, self.snapshot)
         return _Template(workload, further)
 
     def _stored(self, workload: Workload, pod: JsonObject) -> Pod:

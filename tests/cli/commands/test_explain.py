@@ -14,6 +14,8 @@ from tests.support.programs.command import Run
 from webhook.policy.loader import built_in_policy
 
 WAITS = stored(trainer("worker-0", 4))
+PRIORITY_CLASS = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "a"}, "value": 1}
+RUNTIME_CLASS = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "a"}, "handler": "runc"}
 
 
 def test_a_pod_that_waits_has_rules_nodes_suggestion_and_events(run: Run, tmp_path: Path) -> None:
@@ -110,6 +112,41 @@ def test_a_pod_that_was_missed_is_judged_as_it_is_stored(run: Run, tmp_path: Pat
     shown = outcome.output.splitlines()
     assert shown[1] == f"  nothing was injected; the policy is {built_in_policy().identity}"
     assert "team-a/missed: Feasible on plain" in shown
+
+
+_RANGE = {
+    "apiVersion": "v1",
+    "kind": "LimitRange",
+    "metadata": {"name": "small", "namespace": "team-a"},
+    "spec": {
+        "limits": [
+            {"type": "Container", "defaultRequest": {"cpu": "900"}, "default": {"cpu": "900"}, "max": {"cpu": "1"}}
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "added"),
+    [
+        pytest.param({"priorityClassName": "gone", "priority": 7}, [PRIORITY_CLASS], id="its PriorityClass is deleted"),
+        pytest.param({"runtimeClassName": "gone"}, [RUNTIME_CLASS], id="its RuntimeClass is deleted"),
+        pytest.param({}, [_RANGE], id="a LimitRange was made later"),
+    ],
+)
+def test_the_api_server_judges_a_stored_pod_no_more(
+    run: Run, tmp_path: Path, spec: dict[str, object], added: list[object]
+) -> None:
+    pod = stored(trainer("worker-0", 4))
+    pod["spec"] |= spec
+
+    outcome = run("explain", "pod/worker-0", "-n", "team-a", "--cluster", write(tmp_path, pod, *added), "-o", "json")
+
+    (found,) = lines(outcome.output)
+    assert (found["check"]["verdict"], found["check"]["nodes"]["reasons"]["wants 4 nvidia.com/gpu, free 2 of 8"]) == (
+        "Waiting",
+        ["train"],
+    )
 
 
 def test_a_policy_that_has_changed_since_is_named(run: Run, tmp_path: Path) -> None:

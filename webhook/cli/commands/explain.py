@@ -276,7 +276,8 @@ def _event_lines(events: Sequence[JsonObject]) -> Iterator[str]:
         yield "events, the last ones:"
     for each in events[-_MOST_EVENTS:]:
         times = f" ({each['count']} times)" if (each.get("count") or 1) > 1 else ""
-        yield f"  {event_time(each)} {each.get('type')} {each.get('reason')}: {each.get('message')}{times}"
+        stated = " ".join(str(each[key]) for key in ("type", "reason") if each.get(key))
+        yield f"  {event_time(each)} {stated}: {each.get('message')}{times}"
 
 
 def _report_lines(reports: Sequence[Report]) -> Iterator[str]:

@@ -1,14 +1,15 @@
 """Admit the pods of files with the `admit()` of the server."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import click
 
 from webhook.admission.annotation_suggestions import Place, as_annotation_changes
-from webhook.admission.api_server.plugins import Completed, completed
+from webhook.admission.api_server.plugins import Completed, check_admitted, completed
 from webhook.admission.cluster_view import ClusterView
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.pipeline import admit, read_pod
@@ -38,21 +39,6 @@ _MOST_NAMES = 3
 _LONGEST_NAME = 63
 _NOT_KNOWN = ": not known whether it runs: no bound pod names it. Without it, the pod stays Pending"
 _WORSE_THAN = {"Feasible": ("Waiting", "Infeasible"), "Waiting": ("Infeasible",)}
-
-
-def with_completed_pod(workload: Workload, snapshot: Snapshot) -> tuple[Workload, Completed]:
-    """Return `workload` with its first pod as the API server sends it to webhooks, and the completed pod itself.
-
-    Raises:
-        InvalidInput: the API server would reject the pod; the errors name file and document.
-    """
-    with prefixed_errors(workload.document.place):
-        check_pod(workload.document.content)
-        found = completed(workload.document.content, snapshot)
-        # The API server decodes a pod before it asks the webhook.
-        check_storable(found.pod)
-        PodSignature.of(found.pod)
-    return replace(workload, document=replace(workload.document, content=found.pod)), found
 
 
 def admit_document(document: Document, policy: Policy, cluster: ClusterView | None) -> Verdict:
@@ -133,13 +119,50 @@ class Admissions:
     """The pods of files: `with_policy`, as the webhook admits them; without it, as written and with hints.
 
     A hint suggests `remedy`, the option that applies the policy. Each pod that the policy makes fit gets a hint. All
-    other pods that the webhook would change get one common hint. An empty `remedy` gives no hints.
+    other pods that the webhook would change get one common hint. An empty `remedy` gives no hints. To pods that
+    `are_stored`, the API server adds nothing any more, and it rejects none.
     """
 
     with_policy: bool
     schedulers: SchedulersOf
     remedy: str = "leave --as-written out"
+    are_stored: bool = False
     _changed: list[str] = dataclasses.field(default_factory=list)
+
+    def with_completed_pod(self, workload: Workload, snapshot: Snapshot) -> tuple[Workload, Completed]:
+        """Return `workload` with its first pod as the API server sends it to webhooks, and the completed pod itself.
+
+        Raises:
+            InvalidInput: the API server would reject the pod; the errors name file and document.
+        """
+        with prefixed_errors(workload.document.place):
+            check_pod(workload.document.content)
+            found = self._completed(workload.document.content, snapshot)
+            # The API server decodes a pod before it asks the webhook.
+            self.check_storable(found.pod)
+            PodSignature.of(found.pod)
+        return replace(workload, document=replace(workload.document, content=found.pod)), found
+
+    def _completed(self, pod: JsonObject, snapshot: Snapshot) -> Completed:
+        return Completed(pod) if self.are_stored else completed(pod, snapshot)
+
+    def check_storable(self, pod: Mapping[str, Any]) -> None:
+        """Check that the API server can store `pod`.
+
+        Raises:
+            InvalidInput: it cannot.
+        """
+        if not self.are_stored:
+            check_storable(pod)
+
+    def check_admitted(self, pod: Mapping[str, Any], snapshot: Snapshot) -> None:
+        """Check that the API server of `snapshot` admits `pod` after the webhooks.
+
+        Raises:
+            InvalidInput: it rejects the pod; contains its message.
+        """
+        if not self.are_stored:
+            check_admitted(pod, snapshot)
 
     def answer(self, workload: Workload, snapshot: Snapshot) -> tuple[str, str]:
         """Print the warnings of the pods. Return the message of their denial and the reason of their bypass, or "".
@@ -183,7 +206,7 @@ class Admissions:
             InvalidInput: the pod is not valid; the errors name file and document.
         """
         with prefixed_errors(workload.document.place):
-            pod = completed(pod, snapshot).pod
+            pod = self._completed(pod, snapshot).pod
         if not self.with_policy:
             return pod
         verdict = _admit(replace(workload, document=replace(workload.document, content=pod)), snapshot)

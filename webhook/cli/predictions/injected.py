@@ -70,7 +70,8 @@ def admissions_of(found: Injected, schedulers: SchedulersOf) -> Admissions:
 
     A pod that the policy in force has admitted is admitted unchanged, and its suggestions name annotations.
     """
-    return Admissions(found.is_by_policy_in_force, schedulers, remedy="create it again" if found.in_force else "")
+    remedy = "create it again" if found.in_force else ""
+    return Admissions(found.is_by_policy_in_force, schedulers, remedy, are_stored=True)
 
 
 def _edits(pod: JsonObject, policy: Policy) -> dict[str, tuple[str, ...]]:

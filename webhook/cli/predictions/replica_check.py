@@ -6,14 +6,13 @@ from functools import partial
 from itertools import groupby
 
 from webhook.admission.api_server.optional_plugins import alternatives, doubtful
-from webhook.admission.api_server.plugins import check_admitted
 from webhook.backends.backend import Backend
 from webhook.backends.references import strictest
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.cli.inputs.pending import Pending, PendingQueue
 from webhook.cli.inputs.session import Session
 from webhook.cli.inputs.workloads import Workload, with_claims_of
-from webhook.cli.predictions.admission import Admissions, with_completed_pod
+from webhook.cli.predictions.admission import Admissions
 from webhook.cli.predictions.answer_parts import (
     in_gang_of_object,
     warn_of_ignored_domain,
@@ -27,7 +26,6 @@ from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import BETWEEN_ERRORS, InvalidInput, prefixed_errors
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
-from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.mutation.workload.gathering import within_of
 from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod
@@ -197,7 +195,7 @@ class Checks:
         if pods is None:
             return Answer(workload, Placement.unknown(workload.note)), assumed
         with_claims = assumed.on(with_claims_of(workload, assumed.base, MOST_REPLICAS))
-        workload, of_server = with_completed_pod(workload, with_claims.base)
+        workload, of_server = self.admissions.with_completed_pod(workload, with_claims.base)
         refusal, bypass = self.admissions.answer(workload, with_claims.base)
         if refusal:
             return Answer(workload, Placement.unknown(refusal), refusal=refusal), assumed
@@ -227,10 +225,10 @@ class Checks:
             first = next(template.pods_on(assumed.base), None)
             if first is None:
                 return Answer(workload, Placement.unknown(LEADER_HAS_NO_NODE)), assumed
-            check_storable(first)
+            self.admissions.check_storable(first)
             assumed, reserved = self.pending.before(first, assumed)
             scheduler, signature = schedulers.scheduler_of(first), PodSignature.of(first)
-            check_admitted(first, assumed.base)
+            self.admissions.check_admitted(first, assumed.base)
             if scheduler is None:
                 self.admissions.note(workload, assumed.base)
                 unknown = schedulers.place(first, assumed.base)
