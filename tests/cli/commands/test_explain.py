@@ -149,6 +149,22 @@ def test_the_api_server_judges_a_stored_pod_no_more(
     )
 
 
+@pytest.mark.parametrize(
+    ("finalizers", "ends"),
+    [([], "it ends"), (["a/x", "a/y"], "it ends once these finalizers are removed: a/x, a/y")],
+)
+def test_a_pod_that_is_being_deleted_gets_no_node(run: Run, tmp_path: Path, finalizers: list[str], ends: str) -> None:
+    pod = stored(trainer("worker-0", 1))
+    pod["metadata"] |= {"deletionTimestamp": "2026-05-01T08:00:00Z", "finalizers": finalizers}
+    arguments = ("explain", "pod/worker-0", "-n", "team-a", "--cluster", write(tmp_path, pod))
+
+    shown, (found,) = run(*arguments).output.splitlines(), lines(run(*arguments, "-o", "json").output)
+
+    assert f"  it is being deleted: no scheduler gives it a node, and {ends}" in shown
+    assert not any(line.startswith("team-a/worker-0: Feasible") for line in shown)
+    assert (found["check"], found["node"]) == (None, None)
+
+
 def test_a_policy_that_has_changed_since_is_named(run: Run, tmp_path: Path) -> None:
     before = stored(trainer("worker-0", 4))
     before["metadata"]["annotations"]["maip.mxsf.io/placement-policy"] = "default@000000000000"

@@ -64,7 +64,7 @@ _OWN_NAMES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Explained:
-    """The facts of a pod that exists or would be created. `answer` is None for a pod that is bound."""
+    """The facts of a pod that exists or would be created. `answer` is None for a pod that is bound or being deleted."""
 
     pod: JsonObject
     exists: bool
@@ -85,6 +85,16 @@ class _Explained:
     @property
     def node(self) -> str:
         return str(field(self.pod, "spec", "nodeName") or "")
+
+    @property
+    def ending(self) -> str:
+        """Why a pod without a node gets none any more, or an empty string."""
+        # Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go skipPodSchedule
+        if self.node or not _is_being_deleted(self.pod):
+            return ""
+        finalizers = [str(each) for each in field(self.pod, "metadata", "finalizers") or ()]
+        kept = f" once these finalizers are removed: {some(finalizers, _MOST_FOREIGN)}" if finalizers else ""
+        return f"it is being deleted: no scheduler gives it a node, and it ends{kept}"
 
     @property
     def scheduled(self) -> str:
@@ -172,7 +182,7 @@ def _explained(
     found = injected(content, policy, is_known=session.is_known(policy))
     answer = None
     is_bound = bool(field(content, "spec", "nodeName"))
-    if not is_bound:
+    if not (is_bound or (exists and _is_being_deleted(content))):
         admissions = admissions_of(found, session.schedulers) if exists else Admissions(True, session.schedulers)
         answer = Checks(queue, admissions).answers(workloads)[0]
     events = events_of(objects, content) if exists else []
@@ -197,6 +207,10 @@ def _held_class(session: Session, content: JsonObject) -> str:
             found = held_class(pod, node, int(time.time()))
             return "" if found in WAITING_CLASSES.values() and _runs(content) else found
     return ""
+
+
+def _is_being_deleted(pod: JsonObject) -> bool:
+    return field(pod, "metadata", "deletionTimestamp") is not None
 
 
 def _runs(pod: JsonObject) -> bool:
@@ -261,7 +275,7 @@ def _print(console: Console, found: _Explained, max_nodes: int) -> None:
         console.print(f"[bold]{marked(pod_name(found.pod))}[/bold]: {marked(found.phase)}{where}")
         print_lines(console, [*found.injected.lines, *found.stray])
         held = f"it holds cards and does not use them ({found.held}): see placement-webhook reclaim"
-        print_lines(console, [held if found.held else ""])
+        print_lines(console, [held if found.held else "", found.ending])
         print_lines(console, [found.scheduled and f"its scheduler reports: {found.scheduled}"])
     if found.answer is not None:
         print_answer(console, found.answer, max_nodes)
