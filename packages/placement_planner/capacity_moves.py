@@ -66,7 +66,7 @@ def room_for(counts: Counts, counted: Counted, disruptions: Disruptions, progres
         InvalidInput: a field of a pod that is read is malformed.
     """
     count = counted.count
-    is_unknown = bool(count.ended_early and not count.fits) or bool(count.stopped and count.stopped.verdict == "Unknown")
+    is_unknown = count.stopped.verdict == "Unknown" if count.stopped else bool(count.ended_early and not count.fits)
     if counted.is_refused or is_unknown:
         return None
 

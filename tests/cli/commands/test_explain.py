@@ -1,6 +1,7 @@
 """`explain`: what was injected into a pod that exists, and where it is or why it waits."""
 
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -135,7 +136,7 @@ _RANGE = {
     ],
 )
 def test_the_api_server_judges_a_stored_pod_no_more(
-    run: Run, tmp_path: Path, spec: dict[str, object], added: list[object]
+    run: Run, tmp_path: Path, spec: dict[str, Any], added: list[dict[str, Any]]
 ) -> None:
     pod = stored(trainer("worker-0", 4))
     pod["spec"] |= spec
