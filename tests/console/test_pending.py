@@ -63,6 +63,17 @@ def test_a_gated_pod_that_is_being_deleted_waits_for_no_gate(tmp_path: Path) -> 
     assert [each["state"] for each in asked("/api/pending", cluster=file)["groups"]] == ["terminating"]
 
 
+def test_a_pod_that_is_being_deleted_gets_no_node(tmp_path: Path) -> None:
+    pod = make_pod("p").namespace("team-a").obj()
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("n"), pod))
+
+    answer = asked("/api/pending/explain", cluster=file, namespace="team-a", name="p")
+
+    assert (answer["verdict"], answer["message"]) == ("Unknown", "it is being deleted: no scheduler gives it a node")
+
+
 def test_the_list_predicts_until_its_time_is_over(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pending, "_MOST_SECONDS", -1.0)
 

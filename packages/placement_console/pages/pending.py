@@ -16,7 +16,8 @@ from placement_planner.capacity.make_room import make_room
 from placement_planner.capacity_moves import room_to_json
 from webhook.cli.inputs.pending import PendingQueue
 from webhook.cli.output.terminal import remarks_taken
-from webhook.cli.predictions.injected import admissions_of, injected
+from webhook.cli.predictions.checked_replicas import Answer
+from webhook.cli.predictions.injected import ENDING, admissions_of, injected
 from webhook.cli.predictions.replica_check import Checks
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
@@ -25,6 +26,7 @@ from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import DeadlineNearError, Expired
 from webhook.kube.pod.resources import read_pod_resources
 from webhook.kube.reader import Reader
+from webhook.placement.framework.result import Placement
 from webhook.placement.reasons.cluster_warnings import is_absent
 from webhook.placement.waiting.pending_placement import predict_after_waiting, read_waiting
 
@@ -83,7 +85,8 @@ class PendingPods:
             policy = workloads[0].policy
             found = injected(document.content, policy, is_known=session.is_known(policy))
             checks = Checks(self._placed(snapshot), admissions_of(found, session.schedulers))
-            answer = checks.answers(workloads)[0]
+            ending = Answer(workloads[0], Placement.unknown(ENDING))
+            answer = ending if fact.is_terminating else checks.answers(workloads)[0]
         line = answer.to_json()
         # The scores of each node are for the page Try.
         return line | {

@@ -34,7 +34,7 @@ from webhook.cli.output.screen import marked, print_lines, text_console
 from webhook.cli.output.terminal import echo, echo_json
 from webhook.cli.predictions.admission import Admissions
 from webhook.cli.predictions.checked_replicas import Answer
-from webhook.cli.predictions.injected import Injected, admissions_of, injected
+from webhook.cli.predictions.injected import ENDING, Injected, admissions_of, injected
 from webhook.cli.predictions.replica_check import Checks
 from webhook.cli.records.audit_source import Source, webhook_namespace_option
 from webhook.cli.records.autoscaler_reports import Report, autoscaler_reports
@@ -89,12 +89,11 @@ class _Explained:
     @property
     def ending(self) -> str:
         """Why a pod without a node gets none any more, or an empty string."""
-        # Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go skipPodSchedule
         if self.node or not _is_being_deleted(self.pod):
             return ""
         finalizers = [str(each) for each in field(self.pod, "metadata", "finalizers") or ()]
         kept = f" once these finalizers are removed: {some(finalizers, _MOST_FOREIGN)}" if finalizers else ""
-        return f"it is being deleted: no scheduler gives it a node, and it ends{kept}"
+        return f"{ENDING}, and it ends{kept}"
 
     @property
     def scheduled(self) -> str:

@@ -11,6 +11,12 @@ from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.policy.policy import Policy
 
+ENDING = "it is being deleted: no scheduler gives it a node"
+"""The reason why a pod without a node stays without one.
+
+Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go skipPodSchedule
+"""
+
 # The parts of a pod that rules read and do not change.
 _READ = ("containers", "initContainers", "volumes", "resources", "resourceClaims", "priorityClassName")
 

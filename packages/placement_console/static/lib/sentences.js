@@ -206,6 +206,7 @@ export const SENTENCES = [
   [/^pods of Workload (.+) of Kueue have no node yet$/, "Kueue 的 Workload $1= 的 Pod 还没有节点"],
   [/^HyperNodes can change$/, "HyperNode 可能变化"],
   [/^nodes can get the label (\S+) later$/, "节点以后可能得到标签 $1"],
+  [/^it is being deleted: no scheduler gives it a node$/, "它正在删除：没有调度器会为其分配节点"],
   [/^it is not created before the leader of its group has a node$/, "在其组的 leader 有节点之前，它不会被创建"],
   [/^the leader gets one of (\d+) domains of (\S+) with equal scores by chance: (\S+) has room for (\d+) of its (\d+) followers, (\S+) for (\d+)$/, "leader 随机得到得分相同的 $1 个 $2 域之一：$3 能容纳其 $5 个 follower 中的 $4 个，$6 能容纳 $7 个"],
   [/^PodGroup (.+) needs (\d+) pods, and the gang has (\d+): it never starts$/, "PodGroup $1= 需要 $2 个 Pod，而 Gang 有 $3 个：它永远不会启动"],
