@@ -1,4 +1,4 @@
-"""`python -m bench.reading`: the processor time to read the running pods of a list, and their watch events.
+"""`python -m bench.running.reading`: the processor time to read the running pods of a list, and their watch events.
 
 The pods are as large as real ones. With `--beside`, the webhook of another checkout reads the same pods in turns, each
 time in a new process.
@@ -45,7 +45,7 @@ def main(pods: int, turns: int, beside: Path | None, *, once: bool) -> None:
     if once:
         click.echo(" ".join(f"{each:.2f}" for each in _measured(pods)))
         return
-    folders = [Path(__file__).parents[1], *([beside.resolve()] if beside else [])]
+    folders = [Path(__file__).parents[2], *([beside.resolve()] if beside else [])]
     found: dict[Path, list[list[float]]] = {each: [] for each in folders}
     for _ in range(turns):
         for folder in folders:
