@@ -170,6 +170,8 @@ def _pod(number: int, heartbeat: int) -> Object:
                     "imageID": "sha256:" + "0" * 64,
                     "containerID": f"containerd://{number:064}",
                     "started": True,
+                    "allocatedResources": requests,
+                    "resources": {"limits": requests, "requests": requests},
                 }
             ],
         },

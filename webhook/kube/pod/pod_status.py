@@ -1,18 +1,16 @@
-"""The status of a pod. Its largest parts, which most pods have for nothing that is read, are only decoded if needed."""
+"""The status of a pod. Its conditions, of which most are not read, are only decoded if needed."""
 
 from datetime import datetime
 from typing import Annotated, Final
 
 from msgspec import Meta, Raw, Struct
 from msgspec.json import Decoder, encode
+from msgspec.structs import replace
 
 MISSING: Final = Raw()
 # The type of the condition of a resize that its node cannot allocate.
 RESIZE_PENDING: Final = "PodResizePending"
 _RESIZE_PENDING: Final = RESIZE_PENDING.encode()
-# The ends of the keys `resources` and `allocatedResources`.
-_AMOUNTS: Final = b'esources"'
-_WAITING: Final = b'"waiting"'
 
 Time = Annotated[datetime, Meta(tz=True)]
 
@@ -30,23 +28,18 @@ class Waiting(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ContainerState(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The state of a container that waits."""
+    """The state of a container. It is only read while the container waits."""
 
     waiting: Waiting | None = None
 
 
-class ContainerWithState(Struct, frozen=True, gc=False):
-    """The state in the status of a container."""
-
-    state: ContainerState | None = None
-
-
 class ContainerStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """The amounts in the status of a container."""
+    """The status of a container."""
 
     name: Raw = MISSING
     resources: Raw = MISSING
     allocated_resources: Raw = MISSING
+    state: ContainerState | None = None
 
 
 class Condition(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -61,7 +54,7 @@ class Condition(Struct, frozen=True, gc=False, omit_defaults=True):
 class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """The status of a pod.
 
-    Conditions and the statuses of containers are only decoded if their JSON contains a word that is looked for.
+    The conditions are only decoded if their JSON contains a word that is looked for.
     """
 
     phase: str | None = None
@@ -70,8 +63,8 @@ class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
     conditions: Raw = MISSING
     resources: Raw = MISSING
     allocated_resources: Raw = MISSING
-    container_statuses: Raw = MISSING
-    init_container_statuses: Raw = MISSING
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
     resource_claim_statuses: Raw = MISSING
     extended_resource_claim_status: Raw = MISSING
 
@@ -84,48 +77,39 @@ class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
         return _CONDITIONS.decode(self.conditions) or [] if contains(self.conditions, word) else []
 
     def waiting_reason(self) -> str:
-        """Return the reason of the first waiting container, init containers first, or "" if none waits.
-
-        Raises:
-            ValidationError: the statuses of containers are malformed.
-        """
+        """Return the reason of the first waiting container, init containers first, or "" if none waits."""
         for statuses in (self.init_container_statuses, self.container_statuses):
-            if contains(statuses, _WAITING):
-                states = [each.state for each in _STATES.decode(statuses) or ()]
-                reasons = [each.waiting.reason for each in states if each is not None and each.waiting is not None]
-                if reason := next(filter(None, reasons), ""):
-                    return reason
+            for each in statuses or ():
+                if each.state is not None and each.state.waiting is not None and each.state.waiting.reason:
+                    return each.state.waiting.reason
         return ""
 
     def amounts(self) -> "PodStatus":
         """Return the part with the amounts of resources, which count on a node.
 
         Raises:
-            ValidationError: conditions or statuses of containers are malformed.
+            ValidationError: the conditions are malformed.
         """
-        resizes, containers, init_containers = MISSING, MISSING, MISSING
+        resizes = MISSING
         if pending := [each for each in self.conditions_with(_RESIZE_PENDING) if each.type == RESIZE_PENDING]:
             resizes = Raw(encode([Condition(each.type, reason=each.reason) for each in pending]))
-        has_amounts = contains(self.container_statuses, _AMOUNTS) or contains(self.init_container_statuses, _AMOUNTS)
-        if not (pending or has_amounts or self.resources or self.allocated_resources):
-            return NO_STATUS
-        if pending or has_amounts:
-            containers, init_containers = _amounts(self.container_statuses), _amounts(self.init_container_statuses)
         return PodStatus(
             conditions=resizes,
             resources=self.resources,
             allocated_resources=self.allocated_resources,
-            container_statuses=containers,
-            init_container_statuses=init_containers,
+            container_statuses=_without_states(self.container_statuses),
+            init_container_statuses=_without_states(self.init_container_statuses),
         )
 
 
-def _amounts(statuses: Raw) -> Raw:
-    return Raw(encode(_STATUSES.decode(statuses))) if statuses else MISSING
+def _without_states(statuses: list[ContainerStatus] | None) -> list[ContainerStatus] | None:
+    # Most containers run. The state that is left of these is equal for all.
+    for each in statuses or ():
+        if each.state is not None and each.state.waiting is not None:
+            return [replace(each, state=_RUNS) for each in statuses or ()]
+    return statuses
 
 
 _CONDITIONS: Final = Decoder(list[Condition] | None)
-_STATES: Final = Decoder(list[ContainerWithState] | None)
-_STATUSES: Final = Decoder(list[ContainerStatus] | None)
-
+_RUNS: Final = ContainerState()
 NO_STATUS: Final = PodStatus()

@@ -26,8 +26,8 @@ _OF_ONE_POD: Final = {
     "deletion_timestamp": MISSING,
 }
 _OF_WAITING: Final = {
-    **dict.fromkeys(("phase", "nominated_node_name", "start_time")),
-    **dict.fromkeys(("conditions", "container_statuses", "init_container_statuses"), MISSING),
+    **dict.fromkeys(("phase", "nominated_node_name", "start_time", "container_statuses", "init_container_statuses")),
+    "conditions": MISSING,
 }
 _NO_CONTAINERS: Final = dict.fromkeys(("containers", "init_containers", "volumes"))
 # The fields `matchLabelKeys` and `mismatchLabelKeys` of a term make it depend on the labels of the pod.
@@ -126,7 +126,7 @@ class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
         labels only if a term of the pod's affinity depends on them.
 
         Raises:
-            ValidationError: conditions or statuses of containers are malformed.
+            ValidationError: the conditions are malformed.
         """
         status, has_label_keys = self.status, contains(self.spec.affinity, _LABEL_KEYS)
         labels = self.metadata.labels if has_label_keys else MISSING
