@@ -11,7 +11,8 @@ from tests.support.admission import DOMAIN, TYPE
 from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.admission.mutated_pod import MAX_SCORED_BYTES, Mutated, as_created
 from webhook.kube.deadline import never
-from webhook.kube.pod.pod_view import MISSING, PodView
+from webhook.kube.pod.pod_status import MISSING
+from webhook.kube.pod.pod_view import PodView
 from webhook.placement.scorer import PodSignature
 from webhook.serving.decisions.decision_cache import DecisionCache
 

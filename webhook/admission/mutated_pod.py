@@ -9,7 +9,8 @@ from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput, forbidden
 from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
-from webhook.kube.pod.pod_view import MISSING, PodView
+from webhook.kube.pod.pod_status import MISSING
+from webhook.kube.pod.pod_view import PodView
 from webhook.kube.pod.qos import QosClass, qos_class
 from webhook.placement.scorer import PodSignature, deadline_reader
 from webhook.placement.waiting.pending_placement import WaitingPod, running_pod

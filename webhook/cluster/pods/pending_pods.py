@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 import orjson
-from msgspec import Raw
+from msgspec import Raw, ValidationError
 from msgspec.json import decode
 
 from webhook.cluster.node_info import RunningPod
@@ -16,7 +16,8 @@ from webhook.cluster.pods.nominated_pods import read_nominated_pod
 from webhook.kube.names import ENDED_PHASES, KAI_SHARES, KUEUE_WORKLOAD, REQUIRED_TOPOLOGIES, VOLCANO_GROUP
 from webhook.kube.pod.gang_key import gang_annotations
 from webhook.kube.pod.pod_identity import PodIdentity, short_text
-from webhook.kube.pod.pod_view import NO_STATUS, Condition, PodView
+from webhook.kube.pod.pod_status import NO_STATUS, PodStatus
+from webhook.kube.pod.pod_view import PodView
 from webhook.kube.pod.stored_pod import StoredPod, node_and_phase
 
 _EMPTY: Mapping[str, Any] = {}
@@ -87,7 +88,7 @@ class PendingPod:
             short_text(metadata.creation_timestamp),
             _priority(spec.priority),
             (content_of or content_of_view)(view),
-            is_waiting=not (has_gates or view.is_terminating or _is_unschedulable(status.conditions)),
+            is_waiting=not (has_gates or view.is_terminating or _is_unschedulable(status)),
             nominated=read_nominated_pod(pod) if status.nominated_node_name else None,
         )
 
@@ -187,11 +188,15 @@ def _priority(value: Raw) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _is_unschedulable(conditions: Iterable[Condition] | None) -> bool:
+def _is_unschedulable(status: PodStatus) -> bool:
     """Return whether a scheduler found no node for the pod, except because other pods of its gang are missing."""
+    try:
+        conditions = status.conditions_with(_UNSCHEDULABLE[2].encode())
+    except ValidationError:
+        return False
     return any(
         (each.type, each.status, each.reason) == _UNSCHEDULABLE and not _wants_siblings(each.message or "")
-        for each in conditions or ()
+        for each in conditions
     )
 
 

@@ -21,9 +21,10 @@ from webhook.cluster.left_out import (
 from webhook.cluster.node_info import RunningPod
 from webhook.documents.field import InvalidInput
 from webhook.kube.names import KUEUE_POD_SET
-from webhook.kube.pod.bound_status import controller_in, is_preempted_in, reason_in
+from webhook.kube.pod.bound_status import controller_in, is_preempted_in
 from webhook.kube.pod.gang_key import GANG, GangKey, gangs_of, workload_of
-from webhook.kube.pod.pod_view import NO_STATUS, Time, Volume
+from webhook.kube.pod.pod_status import NO_STATUS, Time, contains
+from webhook.kube.pod.pod_view import Volume
 from webhook.kube.pod.rare_facts import RareFacts
 from webhook.kube.pod.stored_pod import StoredPod
 from webhook.kube.pod.volumes import MIGRATIONS, NO_VOLUMES, PodReference, PodVolumes, read_volumes
@@ -87,12 +88,12 @@ class RunningPodReader:
                 volumes, left_out = NO_VOLUMES, (*left_out, (POD_VOLUMES, ALL_NAMESPACES))
         if len(labels) > _MOST_LABELS:
             labels, left_out = {}, (*left_out, (POD_LABELS, namespace))
-        annotations = bytes(metadata.annotations)
+        annotations = metadata.annotations
         workload = workload_of({"annotations": decode(annotations)}) if annotations and KUEUE_POD_SET in labels else ""
-        if _GANG in annotations:
+        if contains(annotations, _GANG):
             owners = decode(metadata.owner_references) if metadata.owner_references else None
             gangs = gangs_of(namespace, {"annotations": decode(annotations), "ownerReferences": owners})
-        is_terminating, reason, rare = view.is_terminating, reason_in(status), template.rare
+        is_terminating, reason, rare = view.is_terminating, intern(status.waiting_reason()), template.rare
         if is_terminating or reason or workload or left_out is not rare.left_out:
             deleted = int(decode(metadata.deletion_timestamp, type=Time).timestamp()) if is_terminating else 0
             is_preempted = is_terminating and is_preempted_in(status)
@@ -102,21 +103,23 @@ class RunningPodReader:
             # A number takes as much memory as four fields, and pods of a gang start together.
             started = self._last_started
         self._last_started = started
+        # Without keywords, which take as long as the rest of the call.
         return RunningPod(
-            namespace=intern(namespace),
-            name=name,
-            labels=labels,
-            is_terminating=is_terminating,
-            node_name=intern(pod.node_name),
-            requests=template.requests,
-            non_zero=template.non_zero,
-            terms=template.terms,
-            priority=template.priority,
-            volumes=volumes,
-            gangs=gangs,
-            started_seconds=started,
-            controller=controller_in(bytes(metadata.owner_references)),
-            rare=rare,
+            intern(namespace),
+            name,
+            labels,
+            is_terminating,
+            intern(pod.node_name),
+            template.requests,
+            template.non_zero,
+            template.terms,
+            template.priority,
+            volumes,
+            template.is_reserved,
+            gangs,
+            started,
+            controller_in(bytes(metadata.owner_references)),
+            rare,
         )
 
     def _read_template(self, key: bytes) -> RunningPod:

@@ -9,7 +9,7 @@ from sys import intern
 from msgspec import Struct, ValidationError, convert
 from msgspec.json import Decoder
 
-from webhook.kube.pod.pod_view import PodStatus, Time
+from webhook.kube.pod.pod_status import PodStatus, Time
 from webhook.kube.reader import Reader
 
 # Type, status and reason of the condition of a pod that kube-scheduler has preempted.
@@ -84,15 +84,11 @@ def _controller_in(references: bytes) -> str:
 
 
 def is_preempted_in(status: PodStatus) -> bool:
-    """Return `is_preempted` for the status in a view."""
-    found = next((each for each in status.conditions or () if each.type == _PREEMPTED[0]), None)
+    """Return `is_preempted` for the status in a view.
+
+    Raises:
+        ValidationError: the conditions are malformed.
+    """
+    conditions = status.conditions_with(_PREEMPTED[0].encode())
+    found = next((each for each in conditions if each.type == _PREEMPTED[0]), None)
     return found is not None and (found.type, found.status, found.reason) == _PREEMPTED
-
-
-def reason_in(status: PodStatus) -> str:
-    """Return the `waiting_reason` for the status in a view."""
-    for statuses in (status.init_container_statuses, status.container_statuses):
-        for each in statuses or ():
-            if each.state is not None and each.state.waiting is not None and each.state.waiting.reason:
-                return intern(each.state.waiting.reason)
-    return ""

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from webhook.kube.pod.amounts import peak_of, read_milli
-from webhook.kube.pod.pod_view import RESIZE_PENDING
+from webhook.kube.pod.pod_status import RESIZE_PENDING
 from webhook.kube.reader import Reader
 
 Milli = dict[str, int]

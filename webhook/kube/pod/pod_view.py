@@ -6,15 +6,15 @@ decoded, such as `managedFields`, environments and commands.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import orjson
-from msgspec import DecodeError, Meta, Raw, Struct, ValidationError
+from msgspec import DecodeError, Raw, Struct, ValidationError
 from msgspec.json import Decoder, decode, encode
 from msgspec.structs import replace
 
-MISSING: Final = Raw()
+from webhook.kube.pod.pod_status import MISSING, PodStatus, contains
+
 NULL: Final = b"null"
 # The volumes that every pod can have on every node; the API server adds one with a random name.
 PLAIN_VOLUME_KEYS: Final = frozenset({"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"})
@@ -25,22 +25,15 @@ _OF_ONE_POD: Final = {
     **dict.fromkeys(("name", "generate_name", "uid", "resource_version", "creation_timestamp")),
     "deletion_timestamp": MISSING,
 }
-_OF_WAITING: Final = dict.fromkeys(
-    ("phase", "nominated_node_name", "start_time", "conditions", "container_statuses", "init_container_statuses")
-)
-_OF_RUNNING: Final = {
-    **dict.fromkeys(("phase", "nominated_node_name", "start_time")),
-    "resource_claim_statuses": MISSING,
-    "extended_resource_claim_status": MISSING,
+_OF_WAITING: Final = {
+    **dict.fromkeys(("phase", "nominated_node_name", "start_time", "container_statuses", "init_container_statuses")),
+    "conditions": MISSING,
 }
 _NO_CONTAINERS: Final = dict.fromkeys(("containers", "init_containers", "volumes"))
-# The type of the condition of a resize that its node cannot allocate.
-RESIZE_PENDING: Final = "PodResizePending"
 # The fields `matchLabelKeys` and `mismatchLabelKeys` of a term make it depend on the labels of the pod.
 _LABEL_KEYS: Final = b"abelKeys"
 
 Volume = dict[str, Raw]
-Time = Annotated[datetime, Meta(tz=True)]
 
 
 class PodMetadata(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -95,54 +88,6 @@ class PodSpec(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel")
     topology_spread_constraints: Raw = MISSING
 
 
-class Waiting(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The reason why a container waits."""
-
-    reason: str | None = None
-
-
-class ContainerState(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The state of a container. It is only read while the container waits."""
-
-    waiting: Waiting | None = None
-
-
-class ContainerStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """The status of a container."""
-
-    name: Raw = MISSING
-    resources: Raw = MISSING
-    allocated_resources: Raw = MISSING
-    state: ContainerState | None = None
-
-
-class Condition(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A condition in the status of a pod."""
-
-    type: str | None = None
-    status: str | None = None
-    reason: str | None = None
-    message: str | None = None
-
-
-class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """The status of a pod."""
-
-    phase: str | None = None
-    nominated_node_name: str | None = None
-    start_time: Time | None = None
-    conditions: list[Condition] | None = None
-    resources: Raw = MISSING
-    allocated_resources: Raw = MISSING
-    container_statuses: list[ContainerStatus] | None = None
-    init_container_statuses: list[ContainerStatus] | None = None
-    resource_claim_statuses: Raw = MISSING
-    extended_resource_claim_status: Raw = MISSING
-
-
-NO_STATUS: Final = PodStatus()
-
-
 class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
     """The fields that are read of a pod whose metadata and spec are objects."""
 
@@ -179,23 +124,14 @@ class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
 
         The JSON is equal for pods of one template. It has no name, node, volumes and states of containers. It has
         labels only if a term of the pod's affinity depends on them.
+
+        Raises:
+            ValidationError: the conditions are malformed.
         """
-        status, has_label_keys = self.status, _LABEL_KEYS in bytes(self.spec.affinity)
+        status, has_label_keys = self.status, contains(self.spec.affinity, _LABEL_KEYS)
         labels = self.metadata.labels if has_label_keys else MISSING
         metadata = PodMetadata(namespace=self.metadata.namespace, labels=labels)
-        if status is not None:
-            resizes = [
-                Condition(RESIZE_PENDING, reason=each.reason)
-                for each in status.conditions or ()
-                if each.type == RESIZE_PENDING
-            ]
-            status = replace(
-                status,
-                **_OF_RUNNING,
-                conditions=resizes or None,
-                container_statuses=_without_states(status.container_statuses),
-                init_container_statuses=_without_states(status.init_container_statuses),
-            )
+        status = status and status.amounts()
         return encode(PodView(metadata, replace(self.spec, node_name=None, volumes=None), status))
 
     @property
@@ -243,16 +179,6 @@ class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
                 except NOT_A_POD:
                     return ""
         return ""
-
-
-def _without_states(statuses: list[ContainerStatus] | None) -> list[ContainerStatus] | None:
-    # Most containers run. The state that is left of these is equal for all.
-    if statuses is None or not any(each.state is not None and each.state.waiting is not None for each in statuses):
-        return statuses
-    return [replace(each, state=_RUNS) for each in statuses]
-
-
-_RUNS: Final = ContainerState()
 
 
 class _Owner(Struct, frozen=True, gc=False):

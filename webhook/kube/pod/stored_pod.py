@@ -10,7 +10,8 @@ from msgspec.json import Decoder
 from webhook.documents.documents import field
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.pod_identity import PodIdentity
-from webhook.kube.pod.pod_view import NO_STATUS, NOT_A_POD, PodView
+from webhook.kube.pod.pod_status import NO_STATUS
+from webhook.kube.pod.pod_view import NOT_A_POD, PodView
 
 
 class _Event(Struct, frozen=True, gc=False):

@@ -4,6 +4,7 @@ Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/preemption.go, Sele
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.listing import some
@@ -38,12 +39,14 @@ def choose(
     winners.sort(key=lambda each: each.cost)
     nodes = tuple(dict.fromkeys(each.node for each in winners))
     counts = [len(each.victims) for each in winners]
-    counts += [1, max(len({*map(id, (*each.victims, *each.tied))}) for each in winners)] if is_open else []
-    # The victims, and the pods that are equal to some of them.
-    possible = {id(pod): pod for each in winners for pod in (*each.victims, *each.tied)}
+    counts += [1, max(len(each.victims) + len(each.tied) for each in winners)] if is_open else []
+    possible = tuple(chain.from_iterable(each.victims + each.tied for each in winners))
+    if len(nodes) < len(winners):
+        # Outcomes of one node share pods.
+        possible = tuple(dict(zip(map(id, possible), possible, strict=True)).values())
     is_sure = not (interested or is_open)
-    different = {(each.node, frozenset(map(id, each.victims))) for each in winners}
-    is_exact = len(different) == 1 and not any(each.tied for each in winners) and is_sure
+    is_certain = is_sure and len(nodes) == 1 and not any(each.tied for each in winners)
+    is_exact = is_certain and len({frozenset(map(id, each.victims)) for each in winners}) == 1
     message = ""
     if len(nodes) == 1 and min(counts) == max(counts) and is_sure:
         message = _success(snapshot, nodes[0], counts[0])
@@ -51,7 +54,7 @@ def choose(
         notes.insert(0, _tie(nodes, counts, len(possible)))
     return PredictedPreemption(
         nodes=nodes,
-        victims=tuple(possible.values()),
+        victims=possible,
         least=min(counts),
         most=max(counts),
         violates=tuple(dict.fromkeys(name for each in winners for name in each.violates)),

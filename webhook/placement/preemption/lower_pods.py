@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
 
+from webhook.cluster.index.labels import Mask
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 
@@ -26,8 +28,8 @@ class LowerPods:
 
     Each node must have such a pod. All columns have one value for each pod: `node_of` is the number of its node among
     `rows`, `starts` are Unix seconds or NOT_STARTED. Pods of equal `ranks` are equally important pods of one node,
-    which kube-scheduler takes in any order, here in that of the node or of `shuffle`. `first` is the place of the
-    first pod of each node.
+    which kube-scheduler takes in any order, here in that of the node or of `shuffle`; `is_tied` is true for them.
+    `first` is the place of the first pod of each node.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/util.go, MoreImportantVictim
     """
@@ -35,24 +37,30 @@ class LowerPods:
     def __init__(
         self, snapshot: Snapshot, rows: Sequence[int], priority: int, shuffle: Callable[[list[Any]], None] | None = None
     ) -> None:
-        found: list[RunningPod] = []
-        sizes = []
-        for row in rows:
-            lower = [each for each in snapshot.nodes[row].pods if each.priority < priority]
-            if shuffle:
-                shuffle(lower)
-            found += lower
-            sizes.append(len(lower))
+        on_node: list[Any] = [snapshot.nodes[row].pods for row in rows]
+        if shuffle:
+            on_node = [[each for each in pods if each.priority < priority] for pods in on_node]
+            for each in on_node:
+                shuffle(each)
+        pods = [*chain.from_iterable(on_node)]
+        node_of = np.repeat(np.arange(len(rows)), [len(each) for each in on_node])
+        priorities = self._column(map(_PRIORITY, pods), pods)
+        lower = np.flatnonzero(priorities < priority)
+        if len(lower) < len(pods):
+            pods, node_of, priorities = [pods[at] for at in lower.tolist()], node_of[lower], priorities[lower]
         self._terms = (_TERMS,) if snapshot.pods.has_terms else ()
-        self.node_of: Rows = np.repeat(np.arange(len(rows)), sizes)
-        self.first: Rows = np.cumsum([0, *sizes])[:-1]
-        priorities, starts = self._column(map(_PRIORITY, found), found), self._column(map(_STARTED, found), found)
+        starts = self._column(map(_STARTED, pods), pods)
         starts[starts == 0] = NOT_STARTED
-        order = np.lexsort((starts, -priorities, self.node_of))
+        # A priority has 32 bits.
+        order = np.lexsort((starts, (node_of << 33) - priorities))
+        self.node_of: Rows = node_of
+        self.first: Rows = np.searchsorted(node_of, np.arange(len(rows)))
         self.priorities, self.starts = priorities[order], starts[order]
-        self.pods = [found[at] for at in order.tolist()]
+        self.pods = [pods[at] for at in order.tolist()]
         columns = np.array((self.node_of, self.priorities, self.starts))
-        self.ranks: Rows = np.cumsum(np.append([False], (columns[:, 1:] != columns[:, :-1]).any(axis=0)))
+        is_next = (columns[:, 1:] != columns[:, :-1]).any(axis=0)
+        self.ranks: Rows = np.cumsum(np.append([False], is_next))
+        self.is_tied: Mask = ~(np.append([True], is_next) & np.append(is_next, [True]))
 
     @staticmethod
     def _column(values: Any, pods: Sequence[RunningPod]) -> Column:
@@ -60,22 +68,26 @@ class LowerPods:
 
     def requested(self, resource: str) -> Column:
         """Return the amount of `resource` that each pod requests."""
-        requests = [*map(_REQUESTS, self.pods)]
         try:
-            amounts = np.fromiter(map(itemgetter(resource), requests), np.int64, len(requests))
+            amounts = self._column(map(itemgetter(resource), map(_REQUESTS, self.pods)), self.pods)
         except (KeyError, OverflowError):
+            requests = map(_REQUESTS, self.pods)
             amounts = np.array([min(each.get(resource, 0), LARGEST_AMOUNT) for each in requests], dtype=np.int64)
         return np.minimum(amounts, LARGEST_AMOUNT)
 
     @cached_property
     def kinds(self) -> tuple[Rows, list[RunningPod]]:
         """Return the kind of each pod, and a pod of each kind. Pods of a kind share namespace, labels and terms."""
+        namespaces = [*map(_NAMESPACE, self.pods)]
+        is_one_namespace = namespaces.count(namespaces[0]) == len(namespaces)
         kinds: Rows = np.zeros(len(self.pods), dtype=np.intp)
-        for shared in (_NAMESPACE, _LABELS, *self._terms):
+        for shared in (_LABELS, *self._terms) if is_one_namespace else (_LABELS, _NAMESPACE, *self._terms):
             # A column of numbers: tuples of all pods would set off the garbage collector.
             distinct, number = np.unique(self._column(map(id, map(shared, self.pods)), self.pods), return_inverse=True)
-            kinds = kinds * len(distinct) + number
-        _, examples, kinds = np.unique(kinds, return_index=True, return_inverse=True)
+            is_first = shared is _LABELS
+            kinds = number if is_first else np.unique(kinds * len(distinct) + number, return_inverse=True)[1]
+        examples = np.empty(int(kinds.max()) + 1, dtype=np.intp)
+        examples[kinds] = np.arange(len(kinds))
         return kinds, [self.pods[at] for at in examples.tolist()]
 
     def counted(self, count: Callable[[RunningPod], int]) -> Column:

@@ -3,8 +3,9 @@
 Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/util.go, FilterVictimsWithPDBViolation
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -13,11 +14,14 @@ from webhook.cluster.node_info import RunningPod
 from webhook.cluster.objects.disruption_budget import DisruptionBudget
 from webhook.cluster.snapshot import Column, Rows
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.kube.selectors import LabelSelector, selector_matches
+from webhook.kube.selectors import LabelRequirement, LabelSelector, selector_matches
 from webhook.placement.preemption.lower_pods import LowerPods
 
 _NONE = -1
 _SEVERAL = -2
+
+# The numbers of budgets and the rest of their selectors, by label.
+_Filed = dict[tuple[str, str] | None, list[tuple[int, LabelSelector]]]
 
 
 class Protection:
@@ -25,8 +29,9 @@ class Protection:
 
     `violated` is, for each pod, the number of the budget that its eviction violates after those of the pods before it,
     or negative for none. `is_mixed` is true for equally important pods whose order decides which of them violate
-    a budget. Pods of equal `kinds` are equal for all budgets; the kind of unprotected pods is 0. `unordered` are the
-    nodes on which the order of the budgets, which is random in kube-scheduler, decides which pods violate one.
+    a budget; `mixes` is true if there are any. Pods of equal `kinds` are equal for all budgets; the kind of unprotected
+    pods is 0. `unordered` are the nodes on which the order of the budgets, which is random in kube-scheduler, decides
+    which pods violate one.
     """
 
     def __init__(self, budgets: Sequence[DisruptionBudget], lower: LowerPods, expired: Expired = never) -> None:
@@ -35,21 +40,18 @@ class Protection:
         self.kinds: Column = np.zeros(len(lower.pods), dtype=np.int64)
         self.is_mixed: Mask = np.zeros(len(lower.pods), dtype=np.bool_)
         self.unordered: set[int] = set()
+        self.mixes = False
         if not budgets:
             return
         index = _Index(budgets)
         kinds, examples = lower.kinds
         numbers: dict[tuple[int, ...], int] = {(): 0}
-        self._by_kind: list[tuple[int, ...]] = [()]
-        of_kind = []
-        for each in in_time(examples, expired):
-            selecting = index.selecting(each)
-            if selecting not in numbers:
-                numbers[selecting] = len(numbers)
-                self._by_kind.append(selecting)
-            of_kind.append(numbers[selecting])
+        of_kind = [numbers.setdefault(index.selecting(each), len(numbers)) for each in in_time(examples, expired)]
+        self._by_kind = [*numbers]
         self.kinds = np.array(of_kind)[kinds]
-        single = np.array([self._only(each) for each in self._by_kind])[self.kinds]
+        # The only budget of the pods of each kind, if it counts all of them.
+        only = [each[0] if len(each) == 1 and not budgets[each[0]].disrupted_pods else _SEVERAL for each in numbers]
+        single = np.array([_NONE, *only[1:]])[self.kinds]
         mixed_ranks = self._violate_single(single)
         for node in np.unique(lower.node_of[single == _SEVERAL]).tolist():
             places = np.flatnonzero(lower.node_of == node)
@@ -60,17 +62,11 @@ class Protection:
         if mixed_ranks:
             is_mixed = np.zeros(int(lower.ranks[-1]) + 1, dtype=np.bool_)
             is_mixed[mixed_ranks] = True
-            self.is_mixed = is_mixed[lower.ranks]
+            self.is_mixed, self.mixes = is_mixed[lower.ranks], True
 
     def name(self, violated: int) -> str:
         """Return the namespace and the name of a budget by its number."""
         return self._budgets[violated].full_name
-
-    def _only(self, selecting: tuple[int, ...]) -> int:
-        """Return the only budget of a kind of pods, if it counts all of them."""
-        if not selecting:
-            return _NONE
-        return _SEVERAL if len(selecting) > 1 or self._budgets[selecting[0]].disrupted_pods else selecting[0]
 
     def _violate_single(self, single: Column) -> list[int]:
         """Set which pods violate the only budget that selects them; return the ranks in which their order decides."""
@@ -135,20 +131,28 @@ class _Index:
     """
 
     def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
-        selecting = [(number, each.namespace, each.selector) for number, each in enumerate(budgets) if each.selector]
-        counts = Counter(each for _, _, selector in selecting for each in selector)
-        self._filed: dict[str, dict[tuple[str, str] | None, list[tuple[int, LabelSelector]]]] = {}
-        for number, namespace, selector in selecting:
-            exact = [each for each in selector if each.operator == "In" and len(each.values) == 1]
-            rarest = min(exact, key=counts.__getitem__, default=None)
-            label = (rarest.key, rarest.values[0]) if rarest else None
-            rest = tuple([each for each in selector if each is not rarest])
-            self._filed.setdefault(namespace, {}).setdefault(label, []).append((number, rest))
+        counts = Counter(chain.from_iterable([each.selector for each in budgets if each.selector]))
+
+        def rarity(requirement: LabelRequirement) -> tuple[bool, int]:
+            return requirement.operator != "In" or len(requirement.values) != 1, counts[requirement]
+
+        self._filed: dict[str, _Filed] = defaultdict(lambda: defaultdict(list))
+        for number, budget in enumerate(budgets):
+            if selector := budget.selector:
+                is_only = len(selector) == 1
+                key, operator, values = selector[0] if is_only else min(selector, key=rarity)
+                label = (key, values[0]) if operator == "In" and len(values) == 1 else None
+                self._filed[budget.namespace][label].append((number, () if is_only and label else selector))
 
     def selecting(self, pod: RunningPod) -> tuple[int, ...]:
         """Return the budgets that select `pod`. Pods without labels match nothing, as in kube-scheduler."""
-        filed = self._filed.get(pod.namespace) if pod.labels else None
+        labels, found = pod.labels, list[int]()
+        filed = self._filed.get(pod.namespace) if labels else None
         if not filed:
             return ()
-        found = [each for label in (None, *pod.labels.items()) for each in filed.get(label, ())]
-        return tuple(sorted([number for number, rest in found if not rest or selector_matches(rest, pod.labels)]))
+        for label in (None, *labels.items()):
+            for number, rest in filed.get(label, ()):
+                if not rest or selector_matches(rest, labels):
+                    found.append(number)
+        found.sort()
+        return tuple(found)

@@ -84,29 +84,46 @@ class Rooms:
         `places` are the places of the pods among the lower ones, order by order; `order_of` is the number of the order
         for each. For each order, `nodes` is the number of the node, and `left` what is left of each demand.
         """
+        used = self.used.take(places, axis=1)
+        # The others never stay.
+        fits_alone: Mask = np.all(used <= left.take(order_of, axis=1), axis=0)
+        used *= fits_alone
+        bounds = np.searchsorted(order_of, np.arange(len(nodes) + 1))
+        if self._volumes:
+            stays = np.zeros_like(fits_alone)
+        else:
+            # All pods before the first that does not fit stay, which are most.
+            before = total(used)
+            limit = (left + before[:, bounds[:-1]]).take(order_of, axis=1)
+            stays = fits_alone & np.all(before[:, 1:] <= limit, axis=0)
+            kept = total(used * stays)
+            left = left - kept[:, bounds[1:]] + kept[:, bounds[:-1]]
+        others = np.flatnonzero(fits_alone & ~stays)
+        fits_alone = np.all(used.take(others, axis=1) <= left.take(order_of[others], axis=1), axis=0)
+        others = others[fits_alone]
+        if len(others):
+            stays[others] = self._staying_in_turn(places[others], order_of[others], nodes, left)
+        return stays
+
+    def _staying_in_turn(self, places: Rows, order_of: Rows, nodes: Rows, left: Column) -> Mask:
         sizes = np.bincount(order_of, minlength=len(nodes))
         position = np.arange(len(places)) - (np.cumsum(sizes) - sizes)[order_of]
-        used = np.zeros((len(self.used), int(sizes.max()), len(nodes)), dtype=np.int64)
-        used[:, position, order_of] = self.used[:, places]
-        with_all_before = used.cumsum(axis=1)
-        fits = np.all(with_all_before <= left[:, None], axis=0)
+        used = np.zeros((int(sizes.max()), len(self.used), len(nodes)), dtype=np.int64)
+        used[position, :, order_of] = self.used.take(places, axis=1).T
         with_volumes = np.flatnonzero(self.has_volumes[places])
         rooms = {order: self._volumes[int(nodes[order])].copy() for order in np.unique(order_of[with_volumes]).tolist()}
         pods_at: dict[int, list[tuple[int, RunningPod]]] = {}
         for at in with_volumes.tolist():
             pods_at.setdefault(int(position[at]), []).append((int(order_of[at]), self.lower.pods[places[at]]))
-        # All pods before the first that does not fit stay, which are most.
-        first = 0 if pods_at else int(np.append(fits.all(axis=1), [False]).argmin())
-        if first:
-            left = left - with_all_before[:, first - 1]
-        for at in in_time(range(first, len(fits)), self.expired):
-            fitting: Mask = np.all(used[:, at] <= left, axis=0)
+        fits = np.empty((len(used), len(nodes)), dtype=np.bool_)
+        for at in in_time(range(len(fits)), self.expired):
+            fitting: Mask = (used[at] <= left).all(axis=0)
             for order, pod in pods_at.get(at, ()):
                 if fitting[order] and rooms[order].is_exceeded((pod,)):
                     fitting[order] = False
                 elif fitting[order]:
                     rooms[order].add(pod)
-            left = left - used[:, at] * fitting
+            left = left - used[at] * fitting
             fits[at] = fitting
         found: Mask = fits[position, order_of]
         return found
@@ -116,6 +133,13 @@ class Rooms:
 
         The other pods stay in every order, or in none.
         """
-        left = self.left[:, self.lower.node_of]
+        left = self.left.take(self.lower.node_of, axis=1)
         decides: Mask = np.any(self.used > 0, axis=0) & np.all(self.used <= left, axis=0)
         return decides | self.has_volumes
+
+
+def total(used: Column) -> Column:
+    """Return the sum of each row of `used` before each pod, and that of all pods."""
+    found = np.zeros((len(used), used.shape[1] + 1), dtype=np.int64)
+    np.cumsum(used, axis=1, out=found[:, 1:])
+    return found

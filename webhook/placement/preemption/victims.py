@@ -5,11 +5,10 @@ framework/preemption/preemption.go, pickOneNodeForPreemption
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from itertools import pairwise, permutations
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from itertools import compress, pairwise, permutations
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from webhook.cluster.objects.disruption_budget import DisruptionBudget
 from webhook.cluster.snapshot import Column, Rows
 from webhook.placement.preemption.lower_pods import NOT_STARTED
 from webhook.placement.preemption.protection import Protection
-from webhook.placement.preemption.rooms import Rooms
+from webhook.placement.preemption.rooms import Rooms, total
 
 # kube-scheduler adds it to each priority, so that the sum grows with every victim.
 ABOVE_ALL_PRIORITIES = 2**31
@@ -31,13 +30,11 @@ _MOST_TRIED = 50_000
 Cost = tuple[int, int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A node, the pods to evict there (the most important first), and the PodDisruptionBudgets that this violates.
 
-    kube-scheduler minimizes `cost`. `tied` are pods that are equal for kube-scheduler; it evicts as many of them as are
-    in `victims`. A pod can be in `tied` twice. `is_open` is true if there are more outcomes than were tried; their
-    victims are also in `tied`.
+    kube-scheduler minimizes `cost`. `tied` are pods that it may evict instead of some of `victims`, because they are
+    equal for it. `is_open` is true if there are more outcomes than were tried; their other victims are also in `tied`.
     """
 
     node: str
@@ -62,17 +59,6 @@ class _Tried(NamedTuple):
     stays: Mask
 
 
-class _Orders(NamedTuple):
-    """Orders of the places of pods of one node, one in each row, and what is `left` of each demand before them.
-
-    `number` is the number of the order of the node in the first try.
-    """
-
-    number: int
-    places: Rows
-    left: Column
-
-
 class Victims:
     """The victims on the nodes of `rooms` that fit without their lower pods, by `budgets`."""
 
@@ -86,6 +72,7 @@ class Victims:
         violated = self._protection.violated[places]
         self._first = self._try(places, order_of, nodes, violated, rooms.left[:, nodes])
         self._bounds = _bounds(order_of, len(nodes))
+        self._decides = rooms.deciding()
 
     def of_one_order(self) -> list[Candidate]:
         """Return the candidate of each node if equally important pods are taken in their present order."""
@@ -100,76 +87,94 @@ class Victims:
         first = self._first
         tied, mixed = self._groups(first)
         found = [[each] if each else [] for each in self._candidates(first, tied)]
-        work, orders, deciding = _MOST_TRIED, list[_Orders](), self._rooms.deciding()
+        work, orders = _MOST_TRIED, dict[int, Rows]()
         unordered = {number for number, node in enumerate(first.nodes.tolist()) if node in self._protection.unordered}
+        undecided, left = self._undecided(mixed)
+        patterns: dict[tuple[Any, ...], Rows] = {}
         for number in sorted(mixed.keys() | unordered):
-            every = None if number in unordered else self._orders(number, mixed[number])
-            work -= 0 if every is None else every.places.size
+            every = None if number in unordered else self._orders(undecided[number], mixed[number], patterns)
+            work -= 0 if every is None else every.size
             if every is not None and work >= 0:
-                orders.append(every)
-                found[number] = []
+                orders[number], found[number] = every, []
             elif found[number]:
                 # The room that these pods leave decides on all pods after them.
-                places = first.places[self._bounds[number] : self._bounds[number + 1]]
-                equal = tuple([self._lower.pods[place] for place in places[deciding[places]].tolist()])
-                found[number] = [replace(found[number][0], tied=equal, is_open=True)]
+                pods, bounds = self._possible
+                tied_here = pods[bounds[number] : bounds[number + 1]]
+                found[number] = [found[number][0]._replace(tied=tied_here, is_open=True)]
         if orders:
-            tried, numbers = self._distinct(orders)
+            tried, numbers = self._distinct(orders, left)
             for number, each in zip(numbers, self._candidates(tried, self._groups(tried)[0]), strict=True):
                 if each:
                     found[number].append(each)
         return [outcomes for outcomes in found if outcomes]
 
-    def _orders(self, number: int, groups: Sequence[Rows]) -> _Orders | None:
-        """Return each order in which the pods of `groups` can be, or None if there are too many, also of budgets.
+    @cached_property
+    def _possible(self) -> tuple[tuple[RunningPod, ...], list[int]]:
+        """Return the pods that stay and can be victims in other orders, with the bounds of each node."""
+        first = self._first
+        at = np.flatnonzero(first.stays & self._decides[first.places])
+        return self._pods(first.places[at].tolist()), _bounds(first.order_of[at], len(first.nodes))
 
-        Pods that stay in any order are left out.
+    def _undecided(self, mixed: Mapping[int, Sequence[Rows]]) -> tuple[list[Rows], Column]:
+        """Return the pods of each node that can stay in one order and not in another, and what is left before them."""
+        rooms, first = self._rooms, self._first
+        left = rooms.left.take(first.nodes, axis=1)
+        first_mixed = np.zeros(len(first.nodes), dtype=np.intp)
+        for number, groups in mixed.items():
+            first_mixed[number] = groups[0][0]
+        is_special = rooms.has_volumes[first.places] | (first.violated >= 0)
+        first_mixed[np.unique(first.order_of[is_special])] = 0
+        stays = first.stays & (first.places < first_mixed[first.order_of])
+        kept = total(rooms.used.take(first.places, axis=1) * stays)
+        left = left - kept[:, self._bounds[1:]] + kept[:, self._bounds[:-1]]
+        others = first.places[~stays]
+        bounds = _bounds(first.order_of[~stays], len(first.nodes))
+        return [others[start:end] for start, end in pairwise(bounds)], left
+
+    def _orders(self, places: Rows, groups: Sequence[Rows], patterns: dict[tuple[Any, ...], Rows]) -> Rows | None:
+        """Return each order of `places` in which the pods of `groups`, which are among them, can be.
+
+        Return None if there are too many, also of budgets. `patterns` are the orders of other nodes.
         """
         if math.prod(min(math.factorial(min(len(each), 9)), 2 * _MOST_ORDERS) for each in groups) > _MOST_ORDERS:
             return None
-        rooms, first = self._rooms, self._first
-        here = slice(self._bounds[number], self._bounds[number + 1])
-        places, left = first.places[here], rooms.left[:, first.nodes[number]]
-        if not (rooms.has_volumes[places].any() or (first.violated[here] >= 0).any()):
-            stays = first.stays[here] & (places < groups[0][0])
-            left = left - rooms.used[:, places[stays]].sum(axis=1)
-            places = places[~stays]
-        orders = places[None]
-        for group in groups:
-            permuted = group[_permutations(len(group))]
-            before = len(orders)
-            orders = np.repeat(orders, len(permuted), axis=0)
-            orders[:, np.searchsorted(places, group)] = np.tile(permuted, (before, 1))
-        protection = self._protection
-        if protection.is_mixed[places].any() and any(protection.in_order(row)[2] for row in orders):
-            return None
-        return _Orders(number, orders, left)
+        at = [np.searchsorted(places, group) for group in groups]
+        key = (len(places), *map(np.ndarray.tobytes, at))
+        if key not in patterns:
+            patterns[key] = np.arange(len(places))[None]
+            for group in at:
+                permuted, before = group[_permutations(len(group))], patterns[key]
+                patterns[key] = np.repeat(before, len(permuted), axis=0)
+                patterns[key][:, group] = np.tile(permuted, (len(before), 1))
+        orders, protection = places[patterns[key]], self._protection
+        is_mixed = protection.mixes and protection.is_mixed[places].any()
+        return None if is_mixed and any(protection.in_order(row)[2] for row in orders) else orders
 
-    def _distinct(self, orders: Sequence[_Orders]) -> tuple[_Tried, list[int]]:
-        """Try `orders`. Return those that have different victims or violations, and the `number` of each."""
-        counts = [len(each.places) for each in orders]
-        numbers = np.repeat([each.number for each in orders], counts)
-        widths = np.repeat([each.places.shape[1] for each in orders], counts)
-        places = np.concatenate([each.places.ravel() for each in orders])
+    def _distinct(self, orders: Mapping[int, Rows], left: Column) -> tuple[_Tried, list[int]]:
+        """Try `orders` of each node. Return those that have different victims or violations, and the node of each.
+
+        Nodes have the numbers of their orders in the first try.
+        """
+        counts = [len(each) for each in orders.values()]
+        numbers = np.repeat([*orders], counts)
+        widths = np.repeat([each.shape[1] for each in orders.values()], counts)
+        places = np.concatenate([each.ravel() for each in orders.values()])
         order_of = np.repeat(np.arange(len(numbers)), widths)
         violated = self._protection.violated[places]
-        if self._protection.is_mixed.any():
+        if self._protection.mixes:
             # The order of the pods decides which of them violate a budget.
-            violated = np.concatenate([self._protection.in_order(row)[0] for each in orders for row in each.places])
-        left = np.repeat(np.array([each.left for each in orders]).T, counts, axis=1)
-        tried = self._try(places, order_of, self._first.nodes[numbers], violated, left)
+            violated = np.concatenate([self._protection.in_order(row)[0] for each in orders.values() for row in each])
+        tried = self._try(places, order_of, self._first.nodes[numbers], violated, left.take(numbers, axis=1))
         gone = np.flatnonzero(~tried.stays)
         gone = gone[np.lexsort((places[gone], order_of[gone]))]
         victims = 2 * places[gone] + (violated[gone] >= 0)
-        bounds = enumerate(pairwise(_bounds(order_of[gone], len(numbers))))
-        first = {victims[start:end].tobytes(): order for order, (start, end) in bounds}
+        data, bounds = victims.tobytes(), [victims.itemsize * each for each in _bounds(order_of[gone], len(numbers))]
+        first = {data[start:end]: order for order, (start, end) in enumerate(pairwise(bounds))}
         is_kept = np.zeros(len(numbers), dtype=np.bool_)
         is_kept[[*first.values()]] = True
-        is_in = is_kept[order_of]
-        number_of = np.cumsum(is_kept) - 1
-        kept = _Tried(
-            places[is_in], number_of[order_of[is_in]], tried.nodes[is_kept], violated[is_in], tried.stays[is_in]
-        )
+        is_in, number_of = is_kept[order_of], np.cumsum(is_kept) - 1
+        order_of = number_of[order_of[is_in]]
+        kept = _Tried(places[is_in], order_of, tried.nodes[is_kept], violated[is_in], tried.stays[is_in])
         return kept, numbers[is_kept].tolist()
 
     def _try(self, places: Rows, order_of: Rows, nodes: Rows, violated: Column, left: Column) -> _Tried:
@@ -181,19 +186,19 @@ class Victims:
 
     def _candidates(self, tried: _Tried, tied: dict[int, list[int]] | None = None) -> Iterator[Candidate | None]:
         """Yield the candidate of each order, or None if all pods stay."""
-        pods, names = self._lower.pods, self._rooms.names
+        names = self._rooms.names
         gone = np.flatnonzero(~tried.stays)
         places, order_of, violated = tried.places[gone], tried.order_of[gone], tried.violated[gone]
         costs = self._costs(places, order_of, violated, len(tried.nodes))
-        victims, budgets = [pods[place] for place in places.tolist()], violated.tolist()
+        victims, budgets = self._pods(places.tolist()), violated.tolist()
         bounds = pairwise(_bounds(order_of, len(tried.nodes)))
         for order, (node, cost, (start, end)) in enumerate(zip(tried.nodes.tolist(), costs, bounds, strict=True)):
             if start == end:
                 yield None
                 continue
             violates = {self._protection.name(each) for each in budgets[start:end] if each >= 0} if cost[0] else ()
-            equal = tuple([pods[place] for place in tied[order]]) if tied and order in tied else ()
-            yield Candidate(names[node], tuple(victims[start:end]), tuple(sorted(violates)), cost, equal)
+            equal = self._pods(tied[order]) if tied and order in tied else ()
+            yield Candidate(names[node], victims[start:end], tuple(sorted(violates)), cost, equal)
 
     def _costs(self, places: Rows, order_of: Rows, violated: Column, count: int) -> list[Cost]:
         """Return the cost of each order by its victims in `places`."""
@@ -209,58 +214,56 @@ class Victims:
         return [*zip(*(column.tolist() for column in columns), strict=True)]
 
     def _groups(self, tried: _Tried) -> tuple[dict[int, list[int]], dict[int, list[Rows]]]:
-        """Return, by order, the places of the pods that are tied, and the groups whose order matters.
+        """Return, by order, the places of the pods that are tied with victims, and the groups whose order matters.
 
-        A group is equally important pods of one node if only some of them stay. Such pods are tied if a choice among
-        them makes no difference except for their names.
+        A group is equally important pods of one node if only some of them stay. Those that stay are tied with the
+        others if a choice among them makes no difference except for their names.
         """
         lower, rooms, protection = self._lower, self._rooms, self._protection
-        ranks = lower.ranks[tried.places]
-        is_mixed_rank = protection.is_mixed[tried.places]
-        kinds = protection.kinds[tried.places]
-        decides = rooms.deciding()[tried.places]
-        at = np.flatnonzero(decides | (is_mixed_rank & (kinds > 0)))
-        # Pods that violate a budget are put back before others of their rank.
-        group = 2 * ((int(ranks.max(initial=0)) + 1) * tried.order_of + ranks) + (
-            (tried.violated >= 0) & ~is_mixed_rank
-        )
-        at = at[np.argsort(group[at], kind="stable")]
         tied: dict[int, list[int]] = {}
         mixed: dict[int, list[Rows]] = {}
+        is_read = self._decides | (protection.is_mixed & (protection.kinds > 0))
+        at = np.flatnonzero((lower.is_tied & is_read)[tried.places])
         if not len(at):
             return tied, mixed
-        is_first = np.concatenate(([True], group[at][1:] != group[at][:-1]))
+        places, order_of = tried.places[at], tried.order_of[at]
+        ranks, is_mixed_rank = lower.ranks[places], protection.is_mixed[places]
+        # Pods that violate a budget are put back before others of their rank.
+        group = 2 * ((int(ranks.max()) + 1) * order_of + ranks) + ((tried.violated[at] >= 0) & ~is_mixed_rank)
+        order = np.lexsort((places, group))
+        places, group, stays = places[order], group[order], tried.stays[at[order]]
+        is_first = np.append([True], group[1:] != group[:-1])
         starts = np.flatnonzero(is_first)
-        stays = tried.stays[at]
         is_open = np.logical_or.reduceat(stays, starts) & ~np.logical_and.reduceat(stays, starts)
-        differs = ~is_first & self._differs(tried.places[at], is_mixed_rank[at], kinds[at], decides[at])
-        is_mixed = np.logical_or.reduceat(differs, starts)
-        ends = [*starts.tolist()[1:], len(at)]
+        is_mixed = np.logical_or.reduceat(~is_first & self._differs(places), starts)
         # If a pod shares a volume, others can stay after it that do not fit before it.
-        is_mixed_anyway = is_mixed_rank[at[starts]] | np.logical_or.reduceat(
-            rooms.shares_volumes[tried.places[at]], starts
-        )
-        chosen = np.flatnonzero(is_open | (is_mixed & is_mixed_anyway))
-        for number in chosen.tolist():
-            places = np.sort(tried.places[at[starts[number] : ends[number]]])
-            order = int(tried.order_of[at[starts[number]]])
+        is_mixed_anyway = np.logical_or.reduceat((protection.is_mixed | rooms.shares_volumes)[places], starts)
+        orders, bounds = order_of[order[starts]].tolist(), [*starts.tolist(), len(at)]
+        listed, is_kept = places.tolist(), stays.tolist()
+        for number in np.flatnonzero(is_open | (is_mixed & is_mixed_anyway)).tolist():
+            here = slice(bounds[number], bounds[number + 1])
             if is_mixed[number]:
-                mixed.setdefault(order, []).append(places)
+                mixed.setdefault(orders[number], []).append(places[here])
             else:
-                tied.setdefault(order, []).extend(places.tolist())
+                tied.setdefault(orders[number], []).extend(compress(listed[here], is_kept[here]))
         return tied, mixed
 
-    def _differs(self, places: Rows, is_mixed_rank: Mask, kinds: Column, decides: Mask) -> Mask:
+    def _differs(self, places: Rows) -> Mask:
         """Return whether each pod differs from the one before it in what kube-scheduler reads."""
-        used, pods = self._rooms.used[:, places], self._lower.pods
+        used, protection = self._rooms.used.take(places, axis=1), self._protection
         found = np.zeros(len(places), dtype=np.bool_)
         found[1:] = (used[:, 1:] != used[:, :-1]).any(axis=0)
-        found[1:] |= is_mixed_rank[1:] & ((kinds[1:] != kinds[:-1]) | (decides[1:] != decides[:-1]))
+        if protection.mixes:
+            is_mixed, kinds, decides = (each[places] for each in (protection.is_mixed, protection.kinds, self._decides))
+            found[1:] |= is_mixed[1:] & ((kinds[1:] != kinds[:-1]) | (decides[1:] != decides[:-1]))
         if self._rooms.has_volumes.any():
-            volumes = np.array([id(pods[place].volumes) for place in places.tolist()])
+            volumes = np.array([id(each.volumes) for each in self._pods(places.tolist())])
             counts = self._rooms.has_volumes[places]
             found[1:] |= (counts[1:] | counts[:-1]) & (volumes[1:] != volumes[:-1])
         return found
+
+    def _pods(self, places: Iterable[int]) -> tuple[RunningPod, ...]:
+        return tuple(map(self._lower.pods.__getitem__, places))
 
 
 @cache
