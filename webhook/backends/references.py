@@ -30,7 +30,8 @@ class Within(NamedTuple):
     """The request that the pods of a gang run together: on nodes with one value of the label `key`.
 
     If `is_required` is false, it is a preference. `parents` are the labels of wider domains, the widest first, in which
-    a value of `key` can occur again as another domain. `doubt` is the reason why it is not known whether the scheduler
+    a value of `key` can occur again as another domain. `below` are those of narrower domains: a node without one of them
+    is in no domain. `doubt` is the reason why it is not known whether the scheduler
     finds the room that the nodes have, or empty. `is_native` is true if kube-scheduler looks for the domain. `alias` is
     the short name of the policy for the label, or empty.
     """
@@ -38,6 +39,7 @@ class Within(NamedTuple):
     key: str
     is_required: bool = True
     parents: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
     doubt: str = ""
     is_native: bool = False
     alias: str = ""

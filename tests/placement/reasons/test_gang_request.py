@@ -15,7 +15,7 @@ from tests.support.objects.batch_objects import (
     topology,
     volcano_group,
 )
-from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.plugins import pod_info
 from tests.support.views import made_anew
 from webhook.backends.backend import BatchNames
@@ -87,6 +87,18 @@ def test_domain_of_kueue_and_kai_is_a_path_of_the_labels_of_a_topology(pod: PodB
     )
 
 
+@pytest.mark.parametrize(("row", "doubt"), [("x", ""), (None, "no single Topology is known that has the level rack")])
+def test_topologies_can_differ_below_the_level_if_they_have_the_same_nodes(row: str | None, doubt: str) -> None:
+    labels = {"zone": "a", "rack": "1"} | ({"row": row} if row else {})
+    node = make_node_object("n", labels=labels)
+    topologies = topology("t", KAI_TOPOLOGY, *RACKS), topology("u", KAI_TOPOLOGY, *RACKS, "row")
+    pod = _KAI.annotate("pod-group-name", "g")
+
+    found = within_of(pod, kai_group("g"), *topologies, node, within=Within(_LEVEL))
+
+    assert found == Within(_LEVEL, parents=() if doubt else ("zone",), doubt=doubt)
+
+
 @pytest.mark.parametrize(
     "pod",
     [
@@ -110,7 +122,8 @@ def test_group_of_kai_decides_on_the_domain() -> None:
     group["spec"]["topologyConstraint"] = {"topology": "t", "requiredTopologyLevel": "zone"}
     pod = _KAI.annotate("pod-group-name", "g")
 
-    assert within_of(pod, group, topology("t", KAI_TOPOLOGY, *RACKS), within=Within(_LEVEL)) == Within("zone")
+    found = within_of(pod, group, topology("t", KAI_TOPOLOGY, *RACKS), within=Within(_LEVEL))
+    assert found == Within("zone", below=("rack",))
     assert within_of(pod, kai_group("g"), topology("t", KAI_TOPOLOGY, _LEVEL), within=Within(_LEVEL)) == Within(_LEVEL)
 
 

@@ -185,8 +185,9 @@ class Together:
     def _labels(self) -> str:
         if self._tier:
             return self._noun
-        shown = ", ".join(cut(key, _LONGEST_SHOWN) for key in self.within.path[-_MOST_NAMED:])
-        return f"label {shown}" if len(self.within.path) == 1 else f"labels {shown}"
+        keys = *self.within.path, *self.within.below
+        shown = ", ".join(cut(key, _LONGEST_SHOWN) for key in keys[-_MOST_NAMED:])
+        return f"label {shown}" if len(keys) == 1 else f"labels {shown}"
 
     @property
     def _shown_key(self) -> str:

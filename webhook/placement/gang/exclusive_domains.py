@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from webhook.backends.references import Within
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
@@ -165,7 +166,7 @@ def _never_together(
     key = followers.pods.exclusive[0].topology_key
     free = info._replace(node_selector=tuple(each for each in info.node_selector if each[0] != key))
     role = scheduler, PodSignature(free), MOST_COUNTED
-    domains = most_in_each_domain([role], snapshot, (key,), expired, restores=True)
+    domains = most_in_each_domain([role], snapshot, Within(key), expired, restores=True)
     most = None if domains is None else max(domains.values(), default=0)
     with_leader = leader.requests == info.requests
     size = followers.pods.dimensions[-1].number + with_leader

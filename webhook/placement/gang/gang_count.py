@@ -77,12 +77,12 @@ def count_pods(
     chosen = together.tightest
     if chosen is None:
         return Count(own, Further(0, replace(own, verdict="Waiting", node=None)), together)
-    inside = in_domain(pod, within.path, chosen.path)
+    inside = in_domain(pod, within, chosen.path)
     first = scheduler.answer_alone(inside.signature, snapshot, expired)
     further = further_pods(scheduler, inside, first, snapshot, left, expired)
     if further.stopped and are_nodes_independent(scheduler, pod.signature, snapshot):
         # A message of kube-scheduler is about the nodes of the domain alone.
-        alone = snapshot.with_nodes(nodes_of(snapshot, within.path, chosen.path), snapshot.generation)
+        alone = snapshot.with_nodes(nodes_of(snapshot, within, chosen.path), snapshot.generation)
         first_alone = scheduler.answer_alone(pod.signature, alone, expired)
         stopped = further_pods(scheduler, pod, first_alone, alone, left, expired).stopped
         further = further._replace(stopped=replace(stopped or further.stopped, total=snapshot.labels.count))

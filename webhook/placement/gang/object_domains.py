@@ -75,7 +75,7 @@ def with_domains(
     together = fit.together
     if together is None or not within.is_required or spec.node_templates or (together.most or 0) >= fit.size:
         return fit
-    bounds = most_in_each_domain(known, base, within.path, expired, restores=True)
+    bounds = most_in_each_domain(known, base, within, expired, restores=True)
     most = None if bounds is None else max((number for path, number in bounds.items() if path), default=0)
     return fit if most is None or most >= fit.size else replace(fit, most=most)
 
@@ -117,7 +117,7 @@ def _of_pods(
     if all(each.fits < pods for each in together.domains):
         # Volcano can look for room for all pods. Others can start the least number in a domain without room for all.
         doubt = f"it can start with {fit.size} of its {pods} pods, and no domain has room for all"
-    own = scheduler.answer_alone(in_domain(pod, within.path, chosen.path).signature, base, expired)
+    own = scheduler.answer_alone(in_domain(pod, within, chosen.path).signature, base, expired)
     return replace(fit, doubt=within.doubt or doubt, own=own)
 
 

@@ -55,12 +55,12 @@ def domains_of_templates(
     size = sum(number for _, _, number in templates)
     if size > MOST_STEPS:
         return None
-    codes, values = snapshot.labels.paths(within.path)
-    most = most_in_each_domain(templates, snapshot, within.path, expired, restores=True)
+    codes, values = snapshot.labels.paths(within.path, within.below)
+    most = most_in_each_domain(templates, snapshot, within, expired, restores=True)
     domains, is_certain = [], True
     for path in in_time([values[code] for code in np.unique(codes[codes >= 0]).tolist()], expired):
-        room = _room(templates, within.path, path, snapshot, expired)
-        reverse = _room(templates[::-1], within.path, path, snapshot, expired)
+        room = _room(templates, within, path, snapshot, expired)
+        reverse = _room(templates[::-1], within, path, snapshot, expired)
         if room is None or reverse is None:
             return None
         is_certain = is_certain and (room == size) == (reverse == size)
@@ -73,12 +73,12 @@ def domains_of_templates(
 
 
 def _room(
-    templates: Sequence[TemplatePods], path: Sequence[str], values: Sequence[str], snapshot: Snapshot, expired: Expired
+    templates: Sequence[TemplatePods], within: Within, values: Sequence[str], snapshot: Snapshot, expired: Expired
 ) -> int | None:
     """Return the number of pods of `templates` that fit in one domain, or None if it is not known."""
     cluster, placed = FillingCluster(isolated(snapshot)), 0
     for scheduler, signature, number in templates:
-        pod = in_domain(WaitingPod(signature, running_pod(signature.info, {})), path, values)
+        pod = in_domain(WaitingPod(signature, running_pod(signature.info, {})), within, values)
         for _ in range(number):
             if not cluster.is_known_for(pod.signature):
                 return None
