@@ -517,8 +517,8 @@ def test_object_fits_if_one_domain_of_its_scheduler_has_room(
     backend: str, sample: Sample, pods: int, verdict: str
 ) -> None:
     policy = OF_BACKEND[backend]
-    size = {"gang_size": str(pods)} if sample is JOB and backend == "kai" else {}
-    content = job(sample, pods, within="rack", within_mode="required", **size)
+    sample = STATEFUL_SET if sample is JOB and backend == "kai" else sample
+    content = job(sample, pods, within="rack", within_mode="required")
     content["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
 
     placement = advised(content, two_racks(policy, *DOMAINS[backend]), policy).placement
@@ -528,6 +528,37 @@ def test_object_fits_if_one_domain_of_its_scheduler_has_room(
     assert placement.gang.together is not None
     assert placement.verdict == verdict
     assert [each.fits for each in placement.gang.together.domains] == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("taken", "verdict", "text"),
+    [
+        ((), "Feasible", ""),
+        (("z1",), "Unknown", "chooses one of z1/r1, z2/r1 by chance; z2/r1 has room for all"),
+        (("z1", "z2"), "Waiting", "1 of the 4 pods that must run together would start and hold"),
+    ],
+)
+def test_kai_can_start_an_object_in_a_domain_without_room_for_all(
+    taken: tuple[str, ...], verdict: str, text: str
+) -> None:
+    """Its PodGroup starts with one pod, and the others follow it."""
+    content, policy = job(STATEFUL_SET, 4, within="rack", within_mode="required"), OF_BACKEND["kai"]
+    others = [make_pod(f"on-{node}").gpu(3).node_name(node).obj() for node in taken]
+
+    advice = advised(content, two_racks(policy, *DOMAINS["kai"], *others), policy)
+
+    assert advice.placement is not None
+    assert advice.placement.verdict == verdict
+    assert text in " ".join(warnings(advice))
+
+
+def test_kai_does_not_keep_the_pods_of_a_job_together() -> None:
+    content, policy = job(JOB, 8, within="rack", within_mode="required"), OF_BACKEND["kai"]
+
+    advice = advised(content, two_racks(policy, *DOMAINS["kai"]), policy)
+
+    assert (advice.placement and advice.placement.verdict) == "Feasible"
+    assert "within has no effect: scheduler kai-scheduler makes a PodGroup for each pod" in str(advice.warnings)
 
 
 def test_job_that_kueue_can_admit_in_part_is_unknown() -> None:

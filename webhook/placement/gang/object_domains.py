@@ -11,7 +11,7 @@ from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.documents.text import cut
 from webhook.kube.deadline import Expired
 from webhook.kube.names import VOLCANO_PLUGIN
-from webhook.kube.pod.gang_key import GangKey
+from webhook.kube.pod.gang_key import GANG, GangKey
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.framework.together import Together
 from webhook.placement.gang.assigned_pods import with_assigned
@@ -19,6 +19,7 @@ from webhook.placement.gang.domains import (
     domains_together,
     in_domain,
     is_countable,
+    members_on,
     with_first,
 )
 from webhook.placement.gang.empty_cluster import TemplatePods, most_in_each_domain
@@ -57,12 +58,16 @@ def with_domains(
         # The HyperNodes are not known.
         return fit
     follow = follow_each_other(known, within.key, base)
+    namespace = known[0][1].info.inter_pod.namespace
+    # Otherwise the scheduler makes a group of the pods of the object.
+    is_shared = follow or gang.group is not None
+    key = GangKey(namespace, f"{spec.key_domain}{GANG}", gang.name) if is_shared else GangKey(namespace, "", "")
     counts_all = within.is_native or follow
     if not all(is_countable(scheduler, each.info, counts_all=counts_all) for scheduler, each, _ in known):
         return replace(fit, doubt=f"its pods have {SPREAD_CONSTRAINTS}")
     within = within.named(spec.topology_aliases)
     if len(known) == 1:
-        fit = _of_pods(fit, known[0], some[0][1], within, base, expired, follow=follow)
+        fit = _of_pods(fit, key, gang.least, known[0], some[0][1], within, base, expired, follow=follow)
         known = [(*known[0][:2], max(fit.size, known[0][2]))]
     else:
         is_counted = within.is_required and follow
@@ -82,6 +87,8 @@ def with_domains(
 
 def _of_pods(
     fit: GangFit,
+    key: GangKey,
+    least: int,
     template: TemplatePods,
     found: Replicas,
     within: Within,
@@ -92,29 +99,32 @@ def _of_pods(
 ) -> GangFit:
     """Return `fit` with its domains for the pods of one `template`, which are placed as `found`.
 
-    They `follow` the first of them, or the scheduler looks for a domain. Pods of the gang that other objects create are
-    taken to be like them.
+    They `follow` the first of them, or the scheduler looks for a domain for at least `least` of them. Other objects can
+    create pods of the gang with `key`: those that run decide on its domain, and the others are taken to be like these.
     """
     scheduler, signature, pods = template
     pod = WaitingPod(signature, running_pod(signature.info, {}))
     base, doubt = with_assigned(pod, with_hyper_nodes(base, within.key), expired)
     pod = replace(pod, signature=signature.anywhere())
-    key = GangKey(signature.info.inter_pod.namespace, "", "")
-    together = domains_together(scheduler, pod, key, within, base, fit.size, fit.size, expired)
+    left = max(min(pods, fit.size), fit.size - members_on(base, key))
+    together = domains_together(scheduler, pod, key, within, base, fit.size, left, expired)
     if not within.is_required:
         return replace(fit, together=together)
     fit_of_all = fit.size if found.placed >= pods else fit.fit
     if follow:
         fit = _following(fit, together, found.first.best_rows, base)
         return fit if fit.together and fit.together.first else replace(fit, fit=fit_of_all)
+    possible = tuple(each.path for each in together.allowed if each.fits >= least)
+    if within.is_of_least and len(possible) > len(together.with_room) > 0:
+        return replace(fit, fit=min(fit.fit, least), is_complete=False, together=replace(together, first=possible))
     chosen = together.tightest
     room = chosen.fits if chosen else 0
-    fit = replace(fit, fit=min(fit_of_all, room), together=together)
-    if MOST_STEPS <= room < fit.size and not are_nodes_independent(scheduler, pod.signature, base):
+    fit = replace(fit, fit=min(fit_of_all, fit.size - left + room), together=together)
+    if MOST_STEPS <= room < left and not are_nodes_independent(scheduler, pod.signature, base):
         return replace(fit, doubt=f"at most {MOST_STEPS} pods are counted")
     if fit.fit < fit.size or chosen is None:
         return fit
-    if all(each.fits < pods for each in together.domains):
+    if all(each.fits < pods for each in together.allowed):
         # Volcano can look for room for all pods. Others can start the least number in a domain without room for all.
         doubt = f"it can start with {fit.size} of its {pods} pods, and no domain has room for all"
     own = scheduler.answer_alone(in_domain(pod, within, chosen.path).signature, base, expired)
@@ -127,8 +137,8 @@ def _following(fit: GangFit, together: Together, rows: Rows | None, base: Snapsh
     if rows is not None:
         with_choice, room = with_first(together, rows, base)
         together = with_choice if room else together
-    least = min(room, default=fit.size)
-    if least < fit.size <= max(room, default=fit.size):
+    least = min(room, default=together.missing)
+    if least < together.missing <= max(room, default=together.missing):
         fit = replace(fit, fit=min(fit.fit, least), is_complete=False)
     return replace(fit, together=together)
 

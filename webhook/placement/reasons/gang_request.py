@@ -70,6 +70,8 @@ def in_topology(within: Within, backend: str, snapshot: Snapshot) -> Within:
     topologies = {"kueue": snapshot.kueue.topologies, "kai": snapshot.kai.topologies}
     if backend not in topologies or within.parents or within.below:
         return within
+    # KAI looks for room for minMember of the PodGroup first.
+    within = within._replace(is_of_least=backend == "kai")
     found = [each for each in (topologies[backend] or {}).values() if within.key in each.levels]
     parents = {each.levels[: each.levels.index(within.key)] for each in found}
     # Its nodes have the labels of all levels.
@@ -100,7 +102,8 @@ def within_network(network: NetworkTopology, snapshot: Snapshot) -> Within | Non
     limit = network_limit(network, snapshot)
     if limit.tier is None and not limit.unknown:
         return None
-    return Within(key_of_tier(limit.tier or 0), network.is_hard, doubt=limit.unknown)
+    # It looks for room for the pods that it knows then.
+    return Within(key_of_tier(limit.tier or 0), network.is_hard, doubt=limit.unknown, is_of_least=True)
 
 
 def group_named(names: Iterable[BatchNames], namespace: str, snapshot: Snapshot) -> PodGroup | None:
