@@ -26,6 +26,9 @@ class PodReferences:
     """The facts of cards for which the pod requests an amount: memory, count, driver."""
 
 
+TEMPLATES_DIFFER = "its templates differ"
+
+
 class Within(NamedTuple):
     """The request that the pods of a gang run together: on nodes with one value of the label `key`.
 
@@ -57,8 +60,13 @@ class Within(NamedTuple):
 
 
 def strictest(requests: Iterable[Within | None]) -> Within | None:
-    """Return the first of the `requests` of several templates that is required, or else the first, or None."""
-    return max(filter(None, requests), key=lambda each: each.is_required, default=None)
+    """Return the first of the `requests` of several templates that is required, or else the first, or None.
+
+    If they are not all equal, the result has a doubt.
+    """
+    asked = [*requests]
+    found = max(filter(None, asked), key=lambda each: each.is_required, default=None)
+    return found._replace(doubt=TEMPLATES_DIFFER) if found and any(each != found for each in asked) else found
 
 
 class GangRequest(NamedTuple):

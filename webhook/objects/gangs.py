@@ -185,8 +185,7 @@ def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Sna
     pods, scheduler = sum([each.pods.replicas or 0 for each in roles]), injections[0].references.scheduler
     wholes = [each.starts_whole for each in injections]
     asked = [each.gang and grouped(each.gang, each.references.batch, workload.namespace, base) for each in injections]
-    requests = [each.within for each in injections if each.within is not None]
-    within = strictest(requests) if requests else None
+    within = strictest(each.result.injection.within for each in roles if each.pods.replicas)
     gang = gang_of_object(content, kind, asked, pods, scheduler, workload.policy, wholes, within, base)
     return gang._replace(ends_after=pods_ready_timeout(base)) if gang and _queue_of(content, kind) else gang
 

@@ -112,6 +112,35 @@ def test_room_for_several_templates_in_one_domain_is_not_known() -> None:
     assert placement.message.endswith(f"{known}: its templates differ.")
 
 
+@pytest.mark.parametrize(
+    ("workers", "within", "most", "text"),
+    [
+        (5, RACK, None, "its templates differ"),
+        (9, RACK, 9, "No domain of rack could hold 9 pods: 1 would hold 8 if it were empty"),
+        (8, RACK, None, "its templates differ"),
+        (8, RACK._replace(is_native=True), 8, "No domain of rack could hold 9 pods: 1 would hold 8 if it were empty"),
+    ],
+)
+def test_templates_that_no_domain_could_hold_never_fit(
+    workers: int, within: Within, most: int | None, text: str
+) -> None:
+    base = on(gpus("a", 4, rack="1"), gpus("b", 4, rack="1"), gpus("c", 6, rack="2")).base
+    templates = [(WORKER, workers), (WORKER.label("role", "other"), 1)]
+
+    fit, placement = answered_templates(templates, within=within, base=base)
+
+    assert (placement.verdict, fit.most) == ("Unknown" if most is None else "Waiting", most)
+    assert text in placement.message
+
+
+def test_templates_that_nodes_without_the_label_could_hold_are_unknown() -> None:
+    templates = [(WORKER, 9), (WORKER.label("role", "other"), 1)]
+
+    fit, placement = answered_templates(templates)
+
+    assert (placement.verdict, fit.never) == ("Unknown", "")
+
+
 def test_reason_why_the_room_in_one_domain_is_not_known_is_given() -> None:
     apart = WORKER.spec(topologySpreadConstraints=[spread(HOST)])
     assigned = Workload.of(workload("other", WORKER.obj(), ["rack"], (["1"], 1)))

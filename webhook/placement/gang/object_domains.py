@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from webhook.backends.backend import SPREAD_CONSTRAINTS
-from webhook.backends.references import GangRequest, Within
+from webhook.backends.references import TEMPLATES_DIFFER, GangRequest, Within
 from webhook.cluster.batch.network_topology import tier_of_key
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.documents.text import cut
@@ -13,7 +13,7 @@ from webhook.kube.deadline import Expired
 from webhook.kube.names import VOLCANO_PLUGIN
 from webhook.kube.pod.gang_key import GANG, GangKey
 from webhook.placement.framework.result import GangFit, Placement
-from webhook.placement.framework.together import Together
+from webhook.placement.framework.together import Domain, Together
 from webhook.placement.gang.assigned_pods import with_assigned
 from webhook.placement.gang.domains import (
     domains_together,
@@ -73,7 +73,9 @@ def with_domains(
         is_counted = within.is_required and follow
         found = domains_of_templates(known, within, base, expired) if is_counted else None
         if found is None or found.together.size != fit.size:
-            return replace(fit, doubt="its templates differ")
+            can_be_certain = within.is_required and not spec.node_templates
+            never = _never(fit, known, within, base, expired) if can_be_certain else None
+            return never or replace(fit, doubt=TEMPLATES_DIFFER)
         fit = _following(fit, found.together, found.first_rows, base)
         if not found.is_certain:
             fit = replace(fit, doubt="it depends on the order in which its pods are created")
@@ -131,6 +133,29 @@ def _of_pods(
     return replace(fit, doubt=within.doubt or doubt, own=own)
 
 
+def _never(
+    fit: GangFit, templates: Sequence[TemplatePods], within: Within, base: Snapshot, expired: Expired
+) -> GangFit | None:
+    """Return `fit` with the reason if no domain could hold the pods of one of `templates`, or else None.
+
+    Kueue looks for a domain for the pods of each template, other schedulers for all pods of a gang. Pods of a template
+    that need not run, or not in one domain, do not count. Nodes without the label count as in the largest domain.
+    """
+    is_whole = fit.size == sum(number for _, _, number in templates) and within.doubt != TEMPLATES_DIFFER
+    groups = [([each], each[2]) for each in templates if is_whole]
+    if within.is_native or within.is_of_least:
+        groups.append(([*templates], fit.size))
+    for group, size in groups:
+        bounds = most_in_each_domain(group, base, within, expired, restores=True) or {}
+        domains = tuple(sorted(Domain(path, 0, most) for path, most in bounds.items() if path))
+        together = Together(within, size, size, domains, 0)
+        most = (together.most or 0) + bounds.get((), 0)
+        if bounds and most < size:
+            possible = fit.size - size + most
+            return replace(fit, fit=min(fit.fit, possible), most=possible, never=together.never_text())
+    return None
+
+
 def _following(fit: GangFit, together: Together, rows: Rows | None, base: Snapshot) -> GangFit:
     """Return `fit` with its domains for pods that follow the first of them, which chooses one of the nodes `rows`."""
     room: list[int] = []
@@ -171,7 +196,7 @@ def as_together(placement: Placement, gang: GangRequest, fit: GangFit) -> Placem
     if placement.verdict == "Waiting":
         return placement
     base = placement.message.removesuffix(".")
-    if fit.together is None or fit.doubt:
+    if not fit.never and (fit.together is None or fit.doubt):
         doubt = f": {why}" if (why := fit.doubt or gang.within.doubt) else ""
         reason = f"Whether one domain of {cut(gang.within.key, _LONGEST_SHOWN)} has room for all pods is not known"
         return replace(placement, verdict="Unknown", node=None, message=f"{base}. {reason}{doubt}.")

@@ -78,7 +78,7 @@ def in_topology(within: Within, backend: str, snapshot: Snapshot) -> Within:
     nodes = {(snapshot.labels.paths(each.levels)[0] >= 0).tobytes() for each in found}
     if len(parents) != 1 or len(nodes) != 1:
         doubt = f"no single Topology is known that has the level {cut(within.key, _LONGEST_SHOWN)}"
-        return within._replace(doubt=doubt)
+        return within._replace(doubt=within.doubt or doubt)
     levels = found[0].levels
     return within._replace(parents=parents.pop(), below=levels[levels.index(within.key) + 1 :])
 
