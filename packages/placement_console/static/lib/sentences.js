@@ -388,6 +388,7 @@ export const SENTENCES = [
   [/^reads only (\S+) of the PodGroup, which has no preferred mode$/, "只读取 PodGroup 的 $1，它没有偏好模式"],
   [/^has no tier of (\S+) in the policy \((\S+)\)$/, "在策略中没有 $1 的层级（$2）"],
   [/^has no topologyName in the policy \((\S+)\)$/, "在策略中没有 topologyName（$1）"],
+  [/^makes a PodGroup for each pod of a Job or a Deployment, with a domain of its own$/, "为 Job 或 Deployment 的每个 Pod 各建一个 PodGroup，各有自己的域"],
   [/^reads (\S+) of the (?:pod's top owner|Job), which only (\S+) sets$/, "从顶层所有者读取 $1，只有 $2 会设置它"],
   [/^reads it from pod templates, which only (\S+) edits$/, "从 Pod 模板读取，只有 $1 会修改模板"],
   // Warnings about values of the user.
