@@ -109,21 +109,18 @@ def in_domain(pod: WaitingPod, within: Within, values: Sequence[str]) -> Waiting
     return _with_info(pod, pod.signature.info._replace(domain=domain))
 
 
-def domains_of(rows: Rows, snapshot: Snapshot, path: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Return the domains of the nodes in `rows`, by their values of the labels `path`, in order."""
-    nodes = (snapshot.nodes[row].node for row in rows.tolist())
-    return tuple(sorted({tuple(node.labels.get(key, "") for key in path) for node in nodes}))
-
-
 def with_first(together: Together, rows: Rows, snapshot: Snapshot) -> tuple[Together, list[int]]:
     """Return `together` for pods that follow the first of them, and the room of each domain that it can choose.
 
     `rows` are the nodes that kube-scheduler finds equally good for it, among which it chooses one at random.
     """
-    possible = domains_of(rows, snapshot, together.within.path)
-    room = [each.fits for each in together.domains if each.path in possible]
-    is_certain = min(room, default=0) >= together.missing or any(each.members for each in together.domains)
-    return together if is_certain else replace(together, first=possible), room
+    codes, paths = snapshot.labels.paths(together.within.path, together.within.below)
+    chosen = {paths[code] for code in codes[rows].tolist() if code >= 0}
+    possible = [each for each in together.domains if each.path in chosen]
+    room = [each.fits for each in possible]
+    if min(room, default=together.missing) >= together.missing or any(each.members for each in together.domains):
+        return together, room
+    return replace(together, first=tuple(each.path for each in possible)), room
 
 
 def without_own_affinity(pod: WaitingPod, topology_key: str, snapshot: Snapshot) -> WaitingPod:

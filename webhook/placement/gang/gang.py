@@ -171,9 +171,7 @@ def _most(question: _Question, base: Snapshot, together: Together | None, *, res
         return most_possible(scheduler, signature, base, expired, restores=restores)
     if not restores:
         return together.most
-    most = most_in_each_domain(
-        [(scheduler, signature, MOST_COUNTED)], base, together.within, expired, restores=True
-    )
+    most = most_in_each_domain([(scheduler, signature, MOST_COUNTED)], base, together.within, expired, restores=True)
     return None if most is None else max((number for values, number in most.items() if values), default=0)
 
 

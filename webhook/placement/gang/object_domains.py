@@ -7,7 +7,7 @@ from typing import Any
 from webhook.backends.backend import SPREAD_CONSTRAINTS
 from webhook.backends.references import TEMPLATES_DIFFER, GangRequest, Within
 from webhook.cluster.batch.network_topology import tier_of_key
-from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
 from webhook.kube.deadline import Expired
 from webhook.kube.names import VOLCANO_PLUGIN
@@ -16,17 +16,14 @@ from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.framework.together import Domain, Together
 from webhook.placement.gang.assigned_pods import with_assigned
 from webhook.placement.gang.domains import (
-    domains_together,
-    in_domain,
     is_countable,
     members_on,
-    with_first,
 )
 from webhook.placement.gang.empty_cluster import TemplatePods, most_in_each_domain
 from webhook.placement.gang.further_pods import MOST_STEPS
+from webhook.placement.gang.gang_count import Gang, count_pods
 from webhook.placement.gang.template_domains import domains_of_templates, follow_each_other
 from webhook.placement.pod.network_limit import with_hyper_nodes
-from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scheduler import NOT_MODELLED, PodSignature, Scheduler
 from webhook.placement.waiting.pending_placement import WaitingPod, running_pod
@@ -67,17 +64,18 @@ def with_domains(
         return replace(fit, doubt=f"its pods have {SPREAD_CONSTRAINTS}")
     within = within.named(spec.topology_aliases)
     if len(known) == 1:
-        fit = _of_pods(fit, key, gang.least, known[0], some[0][1], within, base, expired, follow=follow)
+        counted = Gang(key, fit.size, gang.least, within=within)
+        fit = _of_pods(fit, counted, within, known[0], some[0][1], base, expired, follow=follow)
         known = [(*known[0][:2], max(fit.size, known[0][2]))]
     else:
         is_counted = within.is_required and follow
         found = domains_of_templates(known, within, base, expired) if is_counted else None
-        if found is None or found.together.size != fit.size:
+        if found is None or found[0].size != fit.size:
             can_be_certain = within.is_required and not spec.node_templates
             never = _never(fit, known, within, base, expired) if can_be_certain else None
             return never or replace(fit, doubt=TEMPLATES_DIFFER)
-        fit = _following(fit, found.together, found.first_rows, base)
-        if not found.is_certain:
+        fit, is_certain = _with_choice(fit, found[0]), found[1]
+        if not is_certain:
             fit = replace(fit, doubt="it depends on the order in which its pods are created")
     together = fit.together
     if together is None or not within.is_required or spec.node_templates or (together.most or 0) >= fit.size:
@@ -89,11 +87,10 @@ def with_domains(
 
 def _of_pods(
     fit: GangFit,
-    key: GangKey,
-    least: int,
+    gang: Gang,
+    within: Within,
     template: TemplatePods,
     found: Replicas,
-    within: Within,
     base: Snapshot,
     expired: Expired,
     *,
@@ -101,35 +98,30 @@ def _of_pods(
 ) -> GangFit:
     """Return `fit` with its domains for the pods of one `template`, which are placed as `found`.
 
-    They `follow` the first of them, or the scheduler looks for a domain for at least `least` of them. Other objects can
-    create pods of the gang with `key`: those that run decide on its domain, and the others are taken to be like these.
+    They `follow` the first of them, or the scheduler looks for a domain. Other objects can create pods of `gang`: those
+    that run decide on its domain, and the others are taken to be like these.
     """
     scheduler, signature, pods = template
     pod = WaitingPod(signature, running_pod(signature.info, {}))
     base, doubt = with_assigned(pod, with_hyper_nodes(base, within.key), expired)
     pod = replace(pod, signature=signature.anywhere())
-    left = max(min(pods, fit.size), fit.size - members_on(base, key))
-    together = domains_together(scheduler, pod, key, within, base, fit.size, left, expired)
-    if not within.is_required:
-        return replace(fit, together=together)
+    left = max(min(pods, fit.size), fit.size - members_on(base, gang.key))
+    first = found.first if follow else scheduler.answer_alone(pod.signature, base, expired)
+    own, further, together = count_pods(scheduler, gang, pod, first, base, left, expired)
+    if not within.is_required or together is None or together.first:
+        return fit if together is None else _with_choice(fit, together)
+    fit = replace(fit, together=together)
     fit_of_all = fit.size if found.placed >= pods else fit.fit
     if follow:
-        fit = _following(fit, together, found.first.best_rows, base)
-        return fit if fit.together and fit.together.first else replace(fit, fit=fit_of_all)
-    possible = tuple(each.path for each in together.allowed if each.fits >= least)
-    if within.is_of_least and len(possible) > len(together.with_room) > 0:
-        return replace(fit, fit=min(fit.fit, least), is_complete=False, together=replace(together, first=possible))
-    chosen = together.tightest
-    room = chosen.fits if chosen else 0
-    fit = replace(fit, fit=min(fit_of_all, fit.size - left + room), together=together)
-    if MOST_STEPS <= room < left and not are_nodes_independent(scheduler, pod.signature, base):
+        return replace(fit, fit=fit_of_all)
+    fit = replace(fit, fit=min(fit_of_all, fit.size - left + further.number))
+    if not further.is_complete:
         return replace(fit, doubt=f"at most {MOST_STEPS} pods are counted")
-    if fit.fit < fit.size or chosen is None:
+    if fit.fit < fit.size:
         return fit
     if all(each.fits < pods for each in together.allowed):
         # Volcano can look for room for all pods. Others can start the least number in a domain without room for all.
         doubt = f"it can start with {fit.size} of its {pods} pods, and no domain has room for all"
-    own = scheduler.answer_alone(in_domain(pod, within, chosen.path).signature, base, expired)
     return replace(fit, doubt=within.doubt or doubt, own=own)
 
 
@@ -156,16 +148,13 @@ def _never(
     return None
 
 
-def _following(fit: GangFit, together: Together, rows: Rows | None, base: Snapshot) -> GangFit:
-    """Return `fit` with its domains for pods that follow the first of them, which chooses one of the nodes `rows`."""
-    room: list[int] = []
-    if rows is not None:
-        with_choice, room = with_first(together, rows, base)
-        together = with_choice if room else together
-    least = min(room, default=together.missing)
-    if least < together.missing <= max(room, default=together.missing):
-        fit = replace(fit, fit=min(fit.fit, least), is_complete=False)
-    return replace(fit, together=together)
+def _with_choice(fit: GangFit, together: Together) -> GangFit:
+    """Return `fit` with the domains; if one without room for all can be chosen, others wait, or it is not known."""
+    if not together.first:
+        return replace(fit, together=together)
+    room = [each.fits for each in together.domains if each.path in together.first]
+    is_complete = max(room) < together.missing
+    return replace(fit, fit=min(fit.fit, min(room)), is_complete=is_complete, together=together)
 
 
 def without_count(placement: Placement, kept: Sequence[PodSignature], base: Snapshot) -> Placement:
