@@ -31,7 +31,8 @@ from webhook.documents.documents import Document
 from webhook.kube.deadline import never
 from webhook.kube.workloads.pod_sets import pod_sets
 from webhook.objects.admission import admit_request
-from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod
+from webhook.objects.gangs import fit_of_object
+from webhook.objects.object_gang import TemplateGang, gang_of_object, gang_of_pod
 from webhook.placement.framework.result import Placement
 from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scheduler import Scheduler
@@ -442,7 +443,8 @@ def test_gang_of_an_object_and_of_its_pods_is_within_a_domain(size: dict[str, st
     within = Within("topology.kubernetes.io/rack", is_required=False)
 
     gang = gang_of_pod(role.pod, policy, cluster.snapshot)
-    whole = gang_of_object(content, kind, [gang], 4, "default-scheduler", policy, [False], within, cluster.snapshot)
+    templates = [TemplateGang(gang, False, within, 4)]
+    whole = gang_of_object(content, kind, templates, "default-scheduler", policy, cluster.snapshot)
 
     assert (gang and gang.within) == (within if size else None)
     assert whole is not None
@@ -453,9 +455,8 @@ def test_object_without_pods_needs_no_domain() -> None:
     content, gang = job(DEPLOYMENT, 0), GangRequest("bert", 4, "default-scheduler", starts_whole=False)
     kind, within = KUBE_SCHEDULER.kinds["apps", "Deployment"], Within("topology.kubernetes.io/rack")
 
-    whole = gang_of_object(
-        content, kind, [gang], 0, "default-scheduler", KUBE_SCHEDULER, [False], within, Snapshot.of(())
-    )
+    templates = [TemplateGang(gang, False, within, 0)]
+    whole = gang_of_object(content, kind, templates, "default-scheduler", KUBE_SCHEDULER, Snapshot.of(()))
 
     assert whole == gang
 

@@ -33,11 +33,11 @@ class Within(NamedTuple):
     """The request that the pods of a gang run together: on nodes with one value of the label `key`.
 
     If `is_required` is false, it is a preference. `parents` are the labels of wider domains, the widest first, in which
-    a value of `key` can occur again as another domain. `below` are those of narrower domains: a node without one of them
-    is in no domain. `doubt` is the reason why it is not known whether the scheduler
-    finds the room that the nodes have, or empty. `is_native` is true if kube-scheduler looks for the domain. `is_of_least`
-    is true if the scheduler can choose a domain that only has room for the least number of pods that start the gang.
-    `alias` is the short name of the policy for the label, or empty.
+    a value of `key` can occur again as another domain. `below` are those of narrower domains: a node without one of
+    them is in no domain. `doubt` is the reason why it is not known whether the scheduler finds the room that the nodes
+    have, or empty. `is_native` is true if kube-scheduler looks for the domain. `is_of_least` is true if the scheduler
+    can choose a domain that only has room for the least number of pods that start the gang. `alias` is the short name
+    of the policy for the label, or empty.
     """
 
     key: str

@@ -61,7 +61,8 @@ def test_room_on_nodes_is_that_of_a_search(cluster: Any, pod: Object) -> None:
 
 
 def test_a_pod_in_a_domain_keeps_its_own_node_selector() -> None:
-    pod = in_domain(WaitingPod.of(make_pod().node_selector("disk", "nvme").obj()), Within("rack", parents=("zone",), below=("host",)), ("a", "1"))
+    within = Within("rack", parents=("zone",), below=("host",))
+    pod = in_domain(WaitingPod.of(make_pod().node_selector("disk", "nvme").obj()), within, ("a", "1"))
 
     info = pod.signature.info
     assert (info.node_selector, info.domain) == ((("disk", "nvme"),), (("zone", "a"), ("rack", "1"), ("host", None)))

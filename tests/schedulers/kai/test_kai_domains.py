@@ -77,9 +77,7 @@ def test_pods_of_a_job_run_in_two_racks(gangs: Gangs, cards: tuple[int, int]) ->
         ((1, 1), 1, f"no domain of {RACK} could hold 2 pods: a would hold 1 if it were empty"),
     ],
 )
-def test_pods_of_a_stateful_set_follow_the_first(
-    gangs: Gangs, cards: tuple[int, int], starts: int, text: str
-) -> None:
+def test_pods_of_a_stateful_set_follow_the_first(gangs: Gangs, cards: tuple[int, int], starts: int, text: str) -> None:
     answer, pods = start(gangs, "StatefulSet", cards)
 
     assert text in " ".join(said(answer))

@@ -116,9 +116,7 @@ class LabelColumns:
             return Domains(np.full(self._rows, -1, dtype=np.intp), 0)
         return Domains(column.codes, len(column.values))
 
-    def paths(
-        self, keys: Sequence[str], others: Sequence[str] = ()
-    ) -> tuple[DomainCodes, tuple[tuple[str, ...], ...]]:
+    def paths(self, keys: Sequence[str], others: Sequence[str] = ()) -> tuple[DomainCodes, tuple[tuple[str, ...], ...]]:
         """Return the domain number of each node, and the values of `keys` that name each domain.
 
         A node without one of the labels `keys` and `others` is in no domain: its number is -1. Some domains may have no

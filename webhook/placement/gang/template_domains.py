@@ -36,9 +36,9 @@ def domains_of_templates(
     """Return the domains for all pods of `templates`, and whether they are certain.
 
     They follow each other. The pods of each domain are placed one after the other, in the order of the templates.
-    Controllers can create the pods of any template first: the domains are not certain if all pods fit in one in only one
-    of two orders, this one and its reverse. The result is None for more than `MOST_STEPS` pods, or if a snapshot does
-    not show everything that their placement depends on.
+    Controllers can create the pods of any template first, so the domains are only certain if the reverse order gives
+    the same. The result is None for more than `MOST_STEPS` pods, or if a snapshot does not show everything that their
+    placement depends on.
     """
     size = sum(number for _, _, number in templates)
     if size > MOST_STEPS:
