@@ -562,6 +562,57 @@ def test_kai_does_not_keep_the_pods_of_a_job_together() -> None:
     assert "within has no effect: scheduler kai-scheduler makes a PodGroup for each pod" in str(advice.warnings)
 
 
+def partitioned(size: int, tasks: int = 1, **spec: Any) -> Object:
+    """Return a Volcano Job of six pods in partitions of `size`, which each run in one HyperNode."""
+    content = job(VOLCANO_JOB, 6)
+    (task,) = content["spec"]["tasks"]
+    topology = {"mode": "hard", "highestTierAllowed": 1}
+    policy = {"totalPartitions": 6 // size, "partitionSize": size, "networkTopology": topology}
+    content["spec"]["tasks"] = [task | {"name": f"t{place}", "partitionPolicy": policy} for place in range(tasks)]
+    content["spec"] |= {"minAvailable": 6 * tasks, **spec}
+    return content
+
+
+@pytest.mark.parametrize(
+    ("content", "taken", "verdict", "text"),
+    [
+        pytest.param(partitioned(3), 0, "Feasible", "", id="one in each"),
+        pytest.param(partitioned(2), 1, "Feasible", "", id="two in one and one in the other"),
+        pytest.param(
+            partitioned(3),
+            2,
+            "Waiting",
+            "2 HyperNodes up to tier 1 have room for 1 of 2 partitions of 3 pods now",
+            id="full",
+        ),
+        pytest.param(
+            partitioned(6),
+            0,
+            "Infeasible",
+            "2 HyperNodes up to tier 1 could hold 0 of 1 partition of 6 pods if they were empty",
+            id="too large",
+        ),
+        pytest.param(partitioned(3, minAvailable=3), 0, "Unknown", "has a domain of its own", id="starts in part"),
+        pytest.param(
+            partitioned(3, networkTopology={"mode": "hard", "highestTierAllowed": 2}),
+            0,
+            "Unknown",
+            "can have domains of their own",
+            id="the whole Job has a domain, too",
+        ),
+    ],
+)
+def test_each_partition_of_a_volcano_job_needs_a_domain(content: Object, taken: int, verdict: str, text: str) -> None:
+    policy = OF_BACKEND["volcano"]
+    other = make_pod("other").gpu(taken).node_name("z1").obj()
+
+    placement = advised(content, two_racks(policy, *DOMAINS["volcano"], other), policy).placement
+
+    assert placement is not None
+    assert placement.verdict == verdict
+    assert text in placement.message + (placement.gang.text if placement.gang else "")
+
+
 def test_job_that_kueue_can_admit_in_part_is_unknown() -> None:
     content, policy = job(JOB, 5, within="rack", within_mode="required"), OF_BACKEND["kueue"]
     content["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}

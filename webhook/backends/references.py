@@ -36,8 +36,9 @@ class Within(NamedTuple):
     a value of `key` can occur again as another domain. `below` are those of narrower domains: a node without one of
     them is in no domain. `doubt` is the reason why it is not known whether the scheduler finds the room that the nodes
     have, or empty. `is_native` is true if kube-scheduler looks for the domain. `is_of_least` is true if the scheduler
-    can choose a domain that only has room for the least number of pods that start the gang. `alias` is the short name
-    of the policy for the label, or empty.
+    can choose a domain that only has room for the least number of pods that start the gang. If `part` is not 0, parts
+    of so many pods run in a domain each, not the whole gang. `alias` is the short name of the policy for the label, or
+    empty.
     """
 
     key: str
@@ -47,12 +48,17 @@ class Within(NamedTuple):
     doubt: str = ""
     is_native: bool = False
     is_of_least: bool = False
+    part: int = 0
     alias: str = ""
 
     @property
     def path(self) -> tuple[str, ...]:
         """The labels whose values together name one domain."""
         return (*self.parents, self.key)
+
+    def most(self, rooms: Iterable[int]) -> int:
+        """Return the number of pods of the gang that domains with these `rooms` for one pod after the other hold."""
+        return sum(each // self.part * self.part for each in rooms) if self.part else max(rooms, default=0)
 
     def named(self, aliases: Mapping[str, str]) -> "Within":
         """Return the request with the first of the `aliases` of topology keys that stands for the key."""

@@ -82,13 +82,15 @@ class Together:
     def most(self) -> int | None:
         """An upper bound of the pods of the gang that one domain could hold, or None if it is not known."""
         known = [each.fits_empty for each in self.domains if each.fits_empty is not None]
-        return max(known, default=0) if len(known) == len(self.domains) else None
+        return self.within.most(known) if len(known) == len(self.domains) else None
 
     def room_text(self) -> str:
         """Return a text such as `2 of 4 racks have room for all 16 pods: rack-2, rack-4`, or one about a spread."""
         occupied = [each for each in self.domains if each.members]
         if len(occupied) > 1:
             return f"they run in {_names(occupied)}"
+        if self.within.part:
+            return ""
         if self.with_room:
             count, total = len(self.with_room), len(self.domains)
             names = _names(self.with_room)
@@ -109,6 +111,9 @@ class Together:
         For example: `no rack has room for the 16 pods of gang bert now: rack-3 has the most, for 12; 4 racks, 2 nodes
         have no label topology.kubernetes.io/rack`.
         """
+        if self.domains and self.within.part:
+            room = self.within.most(each.fits for each in self.domains)
+            return f"{self._counted(len(self.domains))} have room for {self._parts(room)} now"
         if not self.domains:
             return f"{gang} runs in one {self._noun}, and no node has {self._the_labels}"
         occupied = [each for each in self.domains if each.members]
@@ -130,6 +135,8 @@ class Together:
 
     def never_text(self) -> str:
         """Return a text such as `no rack could hold 16 pods: rack-2 would hold 8 if it were empty`."""
+        if self.within.part:
+            return f"{self._counted(len(self.domains))} could hold {self._parts(self.most or 0)} if they were empty"
         most = max(self.domains, key=lambda each: each.fits_empty or 0, default=None)
         if most is None or not most.fits_empty:
             return f"no {self._noun} could hold {self.size} pods"
@@ -207,6 +214,10 @@ class Together:
         if self.missing == self.size:
             return f"all {self.missing} pods"
         return f"the {self.missing} missing pods" if self.missing > 1 else "the missing pod"
+
+    def _parts(self, room: int) -> str:
+        part = self.within.part
+        return f"{room // part} of {plural(self.missing // part, 'partition')} of {plural(part, 'pod')}"
 
     def _counted(self, count: int) -> str:
         if self._tier:

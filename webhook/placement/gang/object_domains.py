@@ -15,15 +15,13 @@ from webhook.kube.pod.gang_key import GANG, GangKey
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.framework.together import Domain, Together
 from webhook.placement.gang.assigned_pods import with_assigned
-from webhook.placement.gang.domains import (
-    is_countable,
-    members_on,
-)
+from webhook.placement.gang.domains import domains_together, is_countable, members_on
 from webhook.placement.gang.empty_cluster import TemplatePods, most_in_each_domain
 from webhook.placement.gang.further_pods import MOST_STEPS
 from webhook.placement.gang.gang_count import Gang, count_pods
 from webhook.placement.gang.template_domains import domains_of_templates, follow_each_other
 from webhook.placement.pod.network_limit import with_hyper_nodes
+from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scheduler import NOT_MODELLED, PodSignature, Scheduler
 from webhook.placement.waiting.pending_placement import WaitingPod, running_pod
@@ -63,7 +61,9 @@ def with_domains(
     if not all(is_countable(scheduler, each.info, counts_all=counts_all) for scheduler, each, _ in known):
         return replace(fit, doubt=f"its pods have {SPREAD_CONSTRAINTS}")
     within = within.named(spec.topology_aliases)
-    if len(known) == 1:
+    if within.part:
+        fit = _in_parts(fit, known[0], some[0][1], within, base, expired)
+    elif len(known) == 1:
         counted = Gang(key, fit.size, gang.least, within=within)
         fit = _of_pods(fit, counted, within, known[0], some[0][1], base, expired, follow=follow)
         known = [(*known[0][:2], max(fit.size, known[0][2]))]
@@ -81,7 +81,7 @@ def with_domains(
     if together is None or not within.is_required or spec.node_templates or (together.most or 0) >= fit.size:
         return fit
     bounds = most_in_each_domain(known, base, within, expired, restores=True)
-    most = None if bounds is None else max((number for path, number in bounds.items() if path), default=0)
+    most = None if bounds is None else within.most(number for path, number in bounds.items() if path)
     return fit if most is None or most >= fit.size else replace(fit, most=most)
 
 
@@ -123,6 +123,23 @@ def _of_pods(
         # Volcano can look for room for all pods. Others can start the least number in a domain without room for all.
         doubt = f"it can start with {fit.size} of its {pods} pods, and no domain has room for all"
     return replace(fit, doubt=within.doubt or doubt, own=own)
+
+
+def _in_parts(
+    fit: GangFit, template: TemplatePods, found: Replicas, within: Within, base: Snapshot, expired: Expired
+) -> GangFit:
+    """Return `fit` with its domains for the pods of one `template`, whose parts run in a domain each.
+
+    Each part takes the room of its pods from one domain, so the order of the parts does not matter.
+    """
+    scheduler, signature, pods = template
+    pod, base = WaitingPod(signature.anywhere(), running_pod(signature.info, {})), with_hyper_nodes(base, within.key)
+    if fit.size < pods or not are_nodes_independent(scheduler, pod.signature, base):
+        return replace(fit, doubt="each of its partitions has a domain of its own")
+    key = GangKey(signature.info.inter_pod.namespace, "", "")
+    together = domains_together(scheduler, pod, key, within, base, fit.size, fit.size, expired)
+    number = min(within.most(each.fits for each in together.domains), found.placed)
+    return replace(fit, fit=min(fit.size, number), together=together)
 
 
 def _never(

@@ -88,8 +88,9 @@ def network_of_job(content: JsonObject, within: Within | None) -> NetworkTopolog
     spec = field(content, "spec")
     if not isinstance(spec, Mapping):
         return None
-    if "networkTopology" in spec or within is None:
-        return NetworkTopology.of(spec)
+    found = NetworkTopology.of_job(spec)
+    if found is not None or "networkTopology" in spec or within is None:
+        return found
     tier = tier_of_key(within.key)
     return None if tier is None else NetworkTopology(within.is_required, tier)
 
@@ -103,7 +104,8 @@ def within_network(network: NetworkTopology, snapshot: Snapshot) -> Within | Non
     if limit.tier is None and not limit.unknown:
         return None
     # It looks for room for the pods that it knows then.
-    return Within(key_of_tier(limit.tier or 0), network.is_hard, doubt=limit.unknown, is_of_least=True)
+    key = key_of_tier(limit.tier or 0)
+    return Within(key, network.is_hard, doubt=limit.unknown, is_of_least=True, part=network.part)
 
 
 def group_named(names: Iterable[BatchNames], namespace: str, snapshot: Snapshot) -> PodGroup | None:

@@ -166,6 +166,8 @@ export const SENTENCES = [
   [/^would be spread over (.+?): the largest has room for (\d+) of (\d+)$/, "会分散到 $1：最大的能容纳 $3 个中的 $2 个"],
   [/^(\d+) of (\d+ [^;]+?) ha(?:s|ve) room for (.+?): (.+)$/, "$2中有 $1 个能容纳$3：$4"],
   [/^no (.+?) has room for the (\d+) pods of (the gang|gang [^;]+) now(?:: (\S+) has the most, for (\d+))?$/, "目前没有$1+能容纳 $3的 $2 个 Pod[：$4 最多，可容纳 $5 个]"],
+  [/^(\d+ .+?) have room for (\d+) of (\d+) partitions? of (\d+) pods? now$/, "$1+目前能容纳 $3 个分区中的 $2 个，每个分区 $4 个 Pod"],
+  [/^(\d+ .+?) could hold (\d+) of (\d+) partitions? of (\d+) pods? if they were empty$/, "$1+即使为空也只能容纳 $3 个分区中的 $2 个，每个分区 $4 个 Pod"],
   [/^no (.+?) could hold (?:the )?(\d+) (pods|followers)( of a group)?(?:: (?:the largest would hold (\d+) if empty|(\S+) would hold (\d+) if it were empty))?$/, "没有$1+能容纳$4 $2 个 $3+[：最大的即使为空也只能容纳 $5 个][：$6 即使为空也只能容纳 $7 个]"],
   [/^the other constraints of (the gang|gang [^;]+) leave no room for its (\d+) pods in one ([^;]+)$/, "$1的其他约束使同一个$3+容不下它的 $2 个 Pod"],
   [/^the first pod of (the gang|gang [^;]+) chooses (\S+), which has room for (\d+) of the (\d+) pods$/, "$1的第一个 Pod 选择 $2，它能容纳 $4 个 Pod 中的 $3 个"],
