@@ -80,7 +80,7 @@ class Kai(Backend):
             return InDomain(missing="has no topologyName in the policy (schedulers.NAME.topologyName)")
         labels = field(domain.pod, "metadata", "labels") or {}
         if domain.controller_kind in _EACH_POD and labels.keys().isdisjoint(_OF_LARGER_OBJECT):
-            return InDomain(missing="makes a PodGroup for each pod of a Job or a Deployment, with a domain of its own")
+            return InDomain(missing="makes a PodGroup for each pod of a Job or a Deployment")
         mode = "required" if domain.is_required else "preferred"
         fields = annotation(TOPOLOGY, domain.topology), annotation(f"{TOPOLOGY}-{mode}-placement", domain.key)
         if not domain.controller_kind:

@@ -106,7 +106,7 @@ def test_a_gang_is_named_by_its_annotation_or_its_owner(backend: str, pod: PodBu
         (
             policy_of(backend="kai", objects=True),
             worker().owner("Job", "bert"),
-            "scheduler gangs makes a PodGroup for each pod of a Job or a Deployment, with a domain of its own",
+            "scheduler gangs makes a PodGroup for each pod of a Job or a Deployment",
         ),
         (
             policy_of(backend="kai"),

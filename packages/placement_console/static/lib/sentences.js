@@ -201,6 +201,7 @@ export const SENTENCES = [
   [/^([^;]+) ha(?:s|ve) room for all$/, "$1 能容纳全部"],
   [/^its pods have topology spread constraints with (\S+)$/, "其 Pod 有带 $1 的拓扑分布约束"],
   [/^its templates differ$/, "其模板不同"],
+  [/^each of its partitions has a domain of its own$/, "其每个分区有自己的域"],
   [/^it depends on the order in which its pods are created$/, "这取决于其 Pod 的创建顺序"],
   [/^at most (\d+) pods are counted$/, "最多计算 $1 个 Pod"],
   [/^no single Topology is known that has the level (\S+)$/, "已知的 Topology 中没有唯一一个有层级 $1"],
@@ -390,7 +391,7 @@ export const SENTENCES = [
   [/^reads only (\S+) of the PodGroup, which has no preferred mode$/, "只读取 PodGroup 的 $1，它没有偏好模式"],
   [/^has no tier of (\S+) in the policy \((\S+)\)$/, "在策略中没有 $1 的层级（$2）"],
   [/^has no topologyName in the policy \((\S+)\)$/, "在策略中没有 topologyName（$1）"],
-  [/^makes a PodGroup for each pod of a Job or a Deployment, with a domain of its own$/, "为 Job 或 Deployment 的每个 Pod 各建一个 PodGroup，各有自己的域"],
+  [/^makes a PodGroup for each pod of a Job or a Deployment$/, "为 Job 或 Deployment 的每个 Pod 各建一个 PodGroup"],
   [/^reads (\S+) of the (?:pod's top owner|Job), which only (\S+) sets$/, "从顶层所有者读取 $1，只有 $2 会设置它"],
   [/^reads it from pod templates, which only (\S+) edits$/, "从 Pod 模板读取，只有 $1 会修改模板"],
   // Warnings about values of the user.
