@@ -373,7 +373,7 @@ export const SENTENCES = [
   [/^no label and no owner identifies the replicas of the pod; the label (\S+) can$/, "没有标签或所有者能确定该 Pod 的副本；可以用标签 $1"],
   [/^no label, owner or (\S+) names the gang of the pod$/, "没有标签、所有者或 $1 指明该 Pod 的 Gang"],
   [/^each group of a LeaderWorkerSet is a gang of its own, and no label names the group in its template$/, "LeaderWorkerSet 的每个组自成一个 Gang，而其模板中没有指明组的标签"],
-  [/^(?:scheduler (\S+)|(Kueue)) ((?:has no|starts|needs|reads|admits|cannot|preempts|shares) .+)$/, "[调度器 $1][$2] $3"],
+  [/^(?:scheduler (\S+)|(Kueue)) ((?:has no|starts|needs|reads|admits|cannot|preempts|shares|makes) .+)$/, "[调度器 $1][$2] $3"],
   [/^has no queues$/, "没有队列"],
   [/^starts the pods of a gang one by one$/, "会逐个启动 Gang 的 Pod"],
   [/^starts pods one by one(?: without (\S+))?$/, "会逐个启动 Pod[（没有 $1）]"],
