@@ -58,10 +58,7 @@ class Together:
     @property
     def allowed(self) -> tuple[Domain, ...]:
         """The domains for the missing pods: that of the members, all without members, none if they are spread."""
-        occupied = tuple(each for each in self.domains if each.members)
-        if not occupied:
-            return () if self.outside else self.domains
-        return occupied if len(occupied) == 1 and not self.outside else ()
+        return () if self.outside or len(self._occupied) > 1 else self._occupied or self.domains
 
     @property
     def largest(self) -> Domain | None:
@@ -86,9 +83,8 @@ class Together:
 
     def room_text(self) -> str:
         """Return a text such as `2 of 4 racks have room for all 16 pods: rack-2, rack-4`, or one about a spread."""
-        occupied = [each for each in self.domains if each.members]
-        if len(occupied) > 1:
-            return f"they run in {_names(occupied)}"
+        if len(self._occupied) > 1:
+            return f"they run in {_names(self._occupied)}"
         if self.within.part:
             return ""
         if self.with_room:
@@ -116,13 +112,12 @@ class Together:
             return f"{self._counted(len(self.domains))} have room for {self._parts(room)} now"
         if not self.domains:
             return f"{gang} runs in one {self._noun}, and no node has {self._the_labels}"
-        occupied = [each for each in self.domains if each.members]
         if self.outside:
             return f"{gang} has a pod on a node without {self._the_labels}"
-        if len(occupied) > 1:
-            return f"{gang} runs in {_names(occupied)}: all of its pods must run in one {self._noun}"
-        if occupied:
-            return self._occupied_text(gang, occupied[0])
+        if len(self._occupied) > 1:
+            return f"{gang} runs in {_names(self._occupied)}: all of its pods must run in one {self._noun}"
+        if self._occupied:
+            return self._occupied_text(gang, self._occupied[0])
         if self.first:
             return self._first_text(gang)
         if self.with_room:
@@ -130,8 +125,9 @@ class Together:
         parts = [f"no {self._noun} has room for the {self.missing} pods of {gang} now"]
         if (largest := self.largest) and largest.fits:
             parts[0] += f": {_name(largest)} has the most, for {largest.fits}"
-        parts.append(", ".join(filter(None, (self._counted(len(self.domains)), self._unlabelled_text()))))
-        return "; ".join(parts)
+        lacks = "has no" if self.unlabelled == 1 else "have no"
+        without = f", {plural(self.unlabelled, 'node')} {lacks} {self._labels}" if self.unlabelled else ""
+        return "; ".join([*parts, f"{self._counted(len(self.domains))}{without}"])
 
     def never_text(self) -> str:
         """Return a text such as `no rack could hold 16 pods: rack-2 would hold 8 if it were empty`."""
@@ -197,8 +193,8 @@ class Together:
         return f"label {shown}" if len(keys) == 1 else f"labels {shown}"
 
     @property
-    def _shown_key(self) -> str:
-        return cut(self.within.key, _LONGEST_SHOWN)
+    def _occupied(self) -> tuple[Domain, ...]:
+        return tuple(each for each in self.domains if each.members)
 
     @property
     def _tier(self) -> str:
@@ -225,13 +221,7 @@ class Together:
         if self.within.alias:
             shown = cut(self.within.alias, _LONGEST_SHOWN)
             return plural(count, shown if self.within.alias in _NOUNS else f"{shown} domain")
-        return f"{plural(count, 'domain')} of {self._shown_key}"
-
-    def _unlabelled_text(self) -> str:
-        if not self.unlabelled:
-            return ""
-        lacks = "have no" if self.unlabelled > 1 else "has no"
-        return f"{plural(self.unlabelled, 'node')} {lacks} {self._labels}"
+        return f"{plural(count, 'domain')} of {cut(self.within.key, _LONGEST_SHOWN)}"
 
 
 def _name(domain: Domain) -> str:
