@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from placement_planner.capacity.simulation import FurtherPods
+from webhook.backends.references import Within
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
 from webhook.kube.pod.gang_key import GangKey
@@ -58,5 +59,6 @@ def room_by_domain(pods: FurtherPods, snapshot: Snapshot, key: str, policy: Poli
         for code, (value,) in enumerate(paths):
             own = free[codes == code]
             cards[value] = int(own.sum()), int(own.max(initial=0))
-    domains = count_domains(pods.scheduler, WaitingPod(signature, running), gang, (key,), snapshot, _MOST_PODS, never)
+    pod, within = WaitingPod(signature, running), Within(key)
+    domains = count_domains(pods.scheduler, pod, gang, within, snapshot, _MOST_PODS, never)
     return [DomainRoom(each.value, each.fits, each.fits_empty, *cards.get(each.value, ())) for each in domains]

@@ -23,7 +23,7 @@ from webhook.cluster.optional_kinds import BATCH_KINDS
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.deadline import never
-from webhook.objects.gangs import gang_of_pod
+from webhook.objects.object_gang import gang_of_pod
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.framework.together import Together
 from webhook.placement.gang.gang import gang_of, gang_placement

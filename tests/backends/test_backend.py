@@ -49,7 +49,8 @@ def test_attributes_are_expressed_each_by_itself(backend: str, request: BatchReq
 
 
 RACK = "topology.kubernetes.io/rack"
-OWNED, OF_JOB = make_pod().owner("Job", "bert"), make_pod().label("volcano.sh/job-name", "bert")
+OWNED, OF_SET = make_pod().owner("Job", "bert"), make_pod().owner("StatefulSet", "bert")
+OF_JOB = make_pod().label("volcano.sh/job-name", "bert")
 QUEUED = make_pod().label("kueue.x-k8s.io/queue-name", "q")
 KAI = ("kai.scheduler/topology", "kai.scheduler/topology-required-placement")
 
@@ -62,8 +63,12 @@ KAI = ("kai.scheduler/topology", "kai.scheduler/topology-required-placement")
         ("kueue", OWNED, None, False, []),
         ("kueue", make_pod(), "bert", True, []),
         ("kai", make_pod(), None, False, [*KAI]),
-        ("kai", OWNED, None, True, [*map("owner {}".format, KAI)]),
-        ("kai", OWNED, None, False, []),
+        ("kai", OF_SET, None, True, [*map("owner {}".format, KAI)]),
+        ("kai", OF_SET, None, False, []),
+        # It makes a PodGroup for each of these pods.
+        ("kai", OWNED, None, True, []),
+        ("kai", OWNED.label("jobset.sigs.k8s.io/jobset-name", "bert"), None, True, [*map("owner {}".format, KAI)]),
+        ("kai", make_pod().owner("ReplicaSet", "bert"), None, True, []),
         ("kai", make_pod(), "bert", True, []),
         ("kai", make_pod().annotate("pod-group-name", "bert"), None, True, []),
         (

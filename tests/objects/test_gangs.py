@@ -31,7 +31,8 @@ from webhook.documents.documents import Document
 from webhook.kube.deadline import never
 from webhook.kube.workloads.pod_sets import pod_sets
 from webhook.objects.admission import admit_request
-from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod
+from webhook.objects.gangs import fit_of_object
+from webhook.objects.object_gang import TemplateGang, gang_of_object, gang_of_pod
 from webhook.placement.framework.result import Placement
 from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scheduler import Scheduler
@@ -442,7 +443,8 @@ def test_gang_of_an_object_and_of_its_pods_is_within_a_domain(size: dict[str, st
     within = Within("topology.kubernetes.io/rack", is_required=False)
 
     gang = gang_of_pod(role.pod, policy, cluster.snapshot)
-    whole = gang_of_object(content, kind, [gang], 4, "default-scheduler", policy, [False], within, cluster.snapshot)
+    templates = [TemplateGang(gang, False, within, 4)]
+    whole = gang_of_object(content, kind, templates, "default-scheduler", policy, cluster.snapshot)
 
     assert (gang and gang.within) == (within if size else None)
     assert whole is not None
@@ -453,9 +455,8 @@ def test_object_without_pods_needs_no_domain() -> None:
     content, gang = job(DEPLOYMENT, 0), GangRequest("bert", 4, "default-scheduler", starts_whole=False)
     kind, within = KUBE_SCHEDULER.kinds["apps", "Deployment"], Within("topology.kubernetes.io/rack")
 
-    whole = gang_of_object(
-        content, kind, [gang], 0, "default-scheduler", KUBE_SCHEDULER, [False], within, Snapshot.of(())
-    )
+    templates = [TemplateGang(gang, False, within, 0)]
+    whole = gang_of_object(content, kind, templates, "default-scheduler", KUBE_SCHEDULER, Snapshot.of(()))
 
     assert whole == gang
 
@@ -517,8 +518,8 @@ def test_object_fits_if_one_domain_of_its_scheduler_has_room(
     backend: str, sample: Sample, pods: int, verdict: str
 ) -> None:
     policy = OF_BACKEND[backend]
-    size = {"gang_size": str(pods)} if sample is JOB and backend == "kai" else {}
-    content = job(sample, pods, within="rack", within_mode="required", **size)
+    sample = STATEFUL_SET if sample is JOB and backend == "kai" else sample
+    content = job(sample, pods, within="rack", within_mode="required")
     content["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
 
     placement = advised(content, two_racks(policy, *DOMAINS[backend]), policy).placement
@@ -528,6 +529,88 @@ def test_object_fits_if_one_domain_of_its_scheduler_has_room(
     assert placement.gang.together is not None
     assert placement.verdict == verdict
     assert [each.fits for each in placement.gang.together.domains] == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("taken", "verdict", "text"),
+    [
+        ((), "Feasible", ""),
+        (("z1",), "Unknown", "chooses one of z1/r1, z2/r1 by chance; z2/r1 has room for all"),
+        (("z1", "z2"), "Waiting", "1 of the 4 pods that must run together would start and hold"),
+    ],
+)
+def test_kai_can_start_an_object_in_a_domain_without_room_for_all(
+    taken: tuple[str, ...], verdict: str, text: str
+) -> None:
+    """Its PodGroup starts with one pod, and the others follow it."""
+    content, policy = job(STATEFUL_SET, 4, within="rack", within_mode="required"), OF_BACKEND["kai"]
+    others = [make_pod(f"on-{node}").gpu(3).node_name(node).obj() for node in taken]
+
+    advice = advised(content, two_racks(policy, *DOMAINS["kai"], *others), policy)
+
+    assert advice.placement is not None
+    assert advice.placement.verdict == verdict
+    assert text in " ".join(warnings(advice))
+
+
+def test_kai_does_not_keep_the_pods_of_a_job_together() -> None:
+    content, policy = job(JOB, 8, within="rack", within_mode="required"), OF_BACKEND["kai"]
+
+    advice = advised(content, two_racks(policy, *DOMAINS["kai"]), policy)
+
+    assert (advice.placement and advice.placement.verdict) == "Feasible"
+    assert "within has no effect: scheduler kai-scheduler makes a PodGroup for each pod" in str(advice.warnings)
+
+
+def partitioned(size: int, tasks: int = 1, **spec: Any) -> Object:
+    """Return a Volcano Job of six pods in partitions of `size`, which each run in one HyperNode."""
+    content = job(VOLCANO_JOB, 6)
+    (task,) = content["spec"]["tasks"]
+    topology = {"mode": "hard", "highestTierAllowed": 1}
+    policy = {"totalPartitions": 6 // size, "partitionSize": size, "networkTopology": topology}
+    content["spec"]["tasks"] = [task | {"name": f"t{place}", "partitionPolicy": policy} for place in range(tasks)]
+    content["spec"] |= {"minAvailable": 6 * tasks, **spec}
+    return content
+
+
+@pytest.mark.parametrize(
+    ("content", "taken", "verdict", "text"),
+    [
+        pytest.param(partitioned(3), 0, "Feasible", "", id="one in each"),
+        pytest.param(partitioned(2), 1, "Feasible", "", id="two in one and one in the other"),
+        pytest.param(
+            partitioned(3),
+            2,
+            "Waiting",
+            "2 HyperNodes up to tier 1 have room for 1 of 2 partitions of 3 pods now",
+            id="full",
+        ),
+        pytest.param(
+            partitioned(6),
+            0,
+            "Infeasible",
+            "2 HyperNodes up to tier 1 could hold 0 of 1 partition of 6 pods if they were empty",
+            id="too large",
+        ),
+        pytest.param(partitioned(3, minAvailable=3), 0, "Unknown", "has a domain of its own", id="starts in part"),
+        pytest.param(
+            partitioned(3, networkTopology={"mode": "hard", "highestTierAllowed": 2}),
+            0,
+            "Unknown",
+            "can have domains of their own",
+            id="the whole Job has a domain, too",
+        ),
+    ],
+)
+def test_each_partition_of_a_volcano_job_needs_a_domain(content: Object, taken: int, verdict: str, text: str) -> None:
+    policy = OF_BACKEND["volcano"]
+    other = make_pod("other").gpu(taken).node_name("z1").obj()
+
+    placement = advised(content, two_racks(policy, *DOMAINS["volcano"], other), policy).placement
+
+    assert placement is not None
+    assert placement.verdict == verdict
+    assert text in placement.message + (placement.gang.text if placement.gang else "")
 
 
 def test_job_that_kueue_can_admit_in_part_is_unknown() -> None:

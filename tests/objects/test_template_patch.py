@@ -19,9 +19,9 @@ from webhook.policy.policy import Policy
 
 KINDS = pytest.mark.parametrize("sample", SAMPLES, ids=lambda each: f"{each.kind}.{each.group}")
 POLICY = policy_with(workloadObjects={"mutateTemplates": True})
-DEPLOYMENT, JOB, VOLCANO_JOB = (
+DEPLOYMENT, STATEFUL_SET, JOB, VOLCANO_JOB = (
     next(each for each in SAMPLES if (each.group, each.kind) == key)
-    for key in (("apps", "Deployment"), ("batch", "Job"), ("batch.volcano.sh", "Job"))
+    for key in (("apps", "Deployment"), ("apps", "StatefulSet"), ("batch", "Job"), ("batch.volcano.sh", "Job"))
 )
 
 
@@ -242,7 +242,7 @@ KAI_DOMAIN = {
 }
 
 
-@pytest.mark.parametrize("sample", [DEPLOYMENT, JOB], ids=lambda each: each.kind)
+@pytest.mark.parametrize("sample", [STATEFUL_SET, JOB_SET], ids=lambda each: each.kind)
 def test_kai_reads_the_domain_of_a_gang_from_the_object_itself(sample: Sample) -> None:
     content = sample.object(template(**WITHIN))
 
@@ -256,9 +256,19 @@ def test_kai_reads_the_domain_of_a_gang_from_the_object_itself(sample: Sample) -
     ]
 
 
+@pytest.mark.parametrize("sample", [DEPLOYMENT, JOB], ids=lambda each: each.kind)
+def test_nothing_is_set_where_kai_makes_a_group_of_each_pod(sample: Sample) -> None:
+    content = sample.object(template(**WITHIN))
+
+    verdict = advised(content, POLICIES["kai"])
+
+    assert not patched(content, verdict)["metadata"].get("annotations")
+    assert "makes a PodGroup for each pod of a Job or a Deployment" in str(verdict.warnings)
+
+
 @pytest.mark.parametrize("key", ["kai.scheduler/topology", "kai.scheduler/topology-preferred-placement"])
 def test_a_domain_that_the_user_states_on_the_object_is_kept(key: str) -> None:
-    content = JOB.object(template(**WITHIN))
+    content = STATEFUL_SET.object(template(**WITHIN))
     content["metadata"]["annotations"] = {key: "mine"}
 
     assert patched(content, advised(content, POLICIES["kai"]))["metadata"]["annotations"] == {key: "mine"}

@@ -18,6 +18,7 @@ from tests.support.admission import USAGE, policy_with
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.on_cluster.registered import Webhook
 from tests.support.programs.command import run_here
+from webhook.kube.names import HOSTNAME_LABEL
 
 _PLURALS = ("localqueues", "clusterqueues", "resourceflavors", "topologies", "workloads")
 KINDS = ",".join(f"{each}.kueue.x-k8s.io" for each in _PLURALS)
@@ -198,13 +199,18 @@ RACK, REQUIRED = "example.com/rack", "kueue.x-k8s.io/podset-required-topology"
 
 
 def in_racks(gangs: Gangs, kueue: Kueue) -> None:
-    """Make two racks with room for six and for four pods of one card, and a queue that looks at them."""
-    nodes = [("n1", "a", 4), ("n2", "a", 2), ("n3", "b", 4)]
+    """Make two racks with room for six and for four pods of one card, and a queue that looks at them.
+
+    A node of the first rack has no label of the lowest level: Kueue does not see it.
+    """
+    nodes = [("n1", "a", 4), ("n2", "a", 2), ("n3", "b", 4), ("unnamed", "a", 8)]
     for name, rack, cards in nodes:
         node = gpu_node(name, cards)
         node["metadata"]["labels"][RACK] = rack
+        if name == "unnamed":
+            del node["metadata"]["labels"][HOSTNAME_LABEL]
         gangs.cluster.make_nodes(node)
-    kueue.make_queue("research", gpus=16, labels={USAGE: "training"}, levels=(RACK, "kubernetes.io/hostname"))
+    kueue.make_queue("research", gpus=16, labels={USAGE: "training"}, levels=(RACK, HOSTNAME_LABEL))
 
 
 def in_one_rack(gangs: Gangs, pods: int) -> list[Answer]:

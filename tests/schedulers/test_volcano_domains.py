@@ -213,6 +213,49 @@ def test_job_of_volcano_runs_in_one_rack(gangs: Gangs, volcano_with_domains: Vol
     assert bound(gangs.cluster, [each for each in gangs.cluster.pods() if each["metadata"]["name"] != "probe"]) == 0
 
 
+@pytest.mark.parametrize(
+    ("partitions", "size", "taken", "text"),
+    [
+        pytest.param(2, 3, 0, "", id="one in each rack"),
+        pytest.param(3, 2, 0, "", id="two in one rack"),
+        pytest.param(
+            3, 2, 1, "2 HyperNodes up to tier 1 have room for 2 of 3 partitions of 2 pods now", id="six cards are free"
+        ),
+        pytest.param(
+            1,
+            5,
+            0,
+            "2 HyperNodes up to tier 1 could hold 0 of 1 partition of 5 pods if they were empty",
+            id="too large",
+        ),
+    ],
+)
+def test_each_partition_of_a_job_runs_in_one_rack(
+    gangs: Gangs, volcano_with_domains: Volcano, partitions: int, size: int, taken: int, text: str
+) -> None:
+    make_racks(volcano_with_domains)
+    if taken:
+        gangs.cluster.create(make_pod("other").node_name("b1").gpu(taken))
+    job = volcano_job("bert", partitions * size, "default")
+    policy = {"totalPartitions": partitions, "partitionSize": size, "networkTopology": HARD}
+    job["spec"]["tasks"][0]["partitionPolicy"] = policy
+    gangs.look()
+
+    answer = gangs.cluster.create(job)
+
+    assert text in " ".join(said(answer))
+    assert bool(said(answer)) is bool(text)
+    pods = [each for each in gangs.cluster.wait_pods(partitions * size) if each["metadata"]["name"] != "other"]
+    if not text:
+        racks: dict[str, set[str]] = {}
+        for pod, node in zip(pods, wait_bound_all(gangs.cluster, pods), strict=True):
+            racks.setdefault(pod["metadata"]["labels"]["volcano.sh/partition-id"], set()).add(node[0])
+        assert {len(each) for each in racks.values()} == {1}
+        return
+    gangs.bound_at_last([])
+    assert bound(gangs.cluster, pods) == 0
+
+
 def test_configuration_of_the_chart_ignores_a_hard_topology(as_shipped: Gangs, volcano: Volcano) -> None:
     make_racks(volcano)
 

@@ -83,9 +83,10 @@ class DomainRequest(NamedTuple):
         return self.request.gang is not None or bool(field(self.pod, *group_at))
 
     @property
-    def has_controller(self) -> bool:
-        """Return whether another object controls the pod."""
-        return any(field(each, "controller") is True for each in self.pod["metadata"].get("ownerReferences") or ())
+    def controller_kind(self) -> str:
+        """Return the kind of the object that controls the pod, or "" if there is none."""
+        owners = self.pod["metadata"].get("ownerReferences") or ()
+        return next((str(field(each, "kind")) for each in owners if field(each, "controller") is True), "")
 
 
 class InDomain(NamedTuple):

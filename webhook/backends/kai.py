@@ -18,6 +18,7 @@ from webhook.backends.backend import (
     annotation,
     label,
 )
+from webhook.documents.documents import field
 from webhook.kube.names import KAI_SHARES, KAI_TOPOLOGY
 
 QUEUE = "kai.scheduler/queue"
@@ -32,6 +33,11 @@ TOPOLOGY = "kai.scheduler/topology"
 Source: github.com/NVIDIA/KAI-scheduler/pkg/podgrouper/podgrouper/plugins/defaultgrouper/default_grouper.go
 """
 GPU_FRACTION, _ = KAI_SHARES
+# The kinds of the controllers whose pods each have a PodGroup: a ReplicaSet belongs to a Deployment.
+# Source: github.com/NVIDIA/KAI-scheduler/pkg/podgrouper/podgrouper/plugins/job/job_grouper.go, deployment
+_EACH_POD = ("Job", "ReplicaSet")
+# The Job of a pod with one of these labels belongs to a larger object, which has one PodGroup.
+_OF_LARGER_OBJECT = ("jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name")
 # Source: github.com/NVIDIA/KAI-scheduler/pkg/podgrouper/podgrouper/hub/hub.go, plugins/kubeflow/distributed_common.go
 # plugins/leaderworkerset, plugins/ray
 GROUPED = (
@@ -72,9 +78,12 @@ class Kai(Backend):
             return InDomain(missing="reads only spec.topologyConstraint of the PodGroup that the pod names")
         if not domain.topology:
             return InDomain(missing="has no topologyName in the policy (schedulers.NAME.topologyName)")
+        labels = field(domain.pod, "metadata", "labels") or {}
+        if domain.controller_kind in _EACH_POD and labels.keys().isdisjoint(_OF_LARGER_OBJECT):
+            return InDomain(missing="makes a PodGroup for each pod of a Job or a Deployment")
         mode = "required" if domain.is_required else "preferred"
         fields = annotation(TOPOLOGY, domain.topology), annotation(f"{TOPOLOGY}-{mode}-placement", domain.key)
-        if not domain.has_controller:
+        if not domain.controller_kind:
             return InDomain(fields)
         if not domain.is_in_objects:
             owner = f"reads {TOPOLOGY} of the pod's top owner, which only workloadObjects.mutateTemplates sets"

@@ -71,7 +71,7 @@ class Kueue(Backend):
     def in_domain(cls, domain: DomainRequest) -> InDomain:
         """Return the annotation of the pod, which Kueue reads from the pod template if the owner is in a queue."""
         if domain.request.queue is None and not field(domain.pod, "metadata", "labels", QUEUE):
-            if not domain.has_controller:
+            if not domain.controller_kind:
                 return InDomain(missing=NEEDS_QUEUE)
             if not domain.is_in_objects:
                 return InDomain(missing="reads it from pod templates, which only workloadObjects.mutateTemplates edits")

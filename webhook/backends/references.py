@@ -26,20 +26,29 @@ class PodReferences:
     """The facts of cards for which the pod requests an amount: memory, count, driver."""
 
 
+TEMPLATES_DIFFER = "its templates differ"
+
+
 class Within(NamedTuple):
     """The request that the pods of a gang run together: on nodes with one value of the label `key`.
 
     If `is_required` is false, it is a preference. `parents` are the labels of wider domains, the widest first, in which
-    a value of `key` can occur again as another domain. `doubt` is the reason why it is not known whether the scheduler
-    finds the room that the nodes have, or empty. `is_native` is true if kube-scheduler looks for the domain. `alias` is
-    the short name of the policy for the label, or empty.
+    a value of `key` can occur again as another domain. `below` are those of narrower domains: a node without one of
+    them is in no domain. `doubt` is the reason why it is not known whether the scheduler finds the room that the nodes
+    have, or empty. `is_native` is true if kube-scheduler looks for the domain. `is_of_least` is true if the scheduler
+    can choose a domain that only has room for the least number of pods that start the gang. If `part` is not 0, parts
+    of so many pods run in a domain each, not the whole gang. `alias` is the short name of the policy for the label, or
+    empty.
     """
 
     key: str
     is_required: bool = True
     parents: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
     doubt: str = ""
     is_native: bool = False
+    is_of_least: bool = False
+    part: int = 0
     alias: str = ""
 
     @property
@@ -47,14 +56,23 @@ class Within(NamedTuple):
         """The labels whose values together name one domain."""
         return (*self.parents, self.key)
 
+    def most(self, rooms: Iterable[int]) -> int:
+        """Return the number of pods of the gang that domains with these `rooms` for one pod after the other hold."""
+        return sum(each // self.part * self.part for each in rooms) if self.part else max(rooms, default=0)
+
     def named(self, aliases: Mapping[str, str]) -> "Within":
         """Return the request with the first of the `aliases` of topology keys that stands for the key."""
         return self._replace(alias=next((alias for alias, key in aliases.items() if key == self.key), ""))
 
 
 def strictest(requests: Iterable[Within | None]) -> Within | None:
-    """Return the first of the `requests` of several templates that is required, or else the first, or None."""
-    return max(filter(None, requests), key=lambda each: each.is_required, default=None)
+    """Return the first of the `requests` of several templates that is required, or else the first, or None.
+
+    If they are not all equal, the result has a doubt.
+    """
+    asked = [*requests]
+    found = max(filter(None, asked), key=lambda each: each.is_required, default=None)
+    return found._replace(doubt=TEMPLATES_DIFFER) if found and any(each != found for each in asked) else found
 
 
 class GangRequest(NamedTuple):

@@ -1,28 +1,23 @@
-"""The gang of a pod as written, and the gang of an object: the number of its pods that must run together."""
+"""What is known of an object while it is admitted, and the advice on its gang: the pods that must run together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import Any
 
 from webhook.admission.cluster_view import ClusterView
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.backends.backend import BatchNames
-from webhook.backends.kueue import MIN_PARALLELISM, QUEUE, QUEUED_WHOLE
-from webhook.backends.references import GangRequest, Within, strictest
-from webhook.backends.registry import backend_of, batch_names_of, gang_key, queueing_backend_of, starts_whole
-from webhook.backends.volcano import Volcano
+from webhook.backends.references import GangRequest
+from webhook.backends.registry import backend_of
 from webhook.cluster.batch.network_topology import NetworkTopology
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
-from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.deadline import DeadlineNearError, Expired
-from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.kube.workloads.pod_set import PodSet
-from webhook.kube.workloads.pod_template_path import WorkloadKind, gang_size
-from webhook.mutation.workload.gathering import within_of
+from webhook.kube.workloads.pod_template_path import WorkloadKind
+from webhook.objects.object_gang import VOLCANO_JOB, TemplateGang, gang_of_object, queue_of
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.empty_cluster import most_of_roles
@@ -30,15 +25,12 @@ from webhook.placement.gang.object_domains import PlacedRole, as_together, with_
 from webhook.placement.reasons.gang_request import (
     GangDemand,
     grouped,
-    in_topology,
     network_of_job,
     partial_start_of_object,
     pods_ready_timeout,
-    within_network,
 )
 from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scorer import PodSignature
-from webhook.policy.keys import positive
 from webhook.policy.policy import Policy
 
 
@@ -95,96 +87,18 @@ class Placed:
 
 
 _PREFIX = "placement check: "
-VOLCANO_JOB = ("batch.volcano.sh", "Job")
-
-
-def gang_of_pod(pod: Mapping[str, Any], policy: Policy, snapshot: Snapshot) -> GangRequest | None:
-    """Return the gang of `pod` by its annotations and its PodGroup in `snapshot`, or None if there is no valid size."""
-    size, name = (field(pod, "metadata", "annotations", key) for key in (policy.keys.gang_size, policy.keys.gang))
-    scheduler = field(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
-    name = name if isinstance(name, str) else ""
-    if not (isinstance(size, str) or name) or not isinstance(scheduler, str):
-        return None
-    try:
-        number = positive(size) if isinstance(size, str) else 0
-    except ValueError:
-        return None
-    names = batch_names_of(pod, backend_of(policy.spec, scheduler))
-    missing = "" if name else gang_key(policy.keys.gang, policy.spec, scheduler)
-    within = within_of(pod, policy)
-    request = GangRequest(name, number, scheduler, starts_whole(pod, names), missing=missing, within=within)
-    return grouped(request, names, field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE, snapshot)
-
-
-def gang_of_object(
-    content: JsonObject,
-    kind: WorkloadKind,
-    requests: Sequence[GangRequest | None],
-    pods: int,
-    scheduler: str,
-    policy: Policy,
-    wholes: Sequence[bool],
-    within: Within | None,
-    snapshot: Snapshot,
-) -> GangRequest | None:
-    """Return the gang of an object of `kind` with `pods` pods, whose templates request `requests`, or None.
-
-    Without an annotation, the size is that in the object, if the object defines that its pods run together. `wholes`
-    has a value for each template: true if its pods start together or not at all. `within` is the request of its pods
-    that the gang runs within one domain; a Volcano Job has its own. For some kinds, KAI makes a gang by itself.
-    """
-    is_grouped = (kind.group, kind.kind) in backend_of(policy.spec, scheduler).gang_owners
-    is_whole = is_grouped or all(wholes)
-    annotated = [each for each in requests if each is not None]
-    name = str(field(content, "metadata", "name") or "")
-    if annotated:
-        largest = max(annotated, key=lambda each: each.size)
-        is_whole, name, size = is_whole or largest.starts_whole, largest.name or name, largest.size
-        found = largest._replace(name=name, starts_whole=is_whole)
-    else:
-        try:
-            size = gang_size(content, kind, pods, is_grouped=is_grouped) or 1
-        except InvalidInput:
-            return None
-        found = GangRequest(name, size, scheduler, is_whole)
-    missing = gang_key(policy.keys.gang, policy.spec, scheduler) if size > 1 and not annotated else found.missing
-    groups = max(1, pods // size) if kind.group_size else 1
-    # Without pods, no domain has to hold any.
-    within = (within or found.within) if pods else None
-    backend = queueing_backend_of(policy.spec, scheduler) if within else None
-    of_volcano = backend is Volcano or (kind.group, kind.kind) == VOLCANO_JOB
-    if of_volcano and pods and (network := network_of_job(content, within)):
-        within = within_network(network, snapshot)
-    elif within and backend:
-        within = in_topology(within, backend.name, snapshot)
-    if backend is Volcano and any(len(each.counts) > 1 for each in kind.templates):
-        # Each of its Jobs has a PodGroup of its own.
-        within = None
-    is_queued = within is not None and within.is_required and _queue_of(content, kind)
-    if is_queued := is_queued and not field(content, "metadata", "annotations", MIN_PARALLELISM):
-        # Kueue looks for a domain for all pods of a template.
-        size = max(size, pods)
-    if size <= 1 and not (within and (of_volcano or is_queued)):
-        # Volcano can look for room for all pods.
-        return None
-    return found._replace(size=size, groups=groups, missing=missing, within=within)
-
-
-def _queue_of(content: JsonObject, kind: WorkloadKind) -> Any:
-    """Return the queue of Kueue that admits all pods of the object at once, if any."""
-    return field(content, "metadata", "labels", QUEUE) if (kind.group, kind.kind) in QUEUED_WHOLE else None
 
 
 def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Snapshot) -> GangRequest | None:
     """Return the gang of an object with the templates `roles`, or None if its pods need not run together."""
-    injections, content, kind = [each.result.injection for each in roles], workload.content, workload.kind
-    pods, scheduler = sum([each.pods.replicas or 0 for each in roles]), injections[0].references.scheduler
-    wholes = [each.starts_whole for each in injections]
-    asked = [each.gang and grouped(each.gang, each.references.batch, workload.namespace, base) for each in injections]
-    requests = [each.within for each in injections if each.within is not None]
-    within = strictest(requests) if requests else None
-    gang = gang_of_object(content, kind, asked, pods, scheduler, workload.policy, wholes, within, base)
-    return gang._replace(ends_after=pods_ready_timeout(base)) if gang and _queue_of(content, kind) else gang
+    found, scheduler = [], roles[0].result.injection.references.scheduler
+    for each in roles:
+        injection = each.result.injection
+        asked = injection.gang and grouped(injection.gang, injection.references.batch, workload.namespace, base)
+        found.append(TemplateGang(asked, injection.starts_whole, injection.within, each.pods.replicas or 0))
+    content, kind = workload.content, workload.kind
+    gang = gang_of_object(content, kind, found, scheduler, workload.policy, base)
+    return gang._replace(ends_after=pods_ready_timeout(base)) if gang and queue_of(content, kind) else gang
 
 
 def queues_of(
@@ -196,7 +110,7 @@ def queues_of(
     """
     content, kind, references = workload.content, workload.kind, role.result.injection.references
     found = kind.group, kind.kind
-    queue = _queue_of(content, kind)
+    queue = queue_of(content, kind)
     if not references.batch and not queue:
         return (), None
     names = [each for each in references.batch if each.backend != "kueue" or not queue]

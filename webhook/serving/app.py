@@ -16,7 +16,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.events.recorder import EventRecorder
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.mutation.rules import RULES
-from webhook.objects.gangs import gang_of_pod
+from webhook.objects.object_gang import gang_of_pod
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.packing.domain_cards import largest_gangs
 from webhook.placement.packing.free_cards import FreeCardsByProduct

@@ -16,6 +16,7 @@ from placement_planner.simulation.cluster import SimulatedCluster
 from placement_planner.simulation.outcome import Recorder, Unplaced
 from placement_planner.simulation.preemption import ChooseVictims, Preemption, can_preempt
 from placement_planner.simulation.templates import GRACE_SECONDS, Template, Templates
+from webhook.backends.references import Within
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import never
@@ -230,33 +231,33 @@ class Simulation:
     def _placed(self, unit: Unit, now: float) -> list[tuple[TracePod, RunningPod]]:
         """Place the pods of `unit`, one after the other, until one has no node; return the placed pods."""
         placed: list[tuple[TracePod, RunningPod]] = []
-        path, domain = self._domain_for(unit)
-        if path and not domain:
+        within, domain = self._domain_for(unit)
+        if within is not None and not domain:
             return []
         for pod in unit.pods:
             signature, running = self._asked(unit, pod, now)
-            if path:
-                signature = in_domain(WaitingPod(signature, running), path, domain).signature
+            if within is not None:
+                signature = in_domain(WaitingPod(signature, running), within, domain).signature
             rows = pod.template.scheduler.best_rows(signature, self._cluster.snapshot)
             if not len(rows):
                 break
             placed.append((pod, self._cluster.add(running, self._choose(rows, pod))))
         return placed
 
-    def _domain_for(self, unit: Unit) -> tuple[Sequence[str], Sequence[str]]:
-        """Return the labels of the domain in which all pods of `unit` run, and their values.
+    def _domain_for(self, unit: Unit) -> tuple[Within | None, Sequence[str]]:
+        """Return the request of `unit` that all of its pods run in one domain, and the values of this domain.
 
-        There are no labels if the pods can run apart, and no values if no domain has room. Of several with room, it is
+        There is no request if the pods can run apart, and no values if no domain has room. Of several with room, it is
         the one with the least.
         """
         template = unit.pods[0].template
         within, number = template.within, len(unit.pods)
         if within is None or template.gang is None or number == 1:
-            return (), ()
+            return None, ()
         pod, scheduler = WaitingPod(template.signature, template.running), template.scheduler.scheduler
-        found = count_domains(scheduler, pod, template.gang, within.path, self._cluster.snapshot, number, never)
+        found = count_domains(scheduler, pod, template.gang, within, self._cluster.snapshot, number, never)
         fitting = [each for each in found if each.fits >= number]
-        return within.path, min(fitting, key=lambda each: each.fits).path if fitting else ()
+        return within, min(fitting, key=lambda each: each.fits).path if fitting else ()
 
     def _asked(self, unit: Unit, pod: TracePod, now: float) -> tuple[PodSignature, RunningPod]:
         """Return the signature of `pod`, a pod of `unit`, and the pod as a running pod that starts now."""

@@ -3,9 +3,8 @@
 import pytest
 
 from tests.support.objects.batch_objects import KAI_TOPOLOGY, KUEUE_TOPOLOGY, topology
-from webhook.cluster.batch.topologies import Topology, path_to
+from webhook.cluster.batch.topologies import Topology
 
-BLOCKS = Topology("blocks", ("zone", "block", "rack"))
 RACKS = Topology("racks", ("zone", "rack"))
 
 
@@ -13,10 +12,3 @@ RACKS = Topology("racks", ("zone", "rack"))
 def test_levels_are_read_in_their_order(api_version: str) -> None:
     assert Topology.of(topology("racks", api_version, "zone", "rack")) == RACKS
     assert Topology.of({"metadata": {"name": "x"}, "spec": {"levels": [{"nodeLabel": 3}, "zone"]}}).levels == ()
-
-
-def test_path_of_a_level_is_known_if_all_topologies_agree() -> None:
-    assert path_to("block", [BLOCKS, RACKS]) == ("zone", "block")
-    assert path_to("zone", [BLOCKS, RACKS]) == ("zone",)
-    assert path_to("rack", [BLOCKS, RACKS]) is None
-    assert path_to("rack", []) is None

@@ -29,15 +29,15 @@ def test_the_priority_class_of_a_volcano_job_is_that_of_its_pods() -> None:
     assert [each.pod["spec"]["priorityClassName"] for each in sets_of(content)] == ["high", "low"]
 
 
-def test_a_network_topology_of_partitions_leaves_the_placement_unknown() -> None:
-    partitions = {
-        "totalPartitions": 2,
-        "partitionSize": 2,
-        "networkTopology": {"mode": "hard", "highestTierAllowed": 1},
-    }
-    content = volcano({"template": TEMPLATE, "partitionPolicy": partitions}, {"template": TEMPLATE})
+def test_a_network_topology_of_partitions_leaves_the_placement_of_templates_unknown() -> None:
+    topology = {"mode": "hard", "highestTierAllowed": 1}
+    partitions = {"totalPartitions": 2, "partitionSize": 2, "networkTopology": topology}
+    job = volcano({"template": TEMPLATE, "partitionPolicy": partitions}, {"template": TEMPLATE})
+    of_flow = {**job, "apiVersion": "flow.volcano.sh/v1alpha1", "kind": "JobTemplate"}
 
-    assert [each.caveat for each in sets_of(content)] == [
+    # What is known of a Job depends on all of its tasks.
+    assert [each.caveat for each in sets_of(job)] == ["", ""]
+    assert [each.caveat for each in sets_of(of_flow)] == [
         "Volcano keeps each of its partitions within a domain of its network topology",
         "",
     ]

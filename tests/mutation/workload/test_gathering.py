@@ -104,8 +104,13 @@ def test_a_gang_is_named_by_its_annotation_or_its_owner(backend: str, pod: PodBu
             "each group of a LeaderWorkerSet is a gang of its own, and no label names the group in its template",
         ),
         (
-            policy_of(backend="kai"),
+            policy_of(backend="kai", objects=True),
             worker().owner("Job", "bert"),
+            "scheduler gangs makes a PodGroup for each pod of a Job or a Deployment",
+        ),
+        (
+            policy_of(backend="kai"),
+            worker().owner("StatefulSet", "bert"),
             (
                 "scheduler gangs reads kai.scheduler/topology of the pod's top owner, which only "
                 "workloadObjects.mutateTemplates sets"
@@ -152,7 +157,7 @@ def test_a_type_whose_request_is_ignored_is_named() -> None:
 @pytest.mark.parametrize("queueing", ["scheduler", "kueue"])
 def test_with_patched_objects_a_pod_of_an_owner_is_within(queueing: str) -> None:
     policy = policy_of(backend="kai", queueing=queueing, objects=True)
-    found, pod = injected(worker(within="rack").owner("Job", "bert"), policy)
+    found, pod = injected(worker(within="rack").owner("StatefulSet", "bert"), policy)
 
     assert found.within == Within(RACK, is_required=False)
     assert [each for each in found.warnings if "within" in each] == []

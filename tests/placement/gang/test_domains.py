@@ -14,6 +14,7 @@ from tests.placement.gang.gangs import (
 )
 from tests.support.effort import examples
 from tests.support.objects.builders import make_node_object, make_pod
+from webhook.backends.references import Within
 from webhook.kube.deadline import never
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.gang.domains import count_domains, follows_itself, in_domain, room_on_nodes
@@ -34,7 +35,7 @@ def test_room_of_a_domain_is_that_of_pods_that_select_it(cluster: Any, pod: Obje
     if info.gates or follows_itself(info, "zone", snapshot):
         return
 
-    domains = count_domains(Scheduler(), waiting, GangKey("", "", ""), ("zone",), snapshot, left, never)
+    domains = count_domains(Scheduler(), waiting, GangKey("", "", ""), Within("zone"), snapshot, left, never)
 
     for each in domains:
         selector = {**pod["spec"].get("nodeSelector", {}), "zone": each.value}
@@ -60,10 +61,11 @@ def test_room_on_nodes_is_that_of_a_search(cluster: Any, pod: Object) -> None:
 
 
 def test_a_pod_in_a_domain_keeps_its_own_node_selector() -> None:
-    pod = in_domain(WaitingPod.of(make_pod().node_selector("disk", "nvme").obj()), ("zone", "rack"), ("a", "1"))
+    within = Within("rack", parents=("zone",), below=("host",))
+    pod = in_domain(WaitingPod.of(make_pod().node_selector("disk", "nvme").obj()), within, ("a", "1"))
 
     info = pod.signature.info
-    assert (info.node_selector, info.domain) == ((("disk", "nvme"),), (("zone", "a"), ("rack", "1")))
+    assert (info.node_selector, info.domain) == ((("disk", "nvme"),), (("zone", "a"), ("rack", "1"), ("host", None)))
 
 
 def test_room_on_a_node_is_that_beside_its_nominated_pods() -> None:

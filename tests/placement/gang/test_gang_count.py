@@ -91,6 +91,26 @@ def test_gang_without_a_labelled_node_is_infeasible_and_never_denied() -> None:
             assert is_exempt == (placement.verdict == "Infeasible")
 
 
+@pytest.mark.parametrize("pod", [WORKER, WORKER.spec(topologySpreadConstraints=[spread("rack")])])
+def test_node_without_the_label_of_a_narrower_level_is_in_no_domain(pod: PodBuilder) -> None:
+    cluster = on(gpus("b", 8, rack="1"), gpus("a", 4, rack="1", row="x"))
+    within = Within("rack", below=("row",), is_native=True)
+
+    fits, waits = asked(pod, 4, cluster, within=within), asked(pod, 5, cluster, within=within)
+
+    assert (counted(fits), fits.node, together(fits)) == (("Feasible", 4, 0), "a", [("1", 4, 4)])
+    assert counted(waits) == ("Infeasible", 4, 0)
+    assert waits.deny_exemption == "nodes can get the label rack later"
+
+
+def test_nodes_without_the_label_of_a_narrower_level_are_named() -> None:
+    cluster = on(gpus("b", 8, rack="1"), gpus("a", 4, TAKEN, rack="1", row="x"))
+
+    placement = asked(WORKER, 4, cluster, within=Within("rack", below=("row",)))
+
+    assert "1 domain of rack, 1 node has no labels rack, row" in placement.message
+
+
 def test_cordoned_nodes_of_a_domain_can_hold_the_gang_again() -> None:
     cordoned = node("b", labels={"rack": "1"}, unschedulable=True, capacity={"nvidia.com/gpu": "4"})
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.placement.gang.gangs import HOST, IN_A_RACK, TWO_RACKS, WORKER, gpus, on, spread
+from tests.placement.gang.gangs import HOST, IN_A_RACK, TWO_RACKS, WORKER, gpus, on, running, spread
 from tests.support.objects.batch_objects import workload
 from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.backends.references import GangRequest, Within
 from webhook.cluster.batch.kueue import KueueObjects, Workload
+from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
 from webhook.kube.names import KUEUE_TOPOLOGY
@@ -21,6 +22,7 @@ from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.policy.spec.document import PolicySpec
 
 RACK = Within("rack")
+GROUP = PodGroup("default", "train", 0)
 
 
 def answered(
@@ -35,16 +37,20 @@ def answered_templates(
     *,
     within: Within | None = RACK,
     base: Snapshot = TWO_RACKS.base,
+    size: int = 0,
     **fields: Any,
 ) -> tuple[GangFit, Placement]:
-    """Return the fit of an object with templates of so many pods, placed one after the other, and the verdict on it."""
+    """Return the fit of an object with templates of so many pods, placed one after the other, and the verdict on it.
+
+    It is of a gang of `size` pods, or of its pods.
+    """
     roles: list[PlacedRole] = []
     after = base
     for pod, number in templates:
         found = place_replicas(Scheduler(), after, repeat(pod.obj()), number, read=anywhere)
         roles.append(((Scheduler(), PodSignature.of(pod.obj())), found))
         after = found.snapshot
-    size = sum(number for _, number in templates)
+    size = size or sum(number for _, number in templates)
     gang = GangRequest("train", size, "volcano", starts_whole=True, within=within, **fields)
     placed = min(size, sum(found.placed for _, found in roles))
     fit = with_domains(GangFit("train", size, placed, 0), gang, roles, PolicySpec(), base, never)
@@ -106,6 +112,35 @@ def test_room_for_several_templates_in_one_domain_is_not_known() -> None:
     assert placement.message.endswith(f"{known}: its templates differ.")
 
 
+@pytest.mark.parametrize(
+    ("workers", "within", "most", "text"),
+    [
+        (5, RACK, None, "its templates differ"),
+        (9, RACK, 9, "No domain of rack could hold 9 pods: 1 would hold 8 if it were empty"),
+        (8, RACK, None, "its templates differ"),
+        (8, RACK._replace(is_native=True), 8, "No domain of rack could hold 9 pods: 1 would hold 8 if it were empty"),
+    ],
+)
+def test_templates_that_no_domain_could_hold_never_fit(
+    workers: int, within: Within, most: int | None, text: str
+) -> None:
+    base = on(gpus("a", 4, rack="1"), gpus("b", 4, rack="1"), gpus("c", 6, rack="2")).base
+    templates = [(WORKER, workers), (WORKER.label("role", "other"), 1)]
+
+    fit, placement = answered_templates(templates, within=within, base=base)
+
+    assert (placement.verdict, fit.most) == ("Unknown" if most is None else "Waiting", most)
+    assert text in placement.message
+
+
+def test_templates_that_nodes_without_the_label_could_hold_are_unknown() -> None:
+    templates = [(WORKER, 9), (WORKER.label("role", "other"), 1)]
+
+    fit, placement = answered_templates(templates)
+
+    assert (placement.verdict, fit.never) == ("Unknown", "")
+
+
 def test_reason_why_the_room_in_one_domain_is_not_known_is_given() -> None:
     apart = WORKER.spec(topologySpreadConstraints=[spread(HOST)])
     assigned = Workload.of(workload("other", WORKER.obj(), ["rack"], (["1"], 1)))
@@ -155,6 +190,37 @@ def test_template_without_pods_is_no_second_template() -> None:
     fit, placement = answered_templates([(WORKER, 5), (WORKER.label("role", "other"), 0)])
 
     assert (placement.verdict, fit.together is None) == ("Feasible", False)
+
+
+@pytest.mark.parametrize(
+    ("group", "size", "verdict", "text"),
+    [
+        # Other objects have created three pods of the gang in rack 2, which has a free card.
+        pytest.param(GROUP, 4, "Feasible", "1 of 2 domains of rack has room for the missing pod: 2", id="it has room"),
+        pytest.param(
+            GROUP, 5, "Waiting", "runs in 2, which has room for 1 of the 2 missing pods; 1 has room", id="it has not"
+        ),
+        pytest.param(None, 5, "Feasible", "room for all 5 pods: 1", id="the object has a group of its own"),
+    ],
+)
+def test_running_pods_of_the_group_that_others_created_decide_on_the_domain(
+    group: PodGroup | None, size: int, verdict: str, text: str
+) -> None:
+    base = on(gpus("a", 5, rack="1"), gpus("c", 4, *running(3), rack="2")).base
+
+    fit, placement = answered_templates([(WORKER, size - 3)], size=size, group=group, base=base)
+
+    assert (placement.verdict, fit.fit) == (verdict, size if verdict == "Feasible" else 4)
+    assert text in fit.text
+
+
+@pytest.mark.parametrize(("pods", "verdict"), [(2, "Feasible"), (3, "Waiting")])
+def test_pods_that_follow_those_of_other_objects_need_room_beside_them(pods: int, verdict: str) -> None:
+    base = on(gpus("a", 9, rack="1"), gpus("c", 4, IN_A_RACK, IN_A_RACK, rack="2")).base
+
+    fit, placement = answered_templates([(IN_A_RACK, pods)], size=pods + 2, base=base)
+
+    assert (placement.verdict, bool(fit.together and fit.together.first)) == (verdict, False)
 
 
 LAUNCHER = IN_A_RACK.gpu(2).label("role", "launcher")

@@ -15,7 +15,7 @@ from tests.support.objects.batch_objects import (
     topology,
     volcano_group,
 )
-from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.plugins import pod_info
 from tests.support.views import made_anew
 from webhook.backends.backend import BatchNames
@@ -77,7 +77,7 @@ _LEVEL = "rack"
     ],
 )
 def test_domain_of_kueue_and_kai_is_a_path_of_the_labels_of_a_topology(pod: PodBuilder, api_version: str) -> None:
-    asked = Within(_LEVEL)
+    asked = Within(_LEVEL, is_of_least=api_version == KAI_TOPOLOGY)
     doubt = "no single Topology is known that has the level rack"
 
     assert within_of(pod, topology("t", api_version, *RACKS)) == asked._replace(parents=("zone",))
@@ -85,6 +85,19 @@ def test_domain_of_kueue_and_kai_is_a_path_of_the_labels_of_a_topology(pod: PodB
     assert within_of(pod, topology("t", api_version, *RACKS), topology("u", api_version, _LEVEL)) == asked._replace(
         doubt=doubt
     )
+
+
+@pytest.mark.parametrize(("row", "doubt"), [("x", ""), (None, "no single Topology is known that has the level rack")])
+def test_topologies_can_differ_below_the_level_if_they_have_the_same_nodes(row: str | None, doubt: str) -> None:
+    labels = {"zone": "a", "rack": "1"} | ({"row": row} if row else {})
+    node = make_node_object("n", labels=labels)
+    topologies = topology("t", KAI_TOPOLOGY, *RACKS), topology("u", KAI_TOPOLOGY, *RACKS, "row")
+    pod = _KAI.annotate("pod-group-name", "g")
+
+    found = within_of(pod, kai_group("g"), *topologies, node, within=Within(_LEVEL))
+
+    parents, below = ((), ()) if doubt else (("zone",), found.below if found else ())
+    assert found == Within(_LEVEL, parents=parents, below=below, doubt=doubt, is_of_least=True)
 
 
 @pytest.mark.parametrize(
@@ -110,8 +123,11 @@ def test_group_of_kai_decides_on_the_domain() -> None:
     group["spec"]["topologyConstraint"] = {"topology": "t", "requiredTopologyLevel": "zone"}
     pod = _KAI.annotate("pod-group-name", "g")
 
-    assert within_of(pod, group, topology("t", KAI_TOPOLOGY, *RACKS), within=Within(_LEVEL)) == Within("zone")
-    assert within_of(pod, kai_group("g"), topology("t", KAI_TOPOLOGY, _LEVEL), within=Within(_LEVEL)) == Within(_LEVEL)
+    found = within_of(pod, group, topology("t", KAI_TOPOLOGY, *RACKS), within=Within(_LEVEL))
+    assert found == Within("zone", below=("rack",), is_of_least=True)
+    assert within_of(pod, kai_group("g"), topology("t", KAI_TOPOLOGY, _LEVEL), within=Within(_LEVEL)) == Within(
+        _LEVEL, is_of_least=True
+    )
 
 
 def test_annotation_is_kept_for_a_scheduler_without_topologies() -> None:

@@ -15,6 +15,7 @@ from tests.schedulers.groups import (
 from tests.schedulers.installed.kai import TO_KAI, Kai
 from tests.schedulers.jobs import gpu_node, wait_bound_all
 from tests.support.on_cluster.registered import Webhook
+from webhook.kube.names import HOSTNAME_LABEL
 
 RESERVED = "was pipelined to node"
 KINDS = "queues.scheduling.run.ai,podgroups.scheduling.run.ai,topologies.kai.scheduler"
@@ -70,12 +71,17 @@ RACK, ZONE = "example.com/rack", "example.com/zone"
 
 @pytest.mark.parametrize(("pods", "starts"), [(4, True), (5, False)])
 def test_gang_that_no_rack_holds_is_not_started(gangs: Gangs, kai: Kai, pods: int, starts: bool) -> None:
-    """Both zones have a rack of the same name, so these are two racks: with room for four pods, and for two."""
-    for name, zone, cards in (("n1", "east", 3), ("n2", "east", 1), ("n3", "west", 2)):
+    """Both zones have a rack of the same name, so these are two racks: with room for four pods, and for two.
+
+    A node without the label of the lowest level is in none of them.
+    """
+    for name, zone, cards in (("n1", "east", 3), ("n2", "east", 1), ("n3", "west", 2), ("unnamed", "east", 8)):
         node = gpu_node(name, cards)
         node["metadata"]["labels"] |= {RACK: "1", ZONE: zone}
+        if name == "unnamed":
+            del node["metadata"]["labels"][HOSTNAME_LABEL]
         gangs.cluster.make_nodes(node)
-    kai.make_topology("racks", ZONE, RACK)
+    kai.make_topology("racks", ZONE, RACK, HOSTNAME_LABEL)
     kai.make_queue("research")
     topology = {"topology": "racks", "requiredTopologyLevel": RACK}
     kai.make_pod_group("bert", pods, "research", topologyConstraint=topology)

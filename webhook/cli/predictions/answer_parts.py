@@ -10,7 +10,7 @@ from webhook.cli.output.terminal import warn
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.workloads.pod_template_path import WorkloadKind
-from webhook.objects.gangs import VOLCANO_JOB
+from webhook.objects.object_gang import VOLCANO_JOB
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.object_domains import as_together
 from webhook.placement.pod.network_limit import network_limit

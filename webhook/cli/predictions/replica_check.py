@@ -28,7 +28,8 @@ from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.mutation.workload.gathering import within_of
-from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod
+from webhook.objects.gangs import fit_of_object
+from webhook.objects.object_gang import TemplateGang, gang_of_object, gang_of_pod
 from webhook.objects.own_pods import (
     CANNOT_START,
     KEEPS_ALL,
@@ -127,18 +128,17 @@ class Checks:
             return answers
         workload, base = counted[0][0].workload, assumed.base
         policy, schedulers = workload.policy, self.admissions.schedulers(workload.policy)
-        requests, wholes, roles = [], [], []
+        found, roles = [], []
         for _, replicas, first in counted:
-            requests.append(gang_of_pod(first, policy, base))
             names = batch_names_of(first, backend_of(policy.spec, schedulers.name_for(first)))
-            wholes.append(starts_whole(first, names))
+            request, within = gang_of_pod(first, policy, base), within_of(first, policy)
+            found.append(TemplateGang(request, starts_whole(first, names), within, replicas.asked))
             chosen = schedulers.scheduler_of(first)
             roles.append((None if chosen is None else (chosen, PodSignature.of(first)), replicas))
         verdicts = {each.verdict for each, *_ in counted}
-        scheduler, pods = schedulers.name_for(counted[0][2]), sum(replicas.asked for _, replicas, _ in counted)
-        within = strictest(within_of(first, policy) for *_, first in counted)
-        warn_of_ignored_domain(workload, kind, within, base)
-        gang = gang_of_object(workload.source.content, kind, requests, pods, scheduler, policy, wholes, within, base)
+        scheduler = schedulers.name_for(counted[0][2])
+        warn_of_ignored_domain(workload, kind, strictest(each.within for each in found), base)
+        gang = gang_of_object(workload.source.content, kind, found, scheduler, policy, base)
         if gang is None or gang.within is None:
             kept = [PodSignature.of(first) for *_, first in counted]
             answers = [replace(each, placement=without_count(each.placement, kept, base)) for each in answers]
@@ -147,7 +147,7 @@ class Checks:
             before = self.pending.before(first, assumed)[0].before_pod(PodSignature.of(first).info.preemption)
             fit = fit_of_object(gang, roles, policy, before, never, verdicts)
             answers = [in_gang_of_object(each, gang, fit) for each in answers]
-        size = max((each.size for each in (gang, *requests) if each), default=0)
+        size = max((each.size for each in (gang, *(each.request for each in found)) if each), default=0)
         as_group = partial(_as_grouped, backend=backend_of(policy.spec, scheduler), size=size, base=base)
         return [replace(each, placement=as_group(each.placement, each.first)) for each in answers]
 

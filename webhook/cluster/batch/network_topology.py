@@ -23,7 +23,8 @@ def tier_of_key(key: str) -> int | None:
 class NetworkTopology(NamedTuple):
     """The request that a group runs within one HyperNode, of a tier that is at most `tier`, or that of `tier_name`.
 
-    If `is_hard` is false, it is a preference. `has_subgroups` is true if parts of the group have requests of their own.
+    If `is_hard` is false, it is a preference. If `part` is not 0, the group has parts of so many pods, which each run
+    within a HyperNode of their own. `has_subgroups` is true if parts of the group have other requests of their own.
 
     Source: volcano.sh/apis/pkg/apis/scheduling/v1beta1/types.go, NetworkTopologySpec and SubGroupPolicySpec
     """
@@ -32,6 +33,7 @@ class NetworkTopology(NamedTuple):
     tier: int | None
     tier_name: str = ""
     has_subgroups: bool = False
+    part: int = 0
 
     @classmethod
     def of(cls, spec: Mapping[str, Any]) -> "NetworkTopology | None":
@@ -44,6 +46,22 @@ class NetworkTopology(NamedTuple):
         tier = fields.number(written, "highestTierAllowed")
         name = fields.text(written, "highestTierName")
         return cls(is_hard, None if tier is None else int(tier), name, any(parts))
+
+    @classmethod
+    def of_job(cls, spec: Mapping[str, Any]) -> "NetworkTopology | None":
+        """Return the request in `spec`, that of a Job of Volcano, or of the partitions of its only task with pods.
+
+        Source: volcano.sh/volcano/pkg/controllers/job/job_controller_actions.go, getSubGroupPolicy
+        """
+        whole, tasks = cls.of(spec), [each for each in fields.items(spec, "tasks") if field(each, "replicas") != 0]
+        policies = [policy for each in tasks if isinstance(policy := field(each, "partitionPolicy"), Mapping)]
+        parts = [part for each in policies if (part := cls.of(each)) is not None and part.is_hard]
+        if not parts:
+            return whole
+        size = fields.count(policies[0], "partitionSize")
+        if len(tasks) == 1 and size and (whole is None or not whole.is_hard):
+            return parts[0]._replace(part=size)
+        return (whole or parts[0])._replace(is_hard=True, has_subgroups=True)
 
     @classmethod
     def of_annotations(cls, annotations: Mapping[str, Any]) -> "NetworkTopology | None":

@@ -1,6 +1,6 @@
 """The topologies of Kueue and KAI: the node labels of their levels, from the widest to the closest."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from webhook.cluster.batch import fields
@@ -21,9 +21,3 @@ class Topology(NamedTuple):
         """Return the facts of `content`, a raw API object."""
         levels = (fields.text(each, "nodeLabel") for each in fields.items(content, "spec", "levels"))
         return cls(fields.text(content, "metadata", "name"), tuple(filter(None, levels)))
-
-
-def path_to(key: str, topologies: Iterable[Topology]) -> tuple[str, ...] | None:
-    """Return the levels down to the label `key`, or None if no topology has it or if topologies differ in them."""
-    paths = {each.levels[: each.levels.index(key) + 1] for each in topologies if key in each.levels}
-    return paths.pop() if len(paths) == 1 else None

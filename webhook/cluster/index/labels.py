@@ -116,11 +116,18 @@ class LabelColumns:
             return Domains(np.full(self._rows, -1, dtype=np.intp), 0)
         return Domains(column.codes, len(column.values))
 
-    def paths(self, keys: Sequence[str]) -> tuple[DomainCodes, tuple[tuple[str, ...], ...]]:
+    def paths(self, keys: Sequence[str], others: Sequence[str] = ()) -> tuple[DomainCodes, tuple[tuple[str, ...], ...]]:
         """Return the domain number of each node, and the values of `keys` that name each domain.
 
-        A node without one of the labels is in no domain: its number is -1. Some domains may have no node.
+        A node without one of the labels `keys` and `others` is in no domain: its number is -1. Some domains may have no
+        node.
         """
+        codes, values = self._paths(keys)
+        for key in others:
+            codes = np.where(self.domains(key).codes >= 0, codes, -1)
+        return codes, values
+
+    def _paths(self, keys: Sequence[str]) -> tuple[DomainCodes, tuple[tuple[str, ...], ...]]:
         columns = [self._columns.get(key) for key in keys]
         if any(column is None for column in columns):
             return np.full(self._rows, -1, dtype=np.intp), ()

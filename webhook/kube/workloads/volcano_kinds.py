@@ -32,7 +32,7 @@ def _volcano(group: str, kind: str, resource: str, spec: str, **more: Any) -> Wo
             ("schedulerName", f"{spec}.schedulerName", "volcano"),
             ("priorityClassName", f"{spec}.priorityClassName", ""),
         ),
-        caveats=((f"{spec}.tasks.*.partitionPolicy.networkTopology", _OF_PARTS),),
+        caveats=() if kind == "Job" else ((f"{spec}.tasks.*.partitionPolicy.networkTopology", _OF_PARTS),),
         gang=(f"{spec}.minAvailable",),
         queue=f"{spec}.queue",
         default_queue=VOLCANO_DEFAULT_QUEUE,

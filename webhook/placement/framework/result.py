@@ -108,7 +108,8 @@ class GangFit:
     "". The other fields are for a gang that does not fit: `next_message` is about the first pod without a node, `block`
     about the largest free block of cards, and `waiting_before` is the number of pods that wait before the gang, or 0 if
     it would not fit without them. `together` are the domains of a gang that runs in one, such as a rack, or None if
-    they are not counted. `doubt` is the reason.
+    they are not counted; `doubt` is then the reason. `never` is the reason why no domain could hold the pods of an
+    object whose domains are not counted, or "".
     """
 
     name: str
@@ -125,10 +126,13 @@ class GangFit:
     own: "Placement | None" = field(default=None, compare=False, repr=False)
     together: Together | None = None
     doubt: str = field(default="", compare=False)
+    never: str = field(default="", compare=False)
 
     @property
     def text(self) -> str:
         """Return the count as text: `5 of 8 pods of gang train fit now`."""
+        if self.never:
+            return self.never
         parts = self._domain_texts() or [self._count_text()]
         if self.most is not None and not self._lacks_domain:
             parts.append(f"no more than {self.most} would fit on an empty cluster")

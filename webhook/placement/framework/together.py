@@ -58,10 +58,7 @@ class Together:
     @property
     def allowed(self) -> tuple[Domain, ...]:
         """The domains for the missing pods: that of the members, all without members, none if they are spread."""
-        occupied = tuple(each for each in self.domains if each.members)
-        if not occupied:
-            return () if self.outside else self.domains
-        return occupied if len(occupied) == 1 and not self.outside else ()
+        return () if self.outside or len(self._occupied) > 1 else self._occupied or self.domains
 
     @property
     def largest(self) -> Domain | None:
@@ -82,13 +79,14 @@ class Together:
     def most(self) -> int | None:
         """An upper bound of the pods of the gang that one domain could hold, or None if it is not known."""
         known = [each.fits_empty for each in self.domains if each.fits_empty is not None]
-        return max(known, default=0) if len(known) == len(self.domains) else None
+        return self.within.most(known) if len(known) == len(self.domains) else None
 
     def room_text(self) -> str:
         """Return a text such as `2 of 4 racks have room for all 16 pods: rack-2, rack-4`, or one about a spread."""
-        occupied = [each for each in self.domains if each.members]
-        if len(occupied) > 1:
-            return f"they run in {_names(occupied)}"
+        if len(self._occupied) > 1:
+            return f"they run in {_names(self._occupied)}"
+        if self.within.part:
+            return ""
         if self.with_room:
             count, total = len(self.with_room), len(self.domains)
             names = _names(self.with_room)
@@ -109,15 +107,17 @@ class Together:
         For example: `no rack has room for the 16 pods of gang bert now: rack-3 has the most, for 12; 4 racks, 2 nodes
         have no label topology.kubernetes.io/rack`.
         """
+        if self.domains and self.within.part:
+            room = self.within.most(each.fits for each in self.domains)
+            return f"{self._counted(len(self.domains))} have room for {self._parts(room)} now"
         if not self.domains:
             return f"{gang} runs in one {self._noun}, and no node has {self._the_labels}"
-        occupied = [each for each in self.domains if each.members]
         if self.outside:
             return f"{gang} has a pod on a node without {self._the_labels}"
-        if len(occupied) > 1:
-            return f"{gang} runs in {_names(occupied)}: all of its pods must run in one {self._noun}"
-        if occupied:
-            return self._occupied_text(gang, occupied[0])
+        if len(self._occupied) > 1:
+            return f"{gang} runs in {_names(self._occupied)}: all of its pods must run in one {self._noun}"
+        if self._occupied:
+            return self._occupied_text(gang, self._occupied[0])
         if self.first:
             return self._first_text(gang)
         if self.with_room:
@@ -125,11 +125,14 @@ class Together:
         parts = [f"no {self._noun} has room for the {self.missing} pods of {gang} now"]
         if (largest := self.largest) and largest.fits:
             parts[0] += f": {_name(largest)} has the most, for {largest.fits}"
-        parts.append(", ".join(filter(None, (self._counted(len(self.domains)), self._unlabelled_text()))))
-        return "; ".join(parts)
+        lacks = "has no" if self.unlabelled == 1 else "have no"
+        without = f", {plural(self.unlabelled, 'node')} {lacks} {self._labels}" if self.unlabelled else ""
+        return "; ".join([*parts, f"{self._counted(len(self.domains))}{without}"])
 
     def never_text(self) -> str:
         """Return a text such as `no rack could hold 16 pods: rack-2 would hold 8 if it were empty`."""
+        if self.within.part:
+            return f"{self._counted(len(self.domains))} could hold {self._parts(self.most or 0)} if they were empty"
         most = max(self.domains, key=lambda each: each.fits_empty or 0, default=None)
         if most is None or not most.fits_empty:
             return f"no {self._noun} could hold {self.size} pods"
@@ -185,12 +188,13 @@ class Together:
     def _labels(self) -> str:
         if self._tier:
             return self._noun
-        shown = ", ".join(cut(key, _LONGEST_SHOWN) for key in self.within.path[-_MOST_NAMED:])
-        return f"label {shown}" if len(self.within.path) == 1 else f"labels {shown}"
+        keys = *self.within.path, *self.within.below
+        shown = ", ".join(cut(key, _LONGEST_SHOWN) for key in keys[-_MOST_NAMED:])
+        return f"label {shown}" if len(keys) == 1 else f"labels {shown}"
 
     @property
-    def _shown_key(self) -> str:
-        return cut(self.within.key, _LONGEST_SHOWN)
+    def _occupied(self) -> tuple[Domain, ...]:
+        return tuple(each for each in self.domains if each.members)
 
     @property
     def _tier(self) -> str:
@@ -207,19 +211,17 @@ class Together:
             return f"all {self.missing} pods"
         return f"the {self.missing} missing pods" if self.missing > 1 else "the missing pod"
 
+    def _parts(self, room: int) -> str:
+        part = self.within.part
+        return f"{room // part} of {plural(self.missing // part, 'partition')} of {plural(part, 'pod')}"
+
     def _counted(self, count: int) -> str:
         if self._tier:
             return f"{plural(count, 'HyperNode')} {self._tier}"
         if self.within.alias:
             shown = cut(self.within.alias, _LONGEST_SHOWN)
             return plural(count, shown if self.within.alias in _NOUNS else f"{shown} domain")
-        return f"{plural(count, 'domain')} of {self._shown_key}"
-
-    def _unlabelled_text(self) -> str:
-        if not self.unlabelled:
-            return ""
-        lacks = "have no" if self.unlabelled > 1 else "has no"
-        return f"{plural(self.unlabelled, 'node')} {lacks} {self._labels}"
+        return f"{plural(count, 'domain')} of {cut(self.within.key, _LONGEST_SHOWN)}"
 
 
 def _name(domain: Domain) -> str:

@@ -38,8 +38,8 @@ def domains_together(
 ) -> Together:
     """Return the domains on `snapshot` for `left` more pods like `pod` of a gang of `size` that runs `within` one."""
     snapshot = with_hyper_nodes(snapshot, within.key)
-    domains = count_domains(scheduler, pod, gang, within.path, snapshot, left, expired)
-    codes, _ = snapshot.labels.paths(within.path)
+    domains = count_domains(scheduler, pod, gang, within, snapshot, left, expired)
+    codes, _ = snapshot.labels.paths(within.path, within.below)
     unlabelled = codes < 0
     outside = int(_members(snapshot, gang)[unlabelled].sum())
     return Together(within, size, left, domains, int(unlabelled.sum()), outside)
@@ -61,31 +61,31 @@ def count_domains(
     scheduler: Scheduler,
     pod: WaitingPod,
     gang: GangKey,
-    path: Sequence[str],
+    within: Within,
     snapshot: Snapshot,
     left: int,
     expired: Expired,
 ) -> tuple[Domain, ...]:
-    """Return the domains of `snapshot`, by their values of the labels `path`, with their room for pods like `pod`.
+    """Return the domains of `snapshot` for a gang that runs `within` one, with their room for pods like `pod`.
 
     `left` pods of `gang`, the gang of the pod, are missing: more are not always counted. A node without one of the
     labels is in no domain; an empty value is a domain.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/topologyaware/topology_placement.go, GeneratePlacements
     """
-    snapshot = with_hyper_nodes(snapshot, path[-1])
-    codes, values = snapshot.labels.paths(path)
+    snapshot = with_hyper_nodes(snapshot, within.key)
+    codes, values = snapshot.labels.paths(within.path, within.below)
     present = np.unique(codes[codes >= 0]).tolist()
-    free = without_own_affinity(pod, path[-1], snapshot)
+    free = without_own_affinity(pod, within.key, snapshot)
     if are_nodes_independent(scheduler, free.signature, snapshot):
         fits = by_domain(codes, len(values), room_on_nodes(scheduler, free.signature, snapshot, expired))
     else:
         fits = np.zeros(len(values), dtype=np.int64)
         for code in in_time(present, expired):
-            fits[code] = _fitting(scheduler, in_domain(free, path, values[code]), snapshot, left, expired)
+            fits[code] = _fitting(scheduler, in_domain(free, within, values[code]), snapshot, left, expired)
     members = by_domain(codes, len(values), _members(snapshot, gang))
     placed = np.maximum(members, by_domain(codes, len(values), assigned_to_own(pod, snapshot)))
-    most = most_in_each_domain([(scheduler, free.signature, MOST_COUNTED)], snapshot, path, expired)
+    most = most_in_each_domain([(scheduler, free.signature, MOST_COUNTED)], snapshot, within, expired)
     return tuple(
         Domain(value, int(fits[code]), None if most is None else most[value], int(placed[code]))
         for value, code in sorted((values[code], code) for code in present)
@@ -97,21 +97,16 @@ def members_on(snapshot: Snapshot, gang: GangKey) -> int:
     return sum([info.gangs.count(gang) for info in snapshot.nodes if info.gangs])
 
 
-def nodes_of(snapshot: Snapshot, path: Sequence[str], values: Sequence[str]) -> list[NodeInfo]:
-    """Return the nodes of `snapshot` whose labels `path` have `values`."""
-    codes, paths = snapshot.labels.paths(path)
+def nodes_of(snapshot: Snapshot, within: Within, values: Sequence[str]) -> list[NodeInfo]:
+    """Return the nodes of the domain of `within` with `values`."""
+    codes, paths = snapshot.labels.paths(within.path, within.below)
     return [snapshot.nodes[row] for row in (codes == paths.index(tuple(values))).nonzero()[0].tolist()]
 
 
-def in_domain(pod: WaitingPod, path: Sequence[str], values: Sequence[str]) -> WaitingPod:
-    """Return `pod`, restricted to the nodes whose labels `path` have `values`."""
-    return _with_info(pod, pod.signature.info._replace(domain=tuple(zip(path, values, strict=True))))
-
-
-def domains_of(rows: Rows, snapshot: Snapshot, path: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Return the domains of the nodes in `rows`, by their values of the labels `path`, in order."""
-    nodes = (snapshot.nodes[row].node for row in rows.tolist())
-    return tuple(sorted({tuple(node.labels.get(key, "") for key in path) for node in nodes}))
+def in_domain(pod: WaitingPod, within: Within, values: Sequence[str]) -> WaitingPod:
+    """Return `pod`, restricted to the nodes of the domain of `within` with `values`."""
+    domain = *zip(within.path, values, strict=True), *((key, None) for key in within.below)
+    return _with_info(pod, pod.signature.info._replace(domain=domain))
 
 
 def with_first(together: Together, rows: Rows, snapshot: Snapshot) -> tuple[Together, list[int]]:
@@ -119,10 +114,13 @@ def with_first(together: Together, rows: Rows, snapshot: Snapshot) -> tuple[Toge
 
     `rows` are the nodes that kube-scheduler finds equally good for it, among which it chooses one at random.
     """
-    possible = domains_of(rows, snapshot, together.within.path)
-    room = [each.fits for each in together.domains if each.path in possible]
-    is_certain = min(room, default=0) >= together.missing or any(each.members for each in together.domains)
-    return together if is_certain else replace(together, first=possible), room
+    codes, paths = snapshot.labels.paths(together.within.path, together.within.below)
+    chosen = {paths[code] for code in codes[rows].tolist() if code >= 0}
+    possible = [each for each in together.domains if each.path in chosen]
+    room = [each.fits for each in possible]
+    if min(room, default=together.missing) >= together.missing or any(each.members for each in together.domains):
+        return together, room
+    return replace(together, first=tuple(each.path for each in possible)), room
 
 
 def without_own_affinity(pod: WaitingPod, topology_key: str, snapshot: Snapshot) -> WaitingPod:

@@ -1,8 +1,9 @@
 """Compute an upper bound of the pods that an empty cluster can hold: equal pods, or the pods of an object."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from webhook.backends.references import Within
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import DeadlineNearError, Expired
 from webhook.kube.workloads.pod_template_path import WorkloadKind
@@ -49,17 +50,17 @@ def _roles(roles: Iterable[TemplatePods], base: Snapshot, expired: Expired, *, r
 def most_in_each_domain(
     roles: Iterable[TemplatePods],
     base: Snapshot,
-    path: Sequence[str],
+    within: Within,
     expired: Expired,
     *,
     restores: bool = False,
 ) -> Mapping[tuple[str, ...], int] | None:
-    """Return the bound of `most_of_roles` for each domain, by its values of the labels `path`, or None if not known.
+    """Return the bound of `most_of_roles` for each domain of `within`, by its values, or None if it is not known.
 
     `()` stands for the nodes without one of the labels, if there are any.
     """
     found = _roles(roles, base, expired, restores=restores)
-    return None if found is None else most_in_domains(found, base, path, expired)
+    return None if found is None else most_in_domains(found, base, within, expired)
 
 
 def _role(

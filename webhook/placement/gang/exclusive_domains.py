@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
+from webhook.backends.references import Within
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
@@ -12,8 +11,9 @@ from webhook.kube.deadline import Expired
 from webhook.kube.workloads.exclusive_topology import Exclusive
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.placement.framework.result import Placement
+from webhook.placement.gang.domains import room_on_nodes
 from webhook.placement.gang.empty_cluster import MOST_COUNTED, most_in_each_domain
-from webhook.placement.replicas.independent_nodes import are_nodes_independent, fill
+from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.replicas.replicas import FillingCluster
 from webhook.placement.scheduler import PodSignature, Scheduler
 
@@ -165,7 +165,7 @@ def _never_together(
     key = followers.pods.exclusive[0].topology_key
     free = info._replace(node_selector=tuple(each for each in info.node_selector if each[0] != key))
     role = scheduler, PodSignature(free), MOST_COUNTED
-    domains = most_in_each_domain([role], snapshot, (key,), expired, restores=True)
+    domains = most_in_each_domain([role], snapshot, Within(key), expired, restores=True)
     most = None if domains is None else max(domains.values(), default=0)
     with_leader = leader.requests == info.requests
     size = followers.pods.dimensions[-1].number + with_leader
@@ -189,7 +189,6 @@ def _room(
     `of_group` are the followers, the index of the first one and their number.
     """
     (followers, first, size), room = of_group, dict[str, int]()
-    key = followers.pods.exclusive[0].topology_key
     for domain, node in leader_by_domain.items():
         cluster = FillingCluster(snapshot)
         cluster.add(*leader, node)
@@ -199,9 +198,6 @@ def _room(
         signature = PodSignature.of(pod)
         if not are_nodes_independent(scheduler, signature, cluster.snapshot):
             return {}
-        codes = cluster.snapshot.labels.domains(key).codes
-        among = codes == codes[cluster.snapshot.rows[node]]
-        copy, before = RunningPod.of(pod), cluster.snapshot
-        filled = fill(scheduler, signature, copy, before, most=size, among=among, expired=expired)
-        room[domain] = min(size, int(np.sum(filled.copies)))
+        # The selector of the follower leaves only the nodes of the domain.
+        room[domain] = min(size, int(room_on_nodes(scheduler, signature, cluster.snapshot, expired).sum()))
     return room

@@ -123,7 +123,7 @@ def gang_placement(
 
 def _with_label_in_future(own: Placement, within: Within, base: Snapshot) -> Placement:
     """Return `own`, which is not denied if no node has the labels of the domain: nodes can get them later."""
-    codes, _ = with_hyper_nodes(base, within.key).labels.paths(within.path)
+    codes, _ = with_hyper_nodes(base, within.key).labels.paths(within.path, within.below)
     if own.verdict != "Infeasible" or (codes >= 0).any():
         return own
     return replace(own, deny_exemption=own.deny_exemption or _label_later(within))
@@ -171,9 +171,7 @@ def _most(question: _Question, base: Snapshot, together: Together | None, *, res
         return most_possible(scheduler, signature, base, expired, restores=restores)
     if not restores:
         return together.most
-    most = most_in_each_domain(
-        [(scheduler, signature, MOST_COUNTED)], base, together.within.path, expired, restores=True
-    )
+    most = most_in_each_domain([(scheduler, signature, MOST_COUNTED)], base, together.within, expired, restores=True)
     return None if most is None else max((number for values, number in most.items() if values), default=0)
 
 
@@ -227,7 +225,7 @@ def _exemption(question: _Question, base: Snapshot, fit: GangFit) -> str:
         within = together.within
         free = without_own_affinity(question.pod, within.key, base)
         unlabelled = most_in_each_domain(
-            [(question.scheduler, free.signature, MOST_COUNTED)], base, within.path, question.expired
+            [(question.scheduler, free.signature, MOST_COUNTED)], base, within, question.expired
         )
         if (together.most or 0) + (unlabelled or {}).get((), 0) >= fit.size:
             return _label_later(within)

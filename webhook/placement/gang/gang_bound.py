@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from webhook.backends.references import Within
 from webhook.cluster.index.labels import DomainCodes, Mask
 from webhook.cluster.index.pod_term import PodTerm
 from webhook.cluster.snapshot import Column, Snapshot
@@ -59,13 +60,13 @@ def most_on_empty_nodes(info: PodInfo, snapshot: Snapshot, feasible: Mask, expir
 
 
 def most_in_domains(
-    roles: Sequence[Role], snapshot: Snapshot, path: Sequence[str], expired: Expired
+    roles: Sequence[Role], snapshot: Snapshot, within: Within, expired: Expired
 ) -> Mapping[tuple[str, ...], int]:
-    """Return the bound of `most_together` for each domain of `snapshot`, by its values of the labels `path`.
+    """Return the bound of `most_together` for each domain of `snapshot`, by its values of the labels of `within`.
 
     `()` stands for the nodes without one of the labels, if there are any.
     """
-    codes, values = with_hyper_nodes(snapshot, path[-1]).labels.paths(path)
+    codes, values = with_hyper_nodes(snapshot, within.key).labels.paths(within.path, within.below)
     present, named = np.unique(codes).tolist(), [*values, ()]
     (info, asked, nodes, empty), inter_pod = roles[0], roles[0].info.inter_pod
     if len(roles) == 1 and not (inter_pod.terms.anti_required or inter_pod.terms.required or inter_pod.spread):

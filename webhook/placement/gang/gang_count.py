@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from webhook.backends.references import Within
-from webhook.cluster.batch.network_topology import tier_of_key
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired
 from webhook.kube.pod.gang_key import GangKey
@@ -71,18 +70,17 @@ def count_pods(
         # Its pods outside of all domains attract no others.
         return _by_affinity(scheduler, pod, own, snapshot, left, expired, replace(together, outside=0))
     possible = tuple(each.path for each in together.allowed if each.fits >= gang.least)
-    if tier_of_key(within.key) is not None and together.with_room and len(possible) > len(together.with_room):
-        # Volcano looks for room for the pods that it knows then, which can be only the `least` that start the gang.
+    if within.is_of_least and len(possible) > len(together.with_room) > 0:
         return Count(own, Further(0, None, is_complete=False), replace(together, first=possible))
     chosen = together.tightest
     if chosen is None:
         return Count(own, Further(0, replace(own, verdict="Waiting", node=None)), together)
-    inside = in_domain(pod, within.path, chosen.path)
+    inside = in_domain(pod, within, chosen.path)
     first = scheduler.answer_alone(inside.signature, snapshot, expired)
     further = further_pods(scheduler, inside, first, snapshot, left, expired)
     if further.stopped and are_nodes_independent(scheduler, pod.signature, snapshot):
         # A message of kube-scheduler is about the nodes of the domain alone.
-        alone = snapshot.with_nodes(nodes_of(snapshot, within.path, chosen.path), snapshot.generation)
+        alone = snapshot.with_nodes(nodes_of(snapshot, within, chosen.path), snapshot.generation)
         first_alone = scheduler.answer_alone(pod.signature, alone, expired)
         stopped = further_pods(scheduler, pod, first_alone, alone, left, expired).stopped
         further = further._replace(stopped=replace(stopped or further.stopped, total=snapshot.labels.count))

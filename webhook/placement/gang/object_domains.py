@@ -5,24 +5,20 @@ from dataclasses import replace
 from typing import Any
 
 from webhook.backends.backend import SPREAD_CONSTRAINTS
-from webhook.backends.references import GangRequest, Within
+from webhook.backends.references import TEMPLATES_DIFFER, GangRequest, Within
 from webhook.cluster.batch.network_topology import tier_of_key
-from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
 from webhook.kube.deadline import Expired
 from webhook.kube.names import VOLCANO_PLUGIN
-from webhook.kube.pod.gang_key import GangKey
+from webhook.kube.pod.gang_key import GANG, GangKey
 from webhook.placement.framework.result import GangFit, Placement
-from webhook.placement.framework.together import Together
+from webhook.placement.framework.together import Domain, Together
 from webhook.placement.gang.assigned_pods import with_assigned
-from webhook.placement.gang.domains import (
-    domains_together,
-    in_domain,
-    is_countable,
-    with_first,
-)
+from webhook.placement.gang.domains import domains_together, is_countable, members_on
 from webhook.placement.gang.empty_cluster import TemplatePods, most_in_each_domain
 from webhook.placement.gang.further_pods import MOST_STEPS
+from webhook.placement.gang.gang_count import Gang, count_pods
 from webhook.placement.gang.template_domains import domains_of_templates, follow_each_other
 from webhook.placement.pod.network_limit import with_hyper_nodes
 from webhook.placement.replicas.independent_nodes import are_nodes_independent
@@ -57,34 +53,44 @@ def with_domains(
         # The HyperNodes are not known.
         return fit
     follow = follow_each_other(known, within.key, base)
+    namespace = known[0][1].info.inter_pod.namespace
+    # Otherwise the scheduler makes a group of the pods of the object.
+    is_shared = follow or gang.group is not None
+    key = GangKey(namespace, f"{spec.key_domain}{GANG}", gang.name) if is_shared else GangKey(namespace, "", "")
     counts_all = within.is_native or follow
     if not all(is_countable(scheduler, each.info, counts_all=counts_all) for scheduler, each, _ in known):
         return replace(fit, doubt=f"its pods have {SPREAD_CONSTRAINTS}")
     within = within.named(spec.topology_aliases)
-    if len(known) == 1:
-        fit = _of_pods(fit, known[0], some[0][1], within, base, expired, follow=follow)
+    if within.part:
+        fit = _in_parts(fit, known[0], some[0][1], within, base, expired)
+    elif len(known) == 1:
+        counted = Gang(key, fit.size, gang.least, within=within)
+        fit = _of_pods(fit, counted, within, known[0], some[0][1], base, expired, follow=follow)
         known = [(*known[0][:2], max(fit.size, known[0][2]))]
     else:
         is_counted = within.is_required and follow
         found = domains_of_templates(known, within, base, expired) if is_counted else None
-        if found is None or found.together.size != fit.size:
-            return replace(fit, doubt="its templates differ")
-        fit = _following(fit, found.together, found.first_rows, base)
-        if not found.is_certain:
+        if found is None or found[0].size != fit.size:
+            can_be_certain = within.is_required and not spec.node_templates
+            never = _never(fit, known, within, base, expired) if can_be_certain else None
+            return never or replace(fit, doubt=TEMPLATES_DIFFER)
+        fit, is_certain = _with_choice(fit, found[0]), found[1]
+        if not is_certain:
             fit = replace(fit, doubt="it depends on the order in which its pods are created")
     together = fit.together
     if together is None or not within.is_required or spec.node_templates or (together.most or 0) >= fit.size:
         return fit
-    bounds = most_in_each_domain(known, base, within.path, expired, restores=True)
-    most = None if bounds is None else max((number for path, number in bounds.items() if path), default=0)
+    bounds = most_in_each_domain(known, base, within, expired, restores=True)
+    most = None if bounds is None else within.most(number for path, number in bounds.items() if path)
     return fit if most is None or most >= fit.size else replace(fit, most=most)
 
 
 def _of_pods(
     fit: GangFit,
+    gang: Gang,
+    within: Within,
     template: TemplatePods,
     found: Replicas,
-    within: Within,
     base: Snapshot,
     expired: Expired,
     *,
@@ -92,45 +98,80 @@ def _of_pods(
 ) -> GangFit:
     """Return `fit` with its domains for the pods of one `template`, which are placed as `found`.
 
-    They `follow` the first of them, or the scheduler looks for a domain. Pods of the gang that other objects create are
-    taken to be like them.
+    They `follow` the first of them, or the scheduler looks for a domain. Other objects can create pods of `gang`: those
+    that run decide on its domain, and the others are taken to be like these.
     """
     scheduler, signature, pods = template
     pod = WaitingPod(signature, running_pod(signature.info, {}))
     base, doubt = with_assigned(pod, with_hyper_nodes(base, within.key), expired)
     pod = replace(pod, signature=signature.anywhere())
-    key = GangKey(signature.info.inter_pod.namespace, "", "")
-    together = domains_together(scheduler, pod, key, within, base, fit.size, fit.size, expired)
-    if not within.is_required:
-        return replace(fit, together=together)
+    left = max(min(pods, fit.size), fit.size - members_on(base, gang.key))
+    first = found.first if follow else scheduler.answer_alone(pod.signature, base, expired)
+    own, further, together = count_pods(scheduler, gang, pod, first, base, left, expired)
+    if not within.is_required or together is None or together.first:
+        return fit if together is None else _with_choice(fit, together)
+    fit = replace(fit, together=together)
     fit_of_all = fit.size if found.placed >= pods else fit.fit
     if follow:
-        fit = _following(fit, together, found.first.best_rows, base)
-        return fit if fit.together and fit.together.first else replace(fit, fit=fit_of_all)
-    chosen = together.tightest
-    room = chosen.fits if chosen else 0
-    fit = replace(fit, fit=min(fit_of_all, room), together=together)
-    if MOST_STEPS <= room < fit.size and not are_nodes_independent(scheduler, pod.signature, base):
+        return replace(fit, fit=fit_of_all)
+    fit = replace(fit, fit=min(fit_of_all, fit.size - left + further.number))
+    if not further.is_complete:
         return replace(fit, doubt=f"at most {MOST_STEPS} pods are counted")
-    if fit.fit < fit.size or chosen is None:
+    if fit.fit < fit.size:
         return fit
-    if all(each.fits < pods for each in together.domains):
+    if all(each.fits < pods for each in together.allowed):
         # Volcano can look for room for all pods. Others can start the least number in a domain without room for all.
         doubt = f"it can start with {fit.size} of its {pods} pods, and no domain has room for all"
-    own = scheduler.answer_alone(in_domain(pod, within.path, chosen.path).signature, base, expired)
     return replace(fit, doubt=within.doubt or doubt, own=own)
 
 
-def _following(fit: GangFit, together: Together, rows: Rows | None, base: Snapshot) -> GangFit:
-    """Return `fit` with its domains for pods that follow the first of them, which chooses one of the nodes `rows`."""
-    room: list[int] = []
-    if rows is not None:
-        with_choice, room = with_first(together, rows, base)
-        together = with_choice if room else together
-    least = min(room, default=fit.size)
-    if least < fit.size <= max(room, default=fit.size):
-        fit = replace(fit, fit=min(fit.fit, least), is_complete=False)
-    return replace(fit, together=together)
+def _in_parts(
+    fit: GangFit, template: TemplatePods, found: Replicas, within: Within, base: Snapshot, expired: Expired
+) -> GangFit:
+    """Return `fit` with its domains for the pods of one `template`, whose parts run in a domain each.
+
+    Each part takes the room of its pods from one domain, so the order of the parts does not matter.
+    """
+    scheduler, signature, pods = template
+    pod, base = WaitingPod(signature.anywhere(), running_pod(signature.info, {})), with_hyper_nodes(base, within.key)
+    if fit.size < pods or not are_nodes_independent(scheduler, pod.signature, base):
+        return replace(fit, doubt="each of its partitions has a domain of its own")
+    key = GangKey(signature.info.inter_pod.namespace, "", "")
+    together = domains_together(scheduler, pod, key, within, base, fit.size, fit.size, expired)
+    number = min(within.most(each.fits for each in together.domains), found.placed)
+    return replace(fit, fit=min(fit.size, number), together=together)
+
+
+def _never(
+    fit: GangFit, templates: Sequence[TemplatePods], within: Within, base: Snapshot, expired: Expired
+) -> GangFit | None:
+    """Return `fit` with the reason if no domain could hold the pods of one of `templates`, or else None.
+
+    Kueue looks for a domain for the pods of each template, other schedulers for all pods of a gang. Pods of a template
+    that need not run, or not in one domain, do not count. Nodes without the label count as in the largest domain.
+    """
+    is_whole = fit.size == sum(number for _, _, number in templates) and within.doubt != TEMPLATES_DIFFER
+    groups = [([each], each[2]) for each in templates if is_whole]
+    if within.is_native or within.is_of_least:
+        groups.append(([*templates], fit.size))
+    for group, size in groups:
+        bounds = most_in_each_domain(group, base, within, expired, restores=True) or {}
+        domains = tuple(sorted(Domain(path, 0, most) for path, most in bounds.items() if path))
+        together = Together(within, size, size, domains, 0)
+        most = (together.most or 0) + bounds.get((), 0)
+        if bounds and most < size:
+            possible = fit.size - size + most
+            return replace(fit, fit=min(fit.fit, possible), most=possible, never=together.never_text())
+    return None
+
+
+def _with_choice(fit: GangFit, together: Together) -> GangFit:
+    """Return `fit` with the domains; if one without room for all can be chosen, others wait, or it is not known."""
+    if not together.first:
+        return replace(fit, together=together)
+    room = [each.fits for each in together.domains if each.path in together.first]
+    is_complete = max(room) < together.missing
+    return replace(fit, fit=min(fit.fit, min(room)), is_complete=is_complete, together=together)
 
 
 def without_count(placement: Placement, kept: Sequence[PodSignature], base: Snapshot) -> Placement:
@@ -161,7 +202,7 @@ def as_together(placement: Placement, gang: GangRequest, fit: GangFit) -> Placem
     if placement.verdict == "Waiting":
         return placement
     base = placement.message.removesuffix(".")
-    if fit.together is None or fit.doubt:
+    if not fit.never and (fit.together is None or fit.doubt):
         doubt = f": {why}" if (why := fit.doubt or gang.within.doubt) else ""
         reason = f"Whether one domain of {cut(gang.within.key, _LONGEST_SHOWN)} has room for all pods is not known"
         return replace(placement, verdict="Unknown", node=None, message=f"{base}. {reason}{doubt}.")

@@ -48,7 +48,8 @@ class NodeAffinity:
             return ()
         matching = required_affinity_matches(pod, nodes, expired)
         for key, value in pod.domain:
-            matching = matching & nodes.labels.matches(key, "In", (value,))
+            operator, values = ("Exists", ()) if value is None else ("In", (value,))
+            matching = matching & nodes.labels.matches(key, operator, values)
         if enforced is None:
             return (Failure(ERR_REASON_POD, ~matching),)
         allowed = any_matches(enforced, nodes.labels, nodes.rows, expired)

@@ -99,7 +99,7 @@ class PodInfo(NamedTuple):
     runtime_class: str = ""
     summed: tuple[str, ...] = ()
     defaulted: tuple[str, ...] = ()
-    domain: tuple[tuple[str, str], ...] = ()
+    domain: tuple[tuple[str, str | None], ...] = ()
 
     @classmethod
     def of(cls, pod: Reader, like: "PodInfo | None" = None) -> "PodInfo":

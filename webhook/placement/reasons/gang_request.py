@@ -9,7 +9,6 @@ from webhook.backends.backend import BatchNames
 from webhook.backends.references import GangRequest, Within
 from webhook.cluster.batch.network_topology import NetworkTopology, key_of_tier, tier_of_key
 from webhook.cluster.batch.queues import PodGroup
-from webhook.cluster.batch.topologies import path_to
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.text import cut
@@ -63,16 +62,25 @@ def _within(within: Within | None, names: BatchNames, group: PodGroup | None, sn
 
 
 def in_topology(within: Within, backend: str, snapshot: Snapshot) -> Within:
-    """Return `within` with the labels of wider domains in the Topology of `backend`, or with a doubt."""
+    """Return `within` with the labels of wider and narrower domains in the Topology of `backend`, or with a doubt.
+
+    Source: sigs.k8s.io/kueue/pkg/util/tas/node.go, NodeMatchesFlavor;
+    github.com/NVIDIA/KAI-scheduler/pkg/scheduler/plugins/topology/common.go, isNodePartOfTopology
+    """
     topologies = {"kueue": snapshot.kueue.topologies, "kai": snapshot.kai.topologies}
-    if backend not in topologies or within.parents:
+    if backend not in topologies or within.parents or within.below:
         return within
-    levels = path_to(within.key, (topologies[backend] or {}).values())
-    if levels is None:
-        return within._replace(
-            doubt=f"no single Topology is known that has the level {cut(within.key, _LONGEST_SHOWN)}"
-        )
-    return within._replace(parents=levels[:-1])
+    # KAI looks for room for minMember of the PodGroup first.
+    within = within._replace(is_of_least=backend == "kai")
+    found = [each for each in (topologies[backend] or {}).values() if within.key in each.levels]
+    parents = {each.levels[: each.levels.index(within.key)] for each in found}
+    # Its nodes have the labels of all levels.
+    nodes = {(snapshot.labels.paths(each.levels)[0] >= 0).tobytes() for each in found}
+    if len(parents) != 1 or len(nodes) != 1:
+        doubt = f"no single Topology is known that has the level {cut(within.key, _LONGEST_SHOWN)}"
+        return within._replace(doubt=within.doubt or doubt)
+    levels = found[0].levels
+    return within._replace(parents=parents.pop(), below=levels[levels.index(within.key) + 1 :])
 
 
 def network_of_job(content: JsonObject, within: Within | None) -> NetworkTopology | None:
@@ -80,8 +88,9 @@ def network_of_job(content: JsonObject, within: Within | None) -> NetworkTopolog
     spec = field(content, "spec")
     if not isinstance(spec, Mapping):
         return None
-    if "networkTopology" in spec or within is None:
-        return NetworkTopology.of(spec)
+    found = NetworkTopology.of_job(spec)
+    if found is not None or "networkTopology" in spec or within is None:
+        return found
     tier = tier_of_key(within.key)
     return None if tier is None else NetworkTopology(within.is_required, tier)
 
@@ -94,7 +103,9 @@ def within_network(network: NetworkTopology, snapshot: Snapshot) -> Within | Non
     limit = network_limit(network, snapshot)
     if limit.tier is None and not limit.unknown:
         return None
-    return Within(key_of_tier(limit.tier or 0), network.is_hard, doubt=limit.unknown)
+    # It looks for room for the pods that it knows then.
+    key = key_of_tier(limit.tier or 0)
+    return Within(key, network.is_hard, doubt=limit.unknown, is_of_least=True, part=network.part)
 
 
 def group_named(names: Iterable[BatchNames], namespace: str, snapshot: Snapshot) -> PodGroup | None:

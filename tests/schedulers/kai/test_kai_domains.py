@@ -1,0 +1,89 @@
+"""Which pods of an object the real KAI keeps in one rack, compared with what the webhook says about the object."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.controlplane.client import Answer, Objects
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.polling import wait_for
+from tests.schedulers.groups import Gangs, said
+from tests.schedulers.installed.kai import Kai
+from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, worker
+from tests.support.admission import policy_with
+from tests.support.on_cluster.registered import Webhook
+
+RACK = "example.com/rack"
+KINDS = "queues.scheduling.run.ai,podgroups.scheduling.run.ai,topologies.kai.scheduler"
+WITH_RACKS = policy_with(
+    workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "schedulerName": "kai-scheduler"}},
+    schedulers={"kai-scheduler": {"backend": "kai", "topologyName": "racks"}},
+    workloadObjects={"mutateTemplates": True},
+)
+
+
+@pytest.fixture
+def gangs(cluster: Cluster, webhook: Webhook, kai: Kai) -> Gangs:
+    webhook.world.policy = WITH_RACKS
+    kai.make_queue("research")
+    kai.make_topology("racks", RACK)
+    return Gangs("KAI", "kai-scheduler", cluster, webhook, KINDS, lambda *_: None, (("queue", "research"),))
+
+
+def start(gangs: Gangs, kind: str, cards: tuple[int, int]) -> tuple[Answer, Objects]:
+    """Return the answer to an object with two pods of one card that has to run in one rack, and its pods.
+
+    There are two racks with so many cards.
+    """
+    for rack, number in zip("ab", cards, strict=True):
+        node = gpu_node(f"n-{rack}", number)
+        node["metadata"]["labels"][RACK] = rack
+        gangs.cluster.make_nodes(node)
+    pod = worker("unused", queue="research", within=RACK, within_mode="required").label("app", "bert")
+    template = pod.spec(restartPolicy="Never" if kind == "Job" else "Always").template()
+    spec: dict[str, Any] = {"parallelism": 2, "completions": 2, "template": template}
+    if kind == "StatefulSet":
+        selector = {"matchLabels": {"app": "bert"}}
+        spec = {"replicas": 2, "serviceName": "bert", "selector": selector, "template": template}
+    version = "batch/v1" if kind == "Job" else "apps/v1"
+    gangs.look()
+    answer = gangs.cluster.create({"apiVersion": version, "kind": kind, "metadata": {"name": "bert"}, "spec": spec})
+    owner = {"apiVersion": version, "kind": kind, "name": "bert", "uid": answer.object["metadata"]["uid"]}
+    pods = []
+    for number in range(2):
+        # No controller runs.
+        content = pod.obj()
+        content["metadata"]["name"] = f"bert-{number}"
+        content["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+        pods.append(gangs.cluster.create(content).object)
+    return answer, pods
+
+
+@pytest.mark.parametrize("cards", [(1, 1), (1, 2)])
+def test_pods_of_a_job_run_in_two_racks(gangs: Gangs, cards: tuple[int, int]) -> None:
+    answer, pods = start(gangs, "Job", cards)
+
+    assert {*wait_bound_all(gangs.cluster, pods)} == {"n-a", "n-b"}
+    assert said(answer) == []
+    assert "makes a PodGroup for each pod of a Job" in " ".join(answer.warnings)
+
+
+@pytest.mark.parametrize(
+    ("cards", "starts", "text"),
+    [
+        ((2, 2), 2, ""),
+        ((1, 2), 1, "the first pod of gang bert chooses one of a, b by chance; b has room for all"),
+        ((1, 1), 1, f"no domain of {RACK} could hold 2 pods: a would hold 1 if it were empty"),
+    ],
+)
+def test_pods_of_a_stateful_set_follow_the_first(gangs: Gangs, cards: tuple[int, int], starts: int, text: str) -> None:
+    answer, pods = start(gangs, "StatefulSet", cards)
+
+    assert text in " ".join(said(answer))
+    assert bool(said(answer)) is bool(text)
+    if starts == len(pods):
+        assert len({*wait_bound_all(gangs.cluster, pods)}) == 1
+    else:
+        wait_for(lambda: bound(gangs.cluster, pods) == starts, "the first pod being bound")
+        assert gangs.bound_at_last([replace(answer, object=each) for each in pods]) == starts

@@ -1,0 +1,121 @@
+"""The gang of a pod as written, and the gang of an object: the pods that must run together, perhaps in one domain."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from webhook.backends.backend import Backend
+from webhook.backends.kai import Kai
+from webhook.backends.kueue import MIN_PARALLELISM, QUEUE, QUEUED_WHOLE
+from webhook.backends.references import GangRequest, Within, strictest
+from webhook.backends.registry import backend_of, batch_names_of, gang_key, queueing_backend_of, starts_whole
+from webhook.backends.volcano import Volcano
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import JsonObject, field
+from webhook.documents.field import InvalidInput
+from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
+from webhook.kube.workloads.pod_template_path import WorkloadKind, gang_size
+from webhook.mutation.workload.gathering import within_of
+from webhook.placement.reasons.gang_request import grouped, in_topology, network_of_job, within_network
+from webhook.policy.keys import positive
+from webhook.policy.policy import Policy
+
+_ANNOTATIONS = ("metadata", "annotations")
+VOLCANO_JOB = ("batch.volcano.sh", "Job")
+
+
+class TemplateGang(NamedTuple):
+    """The gang that the `pods` pods of a template request, or None, and the domain in which it runs, or None.
+
+    `starts_whole` is true if they start together or not at all.
+    """
+
+    request: GangRequest | None
+    starts_whole: bool
+    within: Within | None
+    pods: int
+
+
+def gang_of_pod(pod: Mapping[str, Any], policy: Policy, snapshot: Snapshot) -> GangRequest | None:
+    """Return the gang of `pod` by its annotations and its PodGroup in `snapshot`, or None if there is no valid size."""
+    size, name = (field(pod, "metadata", "annotations", key) for key in (policy.keys.gang_size, policy.keys.gang))
+    scheduler = field(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
+    name = name if isinstance(name, str) else ""
+    if not (isinstance(size, str) or name) or not isinstance(scheduler, str):
+        return None
+    try:
+        number = positive(size) if isinstance(size, str) else 0
+    except ValueError:
+        return None
+    names = batch_names_of(pod, backend_of(policy.spec, scheduler))
+    missing = "" if name else gang_key(policy.keys.gang, policy.spec, scheduler)
+    within = within_of(pod, policy)
+    request = GangRequest(name, number, scheduler, starts_whole(pod, names), missing=missing, within=within)
+    return grouped(request, names, field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE, snapshot)
+
+
+def gang_of_object(
+    content: JsonObject,
+    kind: WorkloadKind,
+    templates: Sequence[TemplateGang],
+    scheduler: str,
+    policy: Policy,
+    snapshot: Snapshot,
+) -> GangRequest | None:
+    """Return the gang of an object of `kind` with the pods of `templates`, or None.
+
+    Without an annotation, the size is that in the object, if the object defines that its pods run together. For some
+    kinds, KAI makes a gang by itself.
+    """
+    key, pods = (kind.group, kind.kind), sum(each.pods for each in templates)
+    is_grouped = key in backend_of(policy.spec, scheduler).gang_owners
+    is_whole = is_grouped or all(each.starts_whole for each in templates)
+    annotated = [each.request for each in templates if each.request is not None]
+    name = str(field(content, "metadata", "name") or "")
+    if annotated:
+        largest = max(annotated, key=lambda each: each.size)
+        found = largest._replace(name=largest.name or name, starts_whole=is_whole or largest.starts_whole)
+    else:
+        try:
+            size = gang_size(content, kind, pods, is_grouped=is_grouped) or 1
+        except InvalidInput:
+            return None
+        missing = gang_key(policy.keys.gang, policy.spec, scheduler) if size > 1 else ""
+        found = GangRequest(name, size, scheduler, is_whole, missing=missing)
+    backend = queueing_backend_of(policy.spec, scheduler)
+    # Without pods, no domain has to hold any.
+    asked = (strictest(each.within for each in templates if each.pods) or found.within) if pods else None
+    within = _domain_of_object(content, kind, asked, backend, snapshot) if pods else None
+    size, is_required = found.size, within is not None and within.is_required
+    is_queued = is_required and queue_of(content, kind) and not field(content, *_ANNOTATIONS, MIN_PARALLELISM)
+    if is_queued:
+        # Kueue looks for a domain for all pods of a template.
+        size = max(size, pods)
+    elif backend is Kai and is_required and not is_grouped:
+        # The PodGroup of all pods starts with one of them, and the others run in its domain.
+        size = pods
+    if size <= 1 and not (within and (is_queued or backend is Volcano or key == VOLCANO_JOB)):
+        # Volcano can look for room for all pods.
+        return None
+    return found._replace(size=size, groups=max(1, pods // found.size) if kind.group_size else 1, within=within)
+
+
+def _domain_of_object(
+    content: JsonObject, kind: WorkloadKind, within: Within | None, backend: type[Backend], snapshot: Snapshot
+) -> Within | None:
+    """Return the request that the pods of an object run together, as its scheduler knows it; `within` is their own.
+
+    A Volcano Job has its own. Volcano makes a PodGroup for each Job of a JobSet.
+    """
+    is_volcano_job = (kind.group, kind.kind) == VOLCANO_JOB
+    if within is None and not is_volcano_job:
+        return None
+    if backend is Volcano and any(len(each.counts) > 1 for each in kind.templates):
+        return None
+    if (backend is Volcano or is_volcano_job) and (network := network_of_job(content, within)):
+        return within_network(network, snapshot)
+    return within and in_topology(within, backend.name, snapshot)
+
+
+def queue_of(content: JsonObject, kind: WorkloadKind) -> Any:
+    """Return the queue of Kueue that admits all pods of the object at once, if any."""
+    return field(content, "metadata", "labels", QUEUE) if (kind.group, kind.kind) in QUEUED_WHOLE else None
