@@ -16,7 +16,7 @@ from tests.controlplane.build import pinned_minor
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.monitoring.programs import MissingPrometheus, find_or_download
-from tests.support.distribution import Distribution, distribute
+from tests.support.distribution import Distribution, distribute, run_with_few_reports
 from tests.support.effort import register_profiles
 from tests.support.objects.workloads import serve_custom_kinds
 from tests.support.programs.prepared import Prepared, prepare_in_background
@@ -83,6 +83,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         if reason and os.environ.get(REQUIRED, "0") == "0":
             item.add_marker(pytest.mark.skip(reason=reason))
     return (yield)
+
+
+@pytest.hookimpl(specname="pytest_runtest_protocol", tryfirst=True)
+def pytest_run_with_few_reports(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Report less to the process that prints than pytest does."""
+    return run_with_few_reports(item, nextitem)
 
 
 def _needs(item: pytest.Item, *fixtures: str) -> bool:

@@ -9,6 +9,8 @@ import pytest
 from tests.support.programs.programs import write_program
 from webhook.cli.root import COMMANDS
 
+pytestmark = pytest.mark.slow  # each test runs the program
+
 VARIABLE = "_PLACEMENT_WEBHOOK_COMPLETE"
 
 

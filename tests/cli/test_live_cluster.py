@@ -20,6 +20,7 @@ from tests.controlplane.polling import wait_for
 from tests.controlplane.process import HeldPort
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.devices import make_device_class
+from tests.support.programs.command import run_here
 from tests.support.programs.programs import forked
 from tests.support.servers.kubeconfigs import write_kubeconfig
 from tests.support.servers.server import review, write_certificate
@@ -199,6 +200,7 @@ def test_stale_view_makes_verdicts_unknown_and_patches_continue(cluster: Cluster
     assert record["placement"]["message"].startswith("the view of the cluster is too old: ")
 
 
+@pytest.mark.slow
 def test_server_starts_and_patches_without_an_api_server(tmp_path: Path) -> None:
     kubeconfig = write_kubeconfig(tmp_path, "http://127.0.0.1:1")
     with serving(tmp_path, kubeconfig, probe="/healthz") as served:
@@ -300,18 +302,18 @@ def test_snapshot_of_all_kinds_has_them_and_check_reads_them(cluster: Cluster, t
     ],
 )
 def test_snapshot_reads_no_cluster_if_the_file_is_not_writable(tmp_path: Path, output: str, why: str) -> None:
-    done = command("snapshot", "--kubeconfig", str(tmp_path / "nowhere"), "-o", str(tmp_path / output))
-    assert done.returncode == 2
-    assert done.stderr.decode() == f'Error: --output: Invalid value: "{tmp_path / output}"; cannot be written: {why}\n'
+    done = run_here("snapshot", "--kubeconfig", tmp_path / "nowhere", "-o", tmp_path / output)
+    assert done.code == 2
+    assert done.errors == f'Error: --output: Invalid value: "{tmp_path / output}"; cannot be written: {why}\n'
 
 
 def test_missing_kubeconfig_is_bad_input(tmp_path: Path) -> None:
-    done = command("snapshot", "--kubeconfig", str(tmp_path / "nowhere"))
-    assert done.returncode == 2
-    assert b"Error: --kubeconfig: Invalid value: " in done.stderr
+    done = run_here("snapshot", "--kubeconfig", tmp_path / "nowhere")
+    assert done.code == 2
+    assert "Error: --kubeconfig: Invalid value: " in done.errors
 
 
 def test_views_are_mutually_exclusive(tmp_path: Path) -> None:
-    done = command("serve", "--tls-dir", str(tmp_path), "--in-cluster", "--no-cluster")
-    assert done.returncode == 2
-    assert b"mutually exclusive" in done.stderr
+    done = run_here("serve", "--tls-dir", tmp_path, "--in-cluster", "--no-cluster")
+    assert done.code == 2
+    assert "mutually exclusive" in done.errors

@@ -35,8 +35,8 @@ def _flags() -> dict[tuple[str, ...], set[str]]:
 FLAGS = _flags()
 
 
-# A word; an option, or a name with hyphens; a quoted name; a keyword of a call.
-_WORDS = [re.compile(pattern) for pattern in (r"\w+", r"[\w-]+", r'"[\w-]+"', r"\w+=")]
+# A word with hyphens, with the quotes or the sign of a keyword that belong to it.
+_WORD = re.compile(r'"?[\w-]+["=]?')
 
 
 @cache
@@ -44,7 +44,16 @@ def _files(*patterns: str) -> tuple[set[str], ...]:
     """Return the words of each file."""
     own = ROOT / "tests" / "docs" / "test_flags.py"
     texts = (path.read_text() for each in patterns for path in ROOT.glob(each) if path != own)
-    return tuple({word for pattern in _WORDS for word in pattern.findall(text)} for text in texts)
+    return tuple({spelling for found in {*_WORD.findall(text)} for spelling in _spellings(found)} for text in texts)
+
+
+def _spellings(found: str) -> Iterator[str]:
+    """Yield the word as an option or a name with hyphens, its parts, a quoted name, and a keyword of a call."""
+    word = found.strip('"=')
+    parts = word.split("-")
+    yield from (found, word, *parts)
+    if found.endswith("="):
+        yield f"{parts[-1]}="
 
 
 def _is_named(flag: tuple[str, ...], files: tuple[set[str], ...]) -> bool:

@@ -15,6 +15,7 @@ from webhook.audit.record import parse_line
 from webhook.cli.output.program import as_called
 
 
+@pytest.mark.slow
 def test_the_demo_prints_seven_examples_and_keeps_the_audit_log(tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
 
@@ -58,6 +59,7 @@ def demo(program: str | Path, folder: Path, *arguments: str, path: Path | None =
     return ran.stdout.decode()
 
 
+@pytest.mark.slow
 def test_the_demo_leaves_nothing_behind(tmp_path: Path) -> None:
     program = write_program(tmp_path, "placement-webhook")
     before = {*tmp_path.rglob("*"), tmp_path / "tmp"}
@@ -68,6 +70,7 @@ def test_the_demo_leaves_nothing_behind(tmp_path: Path) -> None:
     assert f"   file      not kept; to keep it: {program} demo --keep\n" in output
 
 
+@pytest.mark.slow
 def test_the_demo_keeps_the_audit_log_if_asked(tmp_path: Path) -> None:
     output = demo(write_program(tmp_path, "placement-webhook"), tmp_path, "--keep")
 

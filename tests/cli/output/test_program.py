@@ -23,7 +23,7 @@ from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.programs.audit_records import chain_lines, make_record, write_lines
 from tests.support.programs.cluster_files import FEASIBLE, INFEASIBLE, TRAINING, as_list, write_cluster
 from tests.support.programs.command import Outcome, run_here
-from tests.support.programs.programs import write_program
+from tests.support.programs.programs import forked
 from tests.support.servers.fake_configuration_api import fake_api
 from tests.support.servers.server import write_certificate
 from webhook.cli.output.yaml_text import to_yaml
@@ -31,7 +31,6 @@ from webhook.cli.root import root
 from webhook.policy.loader import built_in_policy
 
 ROOT = Path(__file__).parents[3]
-PROGRAM = "placement-webhook"
 DECISION = make_record(0).decision
 
 # Each command with its exit code. `serve` writes nothing but its audit log, which has tests of its own. The commands of
@@ -93,7 +92,6 @@ def test_the_table_has_every_command() -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     """Return a folder with the files of the commands and the kubeconfig of an API server, while that runs."""
-    write_program(tmp_path, PROGRAM)
     write_cluster(tmp_path)
     (tmp_path / "pods.json").write_text(as_list(FEASIBLE, INFEASIBLE, TRAINING))
     (tmp_path / "trace.csv").write_text("arrival,duration,requests\n0,60,cpu=1\n30,60,cpu=1\n")
@@ -114,7 +112,7 @@ def started(
 ) -> "Iterator[subprocess.Popen[bytes]]":
     """Start the command, in an interpreter of its own unless it is forked."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | streams.pop("environment", {})
-    program = [str(folder / PROGRAM)] if is_forked else [sys.executable, "-P", "-m", "webhook"]
+    program = [forked()] if is_forked else [sys.executable, "-P", "-m", "webhook"]
     arguments = [*program, *command.split()]
     with subprocess.Popen(arguments, cwd=folder, env=environment, **streams) as process:
         try:

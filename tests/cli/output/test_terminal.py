@@ -52,18 +52,24 @@ def logs_as_before() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def hostile_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def hostile_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Return a folder of hostile files that no command writes to."""
     folder = tmp_path_factory.mktemp("hostile")
     with chdir(folder):
         _write_hostile_files()
-    return folder
+    written = _contents(folder)
+    yield folder
+    assert _contents(folder) == written
+
+
+def _contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture
 def folder(hostile_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder of hostile files, in which the commands run."""
-    shutil.copytree(hostile_files, tmp_path, dirs_exist_ok=True)
+    """Return a folder of links to the hostile files, in which the commands run."""
+    shutil.copytree(hostile_files, tmp_path, dirs_exist_ok=True, copy_function=os.symlink)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

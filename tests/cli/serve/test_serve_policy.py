@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
 from tests.support.programs.command import run_alone
 from tests.support.programs.programs import forked
@@ -22,6 +23,7 @@ def text(name: str) -> str:
     return f"{HEAD}metadata: {{name: {name}}}\n"
 
 
+@pytest.mark.slow
 def test_sighup_reads_the_file_and_the_admin_port_says_what_is_in_force(tmp_path: Path) -> None:
     write_certificate(tmp_path)
     path = tmp_path / "policy.yaml"
@@ -69,6 +71,7 @@ def test_sighup_reads_the_file_and_the_admin_port_says_what_is_in_force(tmp_path
             process.kill()
 
 
+@pytest.mark.slow
 def test_a_policy_with_a_test_case_that_fails_is_not_served(tmp_path: Path) -> None:
     write_certificate(tmp_path)
     path = tmp_path / "policy.yaml"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.effort import examples
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.index.pod_classes import PodClasses
 from webhook.cluster.index.running_pods import RunningPods
@@ -21,7 +22,8 @@ _DB = {"matchLabels": {"app": "db"}}
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _APART = {"podAntiAffinity": {_REQUIRED: [{"topologyKey": "zone", "labelSelector": _DB}]}}
 _IS_DB = (LabelRequirement("app", "In", ("db",)),)
-_ROUNDS = 3000
+# `make test` runs a tenth.
+_ROUNDS = examples(30_000)
 
 
 @pytest.fixture(autouse=True)

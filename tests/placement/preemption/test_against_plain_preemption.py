@@ -16,6 +16,7 @@ from tests.differential.random_objects.preemption import (
     random_world,
 )
 from tests.oracles.plain_preemption import PlainPreemption
+from tests.support.effort import examples
 from tests.support.objects.storage import make_csi_node, make_pv, make_pvc, uses
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
@@ -28,7 +29,7 @@ _PREEMPTORS = 4
 _CLAIMS = ("claim-0", "claim-1", "alone")
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(examples(1000)))
 def test_victims_are_those_of_the_plain_implementation(seed: int) -> None:
     dice = Dice(seed)
     world, budgets = random_world(dice, dice.choice((1, 2, 3, 5))), random_budgets(dice)

@@ -227,8 +227,10 @@ def test_a_pod_that_the_scorer_cannot_read_is_patched(pod: PodBuilder) -> None:
 def test_an_internal_error_is_a_500_with_the_decision_and_never_a_denial() -> None:
     world = World(cluster=ClusterView(snapshot_from_documents([]), BrokenScorer()))
 
-    answer = answer_to(world, review_bytes(TRAINING.obj()))
+    with structlog.testing.capture_logs() as logs:
+        answer = answer_to(world, review_bytes(TRAINING.obj()))
 
+    assert [(each["log_level"], each["decision"]) for each in logs] == [("error", "decision-1")]
     assert answer.status == 500
     assert b"decision-1" in answer.body
     (record,) = world.records
@@ -266,8 +268,10 @@ def test_an_error_in_auditing_is_audited() -> None:
 
     world.audit = broken_once
 
-    answer = answer_to(world, review_bytes(TRAINING.obj()))
+    with structlog.testing.capture_logs() as logs:
+        answer = answer_to(world, review_bytes(TRAINING.obj()))
 
+    assert [(each["log_level"], each["decision"]) for each in logs] == [("error", "decision-1")]
     assert answer.status == 500
     (record,) = world.records
     assert (record.decision, record.outcome, record.error) == ("decision-1", "Error", "RuntimeError: out of ink")

@@ -74,6 +74,8 @@ def _serve(path: str) -> NoReturn:
     commands = importlib.import_module("webhook.cli.commands")
     for module in pkgutil.walk_packages(commands.__path__, f"{commands.__name__}."):
         importlib.import_module(module.name)
+    for name, package in importlib.import_module("webhook.cli.root").PACKAGES.items():
+        importlib.import_module(f"{package}.cli.{name}")
     gc.collect()
     gc.freeze()  # so that a collection in a fork copies no page of the modules
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no fork of this process is waited for

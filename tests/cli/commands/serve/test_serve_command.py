@@ -22,6 +22,7 @@ REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
 ROOT = Path(__file__).parents[4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "cluster"),
     [
@@ -54,6 +55,7 @@ def test_the_first_log_line_says_what_is_served(
     }
 
 
+@pytest.mark.slow
 def test_a_server_answers_audits_and_stops_on_sigterm(tls_dir: Path, tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
     with serving(tls_dir, "--audit", log, "--cluster", write_cluster(tmp_path), POD_NAME="replica-7") as served:

@@ -19,6 +19,7 @@ from webhook.audit.record import parse_line
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
 
 
+@pytest.mark.slow
 def test_audit_files_that_are_dropped_are_logged_and_counted(tls_dir: Path, tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
     with serving(tls_dir, "--audit", log, "--audit-max-total-bytes", 1) as served:
@@ -70,6 +71,7 @@ def test_admission_goes_on_while_the_disk_is_full(tls_dir: Path, tmp_path: Path)
     assert f"{log}:3: 3 records before it could not be written here" in verified.output
 
 
+@pytest.mark.slow
 def test_the_audit_log_is_standard_output_by_default(tls_dir: Path) -> None:
     with serving(tls_dir, POD_NAME="placement-webhook-0") as served:
         post(served, tls_dir, REVIEW)
