@@ -155,46 +155,84 @@ class PlainTable:
         return [number for number, each, _, _, _ in self.rows if each == largest][-1]
 
 
+class BothTables:
+    """The table and the plain one, with the same steps."""
+
+    def __init__(self) -> None:
+        self.table, self.plain, self.last = PodTable(most=4), PlainTable(), 0
+
+    def admit(self, namespace: str, name: str) -> None:
+        self.last += 1
+        assert self.table.admit(PodIdentity(namespace, name, "", "", ""), 0, b"", POD, self.last) == self.last
+        self.plain.rows.append((self.last, namespace, name, False, None))
+
+    def see(self, namespace: str, name: str) -> None:
+        plain, number = self.plain, self.plain.find(namespace, name)
+        assert self.table.find(PodIdentity(namespace, name, "", "", "")) == number
+        found, is_changed = self.table.see(number, pending(name, namespace))
+        if number is None:
+            self.last += 1
+            plain.rows.append((self.last, namespace, name, True, None))
+            assert (found, is_changed) == (self.last, True)
+        else:
+            plain.rows = [(*each[:2], name, True, each[4]) if each[0] == number else each for each in plain.rows]
+            assert found == number
+
+    def remove(self, number: int, _: None) -> None:
+        assert (self.table.remove(number) is None) == all(each[0] != number for each in self.plain.rows)
+        self.plain.without(number)
+
+    def join(self, number: int, gang: GangKey) -> None:
+        if any(each[0] == number and each[4] is None for each in self.plain.rows):
+            self.table.join(number, gang, 2)
+            self.plain.rows = [(*each[:4], gang) if each[0] == number else each for each in self.plain.rows]
+
+    def hold(self, gang: GangKey, _: None) -> None:
+        if self.plain.members(gang):
+            self.table.held.add(gang)
+            self.plain.held.add(gang)
+
+    def compare(self) -> None:
+        table, rows = self.table, self.plain.rows
+        assert [*table] == [each[0] for each in rows]
+        assert table.held == self.plain.held
+        assert all(sorted(table.members(gang)) == self.plain.members(gang) for gang in GANGS)
+        assert [*table.unseen] == [each[0] for each in rows if not each[3]]
+        assert table.seen == {(each[1], each[2]): each[0] for each in rows if each[3]}
+        for namespace in "xyz":
+            victim = self.plain.to_make_room(namespace, 4) or 0
+            assert (table.to_make_room(namespace) or 0) in {victim, *ties(self.plain)}
+
+
 @given(TABLE_STEPS)
 def test_table_equals_a_plain_list(steps: list[tuple[str, Any, Any]]) -> None:
-    table, plain, last = PodTable(most=4), PlainTable(), 0
+    both = BothTables()
     for step, first, second in steps:
-        if step == "admit":
-            last += 1
-            asked = PodIdentity(first, second, "", "", "")
-            assert table.admit(asked, 0, b"", POD, last) == last
-            plain.rows.append((last, first, second, False, None))
-        elif step == "see":
-            number = plain.find(first, second)
-            assert table.find(PodIdentity(first, second, "", "", "")) == number
-            found, is_changed = table.see(number, pending(second, first))
-            if number is None:
-                last += 1
-                plain.rows.append((last, first, second, True, None))
-                assert (found, is_changed) == (last, True)
-            else:
-                plain.rows = [(*each[:2], second, True, each[4]) if each[0] == number else each for each in plain.rows]
-                assert found == number
-        elif step == "remove":
-            assert (table.remove(first) is None) == all(each[0] != first for each in plain.rows)
-            plain.without(first)
-        elif step == "join" and any(each[0] == first and each[4] is None for each in plain.rows):
-            table.join(first, second, 2)
-            plain.rows = [(*each[:4], second) if each[0] == first else each for each in plain.rows]
-        elif step == "hold" and plain.members(first):
-            table.held.add(first)
-            plain.held.add(first)
-        assert [*table] == [each[0] for each in plain.rows]
-        assert table.held == plain.held
-        for gang in GANGS:
-            assert sorted(table.members(gang)) == plain.members(gang)
-        assert [*table.unseen] == [each[0] for each in plain.rows if not each[3]]
-        assert table.seen == {(each[1], each[2]): each[0] for each in plain.rows if each[3]}
-        for namespace in "xyz":
-            of_namespace = sum(each[1] == namespace and not each[3] for each in plain.rows)
-            assert table.has_place(namespace) == (of_namespace < MOST_OF_A_NAMESPACE)
-            if len({each[1] for each in plain.rows}) > 1 or len(plain.rows) < 4:
-                assert (table.to_make_room(namespace) or 0) in {plain.to_make_room(namespace, 4) or 0, *ties(plain)}
+        getattr(both, step)(first, second)
+        both.compare()
+
+
+def test_gang_is_held_until_its_last_pod_is_gone() -> None:
+    both, gang = BothTables(), GANGS[0]
+    for number in (1, 2):
+        both.admit("x", "")
+        both.join(number, gang)
+    both.hold(gang, None)
+    for number in (2, 1):
+        both.remove(number, None)
+        both.compare()
+
+
+@pytest.mark.parametrize(("pods", "has_place"), [(MOST_OF_A_NAMESPACE - 1, True), (MOST_OF_A_NAMESPACE, False)])
+def test_pods_that_are_not_seen_leave_no_place_for_more_of_their_namespace(pods: int, *, has_place: bool) -> None:
+    table = PodTable()
+    for _ in range(pods):
+        admit(table, identity())
+
+    assert table.has_place("x") is has_place
+    assert table.has_place("y")
+    table.remove(1)
+    assert table.has_place("x")
 
 
 def ties(plain: PlainTable) -> list[int]:
