@@ -775,7 +775,7 @@ def test_fitting_pods_of_a_gang_are_those_of_all_templates_shared_by_its_groups(
 def test_most_pods_of_an_empty_cluster_are_counted_if_known_templates_wait(
     roles: list[tuple[PodSignature | None, int]], verdicts: set[str], most: int | None
 ) -> None:
-    placed = [(signature and (Scheduler(), signature), replicas(asked, 1)) for signature, asked in roles]
+    placed = [((Scheduler(), each) if each else None, replicas(asked, 1)) for each, asked in roles]
     gang = GANG._replace(size=sum(asked for _, asked in roles))
     base = made_anew([make_node_object("a", capacity={GPU: 8})])
 

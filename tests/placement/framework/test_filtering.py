@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.objects.builders import make_pod
@@ -146,13 +146,21 @@ REJECTED = st.lists(st.tuples(st.sampled_from("xyz"), st.lists(st.integers(0, 3)
     st.sampled_from((None, frozenset(), frozenset("x"), frozenset("xy"))),
     st.sets(st.integers(0, 3)),
 )
+@example([Rejecting((("x", (0,)),), ()), Rejecting((("x", (1,)),), ())], None, frozenset("x"), {0, 1, 2})
 def test_nodes_are_filtered_as_one_after_the_other(
     plugins: list[Rejecting], nominated: Nominated | None, carry_on: frozenset[str] | None, candidates: set[int]
 ) -> None:
     reasons: Counter[str] = Counter()
 
     left = run_filters(
-        plugins, carry_on, cast(Any, None), _NODES, cast(Any, nominated), never, _mask([*candidates]), reasons
+        cast(Any, plugins),
+        carry_on,
+        cast(Any, None),
+        _NODES,
+        cast(Any, nominated),
+        never,
+        _mask([*candidates]),
+        reasons,
     )
 
     assert ({*np.flatnonzero(left).tolist()}, +reasons) == _plain(plugins, nominated, carry_on, candidates)

@@ -42,9 +42,9 @@ def nominated(name: str, node: str, priority: int, pod: PodBuilder) -> Object:
     return found
 
 
-def nodes(*names: str, cards: int = 8, pods: int = 110, **labels: str) -> list[Object]:
+def nodes(*names: str, cards: int = 8, pods: int = 110, zone: str = "z") -> list[Object]:
     return [
-        make_node_object(name, labels={HOST: name, **labels}, capacity={"cpu": 64, GPU: cards, "pods": pods})
+        make_node_object(name, labels={HOST: name, ZONE: zone}, capacity={"cpu": 64, GPU: cards, "pods": pods})
         for name in names
     ]
 
@@ -136,7 +136,7 @@ def test_copies_on_each_node_are_those_that_fit_one_by_one(drawn: tuple[Object, 
 def test_nodes_are_independent_unless_pods_elsewhere_matter(
     pod: PodBuilder, others: list[Object], is_independent: bool
 ) -> None:
-    snapshot = made_anew([*nodes("a", "b", **{ZONE: "z"}), *others])
+    snapshot = made_anew([*nodes("a", "b"), *others])
 
     assert are_nodes_independent(SCHEDULER, PodSignature.of(pod.obj()), snapshot) is is_independent
 
