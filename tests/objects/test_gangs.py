@@ -1,6 +1,7 @@
 """A job whose pods must run together is advised about all of them, and warned of a start in part."""
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -35,7 +36,9 @@ from webhook.objects.gangs import fit_of_object
 from webhook.objects.object_gang import TemplateGang, gang_of_object, gang_of_pod
 from webhook.placement.framework.result import Placement
 from webhook.placement.replicas.replicas import Replicas
-from webhook.placement.scheduler import Scheduler
+from webhook.placement.scheduler import PodSignature, Scheduler
+from webhook.placement.waiting.assumed_pods import AssumedPods
+from webhook.placement.waiting.pending_placement import WaitingPod, assume
 from webhook.policy.policy import Policy
 
 TF_JOB, VOLCANO_JOB, DEPLOYMENT, STATEFUL_SET, JOB, LEADER_WORKER_SET, JOB_SET = (
@@ -768,3 +771,121 @@ def test_the_count_of_one_group_says_nothing_about_the_others() -> None:
     gang = GangRequest("g", 4, "default-scheduler", starts_whole=False, groups=3)
 
     assert not fit_of_object(gang, [(None, cut)], KUBE_SCHEDULER, snapshot, never, {"Unknown"}).is_complete
+
+
+GANG = GangRequest("g", 4, "default-scheduler", starts_whole=False)
+
+
+@pytest.mark.parametrize("sizes", [(2, 4), (4, 2)])
+def test_of_several_sizes_of_a_gang_the_largest_counts(sizes: tuple[int, int]) -> None:
+    asked = [GANG._replace(name=f"g{size}", size=size, starts_whole=size == 4) for size in sizes]
+    kind, snapshot = KUBE_SCHEDULER.kinds["jobset.x-k8s.io", "JobSet"], Snapshot.of(())
+
+    whole = gang_of_object(
+        job(JOB_SET, 3), kind, asked, 6, "default-scheduler", KUBE_SCHEDULER, [False, True], None, snapshot
+    )
+
+    assert whole is not None
+    assert (whole.name, whole.size, whole.starts_whole) == ("g4", 4, True)
+
+
+@pytest.mark.parametrize("wholes", [(True, False), (False, True), (True, True)])
+def test_object_starts_whole_only_if_each_of_its_templates_does(wholes: tuple[bool, bool]) -> None:
+    kind, content = KUBE_SCHEDULER.kinds["kubeflow.org", "TFJob"], job(TF_JOB, 4)
+
+    whole = gang_of_object(
+        content, kind, [None, None], 4, "default-scheduler", KUBE_SCHEDULER, wholes, None, Snapshot.of(())
+    )
+
+    assert whole is not None
+    assert whole.starts_whole == all(wholes)
+
+
+def test_only_whole_groups_of_an_object_count() -> None:
+    kind = KUBE_SCHEDULER.kinds["leaderworkerset.x-k8s.io", "LeaderWorkerSet"]
+
+    whole = gang_of_object(
+        groups(1, 1), kind, [GANG], 11, "default-scheduler", KUBE_SCHEDULER, [False], None, Snapshot.of(())
+    )
+
+    assert whole is not None
+    assert (whole.size, whole.groups) == (4, 2)
+
+
+def replicas(asked: int, placed: int, *, is_complete: bool = True) -> Replicas:
+    snapshot, found = made_anew([make_node_object("a", capacity={GPU: 8})]), Placement.unknown("")
+    return Replicas(asked, placed, {"a": placed}, found, None, is_complete, snapshot)
+
+
+ASKS_FOR_CARD = PodSignature.of(make_pod("p").gpu(1).obj())
+NEVER = PodSignature.of(make_pod("p").gpu(9).obj())
+
+
+@pytest.mark.parametrize(
+    ("size", "groups", "roles", "fit", "is_complete"),
+    [
+        pytest.param(4, 1, [(4, 4)], 4, True, id="all"),
+        pytest.param(4, 1, [(9, 7)], 4, True, id="no more than the size"),
+        pytest.param(4, 1, [(3, 3), (3, 2)], 4, True, id="of all templates"),
+        pytest.param(4, 2, [(8, 7)], 3, True, id="of each group"),
+        pytest.param(4, 2, [(8, 8, False)], 4, True, id="the others do not matter"),
+        pytest.param(4, 2, [(8, 7, False)], 3, False, id="more could fit"),
+        pytest.param(4, 1, [(2, 2), (2, 1, False)], 3, False, id="more of one template could fit"),
+    ],
+)
+def test_fitting_pods_of_a_gang_are_those_of_all_templates_shared_by_its_groups(
+    size: int, groups: int, roles: list[tuple[Any, ...]], fit: int, is_complete: bool
+) -> None:
+    placed = [(None, replicas(asked, number, is_complete=all(rest))) for asked, number, *rest in roles]
+    gang = GANG._replace(size=size, groups=groups)
+
+    found = fit_of_object(gang, placed, KUBE_SCHEDULER, Snapshot.of(()), never, {"Feasible"})
+
+    assert (found.size, found.fit, found.is_complete, found.most) == (size, fit, is_complete, None)
+
+
+@pytest.mark.parametrize(
+    ("roles", "verdicts", "most"),
+    [
+        pytest.param([(ASKS_FOR_CARD, 9)], {"Waiting"}, 8, id="the node is too small"),
+        pytest.param([(ASKS_FOR_CARD, 8)], {"Waiting"}, None, id="the node is large enough"),
+        pytest.param([(ASKS_FOR_CARD, 8), (NEVER, 1)], {"Waiting", "Infeasible"}, 8, id="one template never fits"),
+        pytest.param([(NEVER, 9)], {"Infeasible"}, None, id="no template ever fits: the verdict says so"),
+        pytest.param([(ASKS_FOR_CARD, 9)], {"Feasible", "Unknown"}, None, id="nothing waits"),
+        pytest.param([(ASKS_FOR_CARD, 9), (None, 1)], {"Waiting"}, None, id="one template is not known"),
+    ],
+)
+def test_most_pods_of_an_empty_cluster_are_counted_if_known_templates_wait(
+    roles: list[tuple[PodSignature | None, int]], verdicts: set[str], most: int | None
+) -> None:
+    placed = [((Scheduler(), each) if each else None, replicas(asked, 1)) for each, asked in roles]
+    gang = GANG._replace(size=sum(asked for _, asked in roles))
+    base = made_anew([make_node_object("a", capacity={GPU: 8})])
+
+    assert fit_of_object(gang, placed, KUBE_SCHEDULER, base, never, verdicts).most == most
+
+
+def test_queue_of_an_object_that_kueue_admits_stands_for_those_of_its_pods() -> None:
+    content = queued(job(JOB, 4, queue="of-pods"), queue="q")
+    queue = cluster_queue("cards", {"spot": {GPU: "4"}})
+
+    assert about_queues(content, KUEUE, local_queue("q", namespace="team-a"), queue) == []
+
+
+@pytest.mark.parametrize(("waits", "verdict"), [(False, "Feasible"), (True, "Waiting")])
+def test_pods_that_wait_take_room_from_the_domains_of_a_gang(waits: bool, verdict: str) -> None:
+    policy = OF_BACKEND["kueue"]
+    cluster = two_racks(policy, *DOMAINS["kueue"])
+    assumed: AssumedPods[str] = AssumedPods(cluster.snapshot)
+    for name in ("z1", "z2") if waits else ():
+        first = WaitingPod.of(make_pod(name).namespace("team-a").gpu(1).obj())
+        assume(name, first, replace(Placement.unknown(""), verdict="Feasible", node=name), assumed)
+    content = in_queue(job(JOB, 4, within="rack", within_mode="required"))
+
+    placement = advised(content, replace(cluster, assumed=assumed), policy).placement
+
+    assert placement is not None
+    assert placement.verdict == verdict
+    assert placement.gang is not None
+    assert placement.gang.together is not None
+    assert [each.fits for each in placement.gang.together.domains] == [4 - waits, 4 - waits]

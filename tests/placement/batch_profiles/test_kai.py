@@ -1,11 +1,15 @@
 """The profile of KAI: what differs from kube-scheduler in filters, messages and scores."""
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.placement.batch_profiles.batch_clusters import GPU, Object, running, sized_node, volcano
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.plugins import pod_info
 from tests.support.views import made_anew
-from webhook.placement.batch_profiles.kai import KAI
+from webhook.placement.batch_profiles.kai import KAI, Pack, ResourceType
 from webhook.placement.profiles.profile import DEFAULT
 from webhook.placement.scheduler import Placement, Scheduler
 
@@ -121,3 +125,43 @@ def test_kai_names_a_mig_profile_that_is_short() -> None:
     placement = Scheduler(KAI).place(make_pod().requests(**{mig: 2}).obj(), made_anew([*nodes, running]))
 
     assert f": 2 node(s) didn't have enough of mig profile: {mig}." in placement.message
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=4), st.booleans())
+def test_kai_scores_nodes_by_the_share_of_what_is_not_free(amounts: list[tuple[int, int]], is_of_cards: bool) -> None:
+    objects, free = [], []
+    for number, (capacity, used) in enumerate(amounts):
+        cpu, cards = ("4", capacity) if is_of_cards else (str(capacity), 0)
+        objects += [sized_node(f"n{number}", cpu, cards)]
+        objects += [running(f"p{number}", f"n{number}", **{GPU if is_of_cards else "cpu": str(used)})] if used else []
+        free.append((capacity - used) * (1 if is_of_cards else 1000) if capacity else None)
+    pod = make_pod().gpu(1) if is_of_cards else make_pod().requests(cpu="1")
+
+    found = Pack().score(pod_info(pod), made_anew(objects), np.arange(len(amounts)))
+
+    known = [each for each in free if each is not None]
+    wanted = []
+    for each in free:
+        if each is None or max(known) == 0:
+            wanted.append(0.0)
+        elif min(known) == max(known):
+            wanted.append(9.0)
+        else:
+            wanted.append(9 * (1 - (each - min(known)) / (max(known) - min(known))))
+    assert found.tolist() == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    ("pod", "wanted"),
+    [
+        (make_pod().requests(cpu="1"), [0, 10]),
+        (make_pod().gpu(1), None),
+        (make_pod().annotate("gpu-fraction", "0.5"), None),
+    ],
+)
+def test_kai_scores_nodes_without_gpus_for_pods_that_use_none(pod: PodBuilder, wanted: list[int] | None) -> None:
+    nodes = made_anew([sized_node("a", gpus=8), sized_node("b")])
+
+    found = ResourceType().score(pod_info(pod.scheduler("kai-scheduler")), nodes, np.arange(2))
+
+    assert (None if found is None else found.tolist()) == wanted

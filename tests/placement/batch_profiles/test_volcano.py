@@ -156,3 +156,11 @@ def test_a_soft_network_topology_of_volcano_excludes_nothing() -> None:
     }
 
     assert verdicts == {"soft": "Feasible", "Soft": "Feasible", "hard": "Unknown", "other": "Unknown"}
+
+
+@pytest.mark.parametrize(("pods", "reason"), [(1, "Insufficient pods"), (2, "node(s) pod number exceeded")])
+def test_volcano_counts_pods_that_stay_against_the_most_pods_of_a_node(pods: int, reason: str) -> None:
+    placement = volcano(
+        make_pod().requests(cpu="1"), sized_node("a", pods=pods), running("r", "a", cpu="1"), ending("e", "a", cpu="1")
+    )
+    assert placement.message == f"0/1 nodes are unavailable: 1 {reason}."

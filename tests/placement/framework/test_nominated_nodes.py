@@ -171,3 +171,18 @@ def test_a_malformed_nomination_is_reported(status: Any) -> None:
     with pytest.raises(InvalidInput) as caught:
         Scheduler().place(make_pod().obj() | {"status": status}, snapshot_of())
     assert {error.path for error in caught.value.errors} <= {"status", "status.nominatedNodeName"}
+
+
+def test_other_nodes_are_seen_without_their_nominated_pods() -> None:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    nodes = [make_node_object(name, labels={"zone": "z"}, capacity={"cpu": 4}) for name in "ab"]
+    small = make_pod("small").requests(cpu="1")
+    pods = [kept("x", "a", small.label("app", "web")), kept("y", "b", small)]
+    snapshot = snapshot_from_documents(Document("cluster", each) for each in (*nodes, *pods))
+
+    placement = place(make_pod().requests(cpu="1").label("app", "none").affinity(apart).spec(priority=0), snapshot)
+    runs = place(make_pod("r").label("app", "db").affinity(apart), snapshot_of(make_pod("w").node_name("a")))
+
+    assert (placement.verdict, placement.node, placement.feasible) == ("Feasible", "b", 1)
+    assert runs.feasible == 2

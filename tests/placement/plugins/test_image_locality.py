@@ -1,9 +1,11 @@
 """ImageLocality: images that are there already, by size and spread."""
 
+import numpy as np
 import pytest
 
 from tests.support.objects.builders import PodBuilder, make_pod
-from tests.support.plugins import node, scores
+from tests.support.plugins import node, pod_info, scores
+from webhook.cluster.snapshot import Snapshot
 from webhook.placement.plugins.image_locality import ImageLocality
 
 _MIB = 1024 * 1024
@@ -51,3 +53,11 @@ def test_size_of_an_image_is_that_on_the_first_node_by_name() -> None:
 def test_image_that_every_node_has_counts_in_full() -> None:
     held = {"big:latest": 1000 * _MIB}
     assert scores(ImageLocality(), _pod("big"), node("a", images=held), node("b", images=held)) == [100, 100]
+
+
+def test_share_of_the_nodes_is_that_of_the_cluster_not_of_the_feasible_nodes() -> None:
+    snapshot = Snapshot.of([node("a", images={"big:latest": 1000 * _MIB}), node("b"), node("c"), node("d")])
+
+    found = [ImageLocality().score(pod_info(_pod("big")), snapshot, np.array(rows)).tolist() for rows in ([0], [0, 1])]
+
+    assert found == [[23], [23, 0]]

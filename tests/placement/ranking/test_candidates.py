@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from tests.support.objects.builders import PodBuilder, make_pod, match_expressions
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod, match_expressions
+from tests.support.objects.storage import make_storage_class
 from tests.support.plugins import node
+from tests.support.views import made_anew
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import DeadlineNearError, never
@@ -113,3 +115,11 @@ def test_deadline_ends_the_work(judge: object) -> None:
 
     with pytest.raises(DeadlineNearError):
         judge(PACK_GPUS, PodSignature.of(make_pod().obj()), snapshot, np.arange(2), lambda: True)
+
+
+def test_claim_that_is_missing_now_rejects_no_node() -> None:
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "missing"}}]
+    snapshot = made_anew([make_node_object("a"), make_storage_class("fast")])
+    signature = PodSignature.of(make_pod().spec(volumes=volumes).obj())
+
+    assert permanent_rejections(DEFAULT, signature, snapshot, np.arange(1), never) == {}

@@ -9,10 +9,13 @@ from tests.placement.reasons.correct_pods import (
     node_with_cards,
     verdict,
 )
-from tests.support.admission import DOMAIN, TYPE
+from tests.support.admission import DOMAIN, TYPE, admit_pod, policy_with
 from tests.support.objects.builders import make_pod
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Denied
 from webhook.admission.verdict import Patched
+from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.documents.documents import Document
 
 POD = make_pod().annotate(TYPE, "training").annotate(f"{DOMAIN}/scheduler", "default-scheduler")
 JOB = POD.gpu(8)
@@ -121,3 +124,16 @@ def test_gang_that_states_of_nodes_keep_waiting_is_not_refused(away: Object, tex
 
     assert isinstance(found, Patched)
     assert (found.placement.verdict, found.placement.deny_exemption) == ("Infeasible", text)
+
+
+@pytest.mark.parametrize("fields", [{}, {"unschedulable": True}], ids=["open", "cordoned"])
+def test_resource_that_a_class_could_back_is_a_doubt_beside_states_that_pass(fields: Object) -> None:
+    pod = JOB.gpu(1, "example.com/dpu")
+    policy = policy_with(placementCheck={"mode": "deny"})
+    snapshot = snapshot_from_documents([Document("cluster", node_with_cards(**fields))])
+
+    found = admit_pod(pod.obj(), policy, ClusterView(snapshot, scheduler_for(policy)))
+
+    assert isinstance(found, Patched)
+    text = "no node offers example.com/dpu, and whether a DeviceClass stands behind it is not known"
+    assert found.placement.deny_exemption == text

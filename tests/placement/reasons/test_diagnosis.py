@@ -1,20 +1,24 @@
 """Each node's own reasons, and the message that counts them."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
 from tests.oracles.strategies import clusters, pending_pods
 from tests.support.effort import examples
-from tests.support.objects.builders import make_pod, match_expressions
+from tests.support.objects.builders import make_node_object, make_pod, match_expressions
 from tests.support.plugins import node
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
+from webhook.kube.deadline import never
+from webhook.placement.batch_profiles.kai import KAI
+from webhook.placement.batch_profiles.volcano import VOLCANO
 from webhook.placement.framework.fit_error import fit_error
 from webhook.placement.profiles.profile import DEFAULT
-from webhook.placement.reasons.diagnosis import explain_in_detail
+from webhook.placement.reasons.diagnosis import explain_in_detail, rejecting_plugins
 from webhook.placement.scheduler import PodSignature, Scheduler
 
 Object = dict[str, Any]
@@ -136,3 +140,60 @@ def test_details_have_the_nodes_and_the_number_of_reasons_of_the_words(
     details = explain_in_detail(DEFAULT, question.info.normalized_for(snapshot), snapshot)
 
     assert {name: len(each) for name, each in details.items()} == {name: len(each) for name, each in words.items()}
+
+
+def test_details_are_those_of_a_single_term() -> None:
+    """A node needs to match one of several terms, so no label of one of them is what it lacks."""
+    terms = [{"matchExpressions": [{"key": "pool", "operator": "In", "values": [value]}]} for value in "ab"]
+
+    def details(*chosen: Object) -> Mapping[str, tuple[str, ...]]:
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [*chosen]}}
+        pod, snapshot = make_pod().affinity({"nodeAffinity": required}), Snapshot.of([node("c", labels={"pool": "c"})])
+        return explain_in_detail(DEFAULT, PodSignature.of(pod.obj()).info.normalized_for(snapshot), snapshot)
+
+    assert details(terms[0]) == {"c": ("wants pool In [a], has c",)}
+    assert details(*terms) == {"c": ("node(s) didn't match Pod's node affinity/selector",)}
+
+
+def test_amounts_are_no_reason_on_a_node_that_is_kept_for_another_pod() -> None:
+    full = make_pod("full").gpu(8).spec(priority=0).status(phase="Pending", nominatedNodeName="a").obj()
+    objects = [make_node_object("a", capacity={"nvidia.com/gpu": 8}), full]
+    snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
+    info = PodSignature.of(make_pod().gpu(8).spec(priority=0).obj()).info.normalized_for(snapshot)
+
+    assert explain_in_detail(DEFAULT, info, snapshot) == {"a": ("Insufficient nvidia.com/gpu",)}
+
+
+def test_node_of_a_batch_scheduler_has_the_reasons_of_later_plugins_after_one_that_goes_on() -> None:
+    busy = make_pod("busy").node_name("a").host_port(80)
+    snapshot = Snapshot.of([node("a", busy, labels={"zone": "z"})])
+    spread = {"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+    pod = make_pod().requests(cpu="1").host_port(80).spec(topologySpreadConstraints=[spread])
+
+    reasons = {
+        profile.name: Scheduler(profile).explain(PodSignature.of(pod.obj()), snapshot)["a"]
+        for profile in (DEFAULT, VOLCANO)
+    }
+
+    ports = "node(s) didn't have free ports for the requested pod ports"
+    unlabelled = "node(s) didn't match pod topology spread constraints (missing required label)"
+    assert reasons == {DEFAULT.name: (ports,), "volcano": (ports, unlabelled)}
+
+
+def test_summary_of_a_batch_scheduler_leaves_each_node_its_own_reason() -> None:
+    snapshot = Snapshot.of([node("a", capacity={"nvidia.com/gpu": 4, "cpu": 8}), node("b", capacity={"cpu": 8})])
+    signature = PodSignature.of(make_pod().scheduler("kai-scheduler").gpu(8).obj())
+
+    assert Scheduler(KAI).answer(signature, snapshot).message.startswith("Max GPU resources available")
+    short = "node(s) didn't have enough resources: GPUs"
+    assert Scheduler(KAI).explain(signature, snapshot) == {"a": (short,), "b": (short,)}
+
+
+def test_first_plugin_that_rejects_the_nominated_node_is_named_alone() -> None:
+    pod = make_pod().require_node(_ONLY_A).gpu(9).status(nominatedNodeName="b")
+    snapshot = Snapshot.of([node("a"), node("b", unschedulable=True, taints=["use=x:NoSchedule"])])
+    info = PodSignature.of(pod.obj()).info.normalized_for(snapshot)
+
+    found = [rejecting_plugins(DEFAULT, info, snapshot, snapshot.rows[name], never) for name in "ab"]
+
+    assert found == [frozenset({"NodeResourcesFit"}), frozenset({"NodeUnschedulable"})]

@@ -1,11 +1,15 @@
 """What kube-scheduler's preemption does, in words."""
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from tests.support.preemption import ROOM, TWO_CARDS, budget, preempting, running
 from webhook.cluster.snapshot import Snapshot
+from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.framework.result import Placement
 from webhook.placement.reasons.evictions import eviction_lines, eviction_text, eviction_warning
 
@@ -66,3 +70,41 @@ def test_a_warning_names_only_pods_of_the_own_namespace() -> None:
     own = eviction_warning(placement, "team")
     assert own == "kube-scheduler would evict 2 pods of lower priority on a; of this namespace, ours is among them"
     assert eviction_warning(placement, "other") == "kube-scheduler would evict 2 pods of lower priority on a"
+
+
+@pytest.mark.parametrize(("verdict", "is_warned"), [("Waiting", True), ("Feasible", False), ("Infeasible", False)])
+def test_only_a_pod_that_waits_is_warned_of_evictions(verdict: Any, *, is_warned: bool) -> None:
+    found = preempting(make_pod().gpu(2), node("a", running("p", 1, 2), capacity=TWO_CARDS))
+
+    warning = eviction_warning(replace(Placement.unknown(""), verdict=verdict, preemption=found), "default")
+
+    unknown = replace(Placement.unknown(""), verdict=verdict, preemption=PredictedPreemption(is_exact=False, why="x"))
+
+    assert bool(warning) is is_warned
+    assert eviction_warning(unknown, "default") == ("evictions are not known: x" if is_warned else "")
+
+
+@pytest.mark.parametrize(("pods", "waits"), [("10", False), ("1", True)])
+def test_victim_waits_on_a_node_with_cards_but_no_place_for_pods(pods: str, *, waits: bool) -> None:
+    owned = running("web-0", 1, 2).owner("Job", "web")
+    full = node("a", owned, capacity=TWO_CARDS)
+    other = node("b", running("small"), capacity=TWO_CARDS | {"pods": pods})
+    found = preempting(
+        make_pod().gpu(2).node_selector("pool", "x"), node("a", owned, labels={"pool": "x"}, capacity=TWO_CARDS)
+    )
+
+    lines = eviction_lines(found, Snapshot.of([full, other]), _NOW)
+
+    assert f"Job web creates it again{': it would wait' if waits else ''}" in lines
+
+
+@pytest.mark.parametrize(("free", "wait"), [(0, True), (1, False), (3, False)])
+def test_victims_of_one_controller_wait_if_none_of_them_has_room(free: int, *, wait: bool) -> None:
+    pods = [running("web-0", 1, 1).owner("Job", "web"), running("web-1", 1, 3).owner("Job", "web")]
+    info = node("a", *pods, capacity=ROOM | {"nvidia.com/gpu": "4"})
+    other = node("b", capacity=ROOM | {"nvidia.com/gpu": str(free)})
+    found = preempting(make_pod().gpu(4), info)
+
+    lines = eviction_lines(found, Snapshot.of([info, other]), _NOW)
+
+    assert f"Job web creates them again{': they would wait' if wait else ''}" in lines

@@ -21,9 +21,17 @@ from tests.support.views import made_anew
 from webhook.backends.backend import BatchNames
 from webhook.backends.references import GangRequest, Within
 from webhook.backends.registry import backend_of, batch_names_of
-from webhook.placement.reasons.gang_request import Demand, GangDemand, grouped
+from webhook.cluster.batch.network_topology import NetworkTopology, key_of_tier
+from webhook.placement.framework.result import GangFit
+from webhook.placement.reasons.gang_request import (
+    Demand,
+    GangDemand,
+    grouped,
+    network_of_job,
+    partial_start_of_object,
+)
 
-GPU = "nvidia.com/gpu"
+GPU, GANG_KEY = "nvidia.com/gpu", "maip.mxsf.io/gang"
 _KAI = make_pod().namespace("default").scheduler("kai-scheduler").requests(cpu="1").gpu(2)
 _CARDS = {GPU: "4", "cpu": "8"}
 
@@ -187,3 +195,74 @@ def test_a_native_group_without_a_domain_places_its_pods_anywhere() -> None:
 
     assert found is not None
     assert found.within is None
+
+
+@pytest.mark.parametrize(
+    ("running", "used", "excess"),
+    [
+        pytest.param(0, 0, f"{GPU} 8 of 6", id="all pods"),
+        pytest.param(0, 5, f"{GPU} 5 + 8 of 6", id="more than the limit without others"),
+        pytest.param(2, 0, f"{GPU} 8 of 6", id="also if some of them run"),
+    ],
+)
+def test_gang_that_exceeds_the_limit_by_itself_exceeds_it_whatever_runs(running: int, used: int, excess: str) -> None:
+    assert _excess(running, used, most=6) == excess
+
+
+@pytest.mark.parametrize(
+    ("running", "used", "excess"),
+    [
+        pytest.param(0, 2, "", id="room for all"),
+        pytest.param(0, 3, f"{GPU} 3 + 8 of 10", id="one card is missing"),
+        pytest.param(1, 4, "", id="room for the others"),
+        pytest.param(1, 5, f"{GPU} 5 + 6 of 10", id="no room for the others"),
+        pytest.param(4, 8, "", id="room for one more"),
+        pytest.param(4, 9, f"{GPU} 9 + 2 of 10", id="no room for one more"),
+        pytest.param(5, 9, f"{GPU} 9 + 2 of 10", id="more pods than it needs run"),
+    ],
+)
+def test_pods_of_a_gang_that_run_are_counted_as_used(running: int, used: int, excess: str) -> None:
+    assert _excess(running, used, most=10) == excess
+
+
+def _excess(running: int, used: int, most: int) -> str:
+    """Return the excess of a gang of four pods with two cards each."""
+    members = (make_pod(f"g-{at}").namespace("default").annotate(GANG_KEY, "g").node_name("a") for at in range(running))
+    snapshot = made_anew([make_node_object("a"), *(each.obj() for each in members)])
+    gang = GangRequest("g", 4, "s", starts_whole=True, members=4)
+    pod = pod_info(make_pod().namespace("default").gpu(2))
+    demand = Demand(pod, GangDemand.of_pod(gang, pod), least=4)
+    return demand.excess({GPU: most, "cpu": 0}, {GPU: used, "cpu": 5}, snapshot)
+
+
+@pytest.mark.parametrize(
+    ("fit", "least", "is_complete", "starts"),
+    [(3, 2, True, True), (2, 2, True, True), (1, 2, True, False), (4, 2, True, False), (3, 2, False, False)],
+)
+def test_object_starts_in_part_with_enough_pods_but_not_all(
+    fit: int, least: int, *, is_complete: bool, starts: bool
+) -> None:
+    gang = GangRequest("g", 4, "s", starts_whole=True, members=least)
+
+    assert gang.least == least
+    assert bool(partial_start_of_object(gang, GangFit("g", 4, fit, 0, is_complete))) is starts
+
+
+@pytest.mark.parametrize(
+    ("spec", "within", "wanted"),
+    [
+        ({}, None, None),
+        ({}, Within(key_of_tier(2)), NetworkTopology(is_hard=True, tier=2)),
+        ({}, Within(key_of_tier(2), is_required=False), NetworkTopology(is_hard=False, tier=2)),
+        ({}, Within("rack"), None),
+        (
+            {"networkTopology": {"mode": "soft", "highestTierAllowed": 1}},
+            Within(key_of_tier(2)),
+            NetworkTopology(is_hard=False, tier=1),
+        ),
+    ],
+)
+def test_request_of_a_volcano_job_itself_wins(
+    spec: Object, within: Within | None, wanted: NetworkTopology | None
+) -> None:
+    assert network_of_job({"spec": spec}, within) == wanted

@@ -21,7 +21,8 @@ from tests.support.objects.storage import (
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS
 from webhook.placement.profiles.profile import BINPACK
-from webhook.placement.scheduler import Placement, Scheduler
+from webhook.placement.reasons.missing_kinds import missing_kinds
+from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 
 Object = dict[str, Any]
 
@@ -185,3 +186,39 @@ def test_running_pod_that_is_too_large_leaves_open_what_compares_pods(
     assert (placement.verdict, placement.unmodelled) == ("Unknown", plugins)
     cache.replace("Pod", [])
     assert Scheduler(BINPACK).place(pod.obj(), cache.snapshot()).unmodelled == ()
+
+
+@pytest.mark.parametrize(
+    ("unknown", "left_out", "wanted"),
+    [
+        pytest.param(("ResourceSlice",), "", ("resourceslices",), id="one kind"),
+        pytest.param(
+            ("DeviceClass", "ResourceSlice"), "", ("deviceclasses", "resourceslices"), id="two kinds of a plugin"
+        ),
+        pytest.param(
+            ("ResourceSlice", "PersistentVolume"),
+            "",
+            ("persistentvolumes", "resourceslices"),
+            id="kinds of two plugins",
+        ),
+        pytest.param((), "", (), id="everything is known"),
+        pytest.param(
+            ("ResourceSlice",), "PersistentVolumeClaim", (), id="another plugin lacks an object of a known kind"
+        ),
+    ],
+)
+def test_kinds_are_named_if_they_suffice(unknown: tuple[str, ...], left_out: str, wanted: tuple[str, ...]) -> None:
+    cache = ClusterCache()
+    cache.replace("Node", [make_node_object("a")])
+    cache.replace("Namespace", [{"metadata": {"name": "default"}}])
+    cache.replace("Pod", [])
+    for kind in OPTIONAL_KINDS:
+        if kind not in unknown:
+            cache.replace(kind, [each for each in _OBJECTS if each["kind"] == kind])
+    if left_out:
+        malformed = {"metadata": {"namespace": "default", "name": "bound"}, "spec": "none"}
+        assert cache.apply(left_out, "MODIFIED", malformed) is not None
+    snapshot, pod = cache.snapshot(), _CLAIM.spec(volumes=uses("bound")).namespace("default")
+    info = PodSignature.of(pod.obj()).info.normalized_for(snapshot)
+
+    assert missing_kinds(info, snapshot) == wanted

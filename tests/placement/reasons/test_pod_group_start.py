@@ -1,5 +1,6 @@
 """PodGroups of kube-scheduler that do not start their pods, or not as a gang, beside nodes with room."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ from tests.support.objects.builders import PodBuilder, make_node_object, make_po
 from tests.support.views import made_anew
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.verdict import Verdict, placement_of
-from webhook.placement.framework.result import Placement
-from webhook.placement.scheduler import Scheduler
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.framework.result import GangFit, Placement
+from webhook.placement.reasons.pod_group_start import as_grouped
+from webhook.placement.scheduler import PodSignature, Scheduler
 
 NATIVE = policy_with(
     schedulers={"default-scheduler": {"backend": "native"}},
@@ -150,3 +153,18 @@ def placed_by(scheduler: str, spec: dict[str, Any], *topologies: dict[str, Any])
 
     assert placement is not None
     return placement
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("", "PodGroup g has the policy basic"), ("cordoned nodes", "cordoned nodes")]
+)
+def test_first_reason_not_to_refuse_a_pod_stands(before: str, after: str) -> None:
+    (group,) = (made_anew([pod_group("g", group="scheduling.k8s.io", members=0)]).pod_groups.native or {}).values()
+    fit = GangFit("g", 3, 2, 0)
+    infeasible = replace(Placement.unknown(""), verdict="Infeasible", deny_exemption=before, gang=fit)
+    pod = PodSignature.of(WORKER.obj()).info
+
+    found = as_grouped(infeasible, group, pod, 3, Snapshot.of(()))
+
+    assert group.is_basic
+    assert found.deny_exemption.startswith(after)

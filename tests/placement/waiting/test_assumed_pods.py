@@ -263,3 +263,25 @@ def test_only_nodes_with_the_best_score_are_chosen() -> None:
 def test_a_pod_without_a_node_keeps_none() -> None:
     placement = Placement("Waiting", None, 3, 0, "0/3 nodes are available.")
     assert chosen_node(placement, _base(), "x/p") is None
+
+
+@pytest.mark.parametrize(("sampled", "others", "is_mostly"), [(0, 0, False), (1, 1, False), (2, 1, True), (1, 0, True)])
+def test_most_pods_are_sampled_if_more_than_half_are(sampled: int, others: int, *, is_mostly: bool) -> None:
+    found: AssumedPods[int] = AssumedPods(_base())
+    for number in range(sampled + others):
+        found.assume(number, replace(_assumed(f"p{number}", "a"), is_sampled=number < sampled))
+
+    assert found.is_mostly_sampled is is_mostly
+    found.forget(range(sampled + others))
+    assert not found.is_mostly_sampled
+
+
+@pytest.mark.parametrize(("cards", "has_room"), [(7, True), (8, False)])
+def test_node_has_no_room_if_the_pods_that_are_assumed_there_have_none(cards: int, *, has_room: bool) -> None:
+    found: AssumedPods[int] = AssumedPods(_base())
+    found.assume(1, _assumed("p", "a", pod=make_pod("p").gpu(cards)))
+    asks_for_nothing = RunningPod.of(make_pod("q").obj())
+
+    assert found.has_room("a") is has_room
+    assert found.has_room("a", asks_for_nothing) is has_room
+    assert not found.has_room("gone")

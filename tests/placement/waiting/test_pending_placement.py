@@ -14,6 +14,7 @@ from webhook.cluster.node_info import RunningPod
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
+from webhook.kube.deadline import never
 from webhook.kube.reader import Reader
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
@@ -23,6 +24,7 @@ from webhook.placement.waiting.pending_placement import (
     WaitingPod,
     place_and_assume,
     place_pending,
+    predict_after_waiting,
     predict_placement,
     running_pod,
 )
@@ -267,3 +269,49 @@ def test_pods_of_a_scheduler_without_a_sign_reserve_no_room(
 
     assert [key.name for key in found.abandoned] == ["lost"] * is_abandoned
     assert [key.name for key in found.assumed.by_key] == ["other" if is_abandoned else "lost"]
+
+
+def test_only_pods_on_nodes_where_the_pod_would_fit_are_the_reason() -> None:
+    other = make_node_object("other", labels={"pool": "x"}, capacity={"nvidia.com/gpu": 1})
+    snapshot = snapshot_from_documents(
+        Document("cluster", each)
+        for each in (
+            make_node_object("node-1", capacity={"nvidia.com/gpu": 4}),
+            other,
+            _pending("p", 4, nodeSelector={"kubernetes.io/hostname": "node-1"}),
+            _pending("q", 1, nodeSelector={"pool": "x"}),
+        )
+    )
+    found = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()])
+    assert len(found.assumed) == 2
+
+    answer = _answer(make_pod().gpu(2), found.assumed)
+
+    assert (answer.verdict, answer.waiting_before, answer.reserved_pods) == ("Waiting", 1, 2)
+
+
+def test_pods_that_wait_change_nothing_about_a_placement_that_is_not_known() -> None:
+    snapshot = _cluster(_pending("p", 4), nodes=1)
+    assumed = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).assumed
+    unknown = Placement.unknown("no time is left")
+
+    found = predict_after_waiting(Scheduler(), PodSignature.of(make_pod().gpu(1).obj()), unknown, assumed, never)
+
+    assert found is unknown
+
+
+def test_one_of_the_best_nodes_is_chosen_also_without_pods_that_wait() -> None:
+    empty: AssumedPods[str] = AssumedPods(_cluster(nodes=3))
+    signature = PodSignature.of(make_pod().gpu(1).obj())
+
+    def nodes(*seeds: str | None) -> set[str | None]:
+        return {predict_placement(Scheduler(), signature, empty, seed, never).node for seed in seeds}
+
+    assert nodes(*map(str, range(20))) == {"node-1", "node-2", "node-3"}
+    assert nodes(None) == {"node-1"}
+
+
+def test_new_pod_runs_with_its_priority() -> None:
+    signature = PodSignature.of(make_pod().spec(priority=7).obj())
+
+    assert running_pod(signature.info, {}).priority == 7

@@ -7,6 +7,7 @@ import aiohttp
 import pytest
 
 from tests.serving.story import HEAD, REVIEW, head, with_server
+from tests.support.admission import policy_with
 from tests.support.servers.server import Running, World
 from webhook.serving.http.request_head import time_limits
 
@@ -199,3 +200,67 @@ def test_an_announced_body_that_does_not_arrive_reserves_no_memory(tmp_path: Pat
             writer.transport.abort()
 
     with_server(story, tmp_path, max_body_bytes=60_000, max_bytes_in_flight=60_000)
+
+
+async def answered_after_its_record(server: Running, client: aiohttp.ClientSession, world: World, body: bytes) -> int:
+    """Return the status of the answer to `body`, which waits until the gate of `world` is open."""
+    assert world.gate is not None
+    waiting = asyncio.ensure_future(client.post(server.url, data=body, headers=JSON))
+    async with asyncio.timeout(20):
+        while not world.records:
+            await in_flight(server, client, 1)
+    for _ in range(3):
+        await in_flight(server, client, 1)
+    assert not waiting.done()
+    world.gate.set()
+    async with await waiting as response:
+        return response.status
+
+
+@pytest.mark.parametrize(
+    ("mode", "spaces"),
+    [
+        pytest.param("enforce", 50_000, id="large"),
+        pytest.param("shadow", 100_000, id="beyond the limit, in shadow mode"),
+    ],
+)
+def test_answer_waits_for_its_audit_record(tmp_path: Path, mode: str, spaces: int) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        world.gate = asyncio.Event()
+        assert await answered_after_its_record(server, client, world, REVIEW + b" " * spaces) == 200
+
+    world = World(policy=policy_with(mode=mode))
+    with_server(story, tmp_path, world, max_body_bytes=60_000)
+
+
+def test_requests_that_are_answered_or_refused_are_no_longer_in_flight(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        for spaces, status in ((50_000, 200), (100_000, 413)):
+            async with client.post(server.url, data=REVIEW + b" " * spaces, headers=JSON) as response:
+                assert response.status == status
+        await in_flight(server, client, 0)
+
+    with_server(story, tmp_path, max_body_bytes=60_000)
+
+
+@pytest.mark.parametrize(("spaces", "connection"), [(50_000, None), (100_000, "close")])
+def test_connection_with_a_body_that_is_not_read_to_its_end_is_closed(
+    tmp_path: Path, spaces: int, connection: str | None
+) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        async with client.post(server.url, data=REVIEW + b" " * spaces, headers=JSON) as response:
+            assert (response.status, response.headers.get("Connection")) == (200, connection)
+
+    with_server(story, tmp_path, World(policy=policy_with(mode="shadow")), max_body_bytes=60_000)
+
+
+@pytest.mark.parametrize("spaces", [0, 30_000, 50_000])
+def test_each_answer_counts_once_to_the_last_of_its_connection(tmp_path: Path, spaces: int) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        found = []
+        for _ in range(4):
+            async with client.post(server.url, data=REVIEW + b" " * spaces, headers=JSON) as response:
+                found.append(response.headers.get("Connection"))
+        assert found == [None, "close", None, "close"]
+
+    with_server(story, tmp_path, answers_per_connection=2)

@@ -497,3 +497,93 @@ def test_the_work_for_small_pods_is_counted_anew_in_each_turn_of_the_loop(second
         assert busy == [seconds > 0.01, False]
 
     run(story)
+
+
+def test_flow_that_exceeds_its_share_waits_for_the_worker_and_not_for_its_turn() -> None:
+    async def story(site: Site) -> None:
+        site.dispatcher._is_busy = True
+        site.dispatcher._overruns.charge((b"user mallory",), 1.0)
+        his = await site.post_and_wait_for_scorer(attack_review(1, {}, user="mallory"))
+        assert (site.dispatcher.waiting, len(site.dispatcher._small_queue)) == (1, 0)
+        site.gate.open.set()
+        assert "patch" in response(await his)
+
+    run(story)
+
+
+@pytest.mark.parametrize("charged", [b"user mallory", b"address 10.0.0.9"])
+def test_work_is_charged_to_the_flows_that_exceeded_their_share(charged: bytes) -> None:
+    async def story(site: Site) -> None:
+        site.dispatcher._overruns.charge((charged,), 1.0)
+        connection = Connection("10.0.0.9")
+        site.working.clear()
+        his = site.post(attack_review(1, {}, user="mallory", namespace="m"), connection=connection)
+        await site.working.wait()
+        job = site.dispatcher._running
+        assert job is not None
+        before = site.dispatcher._overruns.used_seconds((charged,))
+        site.dispatcher._complete(job, ZeroDivisionError(), 0.03)
+        with pytest.raises(ZeroDivisionError):
+            await his
+        assert site.dispatcher._overruns.used_seconds((charged,)) - before == pytest.approx(0.02)
+
+    run(story)
+
+
+def test_slice_that_has_ended_is_an_overrun_of_its_flows_and_address() -> None:
+    async def story(site: Site) -> None:
+        budget = site.dispatcher._work_budget
+
+        def ended(timeouts: Timeouts, slice_seconds: float | None) -> WorkBudget:
+            given = budget(timeouts, slice_seconds)
+            given.abandoned = True
+            return given
+
+        site.dispatcher._work_budget = ended  # type: ignore[method-assign]
+        body = attack_review(1, {}, user="mallory")
+        assert site.dispatcher.answer_at_once(body, NO_TIMEOUT, NOW, Connection("10.0.0.9")) is None
+        for flow in (b"user mallory", b"address 10.0.0.9"):
+            assert site.dispatcher._overruns.used_seconds((flow,)) == pytest.approx(0.01)
+
+    run(story)
+
+
+def test_address_with_the_least_work_has_its_turn_first() -> None:
+    async def story(site: Site) -> None:
+        site.dispatcher._is_busy = True
+        bodies = [attack_review(number, {}, user=f"user-{number}", namespace=f"n-{number}") for number in range(2)]
+        site.dispatcher._is_batch_scheduled = True
+        tasks = [
+            site.post(body, connection=Connection(address))
+            for body, address in zip(bodies, ("10.0.0.1", "10.0.0.2"), strict=True)
+        ]
+        await asyncio.sleep(0)
+        site.dispatcher._charge_small(SMALL, "10.0.0.1", 1.0)
+        site.dispatcher._begin_batch()
+        await asyncio.gather(*tasks)
+
+    world = run(story)
+    assert [record.user for record in world.records] == ["user-1", "user-0"]
+
+
+def test_review_whose_client_is_gone_has_no_turn_and_no_record() -> None:
+    async def story(site: Site) -> None:
+        site.dispatcher._is_busy = True
+        leaving = site.post(SMALL)
+        await asyncio.sleep(0)
+        assert len(site.dispatcher._small_queue) == 1
+        leaving.cancel()
+        await asyncio.wait([leaving])
+        assert len(site.dispatcher._small_queue) == 0
+
+        working = await site.post_and_wait_for_scorer(large())
+        job = site.dispatcher._running
+        assert job is not None
+        working.cancel()
+        await asyncio.wait([working])
+        finished: list[object] = []
+        job.work = job.work._replace(finish=finished.append)
+        site.dispatcher._complete(job, object(), 0.0)
+        assert finished == []
+
+    assert run(story).records == []

@@ -145,7 +145,7 @@ class Together:
         if not self.within.is_required or self.largest is None:
             return ""
         members = self.largest.members
-        number = members + min(self.largest.fits, self.missing)
+        number = members + self.largest.fits
         if not members < number < self.size:
             return ""
         return f"a gang of {plural(number, 'pod')} would fit in {_name(self.largest)} now"
