@@ -781,9 +781,8 @@ def test_of_several_sizes_of_a_gang_the_largest_counts(sizes: tuple[int, int]) -
     asked = [GANG._replace(name=f"g{size}", size=size, starts_whole=size == 4) for size in sizes]
     kind, snapshot = KUBE_SCHEDULER.kinds["jobset.x-k8s.io", "JobSet"], Snapshot.of(())
 
-    whole = gang_of_object(
-        job(JOB_SET, 3), kind, asked, 6, "default-scheduler", KUBE_SCHEDULER, [False, True], None, snapshot
-    )
+    templates = [TemplateGang(each, each.starts_whole, None, 3) for each in asked]
+    whole = gang_of_object(job(JOB_SET, 3), kind, templates, "default-scheduler", KUBE_SCHEDULER, snapshot)
 
     assert whole is not None
     assert (whole.name, whole.size, whole.starts_whole) == ("g4", 4, True)
@@ -793,9 +792,8 @@ def test_of_several_sizes_of_a_gang_the_largest_counts(sizes: tuple[int, int]) -
 def test_object_starts_whole_only_if_each_of_its_templates_does(wholes: tuple[bool, bool]) -> None:
     kind, content = KUBE_SCHEDULER.kinds["kubeflow.org", "TFJob"], job(TF_JOB, 4)
 
-    whole = gang_of_object(
-        content, kind, [None, None], 4, "default-scheduler", KUBE_SCHEDULER, wholes, None, Snapshot.of(())
-    )
+    templates = [TemplateGang(None, each, None, 2) for each in wholes]
+    whole = gang_of_object(content, kind, templates, "default-scheduler", KUBE_SCHEDULER, Snapshot.of(()))
 
     assert whole is not None
     assert whole.starts_whole == all(wholes)
@@ -804,9 +802,8 @@ def test_object_starts_whole_only_if_each_of_its_templates_does(wholes: tuple[bo
 def test_only_whole_groups_of_an_object_count() -> None:
     kind = KUBE_SCHEDULER.kinds["leaderworkerset.x-k8s.io", "LeaderWorkerSet"]
 
-    whole = gang_of_object(
-        groups(1, 1), kind, [GANG], 11, "default-scheduler", KUBE_SCHEDULER, [False], None, Snapshot.of(())
-    )
+    templates = [TemplateGang(GANG, False, None, 11)]
+    whole = gang_of_object(groups(1, 1), kind, templates, "default-scheduler", KUBE_SCHEDULER, Snapshot.of(()))
 
     assert whole is not None
     assert (whole.size, whole.groups) == (4, 2)

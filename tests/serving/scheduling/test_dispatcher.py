@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Any
 
 import orjson
 import pytest
@@ -582,7 +583,12 @@ def test_review_whose_client_is_gone_has_no_turn_and_no_record() -> None:
         working.cancel()
         await asyncio.wait([working])
         finished: list[object] = []
-        job.work = job.work._replace(finish=finished.append)
+
+        def finish(result: object) -> Any:
+            finished.append(result)
+            raise AssertionError
+
+        job.work = job.work._replace(finish=finish)
         site.dispatcher._complete(job, object(), 0.0)
         assert finished == []
 
