@@ -138,8 +138,9 @@ def _in_parts(
         return replace(fit, doubt="each of its partitions has a domain of its own")
     key = GangKey(signature.info.inter_pod.namespace, "", "")
     together = domains_together(scheduler, pod, key, within, base, fit.size, fit.size, expired)
-    number = min(within.most(each.fits for each in together.domains), found.placed)
-    return replace(fit, fit=min(fit.size, number), together=together)
+    number = min(within.most(each.fits for each in together.domains), found.placed, fit.size)
+    own = scheduler.answer_alone(pod.signature, base, expired) if number == fit.size else None
+    return replace(fit, fit=number, together=together, own=own)
 
 
 def _never(
