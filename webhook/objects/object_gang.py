@@ -66,9 +66,10 @@ def gang_of_object(
     Without an annotation, the size is that in the object, if the object defines that its pods run together. For some
     kinds, KAI makes a gang by itself.
     """
-    key, pods = (kind.group, kind.kind), sum(each.pods for each in templates)
+    key, pods = (kind.group, kind.kind), sum([each.pods for each in templates])
     is_grouped = key in backend_of(policy.spec, scheduler).gang_owners
-    is_whole = is_grouped or all(each.starts_whole for each in templates)
+    wholes = [each.starts_whole for each in templates]
+    is_whole = is_grouped or all(wholes)
     annotated = [each.request for each in templates if each.request is not None]
     name = str(field(content, "metadata", "name") or "")
     if annotated:
@@ -81,10 +82,12 @@ def gang_of_object(
             return None
         missing = gang_key(policy.keys.gang, policy.spec, scheduler) if size > 1 else ""
         found = GangRequest(name, size, scheduler, is_whole, missing=missing)
-    backend = queueing_backend_of(policy.spec, scheduler)
-    # Without pods, no domain has to hold any.
-    asked = (strictest(each.within for each in templates if each.pods) or found.within) if pods else None
-    within = _domain_of_object(content, kind, asked, backend, snapshot) if pods else None
+    requests = [each.within for each in templates if each.pods]
+    within, backend = strictest(requests) if any(requests) else found.within, None
+    if within or key == VOLCANO_JOB:
+        backend = queueing_backend_of(policy.spec, scheduler)
+        # Without pods, no domain has to hold any.
+        within = _domain_of_object(content, kind, within, backend, snapshot) if pods else None
     size, is_required = found.size, within is not None and within.is_required
     is_queued = is_required and queue_of(content, kind) and not field(content, *_ANNOTATIONS, MIN_PARALLELISM)
     if is_queued:
@@ -106,12 +109,10 @@ def _domain_of_object(
 
     A Volcano Job has its own. Volcano makes a PodGroup for each Job of a JobSet.
     """
-    is_volcano_job = (kind.group, kind.kind) == VOLCANO_JOB
-    if within is None and not is_volcano_job:
-        return None
     if backend is Volcano and any(len(each.counts) > 1 for each in kind.templates):
         return None
-    if (backend is Volcano or is_volcano_job) and (network := network_of_job(content, within)):
+    is_of_volcano = backend is Volcano or (kind.group, kind.kind) == VOLCANO_JOB
+    if is_of_volcano and (network := network_of_job(content, within)):
         return within_network(network, snapshot)
     return within and in_topology(within, backend.name, snapshot)
 

@@ -126,7 +126,7 @@ def topology_requests(cluster: Cluster) -> Iterator[Finding]:
             what = (
                 f"its annotations of kai.scheduler/topology have no effect: PodGroup {group} has no topologyConstraint"
             )
-            remedy = "set them on the owner of the pods, such as the Job: KAI does not read the pod template"
+            remedy = "set them on the owner of the pods, such as the StatefulSet: KAI does not read the pod template"
             yield warning(f"Pod {pod}: metadata.annotations", what, remedy)
 
 

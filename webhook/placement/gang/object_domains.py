@@ -68,17 +68,13 @@ def with_domains(
         fit = _of_pods(fit, counted, within, known[0], some[0][1], base, expired, follow=follow)
         known = [(*known[0][:2], max(fit.size, known[0][2]))]
     else:
-        is_counted = within.is_required and follow
-        found = domains_of_templates(known, within, base, expired) if is_counted else None
-        if found is None or found[0].size != fit.size:
-            can_be_certain = within.is_required and not spec.node_templates
-            never = _never(fit, known, within, base, expired) if can_be_certain else None
-            return never or replace(fit, doubt=TEMPLATES_DIFFER)
-        fit, is_certain = _with_choice(fit, found[0]), found[1]
-        if not is_certain:
-            fit = replace(fit, doubt="it depends on the order in which its pods are created")
+        fit = _of_templates(fit, known, within, base, expired, follow=follow)
     together = fit.together
-    if together is None or not within.is_required or spec.node_templates or (together.most or 0) >= fit.size:
+    if not within.is_required or spec.node_templates:
+        return fit
+    if together is None:
+        return fit if len(known) == 1 else _never(fit, known, within, base, expired)
+    if (together.most or 0) >= fit.size:
         return fit
     bounds = most_in_each_domain(known, base, within, expired, restores=True)
     most = None if bounds is None else within.most(number for path, number in bounds.items() if path)
@@ -138,14 +134,27 @@ def _in_parts(
         return replace(fit, doubt="each of its partitions has a domain of its own")
     key = GangKey(signature.info.inter_pod.namespace, "", "")
     together = domains_together(scheduler, pod, key, within, base, fit.size, fit.size, expired)
-    number = min(within.most(each.fits for each in together.domains), found.placed)
-    return replace(fit, fit=min(fit.size, number), together=together)
+    number = min(within.most(each.fits for each in together.domains), found.placed, fit.size)
+    own = scheduler.answer_alone(pod.signature, base, expired) if number == fit.size else None
+    return replace(fit, fit=number, together=together, own=own)
+
+
+def _of_templates(
+    fit: GangFit, templates: Sequence[TemplatePods], within: Within, base: Snapshot, expired: Expired, *, follow: bool
+) -> GangFit:
+    """Return `fit` with its domains for the pods of several `templates` if they `follow` each other."""
+    found = domains_of_templates(templates, within, base, expired) if within.is_required and follow else None
+    if found is None or found[0].size != fit.size:
+        return replace(fit, doubt=TEMPLATES_DIFFER)
+    together, is_certain = found
+    fit = _with_choice(fit, together)
+    return fit if is_certain else replace(fit, doubt="it depends on the order in which its pods are created")
 
 
 def _never(
     fit: GangFit, templates: Sequence[TemplatePods], within: Within, base: Snapshot, expired: Expired
-) -> GangFit | None:
-    """Return `fit` with the reason if no domain could hold the pods of one of `templates`, or else None.
+) -> GangFit:
+    """Return `fit` with the reason if no domain could hold the pods of one of `templates`.
 
     Kueue looks for a domain for the pods of each template, other schedulers for all pods of a gang. Pods of a template
     that need not run, or not in one domain, do not count. Nodes without the label count as in the largest domain.
@@ -162,7 +171,7 @@ def _never(
         if bounds and most < size:
             possible = fit.size - size + most
             return replace(fit, fit=min(fit.fit, possible), most=possible, never=together.never_text())
-    return None
+    return fit
 
 
 def _with_choice(fit: GangFit, together: Together) -> GangFit:
