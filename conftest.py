@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from xdist.remote import Producer
 
-from tests.console.browser import MissingChromium, TestBrowser, find_chromium
+from tests.console.browser import MissingChromium, TestBrowser, find_browser
 from tests.controlplane.binaries import REQUIRED, MissingPrograms, are_there, find_or_build
 from tests.controlplane.build import pinned_minor
 from tests.controlplane.cluster import Cluster
@@ -34,7 +34,7 @@ Programs = dict[str, Path]
 
 _PROGRAMS = Prepared("control plane", find_or_build, MissingPrograms)
 _PROMETHEUS = Prepared("Prometheus", find_or_download, MissingPrometheus)
-_CHROMIUM = Prepared("chromium", find_chromium, MissingChromium)
+_CHROMIUM = Prepared("chromium", find_browser, MissingChromium)
 _TABLES = Prepared("tables of kube-scheduler", extracted, ExtractionFailed)
 # By the fixture with what is prepared; in the order in which it is.
 _PREPARED: dict[str, Prepared[Any]] = {

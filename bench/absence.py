@@ -7,7 +7,6 @@ back: `missed` finds no pod, and later pods have verdicts again.
 
 import math
 import subprocess
-import sys
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import DOMAIN, TYPE, admit_pod
 from tests.support.objects.builders import make_pod
+from tests.support.servers import processes
 from webhook.admission.verdict import Patched
 from webhook.policy.loader import built_in_policy
 
@@ -112,7 +112,7 @@ def absent_under_load(cluster: Cluster, replicas: Replicas, creations: int, clie
         replicas.start(slot)
     replicas.wait_ready(len(slots))
     kubeconfig = str(cluster.control_plane.kubeconfig)
-    command = [sys.executable, "-P", "-m", "webhook", "missed", "--kubeconfig", kubeconfig]
+    command = [*processes.PROGRAM, "missed", "--kubeconfig", kubeconfig]
     missed = subprocess.run(command, capture_output=True, text=True, check=False)
     missed_pods = max(_metric(each.backend.admin_port, _MISSED) for each in replicas.running)
     return Absence(pods, missed, missed_pods, _verdicts(cluster, replicas))

@@ -6,7 +6,6 @@ open ones alone.
 
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ import orjson
 from certs.pki import KeyPair, issue_ca
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
+from tests.support.servers import processes
 from tests.support.servers.processes import issued, start_server, write_pair
 from tests.support.servers.service import Backend, Service, service
 from webhook.audit.reading import rotated_files
@@ -174,5 +174,5 @@ def recorded(files: Sequence[Path]) -> set[str]:
 def verified(files: Sequence[Path]) -> "subprocess.CompletedProcess[str]":
     """Return what `audit verify` prints of the files, with those that rotation has left."""
     whole = [each for file in files for each in rotated_files(file)]
-    command = [sys.executable, "-P", "-m", "webhook", "audit", "verify", *whole]
+    command = [*processes.PROGRAM, "audit", "verify", *whole]
     return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -2,13 +2,16 @@
 
 from pathlib import Path
 
+import pytest
+
 from bench.reload import following, reloaded_under_load
 from tests.controlplane.cluster import Cluster
 
 
+@pytest.mark.usefixtures("forked_servers")
 def test_every_pod_is_decided_by_one_policy_while_it_is_reloaded(cluster: Cluster, tmp_path: Path) -> None:
     with following(tmp_path) as server:
-        pods = reloaded_under_load(cluster, server, creations=120, clients=8, reloads=3, pause_seconds=0.04)
+        pods = reloaded_under_load(cluster, server, creations=120, clients=8, reloads=3, pause_seconds=0.1)
 
     assert len(pods.made) >= 120
     assert (pods.failures, pods.faults) == ([], [])

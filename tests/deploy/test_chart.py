@@ -1,10 +1,12 @@
 """The Helm chart renders the objects of the overlays, and its values do what their descriptions state."""
 
+import os
 import re
 import shlex
 import subprocess
 from collections.abc import Callable
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,11 +39,13 @@ def by_name(text: str) -> Objects:
 def overlay(control_plane_programs: dict[str, Path]) -> Overlay:
     """The objects that kustomize makes of a folder of deploy/."""
 
-    def rendered(folder: str) -> Objects:
+    @cache
+    def text(folder: str) -> str:
         command = [str(control_plane_programs["kubectl"]), "kustomize", str(DEPLOY / folder)]
-        return by_name(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        environment = os.environ | {"GOGC": "off"}
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
 
-    return rendered
+    return lambda folder: by_name(text(folder))
 
 
 def without_helm_labels(objects: Objects) -> Objects:

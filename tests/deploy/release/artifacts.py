@@ -14,6 +14,7 @@ import sys
 import tarfile
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from tests.controlplane.cache import Progress
@@ -72,11 +73,15 @@ def write_manifests(output: Path, kubectl: Path, repository: str = "") -> None:
     A release of GitHub has no folders, so all files are beside each other.
     """
     for name, source in MANIFESTS.items():
-        command = [str(kubectl), "kustomize", str(source)]
-        rendered = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        rendered = _rendered(kubectl, source)
         if repository:
             rendered = rendered.replace(f"image: placement-webhook:{VERSION}", f"image: {repository}:{VERSION}")
         (output / manifests_name(name)).write_text(rendered)
+
+
+@cache
+def _rendered(kubectl: Path, source: Path) -> str:
+    return subprocess.run([str(kubectl), "kustomize", str(source)], capture_output=True, text=True, check=True).stdout
 
 
 def manifests_name(overlay: str) -> str:

@@ -1,5 +1,6 @@
 """A TLS server on loopback that does nothing but shake hands."""
 
+import atexit
 import contextlib
 import ssl
 import tempfile
@@ -22,14 +23,11 @@ def server_context(pair: KeyPair) -> ssl.SSLContext:
     return context
 
 
-# Until the process ends.
-_HELD: list[HeldPort] = []
-
-
 def closed_port() -> int:
     """Return a port on 127.0.0.1 without a listener, which no other process gets; `tls_server` can listen there."""
-    _HELD.append(HeldPort())
-    return _HELD[-1].number
+    port = HeldPort()
+    atexit.register(port.close)
+    return port.number
 
 
 class LoopbackServer(ThreadingTCPServer):
