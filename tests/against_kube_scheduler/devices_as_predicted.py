@@ -89,20 +89,28 @@ def assert_pod_as_predicted(
     verdict: str,
     nodes: set[str] | None = None,
     profile: Profile = DEFAULT,
+    binds: bool = True,
 ) -> None:
-    """kube-scheduler's message for a pod is the predicted one, or its nodes are `nodes`, with the same scores."""
+    """kube-scheduler's message for a pod is the predicted one, or its nodes are `nodes`, with the same scores.
+
+    It `binds` the pod, or waits for devices to be made ready.
+    """
     predicted = predict(cluster, builder, profile)
     assert (predicted.verdict, predicted.unmodelled) == (verdict, ())
     if verdict == "Feasible":
         assert set(predicted.scores) == nodes
-    assert_right(cluster, predicted, builder)
+    assert_right(cluster, predicted, builder, binds=binds)
 
 
-def assert_right(cluster: Cluster, predicted: Placement, builder: PodBuilder) -> None:
-    """kube-scheduler does with the pod what is predicted."""
+def assert_right(cluster: Cluster, predicted: Placement, builder: PodBuilder, *, binds: bool = True) -> None:
+    """kube-scheduler does with the pod what is predicted.
+
+    It counts the devices of a pod as taken until it has bound the pod, also after the pod is deleted: those of a later
+    test can have the same names.
+    """
     pod = cluster.create(builder).object
     if predicted.verdict == "Feasible":
-        bound = _wait_chosen(cluster, pod)
+        bound = cluster.wait_bound(pod) if binds else _wait_chosen(cluster, pod)
         scores = {
             node: {plugin: score for plugin, score in each.items() if plugin != "total"}
             for node, each in predicted.scores.items()
@@ -119,11 +127,11 @@ def assert_right(cluster: Cluster, predicted: Placement, builder: PodBuilder) ->
 
 
 def _wait_chosen(cluster: Cluster, pod: Object) -> str:
-    """The node that the scheduler has chosen: it may wait for devices to be made ready before it binds the pod."""
+    """The node that the scheduler has chosen for a pod that it does not bind before its devices are made ready."""
 
     def chosen() -> str | None:
         current = cluster.client.get("Pod", pod["metadata"]["name"], cluster.namespace)
-        node: str | None = current["spec"].get("nodeName") or current["status"].get("nominatedNodeName")
+        node: str | None = current["status"].get("nominatedNodeName")
         return node
 
     return wait_for(chosen, f"a node for {pod['metadata']['name']}")
