@@ -47,8 +47,8 @@ def main(pods: int, turns: int, beside: Path | None, *, once: bool) -> None:
         return
     folders = [Path(__file__).parents[2], *([beside.resolve()] if beside else [])]
     found: dict[Path, list[list[float]]] = {each: [] for each in folders}
-    for _ in range(turns):
-        for folder in folders:
+    for turn in range(turns):
+        for folder in folders[:: -1 if turn % 2 else 1]:
             found[folder].append(_in_process(folder, pods))
     table = Table("checkout", *_COLUMNS)
     medians = [[statistics.median(each) for each in zip(*found[folder], strict=True)] for folder in folders]

@@ -23,7 +23,7 @@ from webhook.cluster.objects.disruption_budget import Budgets
 from webhook.cluster.pods.bound_pods import BoundPod
 from webhook.documents.listing import plural, some
 from webhook.kube.names import DEFAULT_SCHEDULER
-from webhook.placement.reasons.evictions import eviction_text
+from webhook.placement.reasons.evictions import certainty, eviction_text, violations
 from webhook.placement.waiting.assumed_pods import AssumedPods
 
 _UNKNOWN_BUDGETS = "PodDisruptionBudgets are not known; `kubectl get nodes,pods,namespaces,pdb -A -o json` prints them"
@@ -209,7 +209,8 @@ def _move_to_json(plan: Plan, move: Move, budgets: Budgets | None) -> dict[str, 
 def print_room(console: Console, room: Room, budgets: Budgets | None) -> None:
     """Print the evictions of kube-scheduler, and the moves in order with their commands, or what was tried."""
     if room.preemption and room.preemption.evicts:
-        print_lines(console, [f"without moves, {eviction_text(room.preemption)}"])
+        evictions = f"without moves, {eviction_text(room.preemption)}"
+        print_lines(console, [evictions, *violations(room.preemption), *certainty(room.preemption)])
     if room.plan is None:
         print_lines(console, _tried(room.tried) if room.tried else ())
         return

@@ -19,7 +19,7 @@ from webhook.cluster.objects.disruption_budget import Budgets, DisruptionBudget
 from webhook.cluster.pods.bound_pods import BoundPod, BoundPods
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
-from webhook.placement.reasons.evictions import eviction_text
+from webhook.placement.reasons.evictions import eviction_text, violations
 from webhook.placement.replicas.replicas import needs_devices
 
 Outcome = Literal["Fits", "Returns", "Waiting", "Unknown", "Lost"]
@@ -152,7 +152,7 @@ def _placed(
         preemption = replacement.preemption(placer, snapshot) if outcome == "Waiting" else None
         if preemption is None or not preemption.evicts:
             return DrainedPod(pod, outcome, message=placement.message, refusal=refusal), snapshot
-        message = _PREEMPTS.format(placement.message, eviction_text(preemption))
+        message = _PREEMPTS.format(placement.message, "; ".join([eviction_text(preemption), *violations(preemption)]))
         return DrainedPod(pod, outcome, message=message, refusal=refusal, preemption=preemption), snapshot
     after = with_pod(snapshot, replacement, placement.node)
     if placement.node in drained:

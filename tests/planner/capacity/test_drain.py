@@ -145,6 +145,14 @@ def test_pod_of_higher_priority_names_the_pods_that_it_preempts() -> None:
     assert high.message.endswith("Waiting; kube-scheduler would evict 1 pod on b: team-a/b-1.")
 
 
+def test_violated_budgets_are_named_with_the_preempted_pods() -> None:
+    objects = [cards("a", 4), cards("b", 4), running("high", "a", 2).spec(priority=9), low("low", "b", 1, gpus=4)]
+
+    (high,) = drained([*objects, budget("web", 0, app="app")], "a").pods
+
+    assert high.message.endswith("1 pod on b: team-a/low; violates PodDisruptionBudget team-a/web.")
+
+
 @pytest.mark.parametrize(
     "spec", [{"priority": 1}, {"priority": 9, "preemptionPolicy": "Never"}], ids=["no lower priority", "never"]
 )

@@ -165,3 +165,24 @@ def test_names_in_commands_are_quoted(run: Run, tmp_path: Path) -> None:
     (found,) = room(run, write(tmp_path, *OBJECTS[:3], pod, budget("x", 1, app="other")), BIG)
 
     assert found["moves"][0]["command"] == "kubectl delete pod 'web; rm -rf /' --namespace team-a"
+
+
+def test_evictions_of_kube_scheduler_are_named_with_the_budgets_that_they_violate(run: Run, tmp_path: Path) -> None:
+    objects = cards("a", 8), *(running(name, "a", 4) for name in ("one", "two")), budget("web", 0)
+    cluster, big = write(tmp_path, *objects), make_pod("big").spec(priority=9).gpu(4)
+
+    (found,) = room(run, cluster, big)
+    text = run("capacity", "-f", "-", "--cluster", cluster, "--make-room", stdin=as_list(big)).output
+
+    assert found["preemption"] == {
+        "node": "a",
+        "victims": ["team-a/two", "team-a/one"],
+        "violates": ["team-a/web"],
+        "isExact": False,
+        "why": "1 of these 2: they are equal to kube-scheduler",
+    }
+    assert "\n".join(text.splitlines()[3:6]) == (
+        "  without moves, kube-scheduler would evict 1 of these 2 pods on a: team-a/two, team-a/one\n"
+        "  violates PodDisruptionBudget team-a/web\n"
+        "  not certain: 1 of these 2: they are equal to kube-scheduler"
+    )

@@ -23,7 +23,7 @@ from webhook.documents.field import InvalidInput
 from webhook.kube.names import KUEUE_POD_SET
 from webhook.kube.pod.bound_status import controller_in, is_preempted_in
 from webhook.kube.pod.gang_key import GANG, GangKey, gangs_of, workload_of
-from webhook.kube.pod.pod_status import NO_STATUS, Time, contains
+from webhook.kube.pod.pod_status import NO_STATUS, Time
 from webhook.kube.pod.pod_view import Volume
 from webhook.kube.pod.rare_facts import RareFacts
 from webhook.kube.pod.stored_pod import StoredPod
@@ -90,7 +90,7 @@ class RunningPodReader:
             labels, left_out = {}, (*left_out, (POD_LABELS, namespace))
         annotations = metadata.annotations
         workload = workload_of({"annotations": decode(annotations)}) if annotations and KUEUE_POD_SET in labels else ""
-        if contains(annotations, _GANG):
+        if bytes(annotations).find(_GANG) >= 0:
             owners = decode(metadata.owner_references) if metadata.owner_references else None
             gangs = gangs_of(namespace, {"annotations": decode(annotations), "ownerReferences": owners})
         is_terminating, reason, rare = view.is_terminating, intern(status.waiting_reason()), template.rare

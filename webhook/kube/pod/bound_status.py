@@ -9,7 +9,7 @@ from sys import intern
 from msgspec import Struct, ValidationError, convert
 from msgspec.json import Decoder
 
-from webhook.kube.pod.pod_status import PodStatus, Time
+from webhook.kube.pod.pod_status import PodStatus, Time, raw_conditions
 from webhook.kube.reader import Reader
 
 # Type, status and reason of the condition of a pod that kube-scheduler has preempted.
@@ -53,9 +53,7 @@ def is_preempted(status: Reader) -> bool:
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption, PodTerminatingByPreemption
     """
-    conditions = [
-        (each.text("type"), each.text("status"), each.text("reason")) for each in status.objects("conditions")
-    ]
+    conditions = [(each.get("type"), each.get("status"), each.get("reason")) for each in raw_conditions(status.raw)]
     return next((each for each in conditions if each[0] == _PREEMPTED[0]), None) == _PREEMPTED
 
 

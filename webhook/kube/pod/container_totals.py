@@ -8,7 +8,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from webhook.kube.pod.amounts import peak_of, read_milli
-from webhook.kube.pod.pod_status import RESIZE_PENDING
+from webhook.kube.pod.pod_status import RESIZE_PENDING, raw_conditions
 from webhook.kube.reader import Reader
 
 Milli = dict[str, int]
@@ -70,8 +70,7 @@ class Resize(NamedTuple):
         for field in ("containerStatuses", "initContainerStatuses"):
             for container in status.objects(field):
                 by_container.setdefault(container.text("name"), _Reported.of(container))
-        conditions = [each.raw for each in status.objects("conditions")]
-        pending = [each.get("reason") for each in conditions if each.get("type") == RESIZE_PENDING]
+        pending = [each.get("reason") for each in raw_conditions(status.raw) if each.get("type") == RESIZE_PENDING]
         is_infeasible = pending[:1] == ["Infeasible"]
         of_pod = _Reported.of(status)
         if not is_infeasible and all(each == (None, None) for each in (of_pod, *by_container.values())):

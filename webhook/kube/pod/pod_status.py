@@ -1,7 +1,8 @@
 """The status of a pod. Its conditions, of which most are not read, are only decoded if needed."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from msgspec import Meta, Raw, Struct
 from msgspec.json import Decoder, encode
@@ -15,10 +16,10 @@ _RESIZE_PENDING: Final = RESIZE_PENDING.encode()
 Time = Annotated[datetime, Meta(tz=True)]
 
 
-def contains(json: Raw, word: bytes) -> bool:
-    """Return whether `json` contains `word`."""
-    # `in` would first try to use the word as a number, which takes longer than the search.
-    return bool(json) and bytes(json).find(word) >= 0
+def raw_conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the conditions in `status`, a raw object, without malformed ones, which no API server stores."""
+    conditions = status.get("conditions")
+    return [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
 
 
 class Waiting(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -74,7 +75,7 @@ class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
         Raises:
             ValidationError: the conditions are malformed.
         """
-        return _CONDITIONS.decode(self.conditions) or [] if contains(self.conditions, word) else []
+        return _CONDITIONS.decode(self.conditions) or [] if bytes(self.conditions).find(word) >= 0 else []
 
     def waiting_reason(self) -> str:
         """Return the reason of the first waiting container, init containers first, or "" if none waits."""
@@ -91,23 +92,26 @@ class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
             ValidationError: the conditions are malformed.
         """
         resizes = MISSING
-        if pending := [each for each in self.conditions_with(_RESIZE_PENDING) if each.type == RESIZE_PENDING]:
-            resizes = Raw(encode([Condition(each.type, reason=each.reason) for each in pending]))
+        if bytes(self.conditions).find(_RESIZE_PENDING) >= 0:
+            found = [each for each in self.conditions_with(_RESIZE_PENDING) if each.type == RESIZE_PENDING]
+            resizes = Raw(encode([Condition(each.type, reason=each.reason) for each in found])) if found else MISSING
+        containers, init_containers = self.container_statuses, self.init_container_statuses
+        # Most containers run. The state that is left of these is equal for all.
+        for each in (*(init_containers or ()), *(containers or ())):
+            if each.state is not None and each.state.waiting is not None:
+                containers, init_containers = _without_states(containers), _without_states(init_containers)
+                break
         return PodStatus(
             conditions=resizes,
             resources=self.resources,
             allocated_resources=self.allocated_resources,
-            container_statuses=_without_states(self.container_statuses),
-            init_container_statuses=_without_states(self.init_container_statuses),
+            container_statuses=containers,
+            init_container_statuses=init_containers,
         )
 
 
 def _without_states(statuses: list[ContainerStatus] | None) -> list[ContainerStatus] | None:
-    # Most containers run. The state that is left of these is equal for all.
-    for each in statuses or ():
-        if each.state is not None and each.state.waiting is not None:
-            return [replace(each, state=_RUNS) for each in statuses or ()]
-    return statuses
+    return None if statuses is None else [replace(each, state=_RUNS) for each in statuses]
 
 
 _CONDITIONS: Final = Decoder(list[Condition] | None)

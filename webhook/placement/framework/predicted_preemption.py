@@ -39,12 +39,16 @@ class PredictedPreemption:
     def to_json(self) -> dict[str, Any]:
         """Return the value of `preemption` in `check -o json`."""
         where = {"node": self.nodes[0]} if len(self.nodes) == 1 else {"oneOf": list(self.nodes)} if self.nodes else {}
+        why = self.why
+        if self.evicts and not self.nodes:
+            victims = "victim" if self.most == 1 else "victims"
+            why = f"{self.count} {victims} on one of at least {self.candidates} nodes; {why}"
         return {
             **where,
             "victims": list(self.names()),
             "violates": list(self.violates),
             "isExact": self.is_exact,
-            **({"why": self.why} if self.why else {}),
+            **({"why": why} if why else {}),
         }
 
     @property

@@ -131,7 +131,8 @@ class _Index:
     """
 
     def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
-        counts = Counter(chain.from_iterable([each.selector for each in budgets if each.selector]))
+        several = [each.selector for each in budgets if each.selector and len(each.selector) > 1]
+        counts = Counter(chain.from_iterable(several))
 
         def rarity(requirement: LabelRequirement) -> tuple[bool, int]:
             return requirement.operator != "In" or len(requirement.values) != 1, counts[requirement]

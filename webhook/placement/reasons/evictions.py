@@ -70,13 +70,22 @@ def eviction_lines(preemption: PredictedPreemption, snapshot: Snapshot, now_seco
         details = ", ".join(_details(each, now_seconds))
         described.append(f"{each.namespace}/{each.name}" + (f" ({details})" if details != last else ""))
         last = details
-    lines = [eviction_text(preemption, described)]
-    lines += [f"violates PodDisruptionBudget {name}" for name in preemption.violates]
+    lines = [eviction_text(preemption, described), *violations(preemption)]
     lines += _idle_gangs(preemption, snapshot)
     lines += _controllers(preemption, snapshot)
-    if preemption.why and preemption.nodes:
-        lines.append(f"not certain: {preemption.why}" if not preemption.is_exact else f"note: {preemption.why}")
-    return lines
+    return [*lines, *certainty(preemption)]
+
+
+def violations(preemption: PredictedPreemption) -> list[str]:
+    """Return texts about the PodDisruptionBudgets that the evictions violate."""
+    return [f"violates PodDisruptionBudget {name}" for name in preemption.violates]
+
+
+def certainty(preemption: PredictedPreemption) -> list[str]:
+    """Return a text about the reason why the named evictions are not certain, or what is not known of them."""
+    if not (preemption.why and preemption.nodes):
+        return []
+    return [f"note: {preemption.why}" if preemption.is_exact else f"not certain: {preemption.why}"]
 
 
 def _details(pod: RunningPod, now_seconds: float) -> Iterator[str]:
