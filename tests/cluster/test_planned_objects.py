@@ -219,3 +219,27 @@ def test_planned_object_is_beside_those_that_exist(
 
     assert is_planned(planned)
     assert _facts(after) == _facts(before) | {field: wanted}
+
+
+def _default(name: str, created: str = "2026-01-01T00:00:00Z") -> Object:
+    return make_storage_class(name, is_default=True, created=created)
+
+
+@pytest.mark.parametrize(
+    ("written", "classes", "wanted"),
+    [
+        pytest.param({}, [make_storage_class("a")], "", id="no default class"),
+        pytest.param({}, [_default("b"), _default("a"), _default("c")], "a", id="the first by name"),
+        pytest.param({}, [_default("a", "2025-01-01T00:00:00Z"), _default("b")], "b", id="the newest"),
+        pytest.param({"storageClassName": ""}, [_default("a")], "", id="it asks for none"),
+        pytest.param({"storageClassName": "x"}, [_default("a")], "x", id="it asks for another"),
+    ],
+)
+def test_class_of_a_planned_claim_is_its_own_or_the_default_one(
+    written: Object, classes: list[Object], wanted: str
+) -> None:
+    claim = {"metadata": {"name": "new", "namespace": "default"}, "spec": written}
+
+    after = with_planned_claims(_snapshot([make_pvc("old", "x"), *classes]), [claim])
+
+    assert _facts(after)["claims"] == {"old": "x", "new": wanted}

@@ -46,10 +46,12 @@ STEPS = st.lists(
 def test_snapshot_in_place_equals_one_made_anew(
     bound: list[RunningPod], steps: list[tuple[str, RunningPod, int]]
 ) -> None:
+    bound = [pod._replace(name=f"bound-{number}") for number, pod in enumerate(bound)]
     base = Snapshot.of(infos(bound))
     working, added = WorkingSnapshot(base), list[RunningPod]()
     sums = {GPU: working.snapshot.requested_in_all(GPU)}
-    for step, pod, number in steps:
+    for index, (step, drawn, number) in enumerate(steps):
+        pod = drawn._replace(name=f"{step}-{index}")
         if step == "add":
             working.add(pod)
             added.append(pod)
@@ -97,7 +99,8 @@ def test_other_facts_of_the_cluster_need_a_new_copy() -> None:
 def test_snapshot_with_other_nodes_and_pods_equals_one_made_anew(
     before: list[RunningPod], after: list[RunningPod], names: set[str], pool: str
 ) -> None:
-    base = Snapshot.of(infos(before))
+    base = Snapshot.of(infos([pod._replace(name=f"before-{number}") for number, pod in enumerate(before)]))
+    after = [pod._replace(name=f"after-{number}") for number, pod in enumerate(after)]
     labels = {"pool": pool} if pool else {}
     changed = [
         of_node(name, *(each for each in after if each.node_name == name), labels=labels) for name in sorted(names)
