@@ -156,7 +156,8 @@ def test_the_hash_of_a_line_that_states_none_is_of_all_of_it(line: bytes) -> Non
 @pytest.mark.parametrize("key", ["uid", "operation", "namespace", "name", "user"])
 @pytest.mark.parametrize(("longer", "is_cut"), [(0, False), (TEXT_BYTES, True)])
 def test_each_text_of_a_request_is_cut_if_it_is_long(key: str, longer: int, *, is_cut: bool) -> None:
-    line = encode(make_record(**{key: "x" * (SHORT + longer)}), 1, FIRST)
+    fields: dict[str, Any] = {key: "x" * (SHORT + longer)}
+    line = encode(make_record(**fields), 1, FIRST)
 
     written = orjson.loads(line)
     text = written["user"] if key == "user" else written[key]
