@@ -19,10 +19,12 @@ from structlog.testing import capture_logs
 from tests.audit.written_log import Log
 from tests.support.programs.audit_records import encode, make_record
 from webhook.audit.chain import verify
-from webhook.audit.file import AuditStream
+from webhook.audit.file import AuditFile, AuditStream
 from webhook.audit.lines import digest
 from webhook.audit.reading import Entry, read
+from webhook.audit.rotation import Retention
 from webhook.audit.writer import AuditWriter
+from webhook.documents.field import InvalidInput
 
 LINE_BYTES = len(encode(make_record(), 1, "0" * 64)) + 1
 
@@ -287,3 +289,20 @@ class TestStalledReader:
         with done:
             # It is not read before the process has ended.
             assert done.wait(timeout=60) == 0
+
+
+def opened(path: Path) -> AuditFile:
+    return AuditFile(path, max_bytes=0, retention=Retention(1, 0, 0))
+
+
+def test_file_that_another_writer_has_open_is_refused_until_it_is_closed(tmp_path: Path) -> None:
+    """The lock is exclusive: readers take none, and two writers would break the chain."""
+    path = tmp_path / "audit.jsonl"
+    first = opened(path)
+    with pytest.raises(InvalidInput, match="another process writes this file"):
+        opened(path)
+    first.append(encode(make_record(), 1, "0" * 64))
+    with pytest.raises(InvalidInput, match="another process writes this file"):
+        opened(path)
+    first.close()
+    opened(path).close()

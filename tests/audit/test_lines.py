@@ -13,6 +13,7 @@ from tests.support.objects.clusters import cluster_documents
 from tests.support.programs.audit_records import at, encode, make_record
 from tests.support.servers.server import World, review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for
+from webhook.audit.bounds import SHORT, TEXT_BYTES
 from webhook.audit.lines import RecordTemplate, UnsealedRecord, digest, seal, stated_hash
 from webhook.audit.record import FIRST, LARGEST_BYTES, PlacementEntry, ShadowEntry, parse_line
 from webhook.audit.writer import SHARE_BYTES, AuditWriter
@@ -150,3 +151,16 @@ def test_the_hash_is_of_the_line_without_the_hash() -> None:
 def test_the_hash_of_a_line_that_states_none_is_of_all_of_it(line: bytes) -> None:
     assert stated_hash(line) == ""
     assert digest(line) == hashlib.sha256(line).hexdigest()
+
+
+@pytest.mark.parametrize("key", ["uid", "operation", "namespace", "name", "user"])
+@pytest.mark.parametrize(("longer", "is_cut"), [(0, False), (TEXT_BYTES, True)])
+def test_each_text_of_a_request_is_cut_if_it_is_long(key: str, longer: int, *, is_cut: bool) -> None:
+    fields: dict[str, Any] = {key: "x" * (SHORT + longer)}
+    line = encode(make_record(**fields), 1, FIRST)
+
+    written = orjson.loads(line)
+    text = written["user"] if key == "user" else written[key]
+
+    assert (len(text) < SHORT + longer) is is_cut
+    assert any(each.startswith(key) for each in written.get("truncated", ())) is is_cut

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.devices import make_resource_claim
 from tests.support.objects.storage import (
     available,
     make_csi_driver,
@@ -16,7 +17,7 @@ from tests.support.objects.storage import (
 )
 from tests.support.objects.workload_objects import apps
 from webhook.cluster.cluster_file import snapshot_from_documents
-from webhook.cluster.planned_objects import with_planned_claims
+from webhook.cluster.planned_objects import is_planned, with_planned_claims, with_planned_objects
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.workloads.pod_set import PodSet
@@ -148,3 +149,97 @@ def test_a_shared_volume_that_is_yet_to_be_provisioned_ends_the_count() -> None:
 
     assert (found.placed, found.is_complete, found.placement.verdict) == (1, False, "Unknown")
     assert found.text == "at least 1 of 3 replicas fits now"
+
+
+def _facts(snapshot: Snapshot) -> Object:
+    devices = snapshot.devices
+    return {
+        "claims": {key[1]: each.storage_class for key, each in (snapshot.storage.claims or {}).items()},
+        "priorities": {name: (each.value, each.is_planned) for name, each in snapshot.priority_classes.items()},
+        "ranges": {key: [each.name for each in found] for key, found in snapshot.limit_ranges.items()},
+        "devices": {key[1]: len(each.requests) for key, each in (devices.claims or {}).items()},
+        "templates": None
+        if devices.templates is None
+        else {key[1]: len(each.requests) for key, each in devices.templates.items()},
+        "planned": [key[1] for key in devices.planned_templates],
+    }
+
+
+def _priority(value: int) -> Object:
+    return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "p"}, "value": value}
+
+
+def _range(name: str) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"limits": []},
+    }
+
+
+def _device_claim(count: int, *, template: bool = False) -> Object:
+    requests = [
+        {"name": f"r{number}", "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}}
+        for number in range(count)
+    ]
+    return make_resource_claim("d", *requests, template=template)
+
+
+_EMPTY = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplateList", "items": []}
+
+
+@pytest.mark.parametrize(
+    ("existing", "planned", "field", "wanted"),
+    [
+        pytest.param([make_pvc("c", "slow")], make_pvc("c", "fast"), "claims", {"c": "slow"}, id="a claim is kept"),
+        pytest.param(
+            [make_pvc("c", "slow")], make_pvc("d", "fast"), "claims", {"c": "slow", "d": "fast"}, id="a claim"
+        ),
+        pytest.param([], make_pvc("d", "fast"), "claims", {}, id="claims are not known"),
+        pytest.param([_priority(1)], _priority(2), "priorities", {"p": (1, False)}, id="a class is kept"),
+        pytest.param([], _priority(2), "priorities", {"p": (2, True)}, id="a planned class"),
+        pytest.param([_range("a")], _range("a"), "ranges", {"default": ["a"]}, id="a range is kept"),
+        pytest.param([_range("a")], _range("b"), "ranges", {"default": ["a", "b"]}, id="a range is added"),
+        pytest.param([_device_claim(1)], _device_claim(2), "devices", {"d": 1}, id="a claim of devices is kept"),
+        pytest.param([], _device_claim(2), "devices", {}, id="claims of devices are not known"),
+        pytest.param([], _device_claim(2, template=True), "planned", ["d"], id="templates are not known"),
+        pytest.param([_EMPTY], _device_claim(2, template=True), "templates", {"d": 2}, id="a template"),
+        pytest.param(
+            [_device_claim(1, template=True)], _device_claim(2, template=True), "templates", {"d": 1}, id="it is kept"
+        ),
+    ],
+)
+def test_planned_object_is_beside_those_that_exist(
+    existing: list[Object], planned: Object, field: str, wanted: object
+) -> None:
+    before = _snapshot(existing)
+
+    after = with_planned_objects(before, [Document("file", planned)])
+
+    assert is_planned(planned)
+    assert _facts(after) == _facts(before) | {field: wanted}
+
+
+def _default(name: str, created: str = "2026-01-01T00:00:00Z") -> Object:
+    return make_storage_class(name, is_default=True, created=created)
+
+
+@pytest.mark.parametrize(
+    ("written", "classes", "wanted"),
+    [
+        pytest.param({}, [make_storage_class("a")], "", id="no default class"),
+        pytest.param({}, [_default("b"), _default("a"), _default("c")], "a", id="the first by name"),
+        pytest.param({}, [_default("a", "2025-01-01T00:00:00Z"), _default("b")], "b", id="the newest"),
+        pytest.param({"storageClassName": ""}, [_default("a")], "", id="it asks for none"),
+        pytest.param({"storageClassName": "x"}, [_default("a")], "x", id="it asks for another"),
+    ],
+)
+def test_class_of_a_planned_claim_is_its_own_or_the_default_one(
+    written: Object, classes: list[Object], wanted: str
+) -> None:
+    claim = {"metadata": {"name": "new", "namespace": "default"}, "spec": written}
+
+    after = with_planned_claims(_snapshot([make_pvc("old", "x"), *classes]), [claim])
+
+    assert _facts(after)["claims"] == {"old": "x", "new": wanted}

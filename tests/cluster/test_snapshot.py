@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cluster.waiting_nodes import info_of
+from tests.cluster.pods.waiting_nodes import info_of
 from tests.support.objects.builders import make_node_object, make_pod
 from webhook.cluster.dra.devices import NO_DEVICES
 from webhook.cluster.index.labels import LabelColumns

@@ -16,10 +16,10 @@ from tests.objects.advised import (
     waiting,
     warnings_of,
 )
-from tests.support.admission import PRODUCT, USAGE
+from tests.support.admission import PRODUCT, TYPE, USAGE, policy_with
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
-from tests.support.objects.storage import available, make_pv, make_storage_class
-from tests.support.objects.workloads import Object, Sample
+from tests.support.objects.storage import available, make_pv, make_pvc, make_storage_class
+from tests.support.objects.workloads import APP, Object, Sample
 from webhook.kube.names import HOSTNAME_LABEL
 
 CARD = "nvidia.com/gpu.product"
@@ -192,3 +192,69 @@ def test_the_cause_stands_before_the_verdict_and_this_before_the_suggestion(samp
 
     assert [each for each in found if not each.startswith("annotation ")] == ["gpu-product"] + 2 * ["placement check"]
     assert found[0].startswith("annotation ")
+
+
+def claims_on(*hosts: str) -> list[Object]:
+    """Return the volumes and the claims of a StatefulSet whose replicas are tied to these hosts."""
+    made = [make_storage_class("local", provisioner="kubernetes.io/no-provisioner")]
+    for index, host in enumerate(hosts):
+        claim = make_pvc(f"data-web-{index}", "local", volume=f"v{index}")
+        claim["metadata"]["namespace"] = "team-a"
+        made += [make_pv(f"v{index}", "local", on={HOSTNAME_LABEL: [host]}), claim]
+    return made
+
+
+@pytest.mark.parametrize(("hosts", "is_refused"), [(("gone", "n1"), True), (("n1", "gone"), False)])
+def test_pods_are_announced_as_refused_only_if_the_first_one_is(hosts: tuple[str, str], is_refused: bool) -> None:
+    content = STATEFUL_SET.object(template(1, placement_check="deny"), replicas=2)
+    content["spec"]["volumeClaimTemplates"] = stateful_set(1)["spec"]["volumeClaimTemplates"]
+
+    warnings = warnings_of(admitted(content, view(gpu_node("n1"), claims_on(*hosts))))
+
+    assert warnings[0].startswith(f"placement check: Infeasible: {0 if is_refused else 1} of 2 replicas fit")
+    assert ("placement check: such pods are refused: placement-check is deny" in warnings) is is_refused
+
+
+@pytest.mark.parametrize(
+    ("cards", "wanted"),
+    [
+        (1, ()),
+        (64, ("placement check: Unknown: at least 0 of 2 replicas fit now; the first: 0/2 nodes are available: ",)),
+    ],
+)
+def test_verdict_that_is_not_known_is_told_if_pods_would_otherwise_be_refused(
+    cards: int, wanted: tuple[str, ...]
+) -> None:
+    """The rules of an unlisted scheduler are not known: with deny, its pods that fit nowhere are not refused."""
+    pod = make_pod("").gpu(cards).annotate(TYPE, "training").scheduler("slurm").label("app", APP["app"])
+    policy = policy_with(
+        workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}}}, placementCheck={"mode": "deny"}
+    )
+
+    warnings = warnings_of(admitted(DEPLOYMENT.object(pod.template(), 2), TWO_NODES, policy))
+
+    assert tuple(each.partition("2 Insufficient")[0] for each in warnings) == wanted
+
+
+def test_of_replicas_that_fit_nowhere_and_those_that_are_not_known_the_first_is_reported() -> None:
+    job = JOB_SET.object(template(4))
+    (waits,) = job["spec"]["replicatedJobs"]
+    (unknown,) = JOB_SET.object(make_pod("").gpu(1).annotate(TYPE, "training").scheduler("slurm").template())["spec"][
+        "replicatedJobs"
+    ]
+    for order in ([waits, unknown], [unknown, waits]):
+        job["spec"]["replicatedJobs"] = [
+            each | {"name": f"role-{number}", "replicas": 5 if each is waits else 1}
+            for number, each in enumerate(order)
+        ]
+        first, *_ = [each for each in warnings_of(admitted(job, TWO_NODES)) if each.startswith("placement check")]
+        assert first.startswith("placement check: Waiting: ")
+
+
+def test_claims_of_more_replicas_than_are_placed_are_not_made() -> None:
+    content = stateful_set(2_000_000_000)
+    cluster = view(gpu_node("n1"), [make_storage_class("local", provisioner="kubernetes.io/no-provisioner")])
+
+    first, *_ = warnings_of(admitted(content, cluster))
+
+    assert first.startswith("placement check: Infeasible: 0 of 2000000000 replicas fit now") or "Waiting" in first

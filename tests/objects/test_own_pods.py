@@ -158,3 +158,12 @@ def test_pods_of_an_operator_are_found_by_the_label_with_the_name_of_the_object(
         "Insufficient nvidia.com/gpu"
         in warnings_of(admitted(new, view(gpu_node("n1", others)), ONE_SCHEDULER, old=old))[0]
     )
+
+
+def test_an_update_whose_pods_fit_on_no_node_is_not_about_the_running_pods() -> None:
+    old, new = DEPLOYMENT.object(template(4), 3), DEPLOYMENT.object(template(64), 3)
+
+    warnings = warnings_of(admitted(rolling(new, **AVAILABLE), FULL, old=old))
+
+    assert warnings[0].startswith("placement check: Infeasible: 0 of 3 replicas fit now")
+    assert KEEPS_ALL not in warnings

@@ -1,5 +1,6 @@
 """An object whose templates go to two schedulers, because only some name a workload type."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ from tests.support.objects.builders import make_pod
 from tests.support.objects.workload_objects import workload
 from tests.support.programs.cluster_files import as_list, write_cluster
 from tests.support.programs.command import run_here
+from webhook.kube.workloads.pod_sets import pod_sets
 from webhook.objects.admission import admit_request
+from webhook.objects.split_job import ScheduledSet, split_job
 
 LAUNCHER = make_pod("").requests(cpu="1")
 WORKER = make_pod("").gpu(1).annotate(TYPE, "training")
@@ -57,3 +60,26 @@ def test_the_commands_print_it(tmp_path: Any) -> None:
     outcome = run_here("check", "-f", "-", "--cluster", write_cluster(tmp_path), stdin=as_list(mpi_job(LAUNCHER)))
 
     assert f"{SPLIT}\n" in outcome.errors
+
+
+@pytest.mark.parametrize(
+    ("schedulers", "split"),
+    [
+        (("volcano", ""), ["two"]),
+        (("volcano", "default-scheduler", ""), []),
+        (("volcano", "kai-scheduler", ""), ["three"]),
+        (("default-scheduler", ""), []),
+        (("", "volcano", ""), ["one", "three"]),
+    ],
+)
+def test_only_templates_that_no_type_shares_the_scheduler_with_are_split(
+    schedulers: tuple[str, ...], split: list[str]
+) -> None:
+    """An empty scheduler is a template without a type, which goes to the default scheduler."""
+    pods = next(iter(pod_sets(mpi_job(LAUNCHER), policy_with().kinds)))
+    sets = [
+        ScheduledSet(replace(pods, path=name), "training" if scheduler else "", scheduler or "default-scheduler")
+        for name, scheduler in zip(("one", "two", "three"), schedulers, strict=False)
+    ]
+
+    assert [each.partition(":")[0] for each in split_job(sets, policy_with())] == split

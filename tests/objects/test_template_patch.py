@@ -287,3 +287,15 @@ def test_volcano_reads_the_domain_of_a_gang_from_its_job(own: Object | None) -> 
     assert patched(content, verdict)["spec"]["networkTopology"] == (own or {"mode": "soft", "highestTierAllowed": 2})
     edits = [edit for each in verdict.rules for edit in each.edits if edit.startswith("Job: ")]
     assert edits == ([] if own else ["Job: spec.networkTopology mode soft, highestTierAllowed 2"])
+
+
+def test_template_of_two_roles_is_patched_once() -> None:
+    """Leaders of a LeaderWorkerSet without a template of their own have that of the workers."""
+    sample = next(each for each in SAMPLES if each.kind == "LeaderWorkerSet")
+    content = sample.object(template(), 3)
+    del content["spec"]["leaderWorkerTemplate"]["leaderTemplate"]
+
+    operations = advised(content).operations
+
+    assert operations
+    assert len({each["path"] for each in operations}) == len(operations)

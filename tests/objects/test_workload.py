@@ -366,3 +366,14 @@ def test_a_denial_is_invalid_if_any_of_its_errors_is(errors: list[FieldError], c
     assert (found.denial.code, found.denial.reason) == (code, {403: "Forbidden", 422: "Invalid"}[code])
     assert found.denial.message == ";\n".join(map(str, errors))
     assert (found.workload_type, found.warnings, found.errors) == ("training", ("w", "v"), tuple(errors))
+
+
+def test_new_error_is_denied_beside_one_that_the_stored_object_has() -> None:
+    old = DEPLOYMENT.object(template(gpu_count="many"))
+    new = DEPLOYMENT.object(template(gpu_count="many", gpu_memory="much"))
+
+    verdict = admitted(new, TWO_NODES, old=old)
+
+    assert isinstance(verdict, Denied)
+    assert "gpu-memory" in verdict.denial.message
+    assert "gpu-count" not in verdict.denial.message

@@ -49,7 +49,7 @@ def admit_queued(request: AdmissionRequest, kind: WorkloadKind, policy: Policy) 
     if not settings.enabled:
         return Bypassed("the policy does not evaluate workload objects")
     queue = _queue(request.object or {}, kind)
-    is_kept = request.operation == "UPDATE" and queue == _queue(request.old_object or {}, kind)
+    is_kept = queue == _queue(request.old_object or {}, kind)
     denial = None if is_kept else queue_denial(kind.queue, queue, request.namespace or DEFAULT_NAMESPACE, policy)
     if denial is None:
         return Bypassed("its namespace may use its queue")

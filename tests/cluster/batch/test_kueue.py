@@ -10,6 +10,7 @@ from tests.support.objects.batch_objects import (
     workload,
 )
 from tests.support.objects.builders import make_pod
+from tests.support.views import made_anew
 from webhook.cluster.batch.kueue import ClusterQueue, LocalQueue, ResourceFlavor, TopologyAssignment, Workload
 
 
@@ -94,3 +95,45 @@ def test_malformed_assignment_has_no_domains() -> None:
     content = in_slices({"domainCount": "2", "valuesPerLevel": 5, "podCounts": []}, {"valuesPerLevel": values("1")})
 
     assert [each.domains for each in Workload.of(content).assigned] == [()]
+
+
+def test_pods_of_a_domain_that_occurs_twice_are_summed() -> None:
+    content = workload("bert", make_pod().gpu(2).obj(), LEVELS, (["z", "a"], 3), (["z", "b"], 1), (["z", "a"], 2))
+
+    assert [each.domains for each in Workload.of(content).assigned] == [((("z", "a"), 5), (("z", "b"), 1))]
+
+
+@pytest.mark.parametrize(
+    ("controllers", "owner"),
+    [
+        ((), ("", "", "")),
+        ((False,), ("", "", "")),
+        ((True,), ("batch", "Job", "job-0")),
+        ((False, True), ("batch", "Job", "job-1")),
+    ],
+)
+def test_owner_of_a_workload_is_the_one_that_controls_it(
+    controllers: tuple[bool, ...], owner: tuple[str, str, str]
+) -> None:
+    owners = [
+        {"apiVersion": "batch/v1", "kind": "Job", "name": f"job-{number}", "controller": each}
+        for number, each in enumerate(controllers)
+    ]
+
+    assert Workload.of({"metadata": {"ownerReferences": owners}}).owner == owner
+
+
+@pytest.mark.parametrize(
+    ("topologies", "looks"),
+    [((), False), (("",), False), (("racks",), True), (("racks", ""), False), (("racks",) * 2, True)],
+)
+def test_queue_looks_at_nodes_if_each_of_its_flavors_has_a_topology(topologies: tuple[str, ...], looks: bool) -> None:
+    flavors = [resource_flavor(f"f{number}") for number in range(len(topologies))]
+    for flavor, name in zip(flavors, topologies, strict=True):
+        flavor["spec"]["topologyName"] = name
+    queue = cluster_queue("cards", {each["metadata"]["name"]: {"cpu": "1"} for each in flavors})
+    kueue = made_anew([local_queue("q"), queue, *flavors]).kueue
+
+    assert kueue.looks_at_nodes("default", "q") is looks
+    assert not kueue.looks_at_nodes("default", "other")
+    assert not kueue.looks_at_nodes("team-a", "q")

@@ -1,9 +1,20 @@
 """What tenants can create takes bounded memory: objects beyond it are left out, and are not missing."""
 
+from contextlib import nullcontext
+from dataclasses import replace
+
+import pytest
+
 from tests.cluster.cache.replica_sets import MANY, cache_of, replica_set
 from tests.support.objects.devices import make_resource_claim
 from tests.support.objects.storage import make_pvc
 from tests.support.work import calls_of
+from webhook.cluster.cache.namespace_budget import memory_bytes
+from webhook.cluster.cache.object_key import Key
+from webhook.cluster.cache.optional_objects import MOST_OBJECT_BYTES, OptionalObjects
+from webhook.cluster.left_out import LeftOutTracker
+from webhook.cluster.storage.volumes import PersistentVolumeClaim
+from webhook.documents.field import InvalidInput
 
 _REQUEST = {"name": "gpu", "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}}
 
@@ -45,3 +56,44 @@ def test_workloads_of_a_kind_that_becomes_unknown_go_and_others_stay() -> None:
     cache.snapshot()
     cache.mark_unknown("StatefulSet")
     assert [each.name for each in cache.snapshot().workloads.by_namespace["x"].controllers] == ["web"]
+
+
+def test_claim_that_is_left_out_for_memory_keeps_its_volume() -> None:
+    left_out = LeftOutTracker()
+    objects = OptionalObjects(left_out, budget_bytes=4_000)
+    objects.set_known("PersistentVolumeClaim", known=True)
+    for number in range(8):
+        facts = PersistentVolumeClaim.of(make_pvc(f"c{number}", volume=f"v{number}"))
+        objects.put("PersistentVolumeClaim", Key("default", f"c{number}"), facts)
+
+    claims = objects.changed_fields()["storage"].claims
+
+    assert 0 < left_out.current().count < 8
+    assert {each.volume_name for each in claims.values()} == {f"v{number}" for number in range(8)}
+
+
+def test_object_that_was_left_out_and_is_gone_leaves_nothing() -> None:
+    left_out = LeftOutTracker()
+    objects, key = OptionalObjects(left_out), Key("default", "c")
+    objects.set_known("PersistentVolumeClaim", known=True)
+    objects.leave_out("PersistentVolumeClaim", key, PersistentVolumeClaim.of(make_pvc("c", volume="v")))
+    assert [*objects.changed_fields()["storage"].claims] == [("default", "c")]
+
+    objects.put("PersistentVolumeClaim", key, None)
+
+    assert objects.has_changed
+    assert dict(objects.changed_fields()["storage"].claims) == {}
+    assert [*objects.keys("PersistentVolumeClaim")] == []
+    assert not left_out.current().names
+
+
+def test_object_of_the_largest_size_is_kept() -> None:
+    claim = PersistentVolumeClaim.of(make_pvc("c"))
+    room = MOST_OBJECT_BYTES - memory_bytes(claim, MOST_OBJECT_BYTES)
+    for more, is_kept in ((0, True), (1, False)):
+        left_out = LeftOutTracker()
+        objects, large = OptionalObjects(left_out), replace(claim, volume_name="v" * (room + more))
+        assert memory_bytes(large, MOST_OBJECT_BYTES) == MOST_OBJECT_BYTES + more
+        with nullcontext() if is_kept else pytest.raises(InvalidInput):
+            objects.put("PersistentVolumeClaim", Key("default", "c"), large)
+        assert left_out.current().has("PersistentVolumeClaim", "default", "c") is not is_kept

@@ -73,3 +73,40 @@ def test_every_malformed_field_is_an_error_that_names_the_object() -> None:
         f"{place}: status.disruptionsAllowed",
         f"{place}: status.disruptedPods",
     ]
+
+
+@pytest.mark.parametrize(
+    ("healthy", "desired", "policy", "counts"),
+    [
+        pytest.param(2, 2, "", False, id="enough pods are healthy without it"),
+        pytest.param(3, 2, "", False, id="more than enough are"),
+        pytest.param(1, 2, "", True, id="too few are"),
+        pytest.param(0, 0, "", True, id="none has to be"),
+        pytest.param(1, 2, "AlwaysAllow", False, id="it is always allowed"),
+        pytest.param(1, 2, "IfHealthyBudget", True, id="as by default"),
+    ],
+)
+def test_eviction_of_a_pod_that_is_not_ready_counts_unless_the_others_are_enough(
+    healthy: int, desired: int, policy: str, *, counts: bool
+) -> None:
+    spec = {"unhealthyPodEvictionPolicy": policy} if policy else {}
+    budget = DisruptionBudget.of(
+        {"spec": spec, "status": {"currentHealthy": healthy, "desiredHealthy": desired, "disruptionsAllowed": 1}}
+    )
+
+    assert budget.counts(is_ready=False) is counts
+    assert budget.counts(is_ready=True)
+
+
+@pytest.mark.parametrize(
+    ("generation", "observed", "in_status", "allowed"), [(2, 2, 3, 3), (2, 1, 3, 0), (2, 3, 3, 3), (0, 0, -1, 0)]
+)
+def test_stale_status_allows_no_eviction(generation: int, observed: int, in_status: int, allowed: int) -> None:
+    budget = DisruptionBudget.of(
+        {
+            "metadata": {"generation": generation},
+            "status": {"observedGeneration": observed, "disruptionsAllowed": in_status},
+        }
+    )
+
+    assert budget.allowed == allowed

@@ -47,3 +47,12 @@ def test_the_newest_write_is_one_in_kube_system() -> None:
 
     assert newest_write(leases) == NOW - timedelta(seconds=4)
     assert newest_write([]) is None
+
+
+def test_newest_write_of_the_holder_since_the_creation_counts() -> None:
+    several = lease(renewed=7, written=-5)
+    (first,) = several["metadata"]["managedFields"]
+    several["metadata"]["managedFields"] += [first | {"time": at(-2)}, first | {"time": at(-9)}]
+
+    assert last_renewal(several) == NOW - timedelta(seconds=2)
+    assert last_renewal(lease(renewed=7, written=-3600)) == NOW + timedelta(seconds=7)

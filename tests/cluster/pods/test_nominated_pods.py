@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.cluster.waiting_nodes import info_of
+from tests.cluster.pods.waiting_nodes import info_of
 from tests.support.objects.builders import make_pod
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pods.nominated_pods import NominatedPods, read_nominated_pod

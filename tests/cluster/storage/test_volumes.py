@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.cluster.index.node_selector import Requirement, Term
-from webhook.cluster.storage.volumes import Terms, translated
+from webhook.cluster.storage.volumes import PersistentVolume, PersistentVolumeClaim, Terms, translated
 
 _GCE, _AZURE = "pd.csi.storage.gke.io", "disk.csi.azure.com"
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
@@ -47,3 +47,46 @@ def test_several_zones_of_a_label_are_any_of_them() -> None:
 def test_driver_without_a_topology_of_its_own_changes_nothing() -> None:
     required = _terms({_ZONE: "a"})
     assert translated(required, {_ZONE: "b"}, _AZURE) is required
+
+
+@pytest.mark.parametrize(
+    ("labels", "zone"),
+    [
+        ({}, "UNSPECIFIED"),
+        ({_ZONE: "a"}, "a"),
+        ({_OLD_ZONE: "b"}, "b"),
+        ({_ZONE: "a", _OLD_ZONE: "b"}, "b"),
+        ({_ZONE: "a", _OLD_ZONE: ""}, "a"),
+    ],
+)
+def test_handle_of_a_migrated_disk_has_the_zone_of_the_old_label_first(labels: dict[str, str], zone: str) -> None:
+    """Source: k8s.io/csi-translation-lib/plugins/gce_pd.go, TranslateInTreePVToCSI."""
+    spec = {"gcePersistentDisk": {"pdName": "d"}}
+
+    migrated = PersistentVolume.of({"metadata": {"name": "v", "labels": labels}, "spec": spec}).migrated
+
+    assert migrated is not None
+    assert migrated.handle == f"projects/UNSPECIFIED/zones/{zone}/disks/d"
+
+
+_BETA, _COMPLETED = "volume.beta.kubernetes.io/storage-class", "pv.kubernetes.io/bind-completed"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "spec", "storage_class", "is_bound"),
+    [
+        ({}, {}, "", False),
+        ({}, {"storageClassName": "fast"}, "fast", False),
+        ({_BETA: "old"}, {"storageClassName": "fast"}, "old", False),
+        ({_BETA: ""}, {"storageClassName": "fast"}, "", False),
+        ({_COMPLETED: "yes"}, {}, "", False),
+        ({}, {"volumeName": "v"}, "", False),
+        ({_COMPLETED: "yes"}, {"volumeName": "v"}, "", True),
+    ],
+)
+def test_class_and_binding_of_a_claim(
+    annotations: dict[str, str], spec: dict[str, str], storage_class: str, *, is_bound: bool
+) -> None:
+    claim = PersistentVolumeClaim.of({"metadata": {"name": "c", "annotations": annotations}, "spec": spec})
+
+    assert (claim.storage_class, claim.is_bound) == (storage_class, is_bound)

@@ -163,3 +163,25 @@ def test_what_the_scheduler_ignores_is_warned_of(
 
     texts = [each.rpartition(": ")[2] for each in found.warnings if each.startswith("scheduler volcano ignores ")]
     assert texts == (ignored if backend == "kai" else [])
+
+
+@pytest.mark.parametrize(
+    ("own", "of_type", "wanted"),
+    [
+        ("", None, "default-scheduler"),
+        ("", "volcano", "volcano"),
+        ("kai-scheduler", "volcano", "kai-scheduler"),
+        ("kai-scheduler", None, "kai-scheduler"),
+        ("default-scheduler", "volcano", "volcano"),
+    ],
+)
+def test_scheduler_of_the_pod_reads_the_requests_before_that_of_its_type(
+    own: str, of_type: str | None, wanted: str
+) -> None:
+    pod = make_pod().annotate(_TYPE, "training").gpu(1)
+    policy = policy_with(workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "schedulerName": of_type}})
+
+    reading = read_workload((pod.scheduler(own) if own else pod).obj(), "default", {}, policy)
+
+    assert reading.workload is not None
+    assert reading.workload.batch.scheduler == wanted

@@ -304,3 +304,14 @@ def test_a_pod_without_a_type_or_a_request_is_in_no_domain(annotations: Any) -> 
     pod["metadata"]["annotations"] = annotations
 
     assert within_of(pod, policy_of()) is None
+
+
+@pytest.mark.parametrize(
+    ("annotations", "is_warned"),
+    [({"within_mode": "required"}, True), ({"within": "no key", "within_mode": "required"}, False)],
+)
+def test_mode_is_without_effect_only_if_nothing_is_requested(annotations: dict[str, str], is_warned: bool) -> None:
+    annotated = PodContent(make_request(worker(gang="g", **annotations).obj()), {})
+    found = inject(annotated, policy_of().with_invalid_annotations("warn"))
+
+    assert any("within-mode has no effect without" in each for each in found.warnings) is is_warned

@@ -263,3 +263,14 @@ def test_an_invalid_wish_not_to_be_reclaimed_is_an_error_and_no_opting_out_is_po
     assert read_workload(pod.obj(), "lab", {}, policy_with(optOutNamespaces=["a", "b"])).warnings == (
         f'{DOMAIN}/inject: "disabled" has no effect in namespace "lab": the policy allows it in a, b',
     )
+
+
+@pytest.mark.parametrize("written", ["", " ", "\t"])
+def test_empty_type_is_an_invalid_one_and_not_none(written: str) -> None:
+    pod = make_pod().annotate(TYPE, written)
+
+    reading = read_workload(pod.obj(), "default", {}, policy_with())
+
+    assert (reading.type_name, reading.workload, reading.bypass_reason) == ("", None, "invalid annotations")
+    assert [error.path for error in reading.errors] == [f"metadata.annotations[{TYPE}]"]
+    assert isinstance(admit_pod(pod.obj()), Denied)

@@ -11,7 +11,7 @@ from tests.support.objects.builders import make_pod
 from tests.support.plugins import node
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.packing.free_cards import FreeCards, FreeCardsByProduct
+from webhook.placement.packing.free_cards import OTHER, FreeCards, FreeCardsByProduct
 from webhook.placement.packing.typical_pods import CardMixes, ExpectedMixes, TypicalPod
 from webhook.policy.spec.accelerators import BUILT_IN_ACCELERATORS
 
@@ -152,3 +152,17 @@ def test_counts_and_shares_are_those_of_a_loop_over_nodes_and_pods(
     for kind, (total, unusable) in expected.items():
         assert found[kind].unusable_share == pytest.approx(unusable / total if total else 0)
         assert sum(found[kind].nodes.values()) == [each[:2] for each in drawn].count(kind)
+
+
+def test_kinds_with_the_most_cards_are_kept_and_the_others_are_summed() -> None:
+    nodes = [
+        *(
+            eight(f"{pool}{number}", pool, "H20", number)
+            for pool, count in (("a", 1), ("b", 3), ("c", 2))
+            for number in range(count)
+        ),
+    ]
+
+    found = counted(*nodes, most=1)
+
+    assert [(each.pool, each.offered, each.free) for each in found] == [("b", 24, 21), (OTHER, 24, 23)]

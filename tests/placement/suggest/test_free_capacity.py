@@ -44,3 +44,16 @@ def can_be_freed(pod: PodBuilder, info: NodeInfo, *reserved: PodBuilder, **lacks
     found = {"has_too_many_pods": False, "has_taken_ports": False, "is_cordoned": False} | lacks
     situation = Scenario(pod_info(pod), Snapshot.of([info.with_pods(assumed)]))
     return _can_be_freed(NodeGroup(np.array([0]), (), (), **found), situation, 0)
+
+
+@pytest.mark.parametrize(("reserved", "named"), [("a", "b"), ("b", "a")])
+def test_node_whose_room_is_reserved_is_passed_over(reserved: str, named: str) -> None:
+    nodes = {
+        name: node(name, *([make_pod(f"{name}-r").gpu(8)] if name != reserved else []), capacity=_ROOM) for name in "ab"
+    }
+    waits = RunningPod.of(make_pod("waits").gpu(8).obj()).assumed_on(reserved, 0)
+    nodes[reserved] = nodes[reserved].with_pods((waits,))
+
+    (suggestion,) = Scheduler(suggestions=1).place(make_pod().gpu(8).obj(), Snapshot.of(nodes.values())).suggestions
+
+    assert suggestion.startswith(f"{named} fits once 8 nvidia.com/gpu")

@@ -7,7 +7,7 @@ from tests.support.plugins import pod_info
 from webhook.cluster.index.node_selector import Requirement, Term
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.suggest.changes import Scenario
-from webhook.placement.suggest.pod_changes import WithoutRequirement
+from webhook.placement.suggest.pod_changes import PodChange, ReduceRequest, ReplaceRequest, WithoutRequirement
 
 _IN_A = ("pool", "In", ["a"])
 _FAST: tuple[str, str, list[str]] = ("disk", "Exists", [])
@@ -52,3 +52,20 @@ def test_pod_keeps_what_else_its_node_affinity_requires(
     pod: PodBuilder, change: WithoutRequirement, required: tuple[Term, ...] | None
 ) -> None:
     assert change.apply(Scenario(pod_info(pod), Snapshot.of([]))).pod.required == required
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        (ReduceRequest("nvidia.com/gpu", 4, 8), make_pod().gpu(4).requests(cpu="2")),
+        (ReduceRequest("cpu", 1000, 2000), make_pod().gpu(8).requests(cpu="1")),
+        (ReplaceRequest("nvidia.com/gpu", "amd.com/gpu", 8), make_pod().gpu(8, "amd.com/gpu").requests(cpu="2")),
+    ],
+)
+def test_changed_request_counts_for_filters_and_for_scores(change: PodChange, wanted: PodBuilder) -> None:
+    pod, nodes = pod_info(make_pod().gpu(8).requests(cpu="2")), Snapshot.of(())
+
+    (changed, _), other = change.apply(Scenario(pod, nodes)), pod_info(wanted)
+
+    assert dict(changed.requests) == dict(other.requests)
+    assert dict(changed.scoring_requests) == dict(other.scoring_requests)

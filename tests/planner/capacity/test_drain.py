@@ -185,3 +185,62 @@ def test_budget_that_new_pods_restore_lets_the_drain_go_in_steps() -> None:
     objects = [cards("a", 6), cards("b", 6), *(running(f"p{number}", "a", 2) for number in range(3))]
 
     assert [each.refusal for each in drained([*objects, budget("web", 1)], "a").pods] == ["", "", ""]
+
+
+def test_old_pod_of_low_priority_is_placed_after_a_young_one_of_high_priority() -> None:
+    old = running("old", "a", 2).creation("2026-03-01T00:00:00Z").spec(priority=-1)
+    young = running("young", "a", 2).creation("2026-03-02T00:00:00Z").spec(priority=0)
+
+    assert outcomes(drained([cards("a", 4), cards("b", 2), old, young], "a")) == [
+        ("young", "Fits", "b"),
+        ("old", "Waiting", None),
+    ]
+
+
+def test_pods_that_end_leave_their_room_and_those_of_daemon_sets_stay_though_they_end() -> None:
+    tolerates = running("p", "a", 4).toleration(_CORDON_TOLERATED, operator="Exists")
+    ending = running("ending", "a", 4).deletion("2026-03-01T00:00:00Z")
+    agent = running("agent", "a", kind="DaemonSet").deletion("2026-03-01T00:00:00Z")
+
+    found = drained([cards("a", 8), tolerates.gpu(8), ending, agent], "a")
+
+    assert outcomes(found) == [("p", "Returns", "a")]
+    assert ([each.name for each in found.ending], [each.name for each in found.staying]) == (["ending"], ["agent"])
+    assert [pod.name for pod in found.snapshot.nodes[0].pods if pod.name in ("ending", "agent")] == ["agent"]
+
+
+def test_pods_that_return_restore_their_budget() -> None:
+    pods = [running(f"p{number}", "a", 2).toleration(_CORDON_TOLERATED, operator="Exists") for number in range(3)]
+
+    found = drained([cards("a", 6), *pods, budget("web", 1)], "a").pods
+
+    assert [(each.outcome, each.refusal) for each in found] == [("Returns", "")] * 3
+
+
+def test_pods_that_are_not_ready_use_up_no_budget() -> None:
+    unready = [
+        running(f"p{number}", "a", 2).status(phase="Running", conditions=[{"type": "Ready", "status": "False"}])
+        for number in range(2)
+    ]
+    ready = [running(f"q{number}", "a", 2) for number in range(2)]
+    objects = [cards("a", 8), cards("b", 0), *unready, *ready, budget("web", 1)]
+
+    found = {each.pod.name: bool(each.refusal) for each in drained(objects, "a").pods}
+
+    assert found == {"p0": False, "p1": False, "q0": False, "q1": True}
+
+
+@pytest.mark.parametrize(
+    ("room", "pods", "text"),
+    [
+        (0, 1, "0 of 1 pod fits elsewhere"),
+        (2, 1, "1 of 1 pod fits elsewhere"),
+        (2, 3, "1 of 3 pods fits elsewhere"),
+        (4, 3, "2 of 3 pods fit elsewhere"),
+        (0, 3, "0 of 3 pods fit elsewhere"),
+    ],
+)
+def test_text_of_a_drain_has_the_numbers(room: int, pods: int, text: str) -> None:
+    leaving = [running(f"p{number}", "a", 2) for number in range(pods)]
+
+    assert drained([cards("a", 8), cards("b", room), *leaving], "a").text == text

@@ -12,7 +12,7 @@ import pytest
 from placement_planner.replay import policy_comparison as module
 from placement_planner.replay.admission import Admission, admission_of
 from placement_planner.replay.decision import Change, Decider, Decision
-from placement_planner.replay.policy_comparison import Replay, Report
+from placement_planner.replay.policy_comparison import OTHERS, Difference, Replay, Report, Tally
 from placement_planner.replay_sources import ReplaySources
 from tests.golden.case import CASES, load, policy_of
 from tests.support.admission import TYPE, USAGE, policy_with
@@ -316,3 +316,21 @@ def test_a_pod_that_cannot_be_keyed_is_decided_on_each_time() -> None:
     found = [made.add(each) for each in admissions]
 
     assert [each is not None and each.is_first for each in found] == [True, True]
+
+
+def test_only_pods_that_the_old_policy_admits_are_newly_refused() -> None:
+    report = Report()
+    for old, new in (("Patched", "Denied"), ("Denied", "Invalid"), ("Invalid", "Denied"), ("Denied", "Patched")):
+        found = Difference(of_pods(TRAINING.obj())[0], Decision("", old), Decision("", new), (), is_first=True)
+        report.count(found)
+
+    assert (report.changed, report.refused) == (4, 1)
+
+
+def test_names_beyond_a_limit_are_counted_together_and_known_ones_on_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_NAMES", 2)
+    tally = Tally()
+    for name in ("a", "b", "c", "d", "a"):
+        tally.add(replace(of_pods(TRAINING.obj())[0], namespace=name))
+
+    assert dict(tally.namespaces) == {"a": 2, "b": 1, OTHERS: 2}

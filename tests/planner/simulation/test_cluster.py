@@ -1,8 +1,9 @@
 """The pods of a simulated cluster: those that it began with, and those that were placed."""
 
 from placement_planner.simulation.cluster import SimulatedCluster
-from tests.support.objects.builders import make_pod
+from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.plugins import node
+from tests.support.views import made_anew
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.working_snapshot import _MOST_OLD_CLASSES
@@ -30,3 +31,15 @@ def test_reserved_room_stays_when_the_snapshot_is_made_anew() -> None:
 
     assert cluster.snapshot is not before
     assert [each.name for each in cluster.snapshot.nominated.by_node["n"]] == ["waits"]
+
+
+def test_reserved_room_is_in_addition_to_that_of_the_cluster() -> None:
+    kept = make_pod("kept").status(phase="Pending", nominatedNodeName="n").obj()
+    base = made_anew([make_node_object("n"), kept])
+    cluster = SimulatedCluster(base)
+
+    cluster.nominate([RunningPod.of(make_pod("waits").node_name("n").obj())])
+
+    assert [each.name for each in cluster.snapshot.nominated.by_node["n"]] == ["kept", "waits"]
+    cluster.nominate([])
+    assert [each.name for each in cluster.snapshot.nominated.by_node["n"]] == ["kept"]

@@ -1,6 +1,7 @@
 """Rules of the simulation, each on a few pods."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -252,3 +253,48 @@ def test_a_fill_ends_when_the_cards_are_requested() -> None:
 
     assert found.last_allocated == 100
     assert found.pods < 30
+
+
+def test_pods_that_need_each_other_in_a_chain_are_placed_once_the_last_one_is() -> None:
+    """Each pod waits for the one after it by required pod affinity."""
+
+    def pod(app: str, needs: str) -> Arrival:
+        near = {"labelSelector": {"matchLabels": {"app": needs}}, "topologyKey": HOSTNAME_LABEL}
+        affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}} if needs else {}
+        made = make_pod(app).label("app", app).gpu(1)
+        return Arrival(0, None, (made.affinity(affinity) if needs else made).obj(), 1, "")
+
+    found = experiment(gpu_nodes(8, 8), lines("0,,cpu=1"))
+    found.trace = (pod("a", "b"), pod("b", "c"), pod("c", "d"), pod("d", ""))
+
+    assert waits_of(simulated(found, Run(0, "default", 1))) == Waits("all", "", 4, 0, 0, 0)
+
+
+def test_gang_leaves_the_largest_rack_to_a_later_one() -> None:
+    """Of two racks with room, a gang of two gets the smaller one, and the larger one is left for one of four."""
+    groups = [kai_group(name, members=size) for name, size in (("small", 2), ("large", 4))]
+    for group in groups:
+        group["spec"]["topologyConstraint"] = {"topology": "racks", "requiredTopologyLevel": "rack"}
+    nodes = [
+        make_node_object(name, labels={POOL: "training", "rack": rack}, capacity={GPU: 2})
+        for rack, count in (("1", 4), ("2", 2))
+        for name in (f"{rack}-{number}" for number in range(count))
+    ]
+    rows = [
+        f"{at},50,{size},nvidia.com/gpu=2,workload-type=training;gang={name};gang-size={size};scheduler=kai-scheduler"
+        for at, name, size in ((0, "small", 2), (1, "large", 4))
+    ]
+    cluster = [Document("cluster", each) for each in (*nodes, *groups, topology("racks", KAI_TOPOLOGY, "rack"))]
+
+    found = outcome(tuple(cluster), lines(*rows, header=_GANG), profile="")
+
+    assert (waits_of(found).never_placed, waits_of(found).p99) == (0, 0)
+
+
+def test_each_draw_of_a_gang_is_a_gang_of_its_own() -> None:
+    row = f"0,50,4,nvidia.com/gpu=2,{_VOLCANO}"
+    found = experiment(gpu_nodes(8), lines(row, header=_GANG))
+    (gang,) = found.trace
+    found.trace = tuple(replace(gang, at_seconds=draw, replicas=2, draw=draw) for draw in range(2))
+
+    assert waits_of(simulated(found, Run(0, "", 1))).never_placed == 4

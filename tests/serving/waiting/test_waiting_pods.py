@@ -700,3 +700,18 @@ def test_pods_are_placed_again_by_the_profile_of_a_new_policy() -> None:
     policies.replace(policy_with(placementCheck={"profile": "binpack"}))
 
     assert cluster.gpus() == [2, 0]
+
+
+def test_older_snapshot_of_a_late_review_takes_nothing_back() -> None:
+    cluster = Cluster(nodes=1)
+    older = cluster.cache.snapshot()
+    first = pod("p")
+    cluster.see(stored(first, "p"))
+    cluster.bind(stored(first, "p"), "n0")
+    newer = cluster.cache.snapshot()
+
+    cluster.waiting.before_review(newer)
+    cluster.waiting.before_review(older)
+
+    assert cluster.waiting.base is newer
+    assert cluster.waiting.before(0).requested("nvidia.com/gpu").tolist() == [4]
