@@ -77,10 +77,16 @@ def _assert_unschedulable_as_predicted(
     made = cluster.create(pod).object
 
     def message() -> str:
-        conditions = cluster.client.get("Pod", made["metadata"]["name"], cluster.namespace)["status"].get("conditions")
+        nonlocal made
+        current = cluster.client.get("Pod", made["metadata"]["name"], cluster.namespace)
+        if node := current["spec"].get("nodeName"):
+            cluster.delete_pod(made)
+            made = cluster.create(pod).object
+            return f"bound to {node}"
+        conditions = current["status"].get("conditions")
         return first_sentence(conditions[0]["message"]) if conditions else ""
 
-    # Claims and volumes reach kube-scheduler by watches of their own, perhaps after the pod.
+    # Claims and volumes reach kube-scheduler by watches of their own, perhaps after the pod, which it can bind then.
     wait_for(lambda: message() == predicted.message or None, lambda: f"{predicted.message}: {message()}")
 
 
