@@ -13,6 +13,7 @@ from tests.support.objects.batch_objects import (
     KUEUE_TOPOLOGY,
     cluster_queue,
     hyper_node,
+    kai_group,
     local_queue,
     named,
     topology,
@@ -554,6 +555,22 @@ def test_kai_can_start_an_object_in_a_domain_without_room_for_all(
     assert advice.placement is not None
     assert advice.placement.verdict == verdict
     assert text in " ".join(warnings(advice))
+
+
+@pytest.mark.parametrize(("size", "verdict"), [({}, "Feasible"), ({"gang_size": "8"}, "Feasible"), ({}, "Infeasible")])
+def test_gang_of_a_named_group_of_kai_is_larger_than_one_of_its_objects(size: dict[str, str], verdict: str) -> None:
+    """Two Jobs of four pods each create the pods of the group."""
+    content, policy = job(JOB, 4, gang="bert", **size), OF_BACKEND["kai"]
+    group = kai_group("bert", namespace="team-a", members=8)
+    group["spec"]["topologyConstraint"] = {"topology": "racks", "requiredTopologyLevel": RACK}
+    large = make_node_object("z3", labels={USAGE: "training", RACK: "r1", ZONE: "z3"}, capacity={GPU: 8})
+
+    others = [group, *DOMAINS["kai"], *([large] if verdict == "Feasible" else ())]
+    placement = advised(content, two_racks(policy, *others), policy).placement
+
+    assert placement is not None
+    assert (placement.verdict, placement.gang and placement.gang.size) == (verdict, 8)
+    assert "never starts" not in placement.message
 
 
 def test_kai_does_not_keep_the_pods_of_a_job_together() -> None:

@@ -94,8 +94,8 @@ def gang_of_object(
         # Kueue looks for a domain for all pods of a template.
         size = max(size, pods)
     elif backend is Kai and is_required and not is_grouped:
-        # The PodGroup of all pods starts with one of them, and the others run in its domain.
-        size = pods
+        # The PodGroup of all pods starts with one of them, and the others run in its domain. A named one can have more.
+        size = max(size, pods)
     if size <= 1 and not (within and (is_queued or backend is Volcano or key == VOLCANO_JOB)):
         # Volcano can look for room for all pods.
         return None
