@@ -633,6 +633,29 @@ def test_each_partition_of_a_volcano_job_needs_a_domain(content: Object, taken: 
     assert text in placement.message + (placement.gang.text if placement.gang else "")
 
 
+@pytest.mark.parametrize(
+    ("task", "verdict", "size"),
+    [
+        ({}, "Infeasible", 6),
+        ({"minAvailable": 3}, "Unknown", 3),
+        ({"partitionPolicy": {"totalPartitions": 3, "partitionSize": 2, "minPartitions": 2}}, "Unknown", 4),
+        ({"partitionPolicy": {"totalPartitions": 3, "partitionSize": 2}}, "Infeasible", 6),
+    ],
+)
+@pytest.mark.parametrize("of_job", [{}, {"minAvailable": 0}])
+def test_least_number_of_pods_of_a_volcano_job_is_by_default_that_of_its_tasks(
+    of_job: Object, task: Object, verdict: str, size: int
+) -> None:
+    content, policy = job(VOLCANO_JOB, 6), OF_BACKEND["volcano"]
+    content["spec"] |= {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}, **of_job}
+    content["spec"]["tasks"][0] |= task
+
+    placement = advised(content, two_racks(policy, *DOMAINS["volcano"]), policy).placement
+
+    assert placement is not None
+    assert (placement.verdict, placement.gang and placement.gang.size) == (verdict, size)
+
+
 def test_job_that_kueue_can_admit_in_part_is_unknown() -> None:
     content, policy = job(JOB, 5, within="rack", within_mode="required"), OF_BACKEND["kueue"]
     content["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
