@@ -737,6 +737,32 @@ def test_required_domain_of_a_later_template_counts() -> None:
     assert placement.verdict == "Unknown"
 
 
+@pytest.mark.parametrize("backend", ["kai", "volcano"])
+def test_required_domain_of_a_later_template_is_that_of_the_object(backend: str) -> None:
+    sample, policy = (VOLCANO_JOB, OF_BACKEND[backend]) if backend == "volcano" else (TF_JOB, OF_BACKEND[backend])
+    content = job(sample, 2, within="rack", within_mode="preferred")
+    spec = content["spec"]
+    first = spec["tasks"][0] if backend == "volcano" else spec["tfReplicaSpecs"]["Worker"]
+    second, none = copy.deepcopy(first) | {"replicas": 6, "name": "second"}, copy.deepcopy(first) | {"replicas": 0}
+    for each in (second, none):
+        each["template"]["metadata"]["annotations"][f"{DOMAIN}/within-mode"] = "required"
+    none["template"]["metadata"]["annotations"][f"{DOMAIN}/within"] = "host"
+    if backend == "volcano":
+        spec["tasks"] = [first, second]
+    else:
+        spec["tfReplicaSpecs"] = {"Chief": none, "PS": first, "Worker": second}
+
+    advice = advised(content, two_racks(policy, *DOMAINS[backend]), policy)
+
+    assert advice.placement is not None
+    assert advice.placement.verdict == "Infeasible"
+    patched = apply_patch(content, list(advice.operations))
+    if backend == "volcano":
+        assert patched["spec"]["networkTopology"]["mode"] == "hard"
+    else:
+        assert patched["metadata"]["annotations"]["kai.scheduler/topology-required-placement"] == RACK
+
+
 def test_job_that_starts_in_a_domain_without_room_for_all_is_unknown() -> None:
     content, policy = job(TF_JOB, 8, within="rack", within_mode="required"), OF_BACKEND["kai"]
     content["spec"]["runPolicy"] = {"schedulingPolicy": {"minAvailable": 2}}
