@@ -573,6 +573,18 @@ def test_gang_of_a_named_group_of_kai_is_larger_than_one_of_its_objects(size: di
     assert "never starts" not in placement.message
 
 
+@pytest.mark.parametrize(
+    ("key", "verdict"), [("topology-preferred-placement", "Feasible"), ("topology-required-placement", "Unknown")]
+)
+def test_annotations_of_kai_that_an_object_has_decide_on_its_domain(key: str, verdict: str) -> None:
+    content, policy = job(STATEFUL_SET, 6, within="rack", within_mode="required"), OF_BACKEND["kai"]
+    content["metadata"]["annotations"] = {"kai.scheduler/topology": "racks", f"kai.scheduler/{key}": ZONE}
+
+    placement = advised(content, two_racks(policy, *DOMAINS["kai"]), policy).placement
+
+    assert (placement and placement.verdict) == verdict
+
+
 def test_kai_does_not_keep_the_pods_of_a_job_together() -> None:
     content, policy = job(JOB, 8, within="rack", within_mode="required"), OF_BACKEND["kai"]
 

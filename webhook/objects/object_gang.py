@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from webhook.backends.backend import Backend
-from webhook.backends.kai import Kai
+from webhook.backends.kai import TOPOLOGY, Kai
 from webhook.backends.kueue import MIN_PARALLELISM, QUEUE, QUEUED_WHOLE
 from webhook.backends.references import GangRequest, Within, strictest
 from webhook.backends.registry import backend_of, batch_names_of, gang_key, queueing_backend_of, starts_whole
@@ -107,14 +107,22 @@ def _domain_of_object(
 ) -> Within | None:
     """Return the request that the pods of an object run together, as its scheduler knows it; `within` is their own.
 
-    A Volcano Job has its own. Volcano makes a PodGroup for each Job of a JobSet.
+    A Volcano Job has its own. Volcano makes a PodGroup for each Job of a JobSet. The annotations of KAI that the object
+    has count, not those that the policy injects.
     """
+    if backend is Kai and within and within.is_required and not within.is_of_least and _has_domain_of_kai(content):
+        return None
     if backend is Volcano and any(len(each.counts) > 1 for each in kind.templates):
         return None
     is_of_volcano = backend is Volcano or (kind.group, kind.kind) == VOLCANO_JOB
     if is_of_volcano and (network := network_of_job(content, within)):
         return within_network(network, snapshot)
     return within and in_topology(within, backend.name, snapshot)
+
+
+def _has_domain_of_kai(content: JsonObject) -> bool:
+    annotations = field(content, *_ANNOTATIONS)
+    return isinstance(annotations, Mapping) and any(str(each).startswith(TOPOLOGY) for each in annotations)
 
 
 def queue_of(content: JsonObject, kind: WorkloadKind) -> Any:
