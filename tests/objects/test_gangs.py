@@ -585,6 +585,17 @@ def test_annotations_of_kai_that_an_object_has_decide_on_its_domain(key: str, ve
     assert (placement and placement.verdict) == verdict
 
 
+@pytest.mark.parametrize(("labels", "verdict"), [({}, "Infeasible"), ({RACK: "r1", ZONE: "z1"}, "Feasible")])
+def test_kai_keeps_a_single_pod_in_a_domain(labels: dict[str, str], verdict: str) -> None:
+    content, policy = job(STATEFUL_SET, 1, within="rack", within_mode="required"), OF_BACKEND["kai"]
+    node = make_node_object("a", labels={USAGE: "training", **labels}, capacity={GPU: 4})
+    cluster = ClusterView(made_anew([node, *DOMAINS["kai"]]), scheduler_for(policy))
+
+    placement = advised(content, cluster, policy).placement
+
+    assert (placement and placement.verdict) == verdict
+
+
 def test_kai_does_not_keep_the_pods_of_a_job_together() -> None:
     content, policy = job(JOB, 8, within="rack", within_mode="required"), OF_BACKEND["kai"]
 

@@ -96,8 +96,9 @@ def gang_of_object(
     elif backend is Kai and is_required and not is_grouped:
         # The PodGroup of all pods starts with one of them, and the others run in its domain. A named one can have more.
         size = max(size, pods)
-    if size <= 1 and not (within and (is_queued or backend is Volcano or key == VOLCANO_JOB)):
-        # Volcano can look for room for all pods.
+    is_alone = is_queued or (backend is Kai and is_required)
+    if size <= 1 and not (within and (is_alone or backend is Volcano or key == VOLCANO_JOB)):
+        # Volcano can look for room for all pods, and one pod needs a domain, too.
         return None
     return found._replace(size=size, groups=max(1, pods // found.size) if kind.group_size else 1, within=within)
 
