@@ -605,9 +605,9 @@ def test_kai_does_not_keep_the_pods_of_a_job_together() -> None:
     assert "within has no effect: scheduler kai-scheduler makes a PodGroup for each pod" in str(advice.warnings)
 
 
-def partitioned(size: int, tasks: int = 1, **spec: Any) -> Object:
+def partitioned(size: int, tasks: int = 1, within: str = "", within_mode: str = "", **spec: Any) -> Object:
     """Return a Volcano Job of six pods in partitions of `size`, which each run in one HyperNode."""
-    content = job(VOLCANO_JOB, 6)
+    content = job(VOLCANO_JOB, 6, **({"within": within, "within_mode": within_mode} if within else {}))
     (task,) = content["spec"]["tasks"]
     topology = {"mode": "hard", "highestTierAllowed": 1}
     policy = {"totalPartitions": 6 // size, "partitionSize": size, "networkTopology": topology}
@@ -642,6 +642,16 @@ def partitioned(size: int, tasks: int = 1, **spec: Any) -> Object:
             "Unknown",
             "can have domains of their own",
             id="the whole Job has a domain, too",
+        ),
+        pytest.param(
+            partitioned(3, within="rack", within_mode="required"),
+            0,
+            "Unknown",
+            "can have domains of their own",
+            id="the whole Job gets a domain, too",
+        ),
+        pytest.param(
+            partitioned(3, within="rack", within_mode="preferred"), 0, "Feasible", "", id="the whole Job prefers one"
         ),
     ],
 )

@@ -12,6 +12,7 @@ from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.text import cut
+from webhook.kube.names import VOLCANO_SOFT
 from webhook.placement.framework.amount_text import amount_text
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.pod.network_limit import network_limit
@@ -84,15 +85,15 @@ def in_topology(within: Within, backend: str, snapshot: Snapshot) -> Within:
 
 
 def network_of_job(content: JsonObject, within: Within | None) -> NetworkTopology | None:
-    """Return the request of a Volcano Job for a domain: its own, or else that of `within`, which the policy injects."""
+    """Return the request of a Volcano Job for a domain. If it has none, the policy injects that of `within`."""
     spec = field(content, "spec")
     if not isinstance(spec, Mapping):
         return None
-    found = NetworkTopology.of_job(spec)
-    if found is not None or "networkTopology" in spec or within is None:
-        return found
-    tier = tier_of_key(within.key)
-    return None if tier is None else NetworkTopology(within.is_required, tier)
+    tier = None if within is None or "networkTopology" in spec else tier_of_key(within.key)
+    if within is not None and tier is not None:
+        mode = "hard" if within.is_required else VOLCANO_SOFT
+        spec = {**spec, "networkTopology": {"mode": mode, "highestTierAllowed": tier}}
+    return NetworkTopology.of_job(spec)
 
 
 def within_network(network: NetworkTopology, snapshot: Snapshot) -> Within | None:
