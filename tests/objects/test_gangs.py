@@ -636,6 +636,7 @@ def partitioned(size: int, tasks: int = 1, within: str = "", within_mode: str = 
             id="too large",
         ),
         pytest.param(partitioned(3, minAvailable=3), 0, "Unknown", "has a domain of its own", id="starts in part"),
+        pytest.param(partitioned(4), 1, "Unknown", "has a domain of its own", id="not all of one size"),
         pytest.param(
             partitioned(3, networkTopology={"mode": "hard", "highestTierAllowed": 2}),
             0,
