@@ -596,6 +596,29 @@ def test_kai_keeps_a_single_pod_in_a_domain(labels: dict[str, str], verdict: str
     assert (placement and placement.verdict) == verdict
 
 
+@pytest.mark.parametrize(
+    ("backend", "sample", "own", "verdict"),
+    [
+        ("kueue", JOB, {}, "Feasible"),
+        ("kueue", JOB, {"kueue.x-k8s.io/podset-required-topology": RACK}, "Infeasible"),
+        ("kai", STATEFUL_SET, {}, "Feasible"),
+        ("volcano", VOLCANO_JOB, {}, "Feasible"),
+    ],
+)
+def test_object_without_a_name_gets_no_domain(backend: str, sample: Sample, own: dict[str, str], verdict: str) -> None:
+    """It is not patched."""
+    content, policy = in_queue(job(sample, 6, within="rack", within_mode="required")), OF_BACKEND[backend]
+    content["metadata"]["generateName"] = f"{content['metadata'].pop('name')}-"
+    template = content["spec"]["tasks"][0]["template"] if backend == "volcano" else content["spec"]["template"]
+    template["metadata"]["annotations"] |= own
+
+    advice = advised(content, two_racks(policy, *DOMAINS[backend]), policy)
+
+    assert (advice.placement and advice.placement.verdict) == verdict
+    unpatched = "reads it from the object of the pods, which is not patched without a name"
+    assert (unpatched in str(advice.warnings)) == (not own)
+
+
 def test_kai_does_not_keep_the_pods_of_a_job_together() -> None:
     content, policy = job(JOB, 8, within="rack", within_mode="required"), OF_BACKEND["kai"]
 
