@@ -619,6 +619,26 @@ def test_object_without_a_name_gets_no_domain(backend: str, sample: Sample, own:
     assert (unpatched in str(advice.warnings)) == (not own)
 
 
+@pytest.mark.parametrize(
+    ("name", "others", "verdict"),
+    [
+        ("racks", (topology("others", KAI_TOPOLOGY, RACK),), "Infeasible"),
+        ("others", (topology("others", KAI_TOPOLOGY, RACK),), "Feasible"),
+        ("others", (), "Unknown"),
+        # KAI ignores it.
+        ("", (), "Feasible"),
+    ],
+)
+def test_domains_of_kai_are_those_of_the_named_topology(name: str, others: tuple[Object, ...], verdict: str) -> None:
+    group, policy = kai_group("bert", namespace="team-a", members=6), OF_BACKEND["kai"]
+    group["spec"]["topologyConstraint"] = {"topology": name, "requiredTopologyLevel": RACK}
+    content = job(JOB, 6, gang="bert")
+
+    placement = advised(content, two_racks(policy, group, *DOMAINS["kai"], *others), policy).placement
+
+    assert (placement and placement.verdict) == verdict
+
+
 def test_kai_does_not_keep_the_pods_of_a_job_together() -> None:
     content, policy = job(JOB, 8, within="rack", within_mode="required"), OF_BACKEND["kai"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from webhook.backends.backend import Backend, BatchRequest, DomainRequest, FieldPath
-from webhook.backends.kai import LWS_LABEL
+from webhook.backends.kai import LWS_LABEL, Kai
 from webhook.backends.kueue import Kueue
 from webhook.backends.references import Within
 from webhook.backends.registry import queueing_backend_of
@@ -176,6 +176,8 @@ def _gathering(
     edit = SetDomain(tuple(found.fields), tuple(backend.domain_keys), is_requested) if found.fields else None
     if backend is Volcano:
         within = within._replace(key=key_of_tier(domain.tier))
+    if backend is Kai:
+        within = within._replace(topology=domain.topology)
     gathering = Gathering(within, edit, tuple(found.of_owner))
     if _has_unnamed_owner(pod) and backend.in_domain(domain._replace(is_in_objects=False)).missing:
         unpatched = "reads it from the object of the pods, which is not patched without a name"

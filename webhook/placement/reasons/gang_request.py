@@ -56,7 +56,8 @@ def _within(within: Within | None, names: BatchNames, group: PodGroup | None, sn
         # The pods are Unknown then, see `as_grouped` and `PodInfo.network`.
         return None if found is None or found.doubt else found
     if group is not None and names.backend in ("native", "kai") and (group.topology_key or names.backend == "native"):
-        within = Within(group.topology_key, is_native=names.backend == "native") if group.topology_key else None
+        native, key = names.backend == "native", group.topology_key
+        within = Within(key, is_native=native, topology=group.topology) if key else None
     elif names.required_level:
         within = Within(names.required_level)
     return within and in_topology(within, names.backend, snapshot)
@@ -73,7 +74,8 @@ def in_topology(within: Within, backend: str, snapshot: Snapshot) -> Within:
         return within
     # KAI looks for room for minMember of the PodGroup first.
     within = within._replace(is_of_least=backend == "kai")
-    found = [each for each in (topologies[backend] or {}).values() if within.key in each.levels]
+    named = [each for each in (topologies[backend] or {}).values() if within.topology in ("", each.name)]
+    found = [each for each in named if within.key in each.levels]
     parents = {each.levels[: each.levels.index(within.key)] for each in found}
     # Its nodes have the labels of all levels.
     nodes = {(snapshot.labels.paths(each.levels)[0] >= 0).tobytes() for each in found}
