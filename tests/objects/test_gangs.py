@@ -733,6 +733,16 @@ def test_least_number_of_pods_of_a_volcano_job_is_by_default_that_of_its_tasks(
     assert (placement.verdict, placement.gang and placement.gang.size) == (verdict, size)
 
 
+@pytest.mark.parametrize(("scheduler", "verdict"), [("volcano", "Infeasible"), ("default-scheduler", "Feasible")])
+def test_other_schedulers_ignore_the_domain_of_a_volcano_job(scheduler: str, verdict: str) -> None:
+    content = job(VOLCANO_JOB, 6)
+    content["spec"] |= {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}, "schedulerName": scheduler}
+
+    placement = advised(content, two_racks(KUBE_SCHEDULER, *DOMAINS["volcano"])).placement
+
+    assert (placement and placement.verdict) == verdict
+
+
 def test_job_that_kueue_can_admit_in_part_is_unknown() -> None:
     content, policy = job(JOB, 5, within="rack", within_mode="required"), OF_BACKEND["kueue"]
     content["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
