@@ -13,6 +13,7 @@ from tests.support.objects.batch_objects import (
     KUEUE_TOPOLOGY,
     cluster_queue,
     hyper_node,
+    kai_group,
     local_queue,
     named,
     topology,
@@ -556,6 +557,88 @@ def test_kai_can_start_an_object_in_a_domain_without_room_for_all(
     assert text in " ".join(warnings(advice))
 
 
+@pytest.mark.parametrize(("size", "verdict"), [({}, "Feasible"), ({"gang_size": "8"}, "Feasible"), ({}, "Infeasible")])
+def test_gang_of_a_named_group_of_kai_is_larger_than_one_of_its_objects(size: dict[str, str], verdict: str) -> None:
+    """Two Jobs of four pods each create the pods of the group."""
+    content, policy = job(JOB, 4, gang="bert", **size), OF_BACKEND["kai"]
+    group = kai_group("bert", namespace="team-a", members=8)
+    group["spec"]["topologyConstraint"] = {"topology": "racks", "requiredTopologyLevel": RACK}
+    large = make_node_object("z3", labels={USAGE: "training", RACK: "r1", ZONE: "z3"}, capacity={GPU: 8})
+
+    others = [group, *DOMAINS["kai"], *([large] if verdict == "Feasible" else ())]
+    placement = advised(content, two_racks(policy, *others), policy).placement
+
+    assert placement is not None
+    assert (placement.verdict, placement.gang and placement.gang.size) == (verdict, 8)
+    assert "never starts" not in placement.message
+
+
+@pytest.mark.parametrize(
+    ("key", "verdict"), [("topology-preferred-placement", "Feasible"), ("topology-required-placement", "Unknown")]
+)
+def test_annotations_of_kai_that_an_object_has_decide_on_its_domain(key: str, verdict: str) -> None:
+    content, policy = job(STATEFUL_SET, 6, within="rack", within_mode="required"), OF_BACKEND["kai"]
+    content["metadata"]["annotations"] = {"kai.scheduler/topology": "racks", f"kai.scheduler/{key}": ZONE}
+
+    placement = advised(content, two_racks(policy, *DOMAINS["kai"]), policy).placement
+
+    assert (placement and placement.verdict) == verdict
+
+
+@pytest.mark.parametrize(("labels", "verdict"), [({}, "Infeasible"), ({RACK: "r1", ZONE: "z1"}, "Feasible")])
+def test_kai_keeps_a_single_pod_in_a_domain(labels: dict[str, str], verdict: str) -> None:
+    content, policy = job(STATEFUL_SET, 1, within="rack", within_mode="required"), OF_BACKEND["kai"]
+    node = make_node_object("a", labels={USAGE: "training", **labels}, capacity={GPU: 4})
+    cluster = ClusterView(made_anew([node, *DOMAINS["kai"]]), scheduler_for(policy))
+
+    placement = advised(content, cluster, policy).placement
+
+    assert (placement and placement.verdict) == verdict
+
+
+@pytest.mark.parametrize(
+    ("backend", "sample", "own", "verdict"),
+    [
+        ("kueue", JOB, {}, "Feasible"),
+        ("kueue", JOB, {"kueue.x-k8s.io/podset-required-topology": RACK}, "Infeasible"),
+        ("kai", STATEFUL_SET, {}, "Feasible"),
+        ("volcano", VOLCANO_JOB, {}, "Feasible"),
+    ],
+)
+def test_object_without_a_name_gets_no_domain(backend: str, sample: Sample, own: dict[str, str], verdict: str) -> None:
+    """It is not patched."""
+    content, policy = in_queue(job(sample, 6, within="rack", within_mode="required")), OF_BACKEND[backend]
+    content["metadata"]["generateName"] = f"{content['metadata'].pop('name')}-"
+    template = content["spec"]["tasks"][0]["template"] if backend == "volcano" else content["spec"]["template"]
+    template["metadata"]["annotations"] |= own
+
+    advice = advised(content, two_racks(policy, *DOMAINS[backend]), policy)
+
+    assert (advice.placement and advice.placement.verdict) == verdict
+    unpatched = "reads it from the object of the pods, which is not patched without a name"
+    assert (unpatched in str(advice.warnings)) == (not own)
+
+
+@pytest.mark.parametrize(
+    ("name", "others", "verdict"),
+    [
+        ("racks", (topology("others", KAI_TOPOLOGY, RACK),), "Infeasible"),
+        ("others", (topology("others", KAI_TOPOLOGY, RACK),), "Feasible"),
+        ("others", (), "Unknown"),
+        # KAI ignores it.
+        ("", (), "Feasible"),
+    ],
+)
+def test_domains_of_kai_are_those_of_the_named_topology(name: str, others: tuple[Object, ...], verdict: str) -> None:
+    group, policy = kai_group("bert", namespace="team-a", members=6), OF_BACKEND["kai"]
+    group["spec"]["topologyConstraint"] = {"topology": name, "requiredTopologyLevel": RACK}
+    content = job(JOB, 6, gang="bert")
+
+    placement = advised(content, two_racks(policy, group, *DOMAINS["kai"], *others), policy).placement
+
+    assert (placement and placement.verdict) == verdict
+
+
 def test_kai_does_not_keep_the_pods_of_a_job_together() -> None:
     content, policy = job(JOB, 8, within="rack", within_mode="required"), OF_BACKEND["kai"]
 
@@ -565,9 +648,9 @@ def test_kai_does_not_keep_the_pods_of_a_job_together() -> None:
     assert "within has no effect: scheduler kai-scheduler makes a PodGroup for each pod" in str(advice.warnings)
 
 
-def partitioned(size: int, tasks: int = 1, **spec: Any) -> Object:
+def partitioned(size: int, tasks: int = 1, within: str = "", within_mode: str = "", **spec: Any) -> Object:
     """Return a Volcano Job of six pods in partitions of `size`, which each run in one HyperNode."""
-    content = job(VOLCANO_JOB, 6)
+    content = job(VOLCANO_JOB, 6, **({"within": within, "within_mode": within_mode} if within else {}))
     (task,) = content["spec"]["tasks"]
     topology = {"mode": "hard", "highestTierAllowed": 1}
     policy = {"totalPartitions": 6 // size, "partitionSize": size, "networkTopology": topology}
@@ -596,12 +679,23 @@ def partitioned(size: int, tasks: int = 1, **spec: Any) -> Object:
             id="too large",
         ),
         pytest.param(partitioned(3, minAvailable=3), 0, "Unknown", "has a domain of its own", id="starts in part"),
+        pytest.param(partitioned(4), 1, "Unknown", "has a domain of its own", id="not all of one size"),
         pytest.param(
             partitioned(3, networkTopology={"mode": "hard", "highestTierAllowed": 2}),
             0,
             "Unknown",
             "can have domains of their own",
             id="the whole Job has a domain, too",
+        ),
+        pytest.param(
+            partitioned(3, within="rack", within_mode="required"),
+            0,
+            "Unknown",
+            "can have domains of their own",
+            id="the whole Job gets a domain, too",
+        ),
+        pytest.param(
+            partitioned(3, within="rack", within_mode="preferred"), 0, "Feasible", "", id="the whole Job prefers one"
         ),
     ],
 )
@@ -614,6 +708,39 @@ def test_each_partition_of_a_volcano_job_needs_a_domain(content: Object, taken: 
     assert placement is not None
     assert placement.verdict == verdict
     assert text in placement.message + (placement.gang.text if placement.gang else "")
+
+
+@pytest.mark.parametrize(
+    ("task", "verdict", "size"),
+    [
+        ({}, "Infeasible", 6),
+        ({"minAvailable": 3}, "Unknown", 3),
+        ({"partitionPolicy": {"totalPartitions": 3, "partitionSize": 2, "minPartitions": 2}}, "Unknown", 4),
+        ({"partitionPolicy": {"totalPartitions": 3, "partitionSize": 2}}, "Infeasible", 6),
+    ],
+)
+@pytest.mark.parametrize("of_job", [{}, {"minAvailable": 0}])
+def test_least_number_of_pods_of_a_volcano_job_is_by_default_that_of_its_tasks(
+    of_job: Object, task: Object, verdict: str, size: int
+) -> None:
+    content, policy = job(VOLCANO_JOB, 6), OF_BACKEND["volcano"]
+    content["spec"] |= {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}, **of_job}
+    content["spec"]["tasks"][0] |= task
+
+    placement = advised(content, two_racks(policy, *DOMAINS["volcano"]), policy).placement
+
+    assert placement is not None
+    assert (placement.verdict, placement.gang and placement.gang.size) == (verdict, size)
+
+
+@pytest.mark.parametrize(("scheduler", "verdict"), [("volcano", "Infeasible"), ("default-scheduler", "Feasible")])
+def test_other_schedulers_ignore_the_domain_of_a_volcano_job(scheduler: str, verdict: str) -> None:
+    content = job(VOLCANO_JOB, 6)
+    content["spec"] |= {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}, "schedulerName": scheduler}
+
+    placement = advised(content, two_racks(KUBE_SCHEDULER, *DOMAINS["volcano"])).placement
+
+    assert (placement and placement.verdict) == verdict
 
 
 def test_job_that_kueue_can_admit_in_part_is_unknown() -> None:
@@ -695,6 +822,32 @@ def test_required_domain_of_a_later_template_counts() -> None:
 
     assert placement is not None
     assert placement.verdict == "Unknown"
+
+
+@pytest.mark.parametrize("backend", ["kai", "volcano"])
+def test_required_domain_of_a_later_template_is_that_of_the_object(backend: str) -> None:
+    sample, policy = (VOLCANO_JOB, OF_BACKEND[backend]) if backend == "volcano" else (TF_JOB, OF_BACKEND[backend])
+    content = job(sample, 2, within="rack", within_mode="preferred")
+    spec = content["spec"]
+    first = spec["tasks"][0] if backend == "volcano" else spec["tfReplicaSpecs"]["Worker"]
+    second, none = copy.deepcopy(first) | {"replicas": 6, "name": "second"}, copy.deepcopy(first) | {"replicas": 0}
+    for each in (second, none):
+        each["template"]["metadata"]["annotations"][f"{DOMAIN}/within-mode"] = "required"
+    none["template"]["metadata"]["annotations"][f"{DOMAIN}/within"] = "host"
+    if backend == "volcano":
+        spec["tasks"] = [first, second]
+    else:
+        spec["tfReplicaSpecs"] = {"Chief": none, "PS": first, "Worker": second}
+
+    advice = advised(content, two_racks(policy, *DOMAINS[backend]), policy)
+
+    assert advice.placement is not None
+    assert advice.placement.verdict == "Infeasible"
+    patched = apply_patch(content, list(advice.operations))
+    if backend == "volcano":
+        assert patched["spec"]["networkTopology"]["mode"] == "hard"
+    else:
+        assert patched["metadata"]["annotations"]["kai.scheduler/topology-required-placement"] == RACK
 
 
 def test_job_that_starts_in_a_domain_without_room_for_all_is_unknown() -> None:

@@ -37,8 +37,8 @@ class Within(NamedTuple):
     them is in no domain. `doubt` is the reason why it is not known whether the scheduler finds the room that the nodes
     have, or empty. `is_native` is true if kube-scheduler looks for the domain. `is_of_least` is true if the scheduler
     can choose a domain that only has room for the least number of pods that start the gang. If `part` is not 0, parts
-    of so many pods run in a domain each, not the whole gang. `alias` is the short name of the policy for the label, or
-    empty.
+    of so many pods run in a domain each, not the whole gang. `alias` is the short name of the policy for the label, and
+    `topology` the name of the Topology of KAI with this level; both can be empty.
     """
 
     key: str
@@ -50,6 +50,7 @@ class Within(NamedTuple):
     is_of_least: bool = False
     part: int = 0
     alias: str = ""
+    topology: str = ""
 
     @property
     def path(self) -> tuple[str, ...]:

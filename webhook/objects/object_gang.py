@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from webhook.backends.backend import Backend
-from webhook.backends.kai import Kai
+from webhook.backends.kai import TOPOLOGY, Kai
 from webhook.backends.kueue import MIN_PARALLELISM, QUEUE, QUEUED_WHOLE
 from webhook.backends.references import GangRequest, Within, strictest
 from webhook.backends.registry import backend_of, batch_names_of, gang_key, queueing_backend_of, starts_whole
@@ -67,7 +67,8 @@ def gang_of_object(
     kinds, KAI makes a gang by itself.
     """
     key, pods = (kind.group, kind.kind), sum([each.pods for each in templates])
-    is_grouped = key in backend_of(policy.spec, scheduler).gang_owners
+    own = backend_of(policy.spec, scheduler)
+    is_grouped, is_of_volcano = key in own.gang_owners, own is Volcano and key == VOLCANO_JOB
     wholes = [each.starts_whole for each in templates]
     is_whole = is_grouped or all(wholes)
     annotated = [each.request for each in templates if each.request is not None]
@@ -84,37 +85,52 @@ def gang_of_object(
         found = GangRequest(name, size, scheduler, is_whole, missing=missing)
     requests = [each.within for each in templates if each.pods]
     within, backend = strictest(requests) if any(requests) else found.within, None
-    if within or key == VOLCANO_JOB:
+    if within or is_of_volcano:
         backend = queueing_backend_of(policy.spec, scheduler)
         # Without pods, no domain has to hold any.
-        within = _domain_of_object(content, kind, within, backend, snapshot) if pods else None
+        is_of_volcano = is_of_volcano or backend is Volcano
+        within = _domain_of_object(content, kind, within, backend, snapshot, of_volcano=is_of_volcano) if pods else None
     size, is_required = found.size, within is not None and within.is_required
     is_queued = is_required and queue_of(content, kind) and not field(content, *_ANNOTATIONS, MIN_PARALLELISM)
     if is_queued:
         # Kueue looks for a domain for all pods of a template.
         size = max(size, pods)
     elif backend is Kai and is_required and not is_grouped:
-        # The PodGroup of all pods starts with one of them, and the others run in its domain.
-        size = pods
-    if size <= 1 and not (within and (is_queued or backend is Volcano or key == VOLCANO_JOB)):
-        # Volcano can look for room for all pods.
+        # The PodGroup of all pods starts with one of them, and the others run in its domain. A named one can have more.
+        size = max(size, pods)
+    is_alone = is_queued or (backend is Kai and is_required)
+    if size <= 1 and not (within and (is_alone or is_of_volcano)):
+        # Volcano can look for room for all pods, and one pod needs a domain, too.
         return None
     return found._replace(size=size, groups=max(1, pods // found.size) if kind.group_size else 1, within=within)
 
 
 def _domain_of_object(
-    content: JsonObject, kind: WorkloadKind, within: Within | None, backend: type[Backend], snapshot: Snapshot
+    content: JsonObject,
+    kind: WorkloadKind,
+    within: Within | None,
+    backend: type[Backend],
+    snapshot: Snapshot,
+    *,
+    of_volcano: bool,
 ) -> Within | None:
     """Return the request that the pods of an object run together, as its scheduler knows it; `within` is their own.
 
-    A Volcano Job has its own. Volcano makes a PodGroup for each Job of a JobSet.
+    A Volcano Job has its own. Volcano makes a PodGroup for each Job of a JobSet. The annotations of KAI that the object
+    has count, not those that the policy injects.
     """
+    if backend is Kai and within and within.is_required and not within.is_of_least and _has_domain_of_kai(content):
+        return None
     if backend is Volcano and any(len(each.counts) > 1 for each in kind.templates):
         return None
-    is_of_volcano = backend is Volcano or (kind.group, kind.kind) == VOLCANO_JOB
-    if is_of_volcano and (network := network_of_job(content, within)):
+    if of_volcano and (network := network_of_job(content, within)):
         return within_network(network, snapshot)
     return within and in_topology(within, backend.name, snapshot)
+
+
+def _has_domain_of_kai(content: JsonObject) -> bool:
+    annotations = field(content, *_ANNOTATIONS)
+    return isinstance(annotations, Mapping) and any(str(each).startswith(TOPOLOGY) for each in annotations)
 
 
 def queue_of(content: JsonObject, kind: WorkloadKind) -> Any:

@@ -45,9 +45,12 @@ def owner_patch(content: JsonObject, roles: Iterable[Role]) -> tuple[list[JsonOb
     """Return the operations that set the fields of `content` in which a scheduler reads the domain of its gang.
 
     The outcome of the rule is for the record. Nothing is set if the user has stated a domain there. All roles are in
-    one gang, so the first one with such fields counts.
+    one gang, so one of those with such fields counts: of those with pods, the first that is required, or else the
+    first.
     """
-    fields = next((found for each in roles if (found := each.result.injection.of_owner)), ())
+    asked = [each for each in roles if each.result.injection.of_owner]
+    first = max(asked, key=lambda each: (bool(each.pods.replicas), _is_required(each)), default=None)
+    fields = first.result.injection.of_owner if first else ()
     editor, edits = PodEditor(content), []
     parents = [field(content, *path[:-1]) or {} for path, _ in fields]
     own = (key for parent, (path, _) in zip(parents, fields, strict=True) for key in parent if key.startswith(path[-1]))
@@ -58,6 +61,11 @@ def owner_patch(content: JsonObject, roles: Iterable[Role]) -> tuple[list[JsonOb
         text = value if isinstance(value, str) else ", ".join(f"{key} {part}" for key, part in value.items())
         edits.append(f"{content['kind']}: {PodField(path, text)}")
     return editor.operations, [RuleOutcome("BatchScheduler", tuple(edits))]
+
+
+def _is_required(role: Role) -> bool:
+    within = role.result.injection.within
+    return within is not None and within.is_required
 
 
 def _of_template(content: JsonObject, role: Role) -> Iterator[JsonObject]:

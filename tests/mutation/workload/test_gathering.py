@@ -159,7 +159,7 @@ def test_with_patched_objects_a_pod_of_an_owner_is_within(queueing: str) -> None
     policy = policy_of(backend="kai", queueing=queueing, objects=True)
     found, pod = injected(worker(within="rack").owner("StatefulSet", "bert"), policy)
 
-    assert found.within == Within(RACK, is_required=False)
+    assert found.within == Within(RACK, is_required=False, topology="racks" if queueing == "scheduler" else "")
     assert [each for each in found.warnings if "within" in each] == []
     keys = [each for each in pod["metadata"]["annotations"] if "topology" in each]
     assert keys == ([] if queueing == "scheduler" else ["kueue.x-k8s.io/podset-preferred-topology"])

@@ -132,7 +132,7 @@ def test_group_of_kai_decides_on_the_domain() -> None:
     pod = _KAI.annotate("pod-group-name", "g")
 
     found = within_of(pod, group, topology("t", KAI_TOPOLOGY, *RACKS), within=Within(_LEVEL))
-    assert found == Within("zone", below=("rack",), is_of_least=True)
+    assert found == Within("zone", below=("rack",), is_of_least=True, topology="t")
     assert within_of(pod, kai_group("g"), topology("t", KAI_TOPOLOGY, _LEVEL), within=Within(_LEVEL)) == Within(
         _LEVEL, is_of_least=True
     )

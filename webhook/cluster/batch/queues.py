@@ -17,9 +17,10 @@ class PodGroup(NamedTuple):
 
     `queue` is the queue of Volcano or KAI. `phase` is only read for Volcano, where it is Pending until the group is
     admitted to its queue. The phases of other schedulers change often and do not affect scheduling. If `topology_key`
-    is not empty, the plugin `topology_plugin` of the scheduler places all pods in one domain of this key; `network` is
-    the request of Volcano for that. The other fields are only set for kube-scheduler: `is_basic` is true if it starts
-    the pods one by one, and `priority` is None until the class is looked up.
+    is not empty, the plugin `topology_plugin` of the scheduler places all pods in one domain of this key, which is a
+    level of the `topology` of KAI; `network` is the request of Volcano for that. The other fields are only set for
+    kube-scheduler: `is_basic` is true if it starts the pods one by one, and `priority` is None until the class is
+    looked up.
 
     Source: sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1/types.go, PodGroupSpec;
     k8s.io/api/scheduling/v1beta1/types.go, PodGroupSpec
@@ -35,6 +36,7 @@ class PodGroup(NamedTuple):
     priority_class: str = ""
     topology_key: str = ""
     topology_plugin: str = "TopologyPlacementGenerator"
+    topology: str = ""
     network: NetworkTopology | None = None
 
     @classmethod
@@ -74,12 +76,15 @@ class PodGroup(NamedTuple):
 
     @classmethod
     def of_kai(cls, content: Mapping[str, Any]) -> "PodGroup":
-        """Return the facts of `content`, a raw API object, with its topology.
+        """Return the facts of `content`, a raw API object, with its topology. Without its name, KAI ignores the level.
 
-        Source: github.com/NVIDIA/KAI-scheduler/pkg/apis/scheduling/v2alpha2/podgroup_types.go, TopologyConstraint
+        Source: github.com/NVIDIA/KAI-scheduler/pkg/apis/scheduling/v2alpha2/podgroup_types.go, TopologyConstraint;
+        pkg/scheduler/api/podgroup_info/subgroup_info/factory.go
         """
-        key = fields.text(content, "spec", "topologyConstraint", "requiredTopologyLevel")
-        return cls.of(content)._replace(topology_key=key, topology_plugin="topology")
+        constraint = "spec", "topologyConstraint"
+        name = fields.text(content, *constraint, "topology")
+        key = fields.text(content, *constraint, "requiredTopologyLevel") if name else ""
+        return cls.of(content)._replace(topology_key=key, topology_plugin="topology", topology=name)
 
 
 class VolcanoQueue(NamedTuple):

@@ -6,15 +6,18 @@ first and second count, and `{pod}` the name of the pod.
 """
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 from webhook.documents.documents import JsonObject
-from webhook.documents.object_path import Key, count_at, matches
+from webhook.documents.object_path import Key, Match, count_at, matches
 from webhook.kube.workloads.exclusive_topology import ExclusiveTopology
 
 Shape = Literal[
     "PodTemplate", "Component", "RaySubmitter", "WorkflowTemplate", "PodSpec", "InlineContainer", "SparkPod"
 ]
+
+_MOST_TASKS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +80,14 @@ class WorkloadKind:
     that the object does not define; their placement is then Unknown. `caveats` are caveats for objects that have a
     value at a path. `suspended` is the path of a field: while it is set, the object creates no pods. `gang` are the
     paths of the number of pods that must run together; the first one that is set counts, or else all pods. None means
-    that the pods need not run together. `group_size` is the path of the number of pods in each group, if the object
-    creates groups of pods that run together. `worker_groups` is the path of the worker groups: a scheduler that makes
-    gangs of the kind by itself starts one head together with the minimum number of pods of each group. `queue` is the
-    path of the queue of the pods, and `default_queue` the queue of an object that names none. `passed_on` are the paths
-    of patches, with annotations, that the object applies to the pod templates of another object. `exclusive` are the
-    annotations that request topology domains for groups of its pods. `wrapped` is the path of objects that the object
-    contains and creates.
+    that the pods need not run together. `tasks` is the path of tasks that each have such a number, or else need all of
+    their pods, which counts if no path of `gang` is set. `group_size` is the path of the number of pods in each group,
+    if the object creates groups of pods that run together. `worker_groups` is the path of the worker groups: a
+    scheduler that makes gangs of the kind by itself starts one head together with the minimum number of pods of each
+    group. `queue` is the path of the queue of the pods, and `default_queue` the queue of an object that names none.
+    `passed_on` are the paths of patches, with annotations, that the object applies to the pod templates of another
+    object. `exclusive` are the annotations that request topology domains for groups of its pods. `wrapped` is the path
+    of objects that the object contains and creates.
     """
 
     group: str
@@ -98,6 +102,7 @@ class WorkloadKind:
     spec_defaults: tuple[tuple[str, str, str], ...] = ()
     caveats: tuple[tuple[str, str], ...] = ()
     gang: tuple[str, ...] | None = None
+    tasks: str = ""
     group_size: str = ""
     worker_groups: str = ""
     queue: str = ""
@@ -132,9 +137,25 @@ def gang_size(content: JsonObject, kind: WorkloadKind, pods: int, *, is_grouped:
         return size if size and 1 < size <= pods else None
     if kind.gang is None:
         return None
-    stated = next((number for path in kind.gang if (number := count_at(content, path, ())) is not None), pods)
+    stated = next((number for path in kind.gang if (number := count_at(content, path, ())) is not None), None)
+    if kind.tasks and not stated and (tasks := [*islice(matches(content, kind.tasks), _MOST_TASKS + 1)]):
+        stated = sum([_least_of_task(each) for each in tasks]) if len(tasks) <= _MOST_TASKS else pods
+    stated = pods if stated is None else stated
     # An object can ask for more pods than it has; it then never starts, which its own controller reports.
     return stated if 1 < stated <= pods else None
+
+
+def _least_of_task(task: Match) -> int:
+    """Return the minimum number of pods of a task of a Volcano Job, by default all of them.
+
+    Source: volcano.sh/volcano/pkg/webhooks/admission/jobs/mutate/mutate_job.go, mutateSpec, patchDefaultMinAvailable
+    """
+    content = task.value if isinstance(task.value, dict) else {}
+    if (least := count_at(content, "minAvailable", ())) is not None:
+        return least
+    names = "partitionPolicy.minPartitions", "partitionPolicy.partitionSize", "replicas"
+    parts, size, all_of_it = (count_at(content, name, ()) or 0 for name in names)
+    return parts * size or all_of_it
 
 
 def _least_of_group(content: JsonObject, path: str, keys: tuple[Key, ...]) -> int:

@@ -34,6 +34,7 @@ def _volcano(group: str, kind: str, resource: str, spec: str, **more: Any) -> Wo
         ),
         caveats=() if kind == "Job" else ((f"{spec}.tasks.*.partitionPolicy.networkTopology", _OF_PARTS),),
         gang=(f"{spec}.minAvailable",),
+        tasks=f"{spec}.tasks.*",
         queue=f"{spec}.queue",
         default_queue=VOLCANO_DEFAULT_QUEUE,
         **more,

@@ -130,7 +130,7 @@ def _in_parts(
     """
     scheduler, signature, pods = template
     pod, base = WaitingPod(signature.anywhere(), running_pod(signature.info, {})), with_hyper_nodes(base, within.key)
-    if fit.size < pods or not are_nodes_independent(scheduler, pod.signature, base):
+    if fit.size < pods or pods % within.part or not are_nodes_independent(scheduler, pod.signature, base):
         return replace(fit, doubt="each of its partitions has a domain of its own")
     key = GangKey(signature.info.inter_pod.namespace, "", "")
     together = domains_together(scheduler, pod, key, within, base, fit.size, fit.size, expired)

@@ -12,6 +12,7 @@ from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.text import cut
+from webhook.kube.names import VOLCANO_SOFT
 from webhook.placement.framework.amount_text import amount_text
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.pod.network_limit import network_limit
@@ -55,7 +56,8 @@ def _within(within: Within | None, names: BatchNames, group: PodGroup | None, sn
         # The pods are Unknown then, see `as_grouped` and `PodInfo.network`.
         return None if found is None or found.doubt else found
     if group is not None and names.backend in ("native", "kai") and (group.topology_key or names.backend == "native"):
-        within = Within(group.topology_key, is_native=names.backend == "native") if group.topology_key else None
+        native, key = names.backend == "native", group.topology_key
+        within = Within(key, is_native=native, topology=group.topology) if key else None
     elif names.required_level:
         within = Within(names.required_level)
     return within and in_topology(within, names.backend, snapshot)
@@ -72,7 +74,8 @@ def in_topology(within: Within, backend: str, snapshot: Snapshot) -> Within:
         return within
     # KAI looks for room for minMember of the PodGroup first.
     within = within._replace(is_of_least=backend == "kai")
-    found = [each for each in (topologies[backend] or {}).values() if within.key in each.levels]
+    named = [each for each in (topologies[backend] or {}).values() if within.topology in ("", each.name)]
+    found = [each for each in named if within.key in each.levels]
     parents = {each.levels[: each.levels.index(within.key)] for each in found}
     # Its nodes have the labels of all levels.
     nodes = {(snapshot.labels.paths(each.levels)[0] >= 0).tobytes() for each in found}
@@ -84,15 +87,15 @@ def in_topology(within: Within, backend: str, snapshot: Snapshot) -> Within:
 
 
 def network_of_job(content: JsonObject, within: Within | None) -> NetworkTopology | None:
-    """Return the request of a Volcano Job for a domain: its own, or else that of `within`, which the policy injects."""
+    """Return the request of a Volcano Job for a domain. If it has none, the policy injects that of `within`."""
     spec = field(content, "spec")
     if not isinstance(spec, Mapping):
         return None
-    found = NetworkTopology.of_job(spec)
-    if found is not None or "networkTopology" in spec or within is None:
-        return found
-    tier = tier_of_key(within.key)
-    return None if tier is None else NetworkTopology(within.is_required, tier)
+    tier = None if within is None or "networkTopology" in spec else tier_of_key(within.key)
+    if within is not None and tier is not None:
+        mode = "hard" if within.is_required else VOLCANO_SOFT
+        spec = {**spec, "networkTopology": {"mode": mode, "highestTierAllowed": tier}}
+    return NetworkTopology.of_job(spec)
 
 
 def within_network(network: NetworkTopology, snapshot: Snapshot) -> Within | None:
