@@ -25,6 +25,14 @@ def test_equal_pods_of_different_sizes_are_tried_in_every_order() -> None:
     assert {each.name for each in found.victims} == {"one", "three", "four"}
 
 
+def test_pods_that_another_order_of_more_important_ones_divides_are_tried_in_every_order() -> None:
+    # Besides `three`, both `one` and `two` can stay, and besides `four` one of them.
+    pods = running("three", 2, 3), running("four", 2, 4), running("one", 1, 1), running("two", 1, 2)
+    found = preempting(make_pod().gpu(4), node("n", *pods, capacity=ROOM | {"nvidia.com/gpu": "10"}))
+    assert (found.least, found.most, found.is_exact) == (1, 2, False)
+    assert {each.name for each in found.victims} == {"four", "three", "one", "two"}
+
+
 @pytest.mark.parametrize(
     ("of_a", "of_b", "chosen"),
     [

@@ -87,26 +87,46 @@ class Victims:
         first = self._first
         tied, mixed = self._groups(first)
         found = [[each] if each else [] for each in self._candidates(first, tied)]
-        work, orders = _MOST_TRIED, dict[int, Rows]()
         unordered = {number for number, node in enumerate(first.nodes.tolist()) if node in self._protection.unordered}
-        undecided, left = self._undecided(mixed)
-        patterns: dict[tuple[Any, ...], Rows] = {}
-        for number in sorted(mixed.keys() | unordered):
-            every = None if number in unordered else self._orders(undecided[number], mixed[number], patterns)
-            work -= 0 if every is None else every.size
-            if every is not None and work >= 0:
-                orders[number], found[number] = every, []
-            elif found[number]:
-                # The room that these pods leave decides on all pods after them.
-                pods, bounds = self._possible
-                tied_here = pods[bounds[number] : bounds[number + 1]]
-                found[number] = [found[number][0]._replace(tied=tied_here, is_open=True)]
-        if orders:
-            tried, numbers = self._distinct(orders, left)
-            for number, each in zip(numbers, self._candidates(tried, self._groups(tried)[0]), strict=True):
-                if each:
-                    found[number].append(each)
+        work, patterns = _MOST_TRIED, dict[tuple[Any, ...], Rows]()
+        asked = mixed.keys() | unordered
+        while asked:
+            orders = dict[int, Rows]()
+            undecided, left = self._undecided(mixed)
+            for number in sorted(asked):
+                every = None if number in unordered else self._orders(undecided[number], mixed[number], patterns)
+                work -= 0 if every is None else every.size
+                if every is not None and work >= 0:
+                    orders[number] = every
+                elif found[number]:
+                    # The room that these pods leave decides on all pods after them.
+                    pods, bounds = self._possible
+                    tied_here = pods[bounds[number] : bounds[number + 1]]
+                    found[number] = [found[number][0]._replace(tied=tied_here, is_open=True)]
+            asked = self._tried(orders, left, mixed, found) if orders else set()
         return [outcomes for outcomes in found if outcomes]
+
+    def _tried(
+        self, orders: Mapping[int, Rows], left: Column, mixed: dict[int, list[Rows]], found: list[list[Candidate]]
+    ) -> set[int]:
+        """Set the candidates of the nodes of `orders` in `found`. Return the nodes for which there are more orders.
+
+        On these, one of `orders` leaves room for only some of a group of equally important pods, which becomes `mixed`.
+        """
+        tried, numbers = self._distinct(orders, left)
+        tied, groups = self._groups(tried)
+        more = set[int]()
+        for order, of_order in groups.items():
+            known = {int(each[0]): each for each in (*of_order, *mixed[numbers[order]])}
+            if len(known) > len(mixed[numbers[order]]):
+                mixed[numbers[order]] = [known[first] for first in sorted(known)]
+                more.add(numbers[order])
+        for number in orders.keys() - more:
+            found[number] = []
+        for number, each in zip(numbers, self._candidates(tried, tied), strict=True):
+            if each and number not in more:
+                found[number].append(each)
+        return more
 
     @cached_property
     def _possible(self) -> tuple[tuple[RunningPod, ...], list[int]]:
