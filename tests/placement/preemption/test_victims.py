@@ -33,6 +33,13 @@ def test_pods_that_another_order_of_more_important_ones_divides_are_tried_in_eve
     assert {each.name for each in found.victims} == {"four", "three", "one", "two"}
 
 
+def test_equal_pods_stay_tied_before_pods_of_different_sizes() -> None:
+    pods = running("x", 2, 2), running("y", 2, 2), running("one", 1, 1), running("two", 1, 2)
+    found = preempting(make_pod().gpu(4), node("n", *pods, capacity=ROOM | {"nvidia.com/gpu": "7"}))
+    assert (found.least, found.most, found.is_exact) == (2, 2, False)
+    assert {each.name for each in found.victims} == {"x", "y", "two"}
+
+
 @pytest.mark.parametrize(
     ("of_a", "of_b", "chosen"),
     [

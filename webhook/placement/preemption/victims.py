@@ -7,7 +7,7 @@ framework/preemption/preemption.go, pickOneNodeForPreemption
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from itertools import compress, pairwise, permutations
+from itertools import chain, compress, pairwise, permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,7 +92,7 @@ class Victims:
         asked = mixed.keys() | unordered
         while asked:
             orders = dict[int, Rows]()
-            undecided, left = self._undecided(mixed)
+            undecided, left = self._undecided(mixed, [*chain.from_iterable(tied.values())])
             for number in sorted(asked):
                 every = None if number in unordered else self._orders(undecided[number], mixed[number], patterns)
                 work -= 0 if every is None else every.size
@@ -135,8 +135,11 @@ class Victims:
         at = np.flatnonzero(first.stays & self._decides[first.places])
         return self._pods(first.places[at].tolist()), _bounds(first.order_of[at], len(first.nodes))
 
-    def _undecided(self, mixed: Mapping[int, Sequence[Rows]]) -> tuple[list[Rows], Column]:
-        """Return the pods of each node that can stay in one order and not in another, and what is left before them."""
+    def _undecided(self, mixed: Mapping[int, Sequence[Rows]], tied: Sequence[int]) -> tuple[list[Rows], Column]:
+        """Return the pods of each node that can stay in one order and not in another, and what is left before them.
+
+        `tied` are pods that stay in the first order and are tied with victims.
+        """
         rooms, first = self._rooms, self._first
         left = rooms.left.take(first.nodes, axis=1)
         first_mixed = np.zeros(len(first.nodes), dtype=np.intp)
@@ -144,7 +147,7 @@ class Victims:
             first_mixed[number] = groups[0][0]
         is_special = rooms.has_volumes[first.places] | (first.violated >= 0)
         first_mixed[np.unique(first.order_of[is_special])] = 0
-        stays = first.stays & (first.places < first_mixed[first.order_of])
+        stays = first.stays & (first.places < first_mixed[first.order_of]) & ~np.isin(first.places, tied)
         kept = total(rooms.used.take(first.places, axis=1) * stays)
         left = left - kept[:, self._bounds[1:]] + kept[:, self._bounds[:-1]]
         others = first.places[~stays]
