@@ -158,6 +158,20 @@ def test_budgets_of_one_pod_are_in_random_order_and_leave_the_choice_open() -> N
     assert victims(make_pod().gpu(1), info, budgets=(budget(0), replace(tier, disruptions_allowed=2))) == ["tier"]
 
 
+def test_a_pod_that_violates_a_budget_can_use_another_before_equally_important_pods() -> None:
+    both = running("both", 2, 3).label("app", "web").label("tier", "1")
+    pods = running("tier", 2, 1).label("tier", "1"), both, running("web", 1, 1).label("app", "web")
+    tier = replace(budget(1), name="tier", selector=exact_selector({"tier": "1"}))
+
+    # If `both` and its budget `tier` come first, the eviction of the pod `tier` violates it, and `tier` stays.
+    found = preempting(
+        make_pod().gpu(4), node("n", *pods, capacity=ROOM | {"nvidia.com/gpu": "5"}), budgets=(budget(0), tier)
+    )
+
+    assert not found.is_exact
+    assert {each.name for each in found.victims} == {"both", "tier", "web"}
+
+
 def test_equal_pods_with_the_same_victims_can_violate_fewer_budgets() -> None:
     """The evicted pod uses what is left of the budget if it comes before its equal, and else violates it."""
     large, small = (running(f"p{cards}", 1, cards).label("app", "web") for cards in (2, 1))
