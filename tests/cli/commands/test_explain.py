@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from tests.cli.inputs.explained import EVENT, JOB, NODES, REPORT, TAINT, stored, trainer, write
-from tests.support.admission import TYPE
+from tests.support.admission import TYPE, USAGE
 from tests.support.objects.builders import make_pod
 from tests.support.programs.audit_records import chain_lines, make_record, write_lines
 from tests.support.programs.cluster_files import as_list, lines
@@ -148,6 +148,26 @@ def test_the_api_server_judges_a_stored_pod_no_more(
         "Waiting",
         ["train"],
     )
+
+
+@pytest.mark.parametrize(
+    ("spec", "added", "is_suggested"),
+    [
+        pytest.param({}, [], True, id="nothing prevents it"),
+        pytest.param({"priorityClassName": "gone"}, [PRIORITY_CLASS], False, id="its PriorityClass is deleted"),
+        pytest.param({}, [_RANGE], False, id="a LimitRange gives it too much"),
+    ],
+)
+def test_a_pod_that_the_api_server_would_reject_is_not_to_be_created_again(
+    run: Run, tmp_path: Path, spec: dict[str, Any], added: list[dict[str, Any]], is_suggested: bool
+) -> None:
+    missed = trainer("missed", 2).namespace("team-a").uid("u9").obj()
+    missed["spec"] |= spec | {"nodeSelector": {USAGE: "training"}}
+
+    outcome = run("explain", "pod/missed", "-n", "team-a", "--cluster", write(tmp_path, missed, *added))
+
+    assert "team-a/missed: Infeasible" in outcome.output
+    assert ("create it again" in outcome.output + outcome.errors) == is_suggested
 
 
 @pytest.mark.parametrize(
