@@ -184,6 +184,19 @@ def test_a_pod_that_is_being_deleted_gets_no_node(run: Run, tmp_path: Path, fina
     assert f"  it is being deleted: no scheduler gives it a node, and {ends}" in shown
     assert not any(line.startswith("team-a/worker-0: Feasible") for line in shown)
     assert (found["check"], found["node"]) == (None, None)
+    assert found["ending"] == f"it is being deleted: no scheduler gives it a node, and {ends}"
+
+
+def test_pods_of_an_object_that_are_being_deleted_do_not_wait(run: Run, tmp_path: Path) -> None:
+    pods = [stored(trainer(f"train-{number}", 4), f"u{number}", "j1") for number in range(5)]
+    for pod in pods[:4]:
+        pod["metadata"]["deletionTimestamp"] = "2026-05-01T08:00:00Z"
+
+    outcome = run("explain", "job/train", "-n", "team-a", "--cluster", write(tmp_path, JOB, *pods))
+
+    shown = outcome.output.splitlines()
+    assert shown[0] == "team-a/train-4: Pending"
+    assert shown[-1] == "and 2 more pods, 0 of them wait"
 
 
 def test_a_policy_that_has_changed_since_is_named(run: Run, tmp_path: Path) -> None:

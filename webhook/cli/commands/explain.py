@@ -150,7 +150,7 @@ def explain(
     if kind != POD:
         print_misplaced(session.workloads_of([Document(target, owner)], snapshot), snapshot)
     queue = session.queue(snapshot)
-    pods = sorted(pods_of(objects, owner, namespace), key=lambda pod: bool(field(pod, "spec", "nodeName")))
+    pods = sorted(pods_of(objects, owner, namespace), key=lambda pod: not _waits(pod))
     replicas = None
     if session.is_live and not (audit or no_audit):
         where = webhook_namespace or NAMESPACE
@@ -167,7 +167,7 @@ def explain(
         else:
             _print(console, found, session.max_nodes)
     if (left_out := pods[_MOST_PODS:]) and not session.is_json:
-        waiting = sum(not field(each, "spec", "nodeName") for each in left_out)
+        waiting = sum(map(_waits, left_out))
         console.print(f"and {len(left_out)} more pods, {waiting} of them wait")
     return 0
 
@@ -212,6 +212,10 @@ def _is_being_deleted(pod: JsonObject) -> bool:
     return field(pod, "metadata", "deletionTimestamp") is not None
 
 
+def _waits(pod: JsonObject) -> bool:
+    return not (field(pod, "spec", "nodeName") or _is_being_deleted(pod))
+
+
 def _runs(pod: JsonObject) -> bool:
     parts = (field(pod, "status", each) or () for each in ("containerStatuses", "ephemeralContainerStatuses"))
     return any(field(each, "state", "running") is not None for part in parts for each in part)
@@ -254,6 +258,7 @@ def _to_json(found: _Explained, target_object: str | None) -> dict[str, Any]:
         "exists": found.exists,
         "phase": found.phase if found.exists else None,
         "node": found.node or None,
+        "ending": found.ending or None,
         "scheduler": found.scheduled or None,
         "held": found.held or None,
         "injected": found.injected.to_json(),
