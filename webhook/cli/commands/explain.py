@@ -34,7 +34,7 @@ from webhook.cli.output.screen import marked, print_lines, text_console
 from webhook.cli.output.terminal import echo, echo_json
 from webhook.cli.predictions.admission import Admissions
 from webhook.cli.predictions.checked_replicas import Answer
-from webhook.cli.predictions.injected import ENDING, Injected, admissions_of, injected
+from webhook.cli.predictions.injected import ENDING, Injected, admissions_of, injected, is_being_deleted
 from webhook.cli.predictions.replica_check import Checks
 from webhook.cli.records.audit_source import Source, webhook_namespace_option
 from webhook.cli.records.autoscaler_reports import Report, autoscaler_reports
@@ -89,7 +89,7 @@ class _Explained:
     @property
     def ending(self) -> str:
         """Why a pod without a node gets none any more, or an empty string."""
-        if self.node or not _is_being_deleted(self.pod):
+        if self.node or not is_being_deleted(self.pod):
             return ""
         finalizers = [str(each) for each in field(self.pod, "metadata", "finalizers") or ()]
         kept = f" once these finalizers are removed: {some(finalizers, _MOST_FOREIGN)}" if finalizers else ""
@@ -181,7 +181,7 @@ def _explained(
     found = injected(content, policy, is_known=session.is_known(policy))
     answer = None
     is_bound = bool(field(content, "spec", "nodeName"))
-    if not (is_bound or (exists and _is_being_deleted(content))):
+    if not (is_bound or (exists and is_being_deleted(content))):
         admissions = admissions_of(found, session.schedulers) if exists else Admissions(True, session.schedulers)
         answer = Checks(queue, admissions).answers(workloads)[0]
     events = events_of(objects, content) if exists else []
@@ -208,12 +208,8 @@ def _held_class(session: Session, content: JsonObject) -> str:
     return ""
 
 
-def _is_being_deleted(pod: JsonObject) -> bool:
-    return field(pod, "metadata", "deletionTimestamp") is not None
-
-
 def _waits(pod: JsonObject) -> bool:
-    return not (field(pod, "spec", "nodeName") or _is_being_deleted(pod))
+    return not (field(pod, "spec", "nodeName") or is_being_deleted(pod))
 
 
 def _runs(pod: JsonObject) -> bool:

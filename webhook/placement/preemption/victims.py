@@ -88,8 +88,7 @@ class Victims:
         tied, mixed = self._groups(first)
         found = [[each] if each else [] for each in self._candidates(first, tied)]
         unordered = {number for number, node in enumerate(first.nodes.tolist()) if node in self._protection.unordered}
-        work, patterns = _MOST_TRIED, dict[tuple[Any, ...], Rows]()
-        asked = mixed.keys() | unordered
+        work, patterns, asked = _MOST_TRIED, dict[tuple[Any, ...], Rows](), mixed.keys() | unordered
         while asked:
             orders = dict[int, Rows]()
             undecided, left = self._undecided(mixed, [*chain.from_iterable(tied.values())])
@@ -101,8 +100,8 @@ class Victims:
                 elif found[number]:
                     # The room that these pods leave decides on all pods after them.
                     pods, bounds = self._possible
-                    tied_here = pods[bounds[number] : bounds[number + 1]]
-                    found[number] = [found[number][0]._replace(tied=tied_here, is_open=True)]
+                    here = pods[bounds[number] : bounds[number + 1]]
+                    found[number] = [found[number][0]._replace(tied=here, is_open=True)]
             asked = self._tried(orders, left, mixed, found) if orders else set()
         return [outcomes for outcomes in found if outcomes]
 
@@ -147,7 +146,8 @@ class Victims:
             first_mixed[number] = groups[0][0]
         is_special = rooms.has_volumes[first.places] | (first.violated >= 0)
         first_mixed[np.unique(first.order_of[is_special])] = 0
-        stays = first.stays & (first.places < first_mixed[first.order_of]) & ~np.isin(first.places, tied)
+        stays = first.stays & (first.places < first_mixed[first.order_of])
+        stays[np.searchsorted(first.places, tied)] = False
         kept = total(rooms.used.take(first.places, axis=1) * stays)
         left = left - kept[:, self._bounds[1:]] + kept[:, self._bounds[:-1]]
         others = first.places[~stays]
