@@ -73,6 +73,10 @@ def test_a_pod_that_is_being_deleted_gets_no_node(tmp_path: Path) -> None:
 
     assert (answer["verdict"], answer["message"]) == ("Unknown", "it is being deleted: no scheduler gives it a node")
 
+    room = asked("/api/pending/room", cluster=file, namespace="team-a", name="p")
+
+    assert (room["verdict"], room["message"]) == ("Unknown", "it is being deleted: no scheduler gives it a node")
+
 
 def test_the_list_predicts_until_its_time_is_over(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pending, "_MOST_SECONDS", -1.0)

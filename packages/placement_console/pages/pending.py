@@ -12,7 +12,7 @@ import orjson
 from placement_console.evictions import evictions_json
 from placement_console.page import Asked, Endpoint, NotFoundError, Query, Sources
 from placement_console.pod_facts import PodFact
-from placement_planner.capacity.make_room import make_room
+from placement_planner.capacity.make_room import Room, make_room
 from placement_planner.capacity_moves import room_to_json
 from webhook.cli.inputs.pending import PendingQueue
 from webhook.cli.output.terminal import remarks_taken
@@ -104,6 +104,8 @@ class PendingPods:
         with remarks_taken():
             snapshot, disruptions = self._sources.movable()
             pod, fact = self._named(asked.query, snapshot)
+            if fact.is_terminating:
+                return room_to_json(Room("Unknown", message=ENDING), disruptions.budgets)
             session, content = self._sources.session, _object(pod, fact)
             policy = session.workloads_of([Document(pod.key.name, content)], snapshot)[0].policy
             queue = session.queue(snapshot)

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from tests.cli.inputs.explained import EVENT, JOB, NODES, REPORT, TAINT, stored, trainer, write
-from tests.support.admission import TYPE
+from tests.support.admission import TYPE, USAGE
 from tests.support.objects.builders import make_pod
 from tests.support.programs.audit_records import chain_lines, make_record, write_lines
 from tests.support.programs.cluster_files import as_list, lines
@@ -151,6 +151,26 @@ def test_the_api_server_judges_a_stored_pod_no_more(
 
 
 @pytest.mark.parametrize(
+    ("spec", "added", "is_suggested"),
+    [
+        pytest.param({}, [], True, id="nothing prevents it"),
+        pytest.param({"priorityClassName": "gone"}, [PRIORITY_CLASS], False, id="its PriorityClass is deleted"),
+        pytest.param({}, [_RANGE], False, id="a LimitRange gives it too much"),
+    ],
+)
+def test_a_pod_that_the_api_server_would_reject_is_not_to_be_created_again(
+    run: Run, tmp_path: Path, spec: dict[str, Any], added: list[dict[str, Any]], is_suggested: bool
+) -> None:
+    missed = trainer("missed", 2).namespace("team-a").uid("u9").obj()
+    missed["spec"] |= spec | {"nodeSelector": {USAGE: "training"}}
+
+    outcome = run("explain", "pod/missed", "-n", "team-a", "--cluster", write(tmp_path, missed, *added))
+
+    assert "team-a/missed: Infeasible" in outcome.output
+    assert ("create it again" in outcome.output + outcome.errors) == is_suggested
+
+
+@pytest.mark.parametrize(
     ("finalizers", "ends"),
     [([], "it ends"), (["a/x", "a/y"], "it ends once these finalizers are removed: a/x, a/y")],
 )
@@ -164,6 +184,19 @@ def test_a_pod_that_is_being_deleted_gets_no_node(run: Run, tmp_path: Path, fina
     assert f"  it is being deleted: no scheduler gives it a node, and {ends}" in shown
     assert not any(line.startswith("team-a/worker-0: Feasible") for line in shown)
     assert (found["check"], found["node"]) == (None, None)
+    assert found["ending"] == f"it is being deleted: no scheduler gives it a node, and {ends}"
+
+
+def test_pods_of_an_object_that_are_being_deleted_do_not_wait(run: Run, tmp_path: Path) -> None:
+    pods = [stored(trainer(f"train-{number}", 4), f"u{number}", "j1") for number in range(5)]
+    for pod in pods[:4]:
+        pod["metadata"]["deletionTimestamp"] = "2026-05-01T08:00:00Z"
+
+    outcome = run("explain", "job/train", "-n", "team-a", "--cluster", write(tmp_path, JOB, *pods))
+
+    shown = outcome.output.splitlines()
+    assert shown[0] == "team-a/train-4: Pending"
+    assert shown[-1] == "and 2 more pods, 0 of them wait"
 
 
 def test_a_policy_that_has_changed_since_is_named(run: Run, tmp_path: Path) -> None:

@@ -25,6 +25,21 @@ def test_equal_pods_of_different_sizes_are_tried_in_every_order() -> None:
     assert {each.name for each in found.victims} == {"one", "three", "four"}
 
 
+def test_pods_that_another_order_of_more_important_ones_divides_are_tried_in_every_order() -> None:
+    # Besides `three`, both `one` and `two` can stay, and besides `four` one of them.
+    pods = running("three", 2, 3), running("four", 2, 4), running("one", 1, 1), running("two", 1, 2)
+    found = preempting(make_pod().gpu(4), node("n", *pods, capacity=ROOM | {"nvidia.com/gpu": "10"}))
+    assert (found.least, found.most, found.is_exact) == (1, 2, False)
+    assert {each.name for each in found.victims} == {"four", "three", "one", "two"}
+
+
+def test_equal_pods_stay_tied_before_pods_of_different_sizes() -> None:
+    pods = running("x", 2, 2), running("y", 2, 2), running("one", 1, 1), running("two", 1, 2)
+    found = preempting(make_pod().gpu(4), node("n", *pods, capacity=ROOM | {"nvidia.com/gpu": "7"}))
+    assert (found.least, found.most, found.is_exact) == (2, 2, False)
+    assert {each.name for each in found.victims} == {"x", "y", "two"}
+
+
 @pytest.mark.parametrize(
     ("of_a", "of_b", "chosen"),
     [
@@ -141,6 +156,20 @@ def test_budgets_of_one_pod_are_in_random_order_and_leave_the_choice_open() -> N
     assert {"free", "tier"} <= {each.name for each in found.victims}
     assert found.why == "equally important pods, or budgets of one pod, are in more orders than are tried"
     assert victims(make_pod().gpu(1), info, budgets=(budget(0), replace(tier, disruptions_allowed=2))) == ["tier"]
+
+
+def test_a_pod_that_violates_a_budget_can_use_another_before_equally_important_pods() -> None:
+    both = running("both", 2, 3).label("app", "web").label("tier", "1")
+    pods = running("tier", 2, 1).label("tier", "1"), both, running("web", 1, 1).label("app", "web")
+    tier = replace(budget(1), name="tier", selector=exact_selector({"tier": "1"}))
+
+    # If `both` and its budget `tier` come first, the eviction of the pod `tier` violates it, and `tier` stays.
+    found = preempting(
+        make_pod().gpu(4), node("n", *pods, capacity=ROOM | {"nvidia.com/gpu": "5"}), budgets=(budget(0), tier)
+    )
+
+    assert not found.is_exact
+    assert {each.name for each in found.victims} == {"both", "tier", "web"}
 
 
 def test_equal_pods_with_the_same_victims_can_violate_fewer_budgets() -> None:

@@ -34,7 +34,7 @@ from webhook.cli.output.screen import marked, print_lines, text_console
 from webhook.cli.output.terminal import echo, echo_json
 from webhook.cli.predictions.admission import Admissions
 from webhook.cli.predictions.checked_replicas import Answer
-from webhook.cli.predictions.injected import ENDING, Injected, admissions_of, injected
+from webhook.cli.predictions.injected import ENDING, Injected, admissions_of, injected, is_being_deleted
 from webhook.cli.predictions.replica_check import Checks
 from webhook.cli.records.audit_source import Source, webhook_namespace_option
 from webhook.cli.records.autoscaler_reports import Report, autoscaler_reports
@@ -89,7 +89,7 @@ class _Explained:
     @property
     def ending(self) -> str:
         """Why a pod without a node gets none any more, or an empty string."""
-        if self.node or not _is_being_deleted(self.pod):
+        if self.node or not is_being_deleted(self.pod):
             return ""
         finalizers = [str(each) for each in field(self.pod, "metadata", "finalizers") or ()]
         kept = f" once these finalizers are removed: {some(finalizers, _MOST_FOREIGN)}" if finalizers else ""
@@ -150,7 +150,7 @@ def explain(
     if kind != POD:
         print_misplaced(session.workloads_of([Document(target, owner)], snapshot), snapshot)
     queue = session.queue(snapshot)
-    pods = sorted(pods_of(objects, owner, namespace), key=lambda pod: bool(field(pod, "spec", "nodeName")))
+    pods = sorted(pods_of(objects, owner, namespace), key=lambda pod: not _waits(pod))
     replicas = None
     if session.is_live and not (audit or no_audit):
         where = webhook_namespace or NAMESPACE
@@ -167,7 +167,7 @@ def explain(
         else:
             _print(console, found, session.max_nodes)
     if (left_out := pods[_MOST_PODS:]) and not session.is_json:
-        waiting = sum(not field(each, "spec", "nodeName") for each in left_out)
+        waiting = sum(map(_waits, left_out))
         console.print(f"and {len(left_out)} more pods, {waiting} of them wait")
     return 0
 
@@ -181,7 +181,7 @@ def _explained(
     found = injected(content, policy, is_known=session.is_known(policy))
     answer = None
     is_bound = bool(field(content, "spec", "nodeName"))
-    if not (is_bound or (exists and _is_being_deleted(content))):
+    if not (is_bound or (exists and is_being_deleted(content))):
         admissions = admissions_of(found, session.schedulers) if exists else Admissions(True, session.schedulers)
         answer = Checks(queue, admissions).answers(workloads)[0]
     events = events_of(objects, content) if exists else []
@@ -208,8 +208,8 @@ def _held_class(session: Session, content: JsonObject) -> str:
     return ""
 
 
-def _is_being_deleted(pod: JsonObject) -> bool:
-    return field(pod, "metadata", "deletionTimestamp") is not None
+def _waits(pod: JsonObject) -> bool:
+    return not (field(pod, "spec", "nodeName") or is_being_deleted(pod))
 
 
 def _runs(pod: JsonObject) -> bool:
@@ -254,6 +254,7 @@ def _to_json(found: _Explained, target_object: str | None) -> dict[str, Any]:
         "exists": found.exists,
         "phase": found.phase if found.exists else None,
         "node": found.node or None,
+        "ending": found.ending or None,
         "scheduler": found.scheduled or None,
         "held": found.held or None,
         "injected": found.injected.to_json(),

@@ -228,7 +228,7 @@ class Admissions:
         """
         if not self.remedy:
             return placement
-        verdict = _admit(workload, snapshot)
+        verdict = self._if_created(workload, snapshot)
         if isinstance(verdict, Patched):
             admitted = self.schedulers(workload.policy).place(verdict.pod, snapshot)
             if placement.verdict in _WORSE_THAN.get(admitted.verdict, ()):
@@ -240,9 +240,21 @@ class Admissions:
     def note(self, workload: Workload, snapshot: Snapshot) -> None:
         """Add the pod as written to the pods that the webhook would change, if the webhook would change it."""
         if not self.with_policy and self.remedy:
-            self._note(workload, _admit(workload, snapshot))
+            self._note(workload, self._if_created(workload, snapshot))
 
-    def _note(self, workload: Workload, verdict: Verdict) -> None:
+    def _if_created(self, workload: Workload, snapshot: Snapshot) -> Verdict | None:
+        """Return the verdict on the creation of the pod now, or None if the API server rejects a stored one."""
+        if not self.are_stored:
+            return _admit(workload, snapshot)
+        try:
+            pod = completed(workload.document.content, snapshot).pod
+            verdict = _admit(replace(workload, document=replace(workload.document, content=pod)), snapshot)
+            check_admitted(verdict.pod if isinstance(verdict, Patched) else pod, snapshot)
+        except InvalidInput:
+            return None
+        return verdict
+
+    def _note(self, workload: Workload, verdict: Verdict | None) -> None:
         if isinstance(verdict, Patched | Denied):
             self._changed.append(workload.name)
 

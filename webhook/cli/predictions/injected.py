@@ -80,6 +80,11 @@ def admissions_of(found: Injected, schedulers: SchedulersOf) -> Admissions:
     return Admissions(found.is_by_policy_in_force, schedulers, remedy, are_stored=True)
 
 
+def is_being_deleted(pod: JsonObject) -> bool:
+    """Return whether a stored `pod` is being deleted; see ENDING."""
+    return field(pod, "metadata", "deletionTimestamp") is not None
+
+
 def _edits(pod: JsonObject, policy: Policy) -> dict[str, tuple[str, ...]]:
     """Return the edits of each rule, computed for the pod without the fields that rules write."""
     marks = (policy.policy_annotation, policy.rules_annotation)

@@ -109,6 +109,11 @@ class Protection:
                 violating[kind] += 1
                 if last_rank.get(spent) == rank:
                     mixed.append(rank)
+                # Before the equally important pods that use another budget of this one, it could use that, too.
+                for number in selecting:
+                    if number != spent and last_rank.get(number) == rank:
+                        pending = sum(count for other, count in violating.items() if number in self._by_kind[other])
+                        is_unordered |= least[number] < pending
                 continue
             for other, count in violating.items():
                 for number in self._by_kind[other]:

@@ -7,7 +7,7 @@ framework/preemption/preemption.go, pickOneNodeForPreemption
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from itertools import compress, pairwise, permutations
+from itertools import chain, compress, pairwise, permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,26 +87,45 @@ class Victims:
         first = self._first
         tied, mixed = self._groups(first)
         found = [[each] if each else [] for each in self._candidates(first, tied)]
-        work, orders = _MOST_TRIED, dict[int, Rows]()
         unordered = {number for number, node in enumerate(first.nodes.tolist()) if node in self._protection.unordered}
-        undecided, left = self._undecided(mixed)
-        patterns: dict[tuple[Any, ...], Rows] = {}
-        for number in sorted(mixed.keys() | unordered):
-            every = None if number in unordered else self._orders(undecided[number], mixed[number], patterns)
-            work -= 0 if every is None else every.size
-            if every is not None and work >= 0:
-                orders[number], found[number] = every, []
-            elif found[number]:
-                # The room that these pods leave decides on all pods after them.
-                pods, bounds = self._possible
-                tied_here = pods[bounds[number] : bounds[number + 1]]
-                found[number] = [found[number][0]._replace(tied=tied_here, is_open=True)]
-        if orders:
-            tried, numbers = self._distinct(orders, left)
-            for number, each in zip(numbers, self._candidates(tried, self._groups(tried)[0]), strict=True):
-                if each:
-                    found[number].append(each)
+        work, patterns, asked = _MOST_TRIED, dict[tuple[Any, ...], Rows](), mixed.keys() | unordered
+        while asked:
+            orders = dict[int, Rows]()
+            undecided, left = self._undecided(mixed, [*chain.from_iterable(tied.values())])
+            for number in sorted(asked):
+                every = None if number in unordered else self._orders(undecided[number], mixed[number], patterns)
+                work -= 0 if every is None else every.size
+                if every is not None and work >= 0:
+                    orders[number] = every
+                elif found[number]:
+                    # The room that these pods leave decides on all pods after them.
+                    pods, bounds = self._possible
+                    here = pods[bounds[number] : bounds[number + 1]]
+                    found[number] = [found[number][0]._replace(tied=here, is_open=True)]
+            asked = self._tried(orders, left, mixed, found) if orders else set()
         return [outcomes for outcomes in found if outcomes]
+
+    def _tried(
+        self, orders: Mapping[int, Rows], left: Column, mixed: dict[int, list[Rows]], found: list[list[Candidate]]
+    ) -> set[int]:
+        """Set the candidates of the nodes of `orders` in `found`. Return the nodes for which there are more orders.
+
+        On these, one of `orders` leaves room for only some of a group of equally important pods, which becomes `mixed`.
+        """
+        tried, numbers = self._distinct(orders, left)
+        tied, groups = self._groups(tried)
+        more = set[int]()
+        for order, of_order in groups.items():
+            known = {int(each[0]): each for each in (*of_order, *mixed[numbers[order]])}
+            if len(known) > len(mixed[numbers[order]]):
+                mixed[numbers[order]] = [known[first] for first in sorted(known)]
+                more.add(numbers[order])
+        for number in orders.keys() - more:
+            found[number] = []
+        for number, each in zip(numbers, self._candidates(tried, tied), strict=True):
+            if each and number not in more:
+                found[number].append(each)
+        return more
 
     @cached_property
     def _possible(self) -> tuple[tuple[RunningPod, ...], list[int]]:
@@ -115,8 +134,11 @@ class Victims:
         at = np.flatnonzero(first.stays & self._decides[first.places])
         return self._pods(first.places[at].tolist()), _bounds(first.order_of[at], len(first.nodes))
 
-    def _undecided(self, mixed: Mapping[int, Sequence[Rows]]) -> tuple[list[Rows], Column]:
-        """Return the pods of each node that can stay in one order and not in another, and what is left before them."""
+    def _undecided(self, mixed: Mapping[int, Sequence[Rows]], tied: Sequence[int]) -> tuple[list[Rows], Column]:
+        """Return the pods of each node that can stay in one order and not in another, and what is left before them.
+
+        `tied` are pods that stay in the first order and are tied with victims.
+        """
         rooms, first = self._rooms, self._first
         left = rooms.left.take(first.nodes, axis=1)
         first_mixed = np.zeros(len(first.nodes), dtype=np.intp)
@@ -125,6 +147,7 @@ class Victims:
         is_special = rooms.has_volumes[first.places] | (first.violated >= 0)
         first_mixed[np.unique(first.order_of[is_special])] = 0
         stays = first.stays & (first.places < first_mixed[first.order_of])
+        stays[np.searchsorted(first.places, tied)] = False
         kept = total(rooms.used.take(first.places, axis=1) * stays)
         left = left - kept[:, self._bounds[1:]] + kept[:, self._bounds[:-1]]
         others = first.places[~stays]
