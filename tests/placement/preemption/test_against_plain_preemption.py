@@ -1,6 +1,6 @@
 """The search for victims on all nodes at once has the outcomes of removing pods and putting them back one by one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -25,6 +25,7 @@ from webhook.placement.scorer import PodSignature
 
 Object = dict[str, Any]
 
+CARD = "nvidia.com/gpu"
 _PREEMPTORS = 4
 _CLAIMS = ("claim-0", "claim-1", "alone")
 
@@ -44,6 +45,8 @@ def test_victims_are_those_of_the_plain_implementation(seed: int) -> None:
         budgets += [_budget_of_tier(dice)]
         for each in (*world.pods, *preemptors):
             _constrain(dice, each, is_new=each in preemptors)
+    if seed % 4 == 0:
+        _make_short_of_cards_too(dice, world.nodes, (*world.pods, *preemptors))
     found = (Document("random", _with_priority(each)) for each in (*objects, *budgets))
     snapshot = snapshot_from_documents(found)
     for each in preemptors:
@@ -85,6 +88,18 @@ def _volumes(dice: Dice, nodes: tuple[Object, ...], pods: tuple[Object, ...]) ->
     for node in nodes:
         if dice.chance(80):
             yield make_csi_node(node["metadata"]["name"], disk=dice.randint(1, 4))
+
+
+def _make_short_of_cards_too(dice: Dice, nodes: Iterable[Object], pods: Iterable[Object]) -> None:
+    """Give nodes and pods cards: of two pods, each can then be the larger one."""
+    for each in nodes:
+        cards = dice.choice(("2", "3", "4"))
+        each["status"]["capacity"][CARD] = each["status"]["allocatable"][CARD] = cards
+    for each in pods:
+        resources = each["spec"]["containers"][0]["resources"]
+        cards = dice.choice(("0", "1", "1", "2"))
+        resources["requests"] |= {"cpu": dice.choice(("500m", "1", "2")), CARD: cards}
+        resources["limits"] = {CARD: cards}
 
 
 def _constrain(dice: Dice, pod: Object, *, is_new: bool) -> None:
