@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from bench.running.handshakes import Handshakes, shaking_hands
 from bench.running.mounted_secret import POLL_SECONDS, mounted
@@ -165,18 +166,26 @@ def rotated_under_load(
         load,
         ThreadPoolExecutor(1, thread_name_prefix="rotations") as rotating,
     ):
-        rotated = rotating.submit(_rotate, installation, rotations)
+        rotated = rotating.submit(_rotate, installation, rotations, handshakes)
         load.wait_sent(creations)
         load.pause_seconds = _SLOW_SECONDS
         complete = rotated.result()
     return Outcome(Creations(load.made, load.failures, time.monotonic() - began), handshakes, complete)
 
 
-def _rotate(installation: Installation, rotations: tuple[Request, ...]) -> list[str]:
-    """Start the controller, then request one rotation after the other; each is complete before the next."""
+def _rotate(installation: Installation, rotations: tuple[Request, ...], handshakes: Handshakes) -> list[str]:
+    """Start the controller, then request one rotation after the other.
+
+    Each is complete, and its certificate was served to the other client, before the next.
+    """
 
     def wait_rotated(rotation: Request, before: KeyMaterial, what: str) -> None:
-        wait_for(lambda: installation.is_rotated(rotation, before), what, deadline_seconds=_LONGEST_ROTATION_SECONDS)
+        def is_served() -> bool:
+            served = installation.key_material().pair.server
+            is_seen = served is not None and served.public_bytes(Encoding.DER) in handshakes.certificates_seen
+            return is_seen and installation.is_rotated(rotation, before)
+
+        wait_for(is_served, what, deadline_seconds=_LONGEST_ROTATION_SECONDS)
 
     before, complete = installation.key_material(), ["taken over"]
     with ended(start_program(installation.log, *controller_flags(installation)), installation.log):
