@@ -36,7 +36,7 @@ _COLUMNS = ("µs a pod of a list", "µs an event", "bytes a pod")
 
 
 @click.command()
-@click.option("--pods", default=5000, show_default=True, help="Running pods, of which each has one event.")
+@click.option("--pods", default=5000, show_default=True, help="Running pods; each has one event.")
 @click.option("--turns", default=9, show_default=True, help="Processes a checkout; the medians are printed.")
 @click.option("--beside", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Another checkout.")
 @click.option("--once", is_flag=True, help="Measure in this process and print plain figures.")

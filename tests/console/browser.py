@@ -42,7 +42,7 @@ def find_chromium(environ: Mapping[str, str], _: Progress) -> Path:
     """Return the program that users have.
 
     Raises:
-        MissingChromium: there is none.
+        MissingChromium: none is installed.
     """
     return _first_of(("chromium", "chromium-browser"), environ)
 
@@ -51,7 +51,7 @@ def find_browser(environ: Mapping[str, str], _: Progress) -> Path:
     """Return the program of the tests: chromium without a window takes three quarters of the processor time.
 
     Raises:
-        MissingChromium: there is none.
+        MissingChromium: none is installed.
     """
     return _first_of(("chromium-headless-shell", "chromium", "chromium-browser"), environ)
 

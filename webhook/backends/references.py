@@ -54,11 +54,11 @@ class Within(NamedTuple):
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The labels whose values together name one domain."""
+        """Return the labels whose values together name one domain."""
         return (*self.parents, self.key)
 
     def most(self, rooms: Iterable[int]) -> int:
-        """Return the number of pods of the gang that domains with these `rooms` for one pod after the other hold."""
+        """Return how many pods of the gang fit; `rooms` are the numbers of pods that each domain has room for."""
         return sum(each // self.part * self.part for each in rooms) if self.part else max(rooms, default=0)
 
     def named(self, aliases: Mapping[str, str]) -> "Within":

@@ -88,7 +88,7 @@ class _Explained:
 
     @property
     def ending(self) -> str:
-        """Why a pod without a node gets none any more, or an empty string."""
+        """Return the reason why a pod without a node gets none any more, or an empty string."""
         if self.node or not is_being_deleted(self.pod):
             return ""
         finalizers = [str(each) for each in field(self.pod, "metadata", "finalizers") or ()]
