@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from tests.controlplane.cache import Progress
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, Page, Playwright
+    from playwright.async_api import Browser, Locator, Page, Playwright
 
 T = TypeVar("T")
 
@@ -161,6 +161,12 @@ async def _forget(page: "Page") -> None:
     if page.url.startswith("http"):
         await page.evaluate("localStorage.clear(), sessionStorage.clear()")
     await page.goto("about:blank")
+
+
+async def texts_of(found: "Locator") -> list[str]:
+    """Return the texts of the found elements, once the page has one of them."""
+    await found.first.wait_for(state="attached")
+    return await found.all_text_contents()
 
 
 async def until(check: Callable[[], Awaitable[bool]], what: str) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.console.browser import PHONE, TestBrowser
+from tests.console.browser import PHONE, TestBrowser, texts_of
 from tests.console.example_cluster import write_cluster
 from tests.console.served import console_of
 from tests.support.programs.audit_records import chain_lines, make_record, write_lines
@@ -21,11 +21,11 @@ def test_a_reload_and_the_way_back_keep_the_node_and_the_filters(browser: TestBr
             there = page.url.partition("#")[2]
             await page.reload()
             node = await page.locator("aside h2").text_content()
-            names = await page.locator(".content tbody th").all_text_contents()
+            names = await texts_of(page.locator(".content tbody th"))
             await page.go_back()
             await page.locator("aside").wait_for(state="hidden")
             before, hidden = page.url.partition("#")[2], await page.locator("aside").is_hidden()
-            return there, node, names, before, hidden, await page.locator(".content tbody th").all_text_contents()
+            return there, node, names, before, hidden, await texts_of(page.locator(".content tbody th"))
 
     there, node, names, before, is_hidden, still = browser.run(use)
 
@@ -57,7 +57,7 @@ def test_an_address_of_another_user_shows_the_same_pod(browser: TestBrowser, tmp
             await page.get_by_role("button", name="asr-t4-0").click()
             await other.goto(page.url)
             title = await other.locator(".side h2").text_content()
-            return page.url.partition("#")[2], title, await other.locator(".row strong").all_text_contents()
+            return page.url.partition("#")[2], title, await texts_of(other.locator(".row strong"))
 
     there, title, rows = browser.run(use)
 

@@ -8,7 +8,7 @@ import pytest
 
 from placement_console.cluster_state import ClusterState
 from placement_console.pod_facts import PodFacts
-from tests.console.browser import TestBrowser
+from tests.console.browser import TestBrowser, texts_of
 from tests.console.served import asked, console_of
 from tests.support.objects.builders import make_pod
 from tests.support.objects.held import HOUR, NOW_SECONDS, ago, card_pod, gpu_node, waiting
@@ -62,11 +62,11 @@ def test_the_cluster_has_a_column_and_a_filter_of_held_cards(browser: TestBrowse
         async with console_of(cluster) as address, browser.page() as page:
             await page.goto(f"{address}/#cluster")
             await page.get_by_role("button", name="Table").click()
-            held = await page.locator("tbody tr td:nth-child(6)").all_text_contents()
+            held = await texts_of(page.locator("tbody tr td:nth-child(6)"))
             await page.get_by_label("Held and not used").select_option("any")
-            held_nodes = await page.locator("tbody tr th").all_text_contents()
+            held_nodes = await texts_of(page.locator("tbody tr th"))
             await page.get_by_label("Held and not used").select_option("terminating")
-            return held, held_nodes, await page.locator("tbody tr th").all_text_contents()
+            return held, held_nodes, await texts_of(page.locator("tbody tr th"))
 
     assert browser.run(use) == (["2", "0", "8", "1"], ["n1", "n3", "n4"], ["n3"])
 
@@ -76,10 +76,8 @@ def test_the_pending_pods_are_followed_by_the_held_cards(browser: TestBrowser, c
         async with console_of(cluster) as address, browser.page() as page:
             await page.goto(f"{address}/#pending")
             title = await page.locator(".held h2").text_content()
-            rows = await page.locator(".held tbody tr").all_text_contents()
-            overdue = (
-                await page.locator(".part", has_text="Pods that should have ended").locator("p").all_text_contents()
-            )
+            rows = await texts_of(page.locator(".held tbody tr"))
+            overdue = await texts_of(page.locator(".part", has_text="Pods that should have ended").locator("p"))
             await page.locator(".held button", has_text="n3").click()
             return title, rows, overdue, await page.locator("aside h2").text_content()
 
@@ -101,7 +99,7 @@ def test_a_report_in_chinese_has_the_held_cards(browser: TestBrowser, cluster: P
         async with browser.page(language="zh-CN") as page:
             await page.goto(f"{path.as_uri()}#pending")
             title = await page.locator(".held h2").text_content()
-            return title, await page.locator(".held tbody tr").all_text_contents()
+            return title, await texts_of(page.locator(".held tbody tr"))
 
     title, rows = browser.run(use)
 

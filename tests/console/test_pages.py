@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from placement_console.page import NotFoundError
-from tests.console.browser import TestBrowser
+from tests.console.browser import TestBrowser, texts_of
 from tests.console.example_cluster import DEPLOYMENT
 from tests.console.served import SAMPLE, asked, console_of
 from tests.support.programs.audit_records import chain_lines, make_record, write_lines
@@ -214,7 +214,7 @@ def test_outcomes_in_the_timeline_differ_in_their_lines_too(browser: TestBrowser
                 "[...document.querySelectorAll('.timeline .sign svg')].map((svg) => "
                 "[...svg.querySelectorAll('line')].map((line) => line.outerHTML).join())"
             )
-            titles = await page.locator(".timeline > svg title").all_text_contents()
+            titles = await texts_of(page.locator(".timeline > svg title"))
             height = await page.evaluate("document.querySelector('.timeline .sign').getBoundingClientRect().height")
             return signs, titles, height
 

@@ -1,17 +1,22 @@
 """The page Pending tells what pods wait for: room, or kube-scheduler's preemption, whose possible victims it marks."""
 
+import asyncio
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from placement_console.pages import pending
-from tests.console.browser import TestBrowser
+from tests.console.browser import TestBrowser, texts_of
 from tests.console.example_cluster import gpu_node, pod, urgent, write_cluster
 from tests.console.followed import Followed, console_following
 from tests.console.served import asked, console_of
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.programs.cluster_files import as_list
+
+if TYPE_CHECKING:
+    from playwright.async_api import Route
 
 VICTIM, NODE = "team-llm/pretrain-70b-24-0", "training-h20-07"
 LINE = f"kube-scheduler would evict 1 pod on {NODE}: {VICTIM} (priority 0, 8 cards)"
@@ -107,14 +112,14 @@ def test_waiting_pods_are_filtered_and_victims_are_marked(browser: TestBrowser, 
         async with console_of(cluster) as address, browser.page() as page:
             await page.goto(f"{address}/#pending")
             await page.locator(".row strong").first.wait_for()
-            choices = await page.get_by_label("State").locator("option").all_text_contents()
+            choices = await texts_of(page.get_by_label("State").locator("option"))
             await page.get_by_label("State").select_option("room")
-            rows = await page.locator(".row strong").all_text_contents()
+            rows = await texts_of(page.locator(".row strong"))
             await page.get_by_label("State").select_option("preemption")
             await page.locator(".victims .map-box").focus()
             await page.keyboard.press("Home")
             said = await page.locator("[aria-live=polite]").text_content()
-            return choices, rows, await page.locator(".victims .words").all_text_contents(), said
+            return choices, rows, await texts_of(page.locator(".victims .words")), said
 
     choices, rows, lines, said = browser.run(use)
 
@@ -151,6 +156,28 @@ def test_the_victims_of_a_manifest_are_on_the_whole_map(browser: TestBrowser, cl
     assert f" on {node}" in line
 
 
+def test_the_map_of_victims_is_drawn_once_its_nodes_are_known(browser: TestBrowser, cluster: Path) -> None:
+    answered = asyncio.Event()
+
+    async def later(route: "Route") -> None:
+        await answered.wait()
+        await route.continue_()
+
+    async def use() -> str | None:
+        async with console_of(cluster) as address, browser.page() as page:
+            await page.route("**/api/events", later)
+            await page.goto(f"{address}/#try")
+            await page.get_by_label("Manifest").fill(json.dumps(urgent()))
+            await page.get_by_role("button", name="Try it").click()
+            await page.get_by_role("button", name="Show on the whole map").wait_for()
+            answered.set()
+            nodes = await page.locator(".victims .map-box").get_attribute("aria-label")
+            await page.unroute("**/api/events")
+            return nodes
+
+    assert browser.run(use) == "hybrid, NVIDIA-H20: 1 node"
+
+
 def test_a_missing_scheduler_is_the_reason(browser: TestBrowser) -> None:
     message = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "old words"}
     view = Followed(
@@ -168,8 +195,8 @@ def test_a_missing_scheduler_is_the_reason(browser: TestBrowser) -> None:
         async with console_following(view) as address, browser.page() as page:
             await page.goto(f"{address}/#pending?state=no-scheduler")
             await page.locator(".row-why").first.wait_for()
-            reasons = await page.locator(".row-why").all_text_contents()
-            badges = await page.locator(".row .badge").all_text_contents()
+            reasons = await texts_of(page.locator(".row-why"))
+            badges = await texts_of(page.locator(".row .badge"))
             return reasons, badges, await page.locator(".side .words").first.text_content()
 
     reason = "scheduler absent: no sign that it runs. Without it, the pod stays Pending."

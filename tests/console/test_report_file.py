@@ -10,7 +10,7 @@ import pytest
 
 from placement_console.application import static_files
 from placement_console.report_file import LinkError, imports_of, linked
-from tests.console.browser import TestBrowser
+from tests.console.browser import TestBrowser, texts_of
 from tests.console.example_cluster import write_cluster
 from tests.support.programs.command import run_here
 
@@ -35,7 +35,7 @@ def test_a_report_shows_the_pages_without_a_request(browser: TestBrowser, report
             await page.get_by_role("link", name="Pending").click()
             await page.get_by_role("button", name="Job/segmenter").click()
             await page.wait_for_selector(".commands pre")
-            rows = await page.locator(".row strong").all_text_contents()
+            rows = await texts_of(page.locator(".row strong"))
             page.remove_listener("request", note)
             return summary, rows, await page.locator(".status").text_content(), asked
 

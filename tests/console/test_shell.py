@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.console.browser import DESK, PHONE, TestBrowser
+from tests.console.browser import DESK, PHONE, TestBrowser, texts_of
 from tests.console.example_cluster import write_cluster
 from tests.console.served import console_of
 from tests.support.objects.builders import make_node_object, make_pod
@@ -57,7 +57,7 @@ def test_the_page_shows_the_cluster_of_the_feed(browser: TestBrowser) -> None:
         async with console_of() as address, browser.page() as page:
             await page.goto(address)
             await page.wait_for_selector(".group")
-            titles = await page.locator("h2").all_text_contents()
+            titles = await texts_of(page.locator("h2"))
             return await page.locator(".summary").text_content(), titles, await page.locator(".status").text_content()
 
     summary, titles, status = browser.run(look)
@@ -99,7 +99,7 @@ def test_the_table_has_the_nodes_of_the_map_and_filters_hold_for_both(browser: T
             await page.goto(address)
             await page.get_by_label("Pool", exact=True).select_option("training")
             await page.get_by_role("button", name="Table", exact=True).click()
-            names = await page.locator("tbody th").all_text_contents()
+            names = await texts_of(page.locator("tbody th"))
             await page.get_by_label("Free cards on one node").select_option("8")
             return names, await page.locator(".message strong").text_content()
 
@@ -165,7 +165,7 @@ def test_pages_say_why_a_pod_waits_and_what_would_make_room(
             await page.get_by_role("button", name="Which pods would have to move?").click()
             commands = await page.locator(".commands pre").text_content()
             moves = await page.locator(".small-map h2").first.text_content()
-            states = await page.locator(".row .row-title .badge:first-child").all_text_contents()
+            states = await texts_of(page.locator(".row .row-title .badge:first-child"))
             await page.get_by_role("button", name="Show on the whole map").click()
             await page.wait_for_selector("aside h2")
             return states, commands, moves, await page.locator("aside h2").text_content()
@@ -188,7 +188,7 @@ def test_a_section_has_the_numbers_of_each_resource(browser: TestBrowser, tmp_pa
             heads = page.locator(".group-head")
             await heads.nth(3).wait_for()
             return {
-                str(await each.locator("h2").text_content()): await each.locator(".numbers").all_text_contents()
+                str(await each.locator("h2").text_content()): await texts_of(each.locator(".numbers"))
                 for each in await heads.all()
             }
 
@@ -216,10 +216,10 @@ def test_the_map_is_grouped_by_a_domain_that_nodes_have(browser: TestBrowser, tm
             choice = page.get_by_label("Group by")
             # It is drawn anew with the first state.
             await choice.locator("option", has_text="rack").wait_for(state="attached")
-            offered = await choice.locator("option").all_text_contents()
+            offered = await texts_of(choice.locator("option"))
             await choice.select_option("rack")
-            titles = await page.locator(".group h2").all_text_contents()
-            return offered, titles, await page.locator(".group .numbers").all_text_contents()
+            titles = await texts_of(page.locator(".group h2"))
+            return offered, titles, await texts_of(page.locator(".group .numbers"))
 
     offered, titles, numbers = browser.run(use)
 

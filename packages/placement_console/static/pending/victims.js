@@ -16,7 +16,7 @@ export function verdictText(answer) {
 export function victimsOf(app, answer) {
   if (answer.waitsFor !== "preemption") return { element: null, stop() {} };
   const marks = marksOf(answer);
-  const map = marks.size > 0 && app.store.nodes.size > 0 ? new SmallMap(app, new Map([...marks].slice(0, MOST_NODES)), t("victims.map")) : null;
+  const map = marks.size > 0 ? new SmallMap(app, new Map([...marks].slice(0, MOST_NODES)), t("victims.map")) : null;
   const show = () => app.open("cluster", { node: [...marks.keys()][0] }, { marks });
   const element = h("section", { class: "part victims" }, h("h3", null, t("victims.title")), answer.evictions.map((text) => h("p", { class: "words" }, own(text))),
     map && [map.element, h("p", null, h("button", { type: "button", on: { click: show } }, t("room.show")))]);

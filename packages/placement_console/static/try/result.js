@@ -15,7 +15,7 @@ const OUTCOMES = { Patched: "good", Unchanged: "good", Denied: "bad", Invalid: "
 // Returns { element, stop() }.
 export function resultOf(app, pod) {
   const places = placesOf(pod);
-  const map = places.size > 0 && app.store.nodes.size > 0 ? new SmallMap(app, marksOf(places), t("try.placed")) : null;
+  const map = places.size > 0 ? new SmallMap(app, marksOf(places), t("try.placed")) : null;
   const victims = victimsOf(app, pod);
   const element = h("article", { class: "card result" }, head(pod), admission(pod), verdict(pod), victims.element, scores(pod), reasons(pod), map && placed(app, places, map), further(pod));
   const stop = () => {
