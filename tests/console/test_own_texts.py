@@ -51,6 +51,7 @@ _MODULES = (
     "kube/reader.py",
     "kube/workloads/*_kinds.py",
     "kube/workloads/pod_set_shapes.py",
+    "mutation/edits/*.py",
     "mutation/mutate.py",
     "mutation/rules.py",
     "mutation/workload/*.py",
@@ -64,6 +65,8 @@ _MODULES = (
     "placement/replicas/*.py",
     "placement/suggest/*.py",
     "placement/waiting/*.py",
+    "policy/[!k]*.py",
+    "policy/spec/*.py",
 )
 # A pattern, and the reason to drop a suggestion.
 _NEVER_SHOWN = (r"^\d+ nodes? (would fit|", "not all pods of the group fit")
@@ -104,11 +107,13 @@ def _own_texts(cluster: Path, audit: Path) -> Iterator[str]:
 
 
 def warnings_and_errors() -> Iterator[str]:
-    """Yield the warnings, errors and reasons of the golden cases, and those of `_SAMPLES`."""
+    """x, and those of `_SAMPLES`."""
     yield from _SAMPLES
     for case in (load(path) for path in CASES):
         want = case["want"]
         yield from (*want.get("warnings", ()), *filter(None, map(want.get, ("message", "reason"))))
+        for edits in want.get("rules", {}).values():
+            yield from () if isinstance(edits, str) else edits
 
 
 def is_untranslated(shown: str) -> bool:

@@ -41,7 +41,6 @@ _SET_BY_THE_API_SERVER = frozenset(
         *("generation", "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid"),
     )
 )
-_UNKNOWN_FIELD = "unknown field; {}`placement-webhook policy schema` lists the known ones"
 
 
 def built_in_policy() -> Policy:
@@ -156,7 +155,8 @@ def _read(content: JsonObject, errors: list[FieldError]) -> PolicyDocument | Non
             name, known = str(detail["loc"][-1]), _fields_beside(detail["loc"])
             close = get_close_matches(name, known, 1) if detail["type"] == "extra_forbidden" else []
             meant = "".join(f"did you mean {each}? " for each in close)
-            errors.append(field_error(detail, _UNKNOWN_FIELD.format(meant)))
+            unknown = f"unknown field; {meant}`placement-webhook policy schema` lists the known ones"
+            errors.append(field_error(detail, unknown))
         return None
 
 

@@ -11,7 +11,7 @@ export function diffOf(lines) {
 }
 
 export function rulesOf(rules) {
-  return h("ul", null, rules.map((rule) => h("li", null, h("strong", null, rule.name), ": ", rule.skipped ? t("try.skipped", { reason: own(rule.skipped) }) : (rule.edits ?? []).join(", "))));
+  return h("ul", null, rules.map((rule) => h("li", null, h("strong", null, rule.name), ": ", rule.skipped ? t("try.skipped", { reason: own(rule.skipped) }) : (rule.edits ?? []).map(own).join(", "))));
 }
 
 // RFC 6902 operations, one a line; `before` has the values that they replace, by path.

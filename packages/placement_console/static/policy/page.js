@@ -2,6 +2,7 @@
 import { h, fill } from "../lib/dom.js";
 import { getJson, isReport, postText } from "../lib/api.js";
 import { number, t } from "../lib/i18n.js";
+import { own } from "../lib/own.js";
 import { choice, errorBox, loading, message, table } from "../lib/widgets.js";
 import { Editor } from "../try/editor.js";
 import { texts } from "./texts.js";
@@ -92,14 +93,14 @@ class PolicyPage {
   table(report) {
     return table(t("policy.changes"), [
       { title: t("policy.kind"), cell: (row) => t(`policy.kind.${row.kind}`) },
-      { title: t("policy.detail"), cell: (row) => row.detail, wide: true },
+      { title: t("policy.detail"), cell: (row) => own(row.detail), wide: true },
       { title: t("policy.pods"), cell: (row) => number(row.pods), number: true },
       { title: t("policy.owners"), cell: (row) => Object.entries(row.owners).map(([name, n]) => h("span", { class: "line" }, n > 1 ? `${name} (${number(n)})` : name)), wide: true },
     ], report.changes);
   }
 
   leftOut({ leftOut, unreadable, remarks }) {
-    const lines = [...Object.entries(leftOut).map(([reason, n]) => `${number(n)}: ${reason}`), unreadable > 0 && t("policy.unreadable", { n: unreadable }), ...remarks].filter(Boolean);
+    const lines = [...Object.entries(leftOut).map(([reason, n]) => `${number(n)}: ${own(reason)}`), unreadable > 0 && t("policy.unreadable", { n: unreadable }), ...remarks.map(own)].filter(Boolean);
     return lines.length > 0 && h("details", { class: "heading" }, h("summary", null, t("policy.leftOut")), h("ul", { class: "quiet" }, lines.map((text) => h("li", null, text))));
   }
 }
