@@ -143,6 +143,33 @@ def test_group_of_kai_fits_in_a_domain_of_a_topology_that_is_known() -> None:
     assert unknown.message.endswith("No single Topology is known that has the level rack.")
 
 
+APART = [
+    {"name": each, "minMember": 1, "topologyConstraint": {"topology": "t", "requiredTopologyLevel": "rack"}}
+    for each in ("default", "b")
+]
+
+
+def test_domains_of_several_subgroups_of_kai_are_not_known() -> None:
+    racks, of_zone = topology("t", KAI_TOPOLOGY, "zone", "rack"), {"topology": "t", "requiredTopologyLevel": "zone"}
+
+    placement = placed_by("kai-scheduler", {"subGroups": APART}, racks)
+    in_zone = placed_by("kai-scheduler", {"subGroups": APART, "topologyConstraint": of_zone}, racks)
+
+    assert (placement.verdict, placement.unmodelled) == ("Unknown", ("topology",))
+    why = "which is not modelled: its subgroups can have domains of their own (subGroups)."
+    assert placement.message.endswith(f"PodGroup g runs in several domains, {why}")
+    # No node has a zone.
+    assert in_zone.verdict == "Infeasible"
+
+
+def test_pod_without_a_subgroup_of_its_group_never_starts() -> None:
+    placement = placed_by("kai-scheduler", {"subGroups": [{"name": "a", "minMember": 2}]})
+
+    assert (placement.verdict, placement.deny_exemption) == ("Infeasible", "its PodGroup can change")
+    label = "kai.scheduler/subgroup-name=default"
+    assert placement.message.endswith(f"PodGroup g has no subgroup for a pod with the label {label}: it never starts.")
+
+
 def placed_by(scheduler: str, spec: dict[str, Any], *topologies: dict[str, Any]) -> Placement:
     """Return the placement of a pod in the group g with `spec` of `scheduler`, beside `topologies`."""
     policy = policy_with(workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "schedulerName": scheduler}})

@@ -31,15 +31,20 @@ def gangs(cluster: Cluster, webhook: Webhook, kai: Kai) -> Gangs:
     return Gangs("KAI", "kai-scheduler", cluster, webhook, KINDS, lambda *_: None, (("queue", "research"),))
 
 
-def start(gangs: Gangs, kind: str, cards: tuple[int, int]) -> tuple[Answer, Objects]:
-    """Return the answer to an object with two pods of one card that has to run in one rack, and its pods.
-
-    There are two racks with so many cards.
-    """
+def make_racks(gangs: Gangs, cards: tuple[int, int]) -> None:
+    """Make two racks with so many cards."""
     for rack, number in zip("ab", cards, strict=True):
         node = gpu_node(f"n-{rack}", number)
         node["metadata"]["labels"][RACK] = rack
         gangs.cluster.make_nodes(node)
+
+
+def start(gangs: Gangs, kind: str, cards: tuple[int, int]) -> tuple[Answer, Objects]:
+    """Return the answer to an object with two pods of one card that has to run in one rack, and its pods.
+
+    There are two racks with so many `cards`.
+    """
+    make_racks(gangs, cards)
     pod = worker("unused", queue="research", within=RACK, within_mode="required").label("app", "bert")
     template = pod.spec(restartPolicy="Never" if kind == "Job" else "Always").template()
     spec: dict[str, Any] = {"parallelism": 2, "completions": 2, "template": template}
@@ -87,3 +92,54 @@ def test_pods_of_a_stateful_set_follow_the_first(gangs: Gangs, cards: tuple[int,
     else:
         wait_for(lambda: bound(gangs.cluster, pods) == starts, "the first pod being bound")
         assert gangs.bound_at_last([replace(answer, object=each) for each in pods]) == starts
+
+
+OF_RACK = {"topology": "racks", "requiredTopologyLevel": RACK}
+TWO_OF_TWO = [{"name": each, "minMember": 2, "topologyConstraint": OF_RACK} for each in "xy"]
+ONE = [{"name": "x", "minMember": 4, "topologyConstraint": OF_RACK}]
+WITHOUT_DOMAIN = [{"name": each, "minMember": 2} for each in "xy"]
+HOLDS_3 = f"no domain of {RACK} could hold 4 pods: a would hold 3 if it were empty"
+
+
+@pytest.mark.parametrize(
+    ("cards", "parts", "names", "starts", "verdict", "text"),
+    [
+        ((2, 2), TWO_OF_TWO, "xxyy", 4, "Unknown", "subgroups can have domains of their own (subGroups)"),
+        ((3, 1), TWO_OF_TWO, "xxyy", 0, "Unknown", "subgroups can have domains of their own (subGroups)"),
+        ((4, 1), ONE, "xxxx", 4, "Feasible", "1 of 2 domains of"),
+        ((3, 1), ONE, "xxxx", 0, "Infeasible", HOLDS_3),
+        (
+            (3, 1),
+            [{**ONE[0], "name": "z"}, {"name": "x", "minMember": 4, "parent": "z"}],
+            "xxxx",
+            0,
+            "Infeasible",
+            HOLDS_3,
+        ),
+        ((3, 1), WITHOUT_DOMAIN, "xxyy", 4, "Feasible", "4 of 4 pods of gang bert fit now"),
+        ((3, 1), WITHOUT_DOMAIN, "defa", 0, "Infeasible", "has no subgroup for a pod with the label"),
+    ],
+)
+def test_subgroups_run_in_domains_of_their_own(
+    gangs: Gangs,
+    kai: Kai,
+    cards: tuple[int, int],
+    parts: Objects,
+    names: str,
+    starts: int,
+    verdict: str,
+    text: str,
+) -> None:
+    """With `minMember: 1` of the group, which is ignored."""
+    make_racks(gangs, cards)
+    kai.make_pod_group("bert", 1, "research", subGroups=parts)
+    gangs.look()
+    pods = [worker(f"bert-{place}", gang="bert", gang_size=4, queue="research") for place in range(4)]
+
+    labelled = [pod.label("kai.scheduler/subgroup-name", name) for pod, name in zip(pods, names, strict=True)]
+    answers = [gangs.cluster.create(each) for each in labelled]
+
+    placements = [each.placement for each in gangs.webhook.world.records if each.placement is not None]
+    assert [(each.verdict, text in f"{each.message} {each.gang}") for each in placements] == [(verdict, True)] * 4
+    wait_for(lambda: bound(gangs.cluster, [each.object for each in answers]) == starts, "the bound pods")
+    assert gangs.bound_at_last(answers) == starts
