@@ -140,6 +140,8 @@ def test_subgroups_run_in_domains_of_their_own(
     answers = [gangs.cluster.create(each) for each in labelled]
 
     placements = [each.placement for each in gangs.webhook.world.records if each.placement is not None]
-    assert [(each.verdict, text in f"{each.message} {each.gang}") for each in placements] == [(verdict, True)] * 4
+    assert [(each.verdict, text in f"{each.message} {each.gang and each.gang.text}") for each in placements] == [
+        (verdict, True)
+    ] * 4
     wait_for(lambda: bound(gangs.cluster, [each.object for each in answers]) == starts, "the bound pods")
     assert gangs.bound_at_last(answers) == starts

@@ -397,7 +397,7 @@ export const SENTENCES = [
   [/^has no topologyName in the policy \((\S+)\)$/, "在策略中没有 topologyName（$1）"],
   [/^makes a PodGroup for each pod of a Job or a Deployment$/, "为 Job 或 Deployment 的每个 Pod 各建一个 PodGroup"],
   [/^reads (\S+) of the (?:pod's top owner|Job), which only (\S+) sets$/, "从顶层所有者读取 $1，只有 $2 会设置它"],
-  [/^reads it from the object of the pods, which is not patched without a name$/, "从创建 Pod 的对象读取，而没有名称的对象不会被修改"],
+  [/^reads it from the pod template, which is only patched in a new object with a name$/, "从 Pod 模板读取，而只有新建且有名称的对象的模板会被修改"],
   [/^reads it from pod templates, which only (\S+) edits$/, "从 Pod 模板读取，只有 $1 会修改模板"],
   // Warnings about values of the user.
   [/^(?:spec: )?(.+) of the pod wins over its annotation (\S+), which adds nothing$/, "Pod 的 $1 优先于其注解 $2，后者不添加任何内容"],
