@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from webhook.backends.backend import Backend, BatchRequest, DomainRequest, FieldPath
+from webhook.backends.backend import BatchRequest, DomainRequest, FieldPath
 from webhook.backends.kai import LWS_LABEL, Kai
 from webhook.backends.kueue import Kueue
 from webhook.backends.references import Within
