@@ -102,7 +102,7 @@ def with_first(together: Together, rows: Rows, snapshot: Snapshot) -> tuple[Toge
     chosen = {paths[code] for code in codes[rows].tolist() if code >= 0}
     possible = [each for each in together.domains if each.path in chosen]
     room = [each.fits for each in possible]
-    if min(room, default=together.missing) >= together.missing or any(each.members for each in together.domains):
+    if min(room, default=together.missing) >= together.missing or together.occupied:
         return together, room
     return replace(together, first=tuple(each.path for each in possible)), room
 
