@@ -145,3 +145,27 @@ def test_subgroups_run_in_domains_of_their_own(
     assert all(text in each for each in texts)
     wait_for(lambda: bound(gangs.cluster, [each.object for each in answers]) == starts, "the bound pods")
     assert gangs.bound_at_last(answers) == starts
+
+
+@pytest.mark.parametrize(
+    ("level", "has_label", "starts", "verdict"),
+    [
+        ({"preferredTopologyLevel": RACK}, True, 2, "Feasible"),
+        ({"preferredTopologyLevel": RACK}, False, 0, "Unknown"),
+        ({}, True, 0, "Unknown"),
+    ],
+)
+def test_preference_for_a_domain_leaves_out_nodes_without_a_label(
+    gangs: Gangs, kai: Kai, level: dict[str, str], has_label: bool, starts: int, verdict: str
+) -> None:
+    node = gpu_node("n1", 2)
+    if has_label:
+        node["metadata"]["labels"][RACK] = "a"
+    gangs.cluster.make_nodes(node)
+    kai.make_pod_group("bert", 2, "research", topologyConstraint={"topology": "racks", **level})
+
+    answers = gangs.create(2, gang_size=2)
+
+    assert [each.placement and each.placement.verdict for each in gangs.webhook.world.records] == [verdict] * 2
+    wait_for(lambda: bound(gangs.cluster, [each.object for each in answers]) == starts, "the bound pods")
+    assert gangs.bound_at_last(answers) == starts

@@ -81,8 +81,9 @@ class PodGroup(NamedTuple):
     def of_kai(cls, content: Mapping[str, Any]) -> "PodGroup":
         """Return the facts of `content`, a raw API object, with its topology. Without its name, KAI ignores the level.
 
-        Only subgroups without children have pods. KAI starts `minMember` pods of each, and ignores that of the group.
-        If there is one of these, all constraints are about the same pods.
+        With a preferred level alone, only the name is set. Only subgroups without children have pods. KAI starts
+        `minMember` pods of each, and ignores that of the group. If there is one of these, all constraints are about the
+        same pods.
 
         Source: github.com/NVIDIA/KAI-scheduler/pkg/apis/scheduling/v2alpha2/podgroup_types.go, TopologyConstraint;
         pkg/scheduler/api/podgroup_info/subgroup_info/factory.go
@@ -100,7 +101,9 @@ class PodGroup(NamedTuple):
             own = next(iter(stated), None)
         elif any(of_parts):
             doubt = "its subgroups can have domains of their own (subGroups)"
-        name, key = own or ("", "")
+        name, key, preferred = own or ("", "", "")
+        if name and not (key or preferred):
+            doubt = "with neither a required nor a preferred level, KAI starts no pods"
         return group._replace(
             members=sum(fields.count(each, "minMember") for each in leaves) if parts else group.members,
             topology_key=key,
@@ -111,11 +114,11 @@ class PodGroup(NamedTuple):
         )
 
 
-def _kai_constraint(part: Any) -> tuple[str, str] | None:
-    """Return the name of the topology and the required level of a PodGroup's spec or a subgroup, or None."""
-    constraint = field(part, "topologyConstraint")
-    name, key = fields.text(constraint, "topology"), fields.text(constraint, "requiredTopologyLevel")
-    return (name, key) if name and key else None
+def _kai_constraint(part: Any) -> tuple[str, ...] | None:
+    """Return the topology, the required and the preferred level of a PodGroup's spec or a subgroup, or None."""
+    names = "topology", "requiredTopologyLevel", "preferredTopologyLevel"
+    found = tuple(fields.text(part, "topologyConstraint", each) for each in names)
+    return found if found[0] else None
 
 
 class VolcanoQueue(NamedTuple):

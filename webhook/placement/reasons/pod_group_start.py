@@ -57,11 +57,11 @@ def as_grouped(placement: Placement, group: PodGroup, pod: PodInfo, size: int, s
         return _never(placement, never)
     shown = cut(group.name, _LONGEST_SHOWN)
     limit = network_limit(group.network, snapshot) if group.network is not None else NetworkLimit()
-    is_open = group.doubt or (group.topology_key and not is_counted and not limit.ignored)
-    if is_open and placement.verdict == "Feasible":
-        domain = f"one domain of {cut(group.topology_key, _LONGEST_SHOWN)}" if group.topology_key else "several domains"
-        why = f": {doubt}" if (doubt := group.doubt or limit.unknown) else ""
-        reason = f"PodGroup {shown} runs in {domain}, which is not modelled{why}"
+    key, doubt = group.topology_key, group.doubt or _doubt_of_preference(group, snapshot)
+    if placement.verdict == "Feasible" and (doubt or (key and not is_counted and not limit.ignored)):
+        what = f"runs in one domain of {cut(key, _LONGEST_SHOWN)}" if key else "has a topologyConstraint"
+        why = f": {doubt or limit.unknown}" if doubt or limit.unknown else ""
+        reason = f"PodGroup {shown} {what}, which is not modelled{why}"
         message = f"{placement.message.removesuffix('.')}. {reason}."
         unmodelled = (*placement.unmodelled, group.topology_plugin)
         return replace(placement, verdict="Unknown", node=None, message=message, unmodelled=unmodelled)
@@ -69,6 +69,20 @@ def as_grouped(placement: Placement, group: PodGroup, pod: PodInfo, size: int, s
         exemption = f"PodGroup {shown} has the policy basic, which starts its pods one by one"
         return replace(placement, deny_exemption=placement.deny_exemption or exemption)
     return placement
+
+
+def _doubt_of_preference(group: PodGroup, snapshot: Snapshot) -> str:
+    """Return why `group` of KAI may not get all nodes although it only prefers a domain of its Topology, or "".
+
+    Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/plugins/topology/common.go, isNodePartOfTopology
+    """
+    if not group.topology or group.topology_key:
+        return ""
+    topology, shown = (snapshot.kai.topologies or {}).get(group.topology), cut(group.topology, _LONGEST_SHOWN)
+    if topology is None:
+        return f"Topology {shown} is not known"
+    is_outside = snapshot.labels.paths(topology.levels)[0] < 0
+    return f"KAI gives it no nodes without the labels of Topology {shown}" if is_outside.any() else ""
 
 
 def _never(placement: Placement, reason: str) -> Placement:
