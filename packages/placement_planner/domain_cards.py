@@ -8,7 +8,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.node_states import open_nodes
-from webhook.placement.gang.domains import count_domains, follows_itself, is_countable
+from webhook.placement.gang.domains import domains_together, follows_itself, is_countable
 from webhook.placement.packing.free_cards import accelerator_of, free_amounts
 from webhook.placement.waiting.pending_placement import WaitingPod
 from webhook.policy.policy import Policy
@@ -60,5 +60,5 @@ def room_by_domain(pods: FurtherPods, snapshot: Snapshot, key: str, policy: Poli
             own = free[codes == code]
             cards[value] = int(own.sum()), int(own.max(initial=0))
     pod, within = WaitingPod(signature, running), Within(key)
-    domains = count_domains(pods.scheduler, pod, gang, within, snapshot, _MOST_PODS, never)
-    return [DomainRoom(each.value, each.fits, each.fits_empty, *cards.get(each.value, ())) for each in domains]
+    found = domains_together(pods.scheduler, pod, gang, within, snapshot, _MOST_PODS, _MOST_PODS, never)
+    return [DomainRoom(each.value, each.fits, each.fits_empty, *cards.get(each.value, ())) for each in found.domains]

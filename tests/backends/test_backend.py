@@ -49,6 +49,8 @@ def test_attributes_are_expressed_each_by_itself(backend: str, request: BatchReq
 
 
 RACK = "topology.kubernetes.io/rack"
+OF_NEW, OF_UNNAMED = make_pod().owner_to_be("Job", "bert"), make_pod().owner_to_be("Job", "bert-")
+PODSET_KEY = "kueue.x-k8s.io/podset-required-topology"
 OWNED, OF_SET = make_pod().owner("Job", "bert"), make_pod().owner("StatefulSet", "bert")
 OF_JOB = make_pod().label("volcano.sh/job-name", "bert")
 QUEUED = make_pod().label("kueue.x-k8s.io/queue-name", "q")
@@ -59,7 +61,12 @@ KAI = ("kai.scheduler/topology", "kai.scheduler/topology-required-placement")
     ("backend", "pod", "gang", "in_objects", "wanted"),
     [
         ("kueue", QUEUED, "bert", False, ["kueue.x-k8s.io/podset-required-topology"]),
-        ("kueue", OWNED, None, True, ["kueue.x-k8s.io/podset-required-topology"]),
+        ("kueue", OF_NEW, None, True, ["kueue.x-k8s.io/podset-required-topology"]),
+        ("kueue", OF_NEW, None, False, []),
+        ("kueue", OWNED.annotate(PODSET_KEY, RACK), None, True, [PODSET_KEY]),
+        # It has read the template, which does not have the key.
+        ("kueue", OWNED, None, True, []),
+        ("kueue", OF_UNNAMED, None, True, []),
         ("kueue", OWNED, None, False, []),
         ("kueue", make_pod(), "bert", True, []),
         ("kai", make_pod(), None, False, [*KAI]),

@@ -601,12 +601,13 @@ def test_kai_keeps_a_single_pod_in_a_domain(labels: dict[str, str], verdict: str
     [
         ("kueue", JOB, {}, "Feasible"),
         ("kueue", JOB, {"kueue.x-k8s.io/podset-required-topology": RACK}, "Infeasible"),
-        ("kai", STATEFUL_SET, {}, "Feasible"),
-        ("volcano", VOLCANO_JOB, {}, "Feasible"),
+        ("kai", STATEFUL_SET, {}, "Infeasible"),
+        ("volcano", VOLCANO_JOB, {}, "Infeasible"),
     ],
 )
-def test_object_without_a_name_gets_no_domain(backend: str, sample: Sample, own: dict[str, str], verdict: str) -> None:
-    """It is not patched."""
+def test_object_without_a_name_has_a_domain_if_its_template_need_not_be_patched(
+    backend: str, sample: Sample, own: dict[str, str], verdict: str
+) -> None:
     content, policy = in_queue(job(sample, 6, within="rack", within_mode="required")), OF_BACKEND[backend]
     content["metadata"]["generateName"] = f"{content['metadata'].pop('name')}-"
     template = content["spec"]["tasks"][0]["template"] if backend == "volcano" else content["spec"]["template"]
@@ -615,8 +616,10 @@ def test_object_without_a_name_gets_no_domain(backend: str, sample: Sample, own:
     advice = advised(content, two_racks(policy, *DOMAINS[backend]), policy)
 
     assert (advice.placement and advice.placement.verdict) == verdict
-    unpatched = "reads it from the object of the pods, which is not patched without a name"
-    assert (unpatched in str(advice.warnings)) == (not own)
+    unpatched = "Kueue reads it from the pod template, which is only patched in a new object with a name"
+    assert (unpatched in str(advice.warnings)) == (verdict == "Feasible")
+    of_owner = {"kai": "kai.scheduler/topology", "volcano": "networkTopology"}.get(backend)
+    assert of_owner is None or (of_owner in str(advice.operations) and advice.rules)
 
 
 @pytest.mark.parametrize(

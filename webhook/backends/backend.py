@@ -85,8 +85,21 @@ class DomainRequest(NamedTuple):
     @property
     def controller_kind(self) -> str:
         """Return the kind of the object that controls the pod, or "" if there is none."""
+        return str(field(self._controller, "kind") or "")
+
+    @property
+    def is_of_patched_template(self) -> bool:
+        """Return whether the webhook writes to the template of the pod: that of an object with a name, before its pods.
+
+        The reference of a pod to its object has a UID once the object exists.
+        """
+        owner = self._controller
+        return self.is_in_objects and not field(owner, "uid") and not str(field(owner, "name")).endswith("-")
+
+    @property
+    def _controller(self) -> Any:
         owners = self.pod["metadata"].get("ownerReferences") or ()
-        return next((str(field(each, "kind")) for each in owners if field(each, "controller") is True), "")
+        return next((each for each in owners if field(each, "controller") is True), None)
 
 
 class InDomain(NamedTuple):

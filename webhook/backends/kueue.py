@@ -70,10 +70,14 @@ class Kueue(Backend):
     @classmethod
     def in_domain(cls, domain: DomainRequest) -> InDomain:
         """Return the annotation of the pod, which Kueue reads from the pod template if the owner is in a queue."""
+        key = f"{PODSET}{'required' if domain.is_required else 'preferred'}-topology"
         if domain.request.queue is None and not field(domain.pod, "metadata", "labels", QUEUE):
             if not domain.controller_kind:
                 return InDomain(missing=NEEDS_QUEUE)
             if not domain.is_in_objects:
                 return InDomain(missing="reads it from pod templates, which only workloadObjects.mutateTemplates edits")
-        mode = "required" if domain.is_required else "preferred"
-        return InDomain([annotation(f"{PODSET}{mode}-topology", domain.key)])
+            if not domain.is_of_patched_template and field(domain.pod, "metadata", "annotations", key) is None:
+                return InDomain(
+                    missing="reads it from the pod template, which is only patched in a new object with a name"
+                )
+        return InDomain([annotation(key, domain.key)])

@@ -10,7 +10,6 @@ from webhook.backends.kueue import QUEUE, TOPOLOGIES, Kueue
 from webhook.backends.volcano import Volcano
 from webhook.cluster.batch.network_topology import NetworkTopology
 from webhook.documents.documents import field
-from webhook.kube.names import VOLCANO_TIER, VOLCANO_TOPOLOGY
 from webhook.policy.spec.document import PolicySpec
 from webhook.policy.spec.schedulers import SchedulerSettings, settings_of
 
@@ -57,13 +56,10 @@ def batch_names_of(pod: Mapping[str, Any], backend: type[Backend]) -> tuple[Batc
         if (each.queue_at or group) and (queue or each is not Kueue):
             has_owner = bool(metadata.get("ownerReferences"))
             # KAI reads the annotation of an owner instead, which is not known.
-            is_read = each.required_level_at and not (has_owner and each is Kai)
-            level = str((metadata.get("annotations") or {}).get(each.required_level_at, "")) if is_read else ""
-            annotations = metadata.get("annotations") or {}
+            is_read, annotations = not (has_owner and each is Kai), metadata.get("annotations") or {}
+            level = str(annotations.get(each.required_level_at, "")) if each.required_level_at and is_read else ""
             # The PodGroup decides if the pod names one.
-            is_read = VOLCANO_TOPOLOGY in annotations or VOLCANO_TIER in annotations
-            is_read = is_read and each is Volcano and not group
-            network = NetworkTopology.of_annotations(annotations) if is_read else None
+            network = NetworkTopology.of_annotations(annotations) if each is Volcano and not group else None
             found.append(BatchNames(each.name, queue, group, has_owner, _holds_gang(pod, each), level, network))
     return tuple(found)
 

@@ -44,6 +44,8 @@ KAI_SHARES = ("gpu-fraction", "gpu-memory")
 KUEUE_WORKLOAD, KUEUE_POD_SET = "kueue.x-k8s.io/workload", "kueue.x-k8s.io/podset"
 KUEUE_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
 KAI_TOPOLOGY = "kai.scheduler/topology-required-placement"
+KAI_SUBGROUP, KAI_DEFAULT_SUBGROUP = "kai.scheduler/subgroup-name", "default"
+"""The label of a pod with its part of a PodGroup, and the part of a pod without it."""
 # The modes of a network topology of Volcano are `soft` and `hard`, which is the default.
 VOLCANO_TOPOLOGY, VOLCANO_SOFT = "volcano.sh/network-topology-mode", "soft"
 VOLCANO_TIER = "volcano.sh/network-topology-highest-tier"

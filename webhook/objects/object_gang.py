@@ -92,13 +92,11 @@ def gang_of_object(
         within = _domain_of_object(content, kind, within, backend, snapshot, of_volcano=is_of_volcano) if pods else None
     size, is_required = found.size, within is not None and within.is_required
     is_queued = is_required and queue_of(content, kind) and not field(content, *_ANNOTATIONS, MIN_PARALLELISM)
-    if is_queued:
-        # Kueue looks for a domain for all pods of a template.
-        size = max(size, pods)
-    elif backend is Kai and is_required and not is_grouped:
-        # The PodGroup of all pods starts with one of them, and the others run in its domain. A named one can have more.
-        size = max(size, pods)
     is_alone = is_queued or (backend is Kai and is_required)
+    if is_alone and (is_queued or not is_grouped):
+        # Kueue looks for a domain for all pods of a template. The PodGroup of KAI starts with one, which the others
+        # follow into its domain. A named one can have more pods.
+        size = max(size, pods)
     if size <= 1 and not (within and (is_alone or is_of_volcano)):
         # Volcano can look for room for all pods, and one pod needs a domain, too.
         return None

@@ -103,19 +103,19 @@ def _patch(
     """Return the rules for the pods of the object, and the patch of its templates if the policy and the kind enable it.
 
     An update is only patched if it changes a template, because a change by the webhook alone would replace running
-    pods. An object without a name is not patched, because the injection can depend on the name.
+    pods. The templates of an object without a name are not patched, because the injection can depend on the name.
     """
     kind, content = workload.kind, workload.content
     is_patched = workload.request.operation in PATCHED_TEMPLATES.get((kind.group, kind.kind), ())
-    has_name = bool(value_of(content, "metadata", "name"))
-    if not (workload.policy.spec.workload_objects.mutate_templates and is_patched and has_name):
+    if not (workload.policy.spec.workload_objects.mutate_templates and is_patched):
         return (), ()
-    operations = template_patch(content, findings.roles)
+    roles = findings.roles if value_of(content, "metadata", "name") else []
+    operations = template_patch(content, roles)
     if operations is None:
         warnings.append("the pod templates are not patched: the patch would be too large; the pods are")
         return (), ()
     of_owner, outcomes = owner_patch(content, findings.roles)
-    rules = dict.fromkeys([*(rule for role in findings.roles for rule in role.result.injection.rules), *outcomes])
+    rules = dict.fromkeys([*(rule for role in roles for rule in role.result.injection.rules), *outcomes])
     return tuple(rules), (*operations, *of_owner)
 
 

@@ -21,7 +21,7 @@ from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import never
 from webhook.kube.pod.gang_key import GangKey
-from webhook.placement.gang.domains import count_domains, in_domain
+from webhook.placement.gang.domains import domains_together, in_domain
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.pending_placement import WaitingPod
 
@@ -255,7 +255,8 @@ class Simulation:
         if within is None or template.gang is None or number == 1:
             return None, ()
         pod, scheduler = WaitingPod(template.signature, template.running), template.scheduler.scheduler
-        found = count_domains(scheduler, pod, template.gang, within, self._cluster.snapshot, number, never)
+        snapshot = self._cluster.snapshot
+        found = domains_together(scheduler, pod, template.gang, within, snapshot, number, number, never).domains
         fitting = [each for each in found if each.fits >= number]
         return within, min(fitting, key=lambda each: each.fits).path if fitting else ()
 

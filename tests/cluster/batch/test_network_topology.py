@@ -17,7 +17,10 @@ Object = dict[str, Any]
         ({"networkTopology": {"highestTierName": "rack"}}, NetworkTopology(True, None, "rack")),
         ({"networkTopology": {"mode": "soft"}}, NetworkTopology(False, None)),
         ({"subGroupPolicy": [{"networkTopology": {"mode": "soft"}}, {}]}, None),
-        ({"subGroupPolicy": [{"networkTopology": {"mode": "hard"}}]}, NetworkTopology(True, None, has_subgroups=True)),
+        (
+            {"subGroupPolicy": [{"networkTopology": {"mode": "hard"}}]},
+            NetworkTopology(True, None, subgroups="subGroupPolicy"),
+        ),
     ],
 )
 def test_request_of_a_group(spec: Object, expected: NetworkTopology | None) -> None:

@@ -157,12 +157,28 @@ def test_a_type_whose_request_is_ignored_is_named() -> None:
 @pytest.mark.parametrize("queueing", ["scheduler", "kueue"])
 def test_with_patched_objects_a_pod_of_an_owner_is_within(queueing: str) -> None:
     policy = policy_of(backend="kai", queueing=queueing, objects=True)
-    found, pod = injected(worker(within="rack").owner("StatefulSet", "bert"), policy)
+    found, pod = injected(worker(within="rack").owner_to_be("StatefulSet", "bert"), policy)
 
     assert found.within == Within(RACK, is_required=False, topology="racks" if queueing == "scheduler" else "")
     assert [each for each in found.warnings if "within" in each] == []
     keys = [each for each in pod["metadata"]["annotations"] if "topology" in each]
     assert keys == ([] if queueing == "scheduler" else ["kueue.x-k8s.io/podset-preferred-topology"])
+
+
+@pytest.mark.parametrize("key", [{}, {"kueue.x-k8s.io/podset-required-topology": RACK}])
+def test_kueue_reads_no_annotation_of_a_pod_that_its_template_does_not_have(key: dict[str, str]) -> None:
+    """Kueue has read the template of the Job when it admitted the Job, before its pods."""
+    policy = policy_of(queueing="kueue", objects=True)
+    pod = worker(within="rack", within_mode="required").owner("Job", "bert")
+    for name, value in key.items():
+        pod = pod.annotate(name, value)
+
+    found, after = injected(pod, policy)
+
+    assert found.within == within_of(after, policy) == (Within(RACK) if key else None)
+    assert ("podset-required-topology" in str(after["metadata"]["annotations"])) is bool(key)
+    unpatched = "Kueue reads it from the pod template, which is only patched in a new object with a name"
+    assert (f"{KEY} has no effect: {unpatched}" in found.warnings) is not bool(key)
 
 
 def test_a_mode_without_a_topology_is_warned_of() -> None:

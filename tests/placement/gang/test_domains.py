@@ -17,7 +17,7 @@ from tests.support.objects.builders import make_node_object, make_pod
 from webhook.backends.references import Within
 from webhook.kube.deadline import never
 from webhook.kube.pod.gang_key import GangKey
-from webhook.placement.gang.domains import count_domains, follows_itself, in_domain, room_on_nodes
+from webhook.placement.gang.domains import domains_together, follows_itself, in_domain, room_on_nodes
 from webhook.placement.replicas.independent_nodes import are_nodes_independent, fill
 from webhook.placement.replicas.replicas import place_replicas
 from webhook.placement.scheduler import Scheduler
@@ -35,9 +35,10 @@ def test_room_of_a_domain_is_that_of_pods_that_select_it(cluster: Any, pod: Obje
     if info.gates or follows_itself(info, "zone", snapshot):
         return
 
-    domains = count_domains(Scheduler(), waiting, GangKey("", "", ""), Within("zone"), snapshot, left, never)
+    gang, within = GangKey("", "", ""), Within("zone")
+    together = domains_together(Scheduler(), waiting, gang, within, snapshot, left, left, never)
 
-    for each in domains:
+    for each in together.domains:
         selector = {**pod["spec"].get("nodeSelector", {}), "zone": each.value}
         if pod["spec"].get("nodeSelector", {}).get("zone", each.value) != each.value:
             continue

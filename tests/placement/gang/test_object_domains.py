@@ -223,6 +223,16 @@ def test_pods_that_follow_those_of_other_objects_need_room_beside_them(pods: int
     assert (placement.verdict, bool(fit.together and fit.together.first)) == (verdict, False)
 
 
+@pytest.mark.parametrize(("cards", "verdict"), [(4, "Feasible"), (3, "Waiting")])
+def test_pods_that_other_objects_will_create_need_room_in_the_same_domain(cards: int, verdict: str) -> None:
+    """One of the four pods runs, and the object has two."""
+    base = on(gpus("a", 9, rack="1"), gpus("c", cards, IN_A_RACK, rack="2")).base
+
+    fit, placement = answered_templates([(IN_A_RACK, 2)], size=4, base=base)
+
+    assert (placement.verdict, fit.fit) == (verdict, cards)
+
+
 LAUNCHER = IN_A_RACK.gpu(2).label("role", "launcher")
 
 

@@ -133,7 +133,7 @@ def test_gang_that_may_run_anywhere_fits(others: tuple[Object, ...], topology: O
         pytest.param(
             (WITH_PLUGIN, *RACKS),
             {"subGroupPolicy": [{"networkTopology": {"mode": "soft"}}]},
-            "its subgroups can have domains of their own",
+            "its subgroups can have domains of their own (subGroupPolicy)",
             id="subgroups",
         ),
     ],

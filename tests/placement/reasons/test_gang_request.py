@@ -102,7 +102,7 @@ def test_topologies_can_differ_below_the_level_if_they_have_the_same_nodes(row: 
     topologies = topology("t", KAI_TOPOLOGY, *RACKS), topology("u", KAI_TOPOLOGY, *RACKS, "row")
     pod = _KAI.annotate("pod-group-name", "g")
 
-    found = within_of(pod, kai_group("g"), *topologies, node, within=Within(_LEVEL))
+    found = within_of(pod, *topologies, node, within=Within(_LEVEL))
 
     parents, below = ((), ()) if doubt else (("zone",), found.below if found else ())
     assert found == Within(_LEVEL, parents=parents, below=below, doubt=doubt, is_of_least=True)
@@ -133,9 +133,7 @@ def test_group_of_kai_decides_on_the_domain() -> None:
 
     found = within_of(pod, group, topology("t", KAI_TOPOLOGY, *RACKS), within=Within(_LEVEL))
     assert found == Within("zone", below=("rack",), is_of_least=True, topology="t")
-    assert within_of(pod, kai_group("g"), topology("t", KAI_TOPOLOGY, _LEVEL), within=Within(_LEVEL)) == Within(
-        _LEVEL, is_of_least=True
-    )
+    assert within_of(pod, kai_group("g"), topology("t", KAI_TOPOLOGY, _LEVEL), within=Within(_LEVEL)) is None
 
 
 def test_annotation_is_kept_for_a_scheduler_without_topologies() -> None:

@@ -120,7 +120,9 @@ def test_group_of_kube_scheduler_runs_in_one_domain() -> None:
         ("volcano", {"networkTopology": {"highestTierAllowed": 1}}, "network-topology-aware"),
         ("volcano", {"networkTopology": {"mode": "hard"}}, "network-topology-aware"),
         ("volcano", {"networkTopology": {"mode": "soft"}}, ""),
-        ("kai-scheduler", {"topologyConstraint": {"topology": "t", "preferredTopologyLevel": "rack"}}, ""),
+        ("kai-scheduler", {"topologyConstraint": {"preferredTopologyLevel": "rack"}}, ""),
+        ("kai-scheduler", {"topologyConstraint": {"topology": "t", "preferredTopologyLevel": "rack"}}, "topology"),
+        ("kai-scheduler", {"topologyConstraint": {"topology": "t"}}, "topology"),
     ],
 )
 def test_group_of_a_batch_scheduler_with_a_required_topology_is_not_known_to_fit(
@@ -141,6 +143,54 @@ def test_group_of_kai_fits_in_a_domain_of_a_topology_that_is_known() -> None:
     assert known.verdict == "Feasible"
     assert unknown.verdict == "Unknown"
     assert unknown.message.endswith("No single Topology is known that has the level rack.")
+
+
+@pytest.mark.parametrize(
+    ("levels", "constraint", "text"),
+    [
+        (["rack"], {"preferredTopologyLevel": "rack"}, ""),
+        (
+            ["zone", "rack"],
+            {"preferredTopologyLevel": "rack"},
+            "KAI gives it no nodes without the labels of Topology t",
+        ),
+        (["rack"], {}, "with neither a required nor a preferred level, KAI starts no pods"),
+    ],
+)
+def test_preference_of_kai_can_leave_out_nodes(levels: list[str], constraint: dict[str, str], text: str) -> None:
+    spec = {"topologyConstraint": {"topology": "t", **constraint}}
+
+    placement = placed_by("kai-scheduler", spec, topology("t", KAI_TOPOLOGY, *levels))
+
+    assert placement.verdict == ("Unknown" if text else "Feasible")
+    assert text in placement.message
+
+
+APART = [
+    {"name": each, "minMember": 1, "topologyConstraint": {"topology": "t", "requiredTopologyLevel": "rack"}}
+    for each in ("default", "b")
+]
+
+
+def test_domains_of_several_subgroups_of_kai_are_not_known() -> None:
+    racks, of_zone = topology("t", KAI_TOPOLOGY, "zone", "rack"), {"topology": "t", "requiredTopologyLevel": "zone"}
+
+    placement = placed_by("kai-scheduler", {"subGroups": APART}, racks)
+    in_zone = placed_by("kai-scheduler", {"subGroups": APART, "topologyConstraint": of_zone}, racks)
+
+    assert (placement.verdict, placement.unmodelled) == ("Unknown", ("topology",))
+    why = "which is not modelled: its subgroups can have domains of their own (subGroups)."
+    assert placement.message.endswith(f"PodGroup g has a topologyConstraint, {why}")
+    # No node has a zone.
+    assert in_zone.verdict == "Infeasible"
+
+
+def test_pod_without_a_subgroup_of_its_group_never_starts() -> None:
+    placement = placed_by("kai-scheduler", {"subGroups": [{"name": "a", "minMember": 2}]})
+
+    assert (placement.verdict, placement.deny_exemption) == ("Infeasible", "its PodGroup can change")
+    label = "kai.scheduler/subgroup-name=default"
+    assert placement.message.endswith(f"PodGroup g has no subgroup for a pod with the label {label}: it never starts.")
 
 
 def placed_by(scheduler: str, spec: dict[str, Any], *topologies: dict[str, Any]) -> Placement:

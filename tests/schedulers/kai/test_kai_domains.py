@@ -31,15 +31,20 @@ def gangs(cluster: Cluster, webhook: Webhook, kai: Kai) -> Gangs:
     return Gangs("KAI", "kai-scheduler", cluster, webhook, KINDS, lambda *_: None, (("queue", "research"),))
 
 
-def start(gangs: Gangs, kind: str, cards: tuple[int, int]) -> tuple[Answer, Objects]:
-    """Return the answer to an object with two pods of one card that has to run in one rack, and its pods.
-
-    There are two racks with so many cards.
-    """
+def make_racks(gangs: Gangs, cards: tuple[int, int]) -> None:
+    """Make two racks with so many cards."""
     for rack, number in zip("ab", cards, strict=True):
         node = gpu_node(f"n-{rack}", number)
         node["metadata"]["labels"][RACK] = rack
         gangs.cluster.make_nodes(node)
+
+
+def start(gangs: Gangs, kind: str, cards: tuple[int, int]) -> tuple[Answer, Objects]:
+    """Return the answer to an object with two pods of one card that has to run in one rack, and its pods.
+
+    There are two racks with so many `cards`.
+    """
+    make_racks(gangs, cards)
     pod = worker("unused", queue="research", within=RACK, within_mode="required").label("app", "bert")
     template = pod.spec(restartPolicy="Never" if kind == "Job" else "Always").template()
     spec: dict[str, Any] = {"parallelism": 2, "completions": 2, "template": template}
@@ -87,3 +92,80 @@ def test_pods_of_a_stateful_set_follow_the_first(gangs: Gangs, cards: tuple[int,
     else:
         wait_for(lambda: bound(gangs.cluster, pods) == starts, "the first pod being bound")
         assert gangs.bound_at_last([replace(answer, object=each) for each in pods]) == starts
+
+
+OF_RACK = {"topology": "racks", "requiredTopologyLevel": RACK}
+TWO_OF_TWO = [{"name": each, "minMember": 2, "topologyConstraint": OF_RACK} for each in "xy"]
+ONE = [{"name": "x", "minMember": 4, "topologyConstraint": OF_RACK}]
+WITHOUT_DOMAIN = [{"name": each, "minMember": 2} for each in "xy"]
+HOLDS_3 = f"no domain of {RACK} could hold 4 pods: a would hold 3 if it were empty"
+
+
+@pytest.mark.parametrize(
+    ("cards", "parts", "names", "starts", "verdict", "text"),
+    [
+        ((2, 2), TWO_OF_TWO, "xxyy", 4, "Unknown", "subgroups can have domains of their own (subGroups)"),
+        ((3, 1), TWO_OF_TWO, "xxyy", 0, "Unknown", "subgroups can have domains of their own (subGroups)"),
+        ((4, 1), ONE, "xxxx", 4, "Feasible", ""),
+        ((3, 1), ONE, "xxxx", 0, "Infeasible", HOLDS_3),
+        (
+            (3, 1),
+            [{**ONE[0], "name": "z"}, {"name": "x", "minMember": 4, "parent": "z"}],
+            "xxxx",
+            0,
+            "Infeasible",
+            HOLDS_3,
+        ),
+        ((3, 1), WITHOUT_DOMAIN, "xxyy", 4, "Feasible", ""),
+        ((3, 1), WITHOUT_DOMAIN, "defa", 0, "Infeasible", "has no subgroup for a pod with the label"),
+    ],
+)
+def test_subgroups_run_in_domains_of_their_own(
+    gangs: Gangs,
+    kai: Kai,
+    cards: tuple[int, int],
+    parts: Objects,
+    names: str,
+    starts: int,
+    verdict: str,
+    text: str,
+) -> None:
+    """With `minMember: 1` of the group, which is ignored."""
+    make_racks(gangs, cards)
+    kai.make_pod_group("bert", 1, "research", subGroups=parts)
+    gangs.look()
+    pods = [worker(f"bert-{place}", gang="bert", gang_size=4, queue="research") for place in range(4)]
+
+    labelled = [pod.label("kai.scheduler/subgroup-name", name) for pod, name in zip(pods, names, strict=True)]
+    answers = [gangs.cluster.create(each) for each in labelled]
+
+    placements = [each.placement for each in gangs.webhook.world.records if each.placement is not None]
+    assert [each.verdict for each in placements] == [verdict] * 4
+    texts = [f"{each.message} {said(answer)}" for each, answer in zip(placements, answers, strict=True)]
+    assert all(text in each for each in texts)
+    wait_for(lambda: bound(gangs.cluster, [each.object for each in answers]) == starts, "the bound pods")
+    assert gangs.bound_at_last(answers) == starts
+
+
+@pytest.mark.parametrize(
+    ("level", "has_label", "starts", "verdict"),
+    [
+        ({"preferredTopologyLevel": RACK}, True, 2, "Feasible"),
+        ({"preferredTopologyLevel": RACK}, False, 0, "Unknown"),
+        ({}, True, 0, "Unknown"),
+    ],
+)
+def test_preference_for_a_domain_leaves_out_nodes_without_a_label(
+    gangs: Gangs, kai: Kai, level: dict[str, str], has_label: bool, starts: int, verdict: str
+) -> None:
+    node = gpu_node("n1", 2)
+    if has_label:
+        node["metadata"]["labels"][RACK] = "a"
+    gangs.cluster.make_nodes(node)
+    kai.make_pod_group("bert", 2, "research", topologyConstraint={"topology": "racks", **level})
+
+    answers = gangs.create(2, gang_size=2)
+
+    assert [each.placement and each.placement.verdict for each in gangs.webhook.world.records] == [verdict] * 2
+    wait_for(lambda: bound(gangs.cluster, [each.object for each in answers]) == starts, "the bound pods")
+    assert gangs.bound_at_last(answers) == starts

@@ -73,6 +73,11 @@ class PodBuilder:
         """Add labels."""
         return self._with(lambda pod: pod["metadata"].setdefault("labels", {}).update(labels))
 
+    def owner_to_be(self, kind: str, name: str) -> Self:
+        """Add the owner that controls the pod, as pods of an object are predicted before the object exists."""
+        reference = {"kind": kind, "name": name, "controller": True}
+        return self._with(lambda pod: pod["metadata"].setdefault("ownerReferences", []).append(reference))
+
     def owner(self, kind: str, name: str, *, api_version: str = "apps/v1", uid: str = "") -> Self:
         """Add the owner that controls the pod."""
         reference = {

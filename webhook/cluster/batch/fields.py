@@ -18,7 +18,8 @@ _LONGEST_TEXT = 253
 _MOST_COUNTED = 2**31 - 1
 _LARGEST = 10**308
 # More than any queue names: resources, flavors and groups of resources.
-_MOST_ITEMS = 64
+MOST_ITEMS = 64
+"""The number of items of a list that are read."""
 
 
 def text(content: Any, *path: str) -> str:
@@ -31,7 +32,7 @@ def amounts(content: Any, *path: str) -> Amounts:
     """Return the ResourceList at `path`: cpu in thousandths of a core, other resources in bytes or units."""
     value = field(content, *path)
     found = {}
-    for name, quantity in islice(value.items(), _MOST_ITEMS) if isinstance(value, Mapping) else ():
+    for name, quantity in islice(value.items(), MOST_ITEMS) if isinstance(value, Mapping) else ():
         amount = _amount(str(name), quantity)
         if amount is not None:
             found[str(name)[:_LONGEST_TEXT]] = amount
@@ -60,14 +61,14 @@ def count(content: Any, *path: str) -> int:
 def texts(content: Any, *path: str) -> Mapping[str, str]:
     """Return the map of texts at `path`."""
     value = field(content, *path)
-    pairs = islice(value.items(), _MOST_ITEMS) if isinstance(value, Mapping) else ()
+    pairs = islice(value.items(), MOST_ITEMS) if isinstance(value, Mapping) else ()
     return {key[:_LONGEST_TEXT]: each[:_LONGEST_TEXT] for key, each in pairs if isinstance(each, str)}
 
 
 def items(content: Any, *path: str) -> Iterator[Any]:
     """Return the items of the list at `path`."""
     value = field(content, *path)
-    return islice(value if isinstance(value, list) else (), _MOST_ITEMS)
+    return islice(value if isinstance(value, list) else (), MOST_ITEMS)
 
 
 def _amount(resource: str, quantity: Any) -> int | None:

@@ -7,6 +7,8 @@ from webhook.cluster.batch import fields
 from webhook.documents.documents import field
 from webhook.kube.names import VOLCANO_SOFT, VOLCANO_TIER, VOLCANO_TOPOLOGY
 
+UNKNOWN_DOMAIN = "its networkTopology"
+"""The key that stands for the HyperNodes of a request whose tier or HyperNodes are not known. No label has it."""
 _KEY = "HyperNodes up to tier "
 
 
@@ -24,7 +26,8 @@ class NetworkTopology(NamedTuple):
     """The request that a group runs within one HyperNode, of a tier that is at most `tier`, or that of `tier_name`.
 
     If `is_hard` is false, it is a preference. If `part` is not 0, the group has parts of so many pods, which each run
-    within a HyperNode of their own. `has_subgroups` is true if parts of the group have other requests of their own.
+    within a HyperNode of their own. `subgroups` is the field by which parts of the group have other requests of their
+    own, or empty.
 
     Source: volcano.sh/apis/pkg/apis/scheduling/v1beta1/types.go, NetworkTopologySpec and SubGroupPolicySpec
     """
@@ -32,7 +35,7 @@ class NetworkTopology(NamedTuple):
     is_hard: bool
     tier: int | None
     tier_name: str = ""
-    has_subgroups: bool = False
+    subgroups: str = ""
     part: int = 0
 
     @classmethod
@@ -45,7 +48,7 @@ class NetworkTopology(NamedTuple):
             return None
         tier = fields.number(written, "highestTierAllowed")
         name = fields.text(written, "highestTierName")
-        return cls(is_hard, None if tier is None else int(tier), name, any(parts))
+        return cls(is_hard, None if tier is None else int(tier), name, "subGroupPolicy" if any(parts) else "")
 
     @classmethod
     def of_job(cls, spec: Mapping[str, Any]) -> "NetworkTopology | None":
@@ -61,7 +64,7 @@ class NetworkTopology(NamedTuple):
         size = fields.count(policies[0], "partitionSize")
         if len(tasks) == 1 and size and (whole is None or not whole.is_hard):
             return parts[0]._replace(part=size)
-        return (whole or parts[0])._replace(is_hard=True, has_subgroups=True)
+        return (whole or parts[0])._replace(is_hard=True, subgroups="partitionPolicy")
 
     @classmethod
     def of_annotations(cls, annotations: Mapping[str, Any]) -> "NetworkTopology | None":

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from webhook.cluster.batch import fields
-from webhook.cluster.batch.network_topology import NetworkTopology
+from webhook.cluster.batch.network_topology import UNKNOWN_DOMAIN, NetworkTopology
 from webhook.cluster.batch.topologies import Topology
 from webhook.documents.documents import field
-from webhook.kube.names import VOLCANO_PLUGIN
+from webhook.kube.names import KAI_DEFAULT_SUBGROUP, VOLCANO_PLUGIN
 from webhook.kube.pod.amounts import CPU, MEMORY, NVIDIA_GPU, Amounts
 
 
@@ -18,9 +18,10 @@ class PodGroup(NamedTuple):
     `queue` is the queue of Volcano or KAI. `phase` is only read for Volcano, where it is Pending until the group is
     admitted to its queue. The phases of other schedulers change often and do not affect scheduling. If `topology_key`
     is not empty, the plugin `topology_plugin` of the scheduler places all pods in one domain of this key, which is a
-    level of the `topology` of KAI; `network` is the request of Volcano for that. The other fields are only set for
-    kube-scheduler: `is_basic` is true if it starts the pods one by one, and `priority` is None until the class is
-    looked up.
+    level of the `topology` of KAI; `network` is the request of Volcano for that. `subgroups` are the names of the parts
+    of KAI that pods can name by a label, and `doubt` is the reason why the domains of these are not known, or empty.
+    The other fields are only set for kube-scheduler: `is_basic` is true if it starts the pods one by one, `priority`
+    is None until the class is looked up.
 
     Source: sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1/types.go, PodGroupSpec;
     k8s.io/api/scheduling/v1beta1/types.go, PodGroupSpec
@@ -38,6 +39,8 @@ class PodGroup(NamedTuple):
     topology_plugin: str = "TopologyPlacementGenerator"
     topology: str = ""
     network: NetworkTopology | None = None
+    subgroups: tuple[str, ...] = ()
+    doubt: str = ""
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "PodGroup":
@@ -69,7 +72,7 @@ class PodGroup(NamedTuple):
         network = NetworkTopology.of(field(content, "spec") or {})
         return cls.of(content)._replace(
             phase=fields.text(content, "status", "phase"),
-            topology_key="its network topology" if network is not None and network.is_hard else "",
+            topology_key=UNKNOWN_DOMAIN if network is not None and network.is_hard else "",
             topology_plugin=VOLCANO_PLUGIN,
             network=network,
         )
@@ -78,13 +81,44 @@ class PodGroup(NamedTuple):
     def of_kai(cls, content: Mapping[str, Any]) -> "PodGroup":
         """Return the facts of `content`, a raw API object, with its topology. Without its name, KAI ignores the level.
 
+        With a preferred level alone, only the name is set. Only subgroups without children have pods. KAI starts
+        `minMember` pods of each, and ignores that of the group. If there is one of these, all constraints are about the
+        same pods.
+
         Source: github.com/NVIDIA/KAI-scheduler/pkg/apis/scheduling/v2alpha2/podgroup_types.go, TopologyConstraint;
         pkg/scheduler/api/podgroup_info/subgroup_info/factory.go
         """
-        constraint = "spec", "topologyConstraint"
-        name = fields.text(content, *constraint, "topology")
-        key = fields.text(content, *constraint, "requiredTopologyLevel") if name else ""
-        return cls.of(content)._replace(topology_key=key, topology_plugin="topology", topology=name)
+        group, parts = cls.of(content), [*fields.items(content, "spec", "subGroups")]
+        own, *of_parts = (_kai_constraint(each) for each in (field(content, "spec"), *parts))
+        parents = {fields.text(each, "parent").lower() for each in parts} - {""}
+        names = {fields.text(each, "name"): each for each in parts}
+        leaves = [each for name, each in names.items() if name not in parents]
+        stated, doubt = {*filter(None, (own, *of_parts))}, ""
+        if len(names) < len(parts) or not parents <= names.keys() or len(parts) == fields.MOST_ITEMS:
+            # KAI ignores the constraints if it cannot read the subgroups.
+            own, leaves, doubt = None, [], "its subGroups have duplicates or parents that do not exist, or are too many"
+        elif len(leaves) < 2 and len(stated) < 2:
+            own = next(iter(stated), None)
+        elif any(of_parts):
+            doubt = "its subgroups can have domains of their own (subGroups)"
+        name, key, preferred = own or ("", "", "")
+        if name and not (key or preferred):
+            doubt = "with neither a required nor a preferred level, KAI starts no pods"
+        return group._replace(
+            members=sum(fields.count(each, "minMember") for each in leaves) if parts else group.members,
+            topology_key=key,
+            topology_plugin="topology",
+            topology=name,
+            subgroups=tuple(fields.text(each, "name") for each in leaves) if parts else (KAI_DEFAULT_SUBGROUP,),
+            doubt=doubt,
+        )
+
+
+def _kai_constraint(part: Any) -> tuple[str, ...] | None:
+    """Return the topology, the required and the preferred level of a PodGroup's spec or a subgroup, or None."""
+    names = "topology", "requiredTopologyLevel", "preferredTopologyLevel"
+    found = tuple(fields.text(part, "topologyConstraint", each) for each in names)
+    return found if found[0] else None
 
 
 class VolcanoQueue(NamedTuple):

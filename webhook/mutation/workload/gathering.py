@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from webhook.backends.backend import Backend, BatchRequest, DomainRequest, FieldPath
+from webhook.backends.backend import BatchRequest, DomainRequest, FieldPath
 from webhook.backends.kai import LWS_LABEL, Kai
 from webhook.backends.kueue import Kueue
 from webhook.backends.references import Within
@@ -172,27 +172,14 @@ def _gathering(
     domain = _request(within, batch, pod, policy)
     found = backend.in_domain(domain)
     if found.missing:
-        return f"{_holder(backend, batch)} {found.missing}"
+        holder = "Kueue" if backend is Kueue else f"scheduler {cut(batch.scheduler, LONGEST_SHOWN)}"
+        return f"{holder} {found.missing}"
     edit = SetDomain(tuple(found.fields), tuple(backend.domain_keys), is_requested) if found.fields else None
     if backend is Volcano:
         within = within._replace(key=key_of_tier(domain.tier))
     if backend is Kai:
         within = within._replace(topology=domain.topology)
-    gathering = Gathering(within, edit, tuple(found.of_owner))
-    if _has_unnamed_owner(pod) and backend.in_domain(domain._replace(is_in_objects=False)).missing:
-        unpatched = "reads it from the object of the pods, which is not patched without a name"
-        return gathering if edit and gathering.on(pod) else f"{_holder(backend, batch)} {unpatched}"
-    return gathering
-
-
-def _holder(backend: type[Backend], batch: BatchScheduling) -> str:
-    return "Kueue" if backend is Kueue else f"scheduler {cut(batch.scheduler, LONGEST_SHOWN)}"
-
-
-def _has_unnamed_owner(pod: Mapping[str, Any]) -> bool:
-    """Return whether the owner of `pod` is an object with a generateName, whose pods are predicted."""
-    owners = field(pod, "metadata", "ownerReferences") or ()
-    return any(str(field(each, "name")).endswith("-") for each in owners if field(each, "controller") is True)
+    return Gathering(within, edit, tuple(found.of_owner))
 
 
 def _without_gang(policy: Policy) -> str:

@@ -58,7 +58,12 @@ class Together:
     @property
     def allowed(self) -> tuple[Domain, ...]:
         """The domains for the missing pods: that of the members, all without members, none if they are spread."""
-        return () if self.outside or len(self._occupied) > 1 else self._occupied or self.domains
+        return () if self.outside or len(self.occupied) > 1 else self.occupied or self.domains
+
+    @property
+    def occupied(self) -> tuple[Domain, ...]:
+        """The domains of pods of the gang that already have a place."""
+        return tuple(each for each in self.domains if each.members)
 
     @property
     def largest(self) -> Domain | None:
@@ -83,8 +88,8 @@ class Together:
 
     def room_text(self) -> str:
         """Return a text such as `2 of 4 racks have room for all 16 pods: rack-2, rack-4`, or one about a spread."""
-        if len(self._occupied) > 1:
-            return f"they run in {_names(self._occupied)}"
+        if len(self.occupied) > 1:
+            return f"they run in {_names(self.occupied)}"
         if self.within.part:
             return ""
         if self.with_room:
@@ -114,10 +119,10 @@ class Together:
             return f"{gang} runs in one {self._noun}, and no node has {self._the_labels}"
         if self.outside:
             return f"{gang} has a pod on a node without {self._the_labels}"
-        if len(self._occupied) > 1:
-            return f"{gang} runs in {_names(self._occupied)}: all of its pods must run in one {self._noun}"
-        if self._occupied:
-            return self._occupied_text(gang, self._occupied[0])
+        if len(self.occupied) > 1:
+            return f"{gang} runs in {_names(self.occupied)}: all of its pods must run in one {self._noun}"
+        if self.occupied:
+            return self._occupied_text(gang, self.occupied[0])
         if self.first:
             return self._first_text(gang)
         if self.with_room:
@@ -191,10 +196,6 @@ class Together:
         keys = *self.within.path, *self.within.below
         shown = ", ".join(cut(key, _LONGEST_SHOWN) for key in keys[-_MOST_NAMED:])
         return f"label {shown}" if len(keys) == 1 else f"labels {shown}"
-
-    @property
-    def _occupied(self) -> tuple[Domain, ...]:
-        return tuple(each for each in self.domains if each.members)
 
     @property
     def _tier(self) -> str:

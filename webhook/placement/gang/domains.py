@@ -26,25 +26,6 @@ from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.pending_placement import WaitingPod
 
 
-def domains_together(
-    scheduler: Scheduler,
-    pod: WaitingPod,
-    gang: GangKey,
-    within: Within,
-    snapshot: Snapshot,
-    size: int,
-    left: int,
-    expired: Expired,
-) -> Together:
-    """Return the domains on `snapshot` for `left` more pods like `pod` of a gang of `size` that runs `within` one."""
-    snapshot = with_hyper_nodes(snapshot, within.key)
-    domains = count_domains(scheduler, pod, gang, within, snapshot, left, expired)
-    codes, _ = snapshot.labels.paths(within.path, within.below)
-    unlabelled = codes < 0
-    outside = int(_members(snapshot, gang)[unlabelled].sum())
-    return Together(within, size, left, domains, int(unlabelled.sum()), outside)
-
-
 def is_countable(scheduler: Scheduler, info: PodInfo, *, counts_all: bool) -> bool:
     """Return whether the room of one domain can be counted for pods with `info`.
 
@@ -57,39 +38,42 @@ def is_countable(scheduler: Scheduler, info: PodInfo, *, counts_all: bool) -> bo
     return counts_all or all(each.when_unsatisfiable != DO_NOT_SCHEDULE for each in constraints)
 
 
-def count_domains(
+def domains_together(
     scheduler: Scheduler,
     pod: WaitingPod,
     gang: GangKey,
     within: Within,
     snapshot: Snapshot,
+    size: int,
     left: int,
     expired: Expired,
-) -> tuple[Domain, ...]:
-    """Return the domains of `snapshot` for a gang that runs `within` one, with their room for pods like `pod`.
+) -> Together:
+    """Return the domains on `snapshot` for `left` more pods like `pod` of a gang of `size` that runs `within` one.
 
-    `left` pods of `gang`, the gang of the pod, are missing: more are not always counted. A node without one of the
-    labels is in no domain; an empty value is a domain.
+    `gang` is the gang of the pod. More than `left` pods are not always counted. A node without one of the labels is in
+    no domain; an empty value is a domain.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/topologyaware/topology_placement.go, GeneratePlacements
     """
     snapshot = with_hyper_nodes(snapshot, within.key)
     codes, values = snapshot.labels.paths(within.path, within.below)
     present = np.unique(codes[codes >= 0]).tolist()
-    free = without_own_affinity(pod, within.key, snapshot)
+    free = _with_info(pod, without_own_affinity(pod.signature.info, within.key, snapshot))
     if are_nodes_independent(scheduler, free.signature, snapshot):
         fits = by_domain(codes, len(values), room_on_nodes(scheduler, free.signature, snapshot, expired))
     else:
         fits = np.zeros(len(values), dtype=np.int64)
         for code in in_time(present, expired):
             fits[code] = _fitting(scheduler, in_domain(free, within, values[code]), snapshot, left, expired)
-    members = by_domain(codes, len(values), _members(snapshot, gang))
-    placed = np.maximum(members, by_domain(codes, len(values), assigned_to_own(pod, snapshot)))
+    members = np.array([info.gangs.count(gang) if info.gangs else 0 for info in snapshot.nodes], dtype=np.int64)
+    placed = by_domain(codes, len(values), members)
+    placed = np.maximum(placed, by_domain(codes, len(values), assigned_to_own(pod, snapshot)))
     most = most_in_each_domain([(scheduler, free.signature, MOST_COUNTED)], snapshot, within, expired)
-    return tuple(
+    domains = tuple(
         Domain(value, int(fits[code]), None if most is None else most[value], int(placed[code]))
         for value, code in sorted((values[code], code) for code in present)
     )
+    return Together(within, size, left, domains, int((codes < 0).sum()), int(members[codes < 0].sum()))
 
 
 def members_on(snapshot: Snapshot, gang: GangKey) -> int:
@@ -118,28 +102,27 @@ def with_first(together: Together, rows: Rows, snapshot: Snapshot) -> tuple[Toge
     chosen = {paths[code] for code in codes[rows].tolist() if code >= 0}
     possible = [each for each in together.domains if each.path in chosen]
     room = [each.fits for each in possible]
-    if min(room, default=together.missing) >= together.missing or any(each.members for each in together.domains):
+    if min(room, default=together.missing) >= together.missing or together.occupied:
         return together, room
     return replace(together, first=tuple(each.path for each in possible)), room
 
 
-def without_own_affinity(pod: WaitingPod, topology_key: str, snapshot: Snapshot) -> WaitingPod:
-    """Return `pod` without its required affinity to pods like itself over `topology_key`: it holds in each domain."""
-    return _with_info(pod, _without_own_affinity(pod.signature.info, topology_key, snapshot))
+def without_own_affinity(info: PodInfo, topology_key: str, snapshot: Snapshot) -> PodInfo:
+    """Return `info` without the required affinity of such pods to each other over `topology_key`.
 
-
-def follows_itself(info: PodInfo, topology_key: str, snapshot: Snapshot) -> bool:
-    """Return whether pods with `info` must run in the domain of `topology_key` that the first of them chooses."""
-    return _without_own_affinity(info, topology_key, snapshot) is not info
-
-
-def _without_own_affinity(info: PodInfo, topology_key: str, snapshot: Snapshot) -> PodInfo:
+    It holds in each domain. Without such affinity, the result is `info` itself.
+    """
     terms = info.inter_pod.terms
     own = [each for each in selecting_itself(terms.required, info, snapshot) if each.topology_key == topology_key]
     if not own:
         return info
     others = tuple(each for each in terms.required if each not in own)
     return info._replace(inter_pod=replace(info.inter_pod, terms=replace(terms, required=others)))
+
+
+def follows_itself(info: PodInfo, topology_key: str, snapshot: Snapshot) -> bool:
+    """Return whether pods with `info` must run in the domain of `topology_key` that the first of them chooses."""
+    return without_own_affinity(info, topology_key, snapshot) is not info
 
 
 def room_on_nodes(scheduler: Scheduler, signature: PodSignature, snapshot: Snapshot, expired: Expired) -> Column:
@@ -153,10 +136,6 @@ def room_on_nodes(scheduler: Scheduler, signature: PodSignature, snapshot: Snaps
         rooms.append(_room(info, shown, scheduler.feasible(signature, shown, expired), is_alone=is_alone))
     least: Column = np.minimum.reduce(rooms)
     return least
-
-
-def _members(snapshot: Snapshot, gang: GangKey) -> Column:
-    return np.array([info.gangs.count(gang) if info.gangs else 0 for info in snapshot.nodes], dtype=np.int64)
 
 
 def _room(info: PodInfo, snapshot: Snapshot, fits_one: Mask, *, is_alone: bool) -> Column:

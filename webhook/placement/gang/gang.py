@@ -172,7 +172,7 @@ def _most(question: _Question, base: Snapshot, together: Together | None, *, res
     if not restores:
         return together.most
     most = most_in_each_domain([(scheduler, signature, MOST_COUNTED)], base, together.within, expired, restores=True)
-    return None if most is None else max((number for values, number in most.items() if values), default=0)
+    return None if most is None else together.within.most(number for values, number in most.items() if values)
 
 
 def _with_fit(placement: Placement, fit: GangFit) -> Placement:
@@ -223,10 +223,8 @@ def _exemption(question: _Question, base: Snapshot, fit: GangFit) -> str:
     together = fit.together
     if together is not None and together.within.is_required:
         within = together.within
-        free = without_own_affinity(question.pod, within.key, base)
-        unlabelled = most_in_each_domain(
-            [(question.scheduler, free.signature, MOST_COUNTED)], base, within, question.expired
-        )
+        free = PodSignature(without_own_affinity(question.info, within.key, base))
+        unlabelled = most_in_each_domain([(question.scheduler, free, MOST_COUNTED)], base, within, question.expired)
         if (together.most or 0) + (unlabelled or {}).get((), 0) >= fit.size:
             return _label_later(within)
     passed = restored_for(question.scheduler, question.pod.signature, base)

@@ -23,6 +23,8 @@ from webhook.placement.replicas.independent_nodes import are_nodes_independent
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting.pending_placement import WaitingPod
 
+_NOT_KNOWN = Further(0, None, is_complete=False)
+
 
 @dataclass(frozen=True, slots=True)
 class Gang:
@@ -54,24 +56,21 @@ def count_pods(
     scheduler: Scheduler, gang: Gang, pod: WaitingPod, own: Placement, snapshot: Snapshot, left: int, expired: Expired
 ) -> Count:
     """Return the count of `left` further pods like `pod` of `gang` that fit on `snapshot`; the first has `own`."""
-    within, info = gang.within, pod.signature.info
-    if within is None:
-        return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired))
-    snapshot = with_hyper_nodes(snapshot, within.key)
-    is_by_affinity = follows_itself(info, within.key, snapshot)
-    if not is_countable(scheduler, info, counts_all=is_by_affinity or within.is_native):
-        further = further_pods(scheduler, pod, own, snapshot, left, expired)
-        is_open = within.is_required and not is_by_affinity
-        return Count(own, Further(0, None, is_complete=False) if is_open else further)
-    together = domains_together(scheduler, pod, gang.key, within, snapshot, gang.size, left, expired)
-    if not within.is_required:
+    within, info, together, follow = gang.within, pod.signature.info, None, False
+    if within is not None:
+        snapshot = with_hyper_nodes(snapshot, within.key)
+        follow = follows_itself(info, within.key, snapshot)
+        if is_countable(scheduler, info, counts_all=follow or within.is_native):
+            together = domains_together(scheduler, pod, gang.key, within, snapshot, gang.size, left, expired)
+    if within is None or not within.is_required:
         return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired), together)
-    if is_by_affinity:
-        # Its pods outside of all domains attract no others.
-        return _by_affinity(scheduler, pod, own, snapshot, left, expired, replace(together, outside=0))
+    if together is None:
+        return Count(own, _NOT_KNOWN)
+    if follow:
+        return _by_affinity(scheduler, pod, own, snapshot, left, expired, together)
     possible = tuple(each.path for each in together.allowed if each.fits >= gang.least)
     if within.is_of_least and len(possible) > len(together.with_room) > 0:
-        return Count(own, Further(0, None, is_complete=False), replace(together, first=possible))
+        return Count(own, _NOT_KNOWN, replace(together, first=possible))
     chosen = together.tightest
     if chosen is None:
         return Count(own, Further(0, replace(own, verdict="Waiting", node=None)), together)
@@ -98,13 +97,13 @@ def _by_affinity(
     expired: Expired,
     together: Together,
 ) -> Count:
-    """Return the count for pods that follow the first of them into its domain, by their affinity."""
-    occupied = [each for each in together.domains if each.members]
-    if own.verdict != "Feasible" or own.best_rows is None or len(occupied) > 1:
-        return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired), together)
-    with_choice, room = with_first(together, own.best_rows, snapshot)
-    if room and min(room) >= left:
-        return Count(own, Further(left, None), together)
+    """Return the count for pods that follow the first of them into its domain, by their affinity.
+
+    Its pods outside of all domains attract no others.
+    """
+    together, room = replace(together, outside=0), list[int]()
+    if own.verdict == "Feasible" and own.best_rows is not None and len(together.occupied) < 2:
+        together, room = with_first(together, own.best_rows, snapshot)
     if room and max(room) >= left:
-        return Count(own, Further(0, None, is_complete=False), with_choice)
-    return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired), with_choice)
+        return Count(own, Further(left, None) if min(room) >= left else _NOT_KNOWN, together)
+    return Count(own, further_pods(scheduler, pod, own, snapshot, left, expired), together)

@@ -6,7 +6,7 @@ from typing import Any
 
 from webhook.backends.backend import SPREAD_CONSTRAINTS
 from webhook.backends.references import TEMPLATES_DIFFER, GangRequest, Within
-from webhook.cluster.batch.network_topology import tier_of_key
+from webhook.cluster.batch.network_topology import UNKNOWN_DOMAIN
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
 from webhook.kube.deadline import Expired
@@ -47,10 +47,7 @@ def with_domains(
     """
     within, some = gang.within, [(placed_by, found) for placed_by, found in roles if found.asked]
     known = [(*placed_by, found.asked) for placed_by, found in some if placed_by is not None]
-    if within is None or gang.groups > 1 or not known or len(known) < len(some):
-        return fit
-    if within.doubt and tier_of_key(within.key) is not None:
-        # The HyperNodes are not known.
+    if within is None or within.key == UNKNOWN_DOMAIN or gang.groups > 1 or not known or len(known) < len(some):
         return fit
     follow = follow_each_other(known, within.key, base)
     namespace = known[0][1].info.inter_pod.namespace
@@ -106,11 +103,10 @@ def _of_pods(
     own, further, together = count_pods(scheduler, gang, pod, first, base, left, expired)
     if not within.is_required or together is None or together.first:
         return fit if together is None else _with_choice(fit, together)
-    fit = replace(fit, together=together)
-    fit_of_all = fit.size if found.placed >= pods else fit.fit
-    if follow:
-        return replace(fit, fit=fit_of_all)
-    fit = replace(fit, fit=min(fit_of_all, fit.size - left + further.number))
+    placed = fit.size if found.placed >= pods else fit.fit
+    if follow and fit.size <= pods:
+        return replace(fit, together=together, fit=placed)
+    fit = replace(fit, together=together, fit=min(placed, fit.size - left + further.number))
     if not further.is_complete:
         return replace(fit, doubt=f"at most {MOST_STEPS} pods are counted")
     if fit.fit < fit.size:

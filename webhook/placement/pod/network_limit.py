@@ -52,8 +52,8 @@ def network_limit(network: NetworkTopology, snapshot: Snapshot) -> NetworkLimit:
         return NetworkLimit(unknown=f"it is not known whether Volcano's configuration has the plugin {VOLCANO_PLUGIN}")
     if VOLCANO_PLUGIN not in plugins:
         return NetworkLimit(ignored=f"its configuration has no plugin {VOLCANO_PLUGIN}")
-    if network.has_subgroups:
-        return NetworkLimit(unknown="its subgroups can have domains of their own")
+    if network.subgroups:
+        return NetworkLimit(unknown=f"its subgroups can have domains of their own ({network.subgroups})")
     if nodes is None:
         return NetworkLimit(unknown="the HyperNodes are not known")
     tiers = {network.tier} if network.tier is not None else nodes.tiers_named(network.tier_name)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from webhook.backends.backend import BatchNames
 from webhook.backends.references import GangRequest, Within
-from webhook.cluster.batch.network_topology import NetworkTopology, key_of_tier, tier_of_key
+from webhook.cluster.batch.network_topology import UNKNOWN_DOMAIN, NetworkTopology, key_of_tier, tier_of_key
 from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
@@ -55,9 +55,9 @@ def _within(within: Within | None, names: BatchNames, group: PodGroup | None, sn
         found = within_network(network, snapshot) if network is not None else None
         # The pods are Unknown then, see `as_grouped` and `PodInfo.network`.
         return None if found is None or found.doubt else found
-    if group is not None and names.backend in ("native", "kai") and (group.topology_key or names.backend == "native"):
+    if group is not None and names.backend in ("native", "kai"):
         native, key = names.backend == "native", group.topology_key
-        within = Within(key, is_native=native, topology=group.topology) if key else None
+        within = Within(key, is_native=native, topology=group.topology, doubt=group.doubt) if key else None
     elif names.required_level:
         within = Within(names.required_level)
     return within and in_topology(within, names.backend, snapshot)
@@ -107,7 +107,7 @@ def within_network(network: NetworkTopology, snapshot: Snapshot) -> Within | Non
     if limit.tier is None and not limit.unknown:
         return None
     # It looks for room for the pods that it knows then.
-    key = key_of_tier(limit.tier or 0)
+    key = UNKNOWN_DOMAIN if limit.tier is None else key_of_tier(limit.tier)
     return Within(key, network.is_hard, doubt=limit.unknown, is_of_least=True, part=network.part)
 
 

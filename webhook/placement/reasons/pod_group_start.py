@@ -6,6 +6,7 @@ from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.objects.priority_class import priority_class_named
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
+from webhook.kube.names import KAI_DEFAULT_SUBGROUP, KAI_SUBGROUP
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod.network_limit import NetworkLimit, network_limit
 from webhook.placement.pod.pod_info import PodInfo
@@ -22,6 +23,10 @@ def never_starts(group: PodGroup, pod: PodInfo, size: int, snapshot: Snapshot) -
     shown = cut(group.name, _LONGEST_SHOWN)
     if size and group.members > size:
         return f"PodGroup {shown} needs {group.members} pods, and the gang has {size}: it never starts"
+    subgroup = dict(pod.inter_pod.labels).get(KAI_SUBGROUP, KAI_DEFAULT_SUBGROUP)
+    if group.subgroups and subgroup not in group.subgroups:
+        label = f"label {KAI_SUBGROUP}={cut(subgroup, _LONGEST_SHOWN)}"
+        return f"PodGroup {shown} has no subgroup for a pod with the {label}: it never starts"
     own, of_group = pod.preemption.normalized_for(snapshot), _priority(group, snapshot)
     if of_group is None or own.class_name or own.priority == of_group:
         return ""
@@ -52,16 +57,32 @@ def as_grouped(placement: Placement, group: PodGroup, pod: PodInfo, size: int, s
         return _never(placement, never)
     shown = cut(group.name, _LONGEST_SHOWN)
     limit = network_limit(group.network, snapshot) if group.network is not None else NetworkLimit()
-    if group.topology_key and placement.verdict == "Feasible" and not is_counted and not limit.ignored:
-        reason = f"PodGroup {shown} runs in one domain of {cut(group.topology_key, _LONGEST_SHOWN)}"
-        message = f"{placement.message.removesuffix('.')}. {reason}, which is not modelled"
-        message = f"{message}: {limit.unknown}." if limit.unknown else f"{message}."
+    key, doubt = group.topology_key, group.doubt or _doubt_of_preference(group, snapshot)
+    if placement.verdict == "Feasible" and (doubt or (key and not is_counted and not limit.ignored)):
+        what = f"runs in one domain of {cut(key, _LONGEST_SHOWN)}" if key else "has a topologyConstraint"
+        why = f": {doubt or limit.unknown}" if doubt or limit.unknown else ""
+        reason = f"PodGroup {shown} {what}, which is not modelled{why}"
+        message = f"{placement.message.removesuffix('.')}. {reason}."
         unmodelled = (*placement.unmodelled, group.topology_plugin)
         return replace(placement, verdict="Unknown", node=None, message=message, unmodelled=unmodelled)
     if group.is_basic and placement.gang is not None and placement.verdict == "Infeasible":
         exemption = f"PodGroup {shown} has the policy basic, which starts its pods one by one"
         return replace(placement, deny_exemption=placement.deny_exemption or exemption)
     return placement
+
+
+def _doubt_of_preference(group: PodGroup, snapshot: Snapshot) -> str:
+    """Return why `group` of KAI may not get all nodes although it only prefers a domain of its Topology, or "".
+
+    Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/plugins/topology/common.go, isNodePartOfTopology
+    """
+    if not group.topology or group.topology_key:
+        return ""
+    topology, shown = (snapshot.kai.topologies or {}).get(group.topology), cut(group.topology, _LONGEST_SHOWN)
+    if topology is None:
+        return f"Topology {shown} is not known"
+    is_outside = snapshot.labels.paths(topology.levels)[0] < 0
+    return f"KAI gives it no nodes without the labels of Topology {shown}" if is_outside.any() else ""
 
 
 def _never(placement: Placement, reason: str) -> Placement:
