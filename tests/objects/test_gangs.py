@@ -267,6 +267,17 @@ def test_quota_of_kueue_is_for_all_pods_of_a_job(quota: str, borrowing: str, fit
     assert found == ([] if fits else [f"{never}: {GPU} 4 of 2"])
 
 
+@pytest.mark.parametrize(
+    ("pods", "demand"), [(0, "this pod: nvidia.com/gpu 1"), (3, "the 3 pods of gang web: nvidia.com/gpu 3")]
+)
+def test_quota_is_for_each_pod_of_a_job_without_pods(pods: int, demand: str) -> None:
+    objects = local_queue("q", namespace="team-a"), cluster_queue("cards", {"spot": {GPU: "0"}})
+
+    found = about_queues(queued(job(JOB, pods)), KUBE_SCHEDULER, *objects)
+
+    assert found == [f"Kueue: the quota of ClusterQueue cards can never hold {demand} of 0"]
+
+
 def test_queue_of_a_job_that_kueue_admits_is_that_of_the_job() -> None:
     content = queued(job(JOB, 4))
     content["spec"]["template"]["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "of-pods"

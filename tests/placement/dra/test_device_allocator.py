@@ -104,6 +104,16 @@ def test_a_device_that_is_given_back_gives_its_counters_back() -> None:
     assert allocate(choices, [], [large, small], StepBudget(), free_counters=[(2,)]) is None
 
 
+def test_a_device_without_capacity_left_counts_for_no_constraint() -> None:
+    """The first request leaves nothing for one of all devices; the alternative to it has another value."""
+    shared = Candidate((FREE, FREE, NOT_SELECTED), (("string", "x"),), ((1,), (1,), (0,)), (1,))
+    other = Candidate((NOT_SELECTED, NOT_SELECTED, FREE), (("string", "y"),))
+    every, one = DeviceRequest("b/all", "gpu", takes_all=True), DeviceRequest("b/one", "gpu")
+    choices = [choice_for(DeviceRequest("a", "gpu")), choice_for(every, one, first=1, constraints=(0,))]
+
+    assert allocate(choices, [AttributeRule("model", is_distinct=False)], [shared, other], StepBudget()) == (0, 1)
+
+
 def test_a_device_that_one_constraint_rejects_counts_for_no_other() -> None:
     rules = [AttributeRule("model", is_distinct=False), AttributeRule("rack", is_distinct=False)]
     texts = ("string", "x"), ("string", "y")
