@@ -268,7 +268,12 @@ def test_quota_of_kueue_is_for_all_pods_of_a_job(quota: str, borrowing: str, fit
 
 
 @pytest.mark.parametrize(
-    ("pods", "demand"), [(0, "this pod: nvidia.com/gpu 1"), (3, "the 3 pods of gang web: nvidia.com/gpu 3")]
+    ("pods", "demand"),
+    [
+        (0, "this pod: nvidia.com/gpu 1"),
+        (1, "the 1 pod of gang web: nvidia.com/gpu 1"),
+        (3, "the 3 pods of gang web: nvidia.com/gpu 3"),
+    ],
 )
 def test_quota_is_for_each_pod_of_a_job_without_pods(pods: int, demand: str) -> None:
     objects = local_queue("q", namespace="team-a"), cluster_queue("cards", {"spot": {GPU: "0"}})
