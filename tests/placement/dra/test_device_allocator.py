@@ -53,6 +53,12 @@ def test_a_claim_with_too_many_devices_leaves_the_claim_before_it_to_try_on() ->
     assert allocate([first, second, third], [], _stock(20, FREE), StepBudget()) is None
 
 
+def test_a_request_for_all_devices_needs_one() -> None:
+    every = choice_for(DeviceRequest("r/all", "gpu", takes_all=True), DeviceRequest("r/one", "gpu"))
+    none, some = Candidate((NOT_SELECTED, FREE), ()), Candidate((FREE, FREE), ())
+    assert [allocate([every], [], [each], StepBudget()) for each in (none, some)] == [(1,), (0,)]
+
+
 def test_counters_of_a_tainted_device_are_given_back_since_1_37() -> None:
     """kube-scheduler consumes them before it looks at taints."""
     tainted = Candidate((TAINTED,), (), pool=0, counters=((0, 2),))
