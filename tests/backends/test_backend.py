@@ -104,6 +104,17 @@ def test_a_domain_is_stated_where_the_scheduler_reads_it(
     assert bool(found.missing) is not bool(wanted)
 
 
+@pytest.mark.parametrize(("is_controller", "is_stated"), [(True, False), (False, True)])
+def test_only_the_owner_that_controls_a_pod_groups_it(is_controller: bool, is_stated: bool) -> None:
+    """KAI makes a PodGroup for each pod of a Job."""
+    pod = OWNED.obj()
+    pod["metadata"]["ownerReferences"][0]["controller"] = is_controller
+
+    found = BACKENDS["kai"].in_domain(DomainRequest(RACK, True, BatchRequest(), pod, "racks"))
+
+    assert bool(found.fields) is is_stated
+
+
 @pytest.mark.parametrize(("is_required", "word"), [(True, "required"), (False, "preferred")])
 def test_kai_reads_whether_a_domain_is_required_in_the_key(is_required: bool, word: str) -> None:
     request = DomainRequest(RACK, is_required, BatchRequest(), make_pod().obj(), "racks")

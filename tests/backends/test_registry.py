@@ -10,6 +10,7 @@ from webhook.backends.backend import BatchNames
 from webhook.backends.kai import QUEUE, Kai
 from webhook.backends.registry import BACKENDS, api_groups_of, batch_names_of, starts_whole
 from webhook.backends.volcano import Volcano
+from webhook.kube.names import VOLCANO_GROUP, VOLCANO_TIER, VOLCANO_TOPOLOGY
 from webhook.policy.spec.schedulers import BackendName, SchedulerSettings
 
 
@@ -33,6 +34,15 @@ def test_kai_reads_the_domain_of_a_pod_with_an_owner_from_the_owner(pod: PodBuil
     (names,) = batch_names_of(pod.annotate(Kai.required_level_at, "rack").label(QUEUE, "q").obj(), Kai)
 
     assert names.required_level == level
+
+
+@pytest.mark.parametrize(("group", "is_read"), [("", True), ("train", False)])
+def test_volcano_reads_the_domain_of_a_pod_that_names_a_group_from_the_group(group: str, is_read: bool) -> None:
+    pod = make_pod().annotate(VOLCANO_TOPOLOGY, "hard").annotate(VOLCANO_TIER, "1")
+
+    (names,) = batch_names_of((pod.annotate(VOLCANO_GROUP, group) if group else pod).obj(), Volcano)
+
+    assert (names.group, names.network is not None) == (group, is_read)
 
 
 @pytest.mark.parametrize(

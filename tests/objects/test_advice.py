@@ -174,6 +174,31 @@ def test_a_suggestion_for_one_role_leaves_room_for_the_roles_after_it(cards: int
     assert (SET_H20.replace("2 nodes", "1 node") in suggestions_for(content, h20_node("n1"))) is is_suggested
 
 
+def ray(*roles: tuple[Object, int]) -> Object:
+    """Return an object with the templates and the numbers of pods of `roles`."""
+    content = RAY.object(*roles[0])
+    (group,) = content["spec"]["workerGroupSpecs"]
+    content["spec"]["workerGroupSpecs"] = [
+        {**group, "groupName": f"g{number}", "template": each, "replicas": replicas}
+        for number, (each, replicas) in enumerate(roles)
+    ]
+    return content
+
+
+@pytest.mark.parametrize(("replicas", "is_suggested"), [(1, True), (2, False)])
+def test_a_suggestion_for_one_role_leaves_room_for_the_roles_before_it(replicas: int, *, is_suggested: bool) -> None:
+    content = ray((template(4), 1), (template(4, gpu_product="NVIDIA-H2O"), replicas))
+
+    assert bool(suggestions_for(content, h20_node("n1"))) is is_suggested
+
+
+def test_replicas_that_fit_as_they_are_take_no_room_from_those_of_a_suggestion() -> None:
+    """Of the first role, one replica fits, and two with 6 cards besides the second role."""
+    nodes = [gpu_node("n1"), *(gpu_node(name, make_pod(f"on-{name}").gpu(2)) for name in ("n2", "n3"))]
+
+    assert suggestions_for(ray((template(8), 2), (template(2), 1)), *nodes) == [ASK_FOR_6]
+
+
 def test_long_names_of_roles_leave_room_for_the_reason() -> None:
     spec = RAY.spec(template(8), 3)
     spec["workerGroupSpecs"][0]["groupName"] = "g" * 200

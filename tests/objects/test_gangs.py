@@ -16,6 +16,7 @@ from tests.support.objects.batch_objects import (
     kai_group,
     local_queue,
     named,
+    pod_group,
     topology,
     volcano_configuration,
     volcano_group,
@@ -66,10 +67,14 @@ PARTIAL = (
 )
 
 
-def view(cards: int, free: int) -> ClusterView:
+def on_one_node(cards: int, free: int) -> list[Object]:
+    """Return a node with a running pod that leaves so many cards `free`."""
     node = make_node_object("a", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": cards})
-    running = make_pod("other").gpu(cards - free).node_name("a").obj()
-    found = snapshot_from_documents(Document("cluster", each) for each in (node, running))
+    return [node, make_pod("other").gpu(cards - free).node_name("a").obj()]
+
+
+def view(cards: int, free: int) -> ClusterView:
+    found = snapshot_from_documents(Document("cluster", each) for each in on_one_node(cards, free))
     return ClusterView(found, scheduler_for(KUBE_SCHEDULER))
 
 
@@ -262,6 +267,22 @@ def test_quota_of_kueue_is_for_all_pods_of_a_job(quota: str, borrowing: str, fit
     assert found == ([] if fits else [f"{never}: {GPU} 4 of 2"])
 
 
+@pytest.mark.parametrize(
+    ("pods", "demand"),
+    [
+        (0, "this pod: nvidia.com/gpu 1"),
+        (1, "the 1 pod of gang web: nvidia.com/gpu 1"),
+        (3, "the 3 pods of gang web: nvidia.com/gpu 3"),
+    ],
+)
+def test_quota_is_for_each_pod_of_a_job_without_pods(pods: int, demand: str) -> None:
+    objects = local_queue("q", namespace="team-a"), cluster_queue("cards", {"spot": {GPU: "0"}})
+
+    found = about_queues(queued(job(JOB, pods)), KUBE_SCHEDULER, *objects)
+
+    assert found == [f"Kueue: the quota of ClusterQueue cards can never hold {demand} of 0"]
+
+
 def test_queue_of_a_job_that_kueue_admits_is_that_of_the_job() -> None:
     content = queued(job(JOB, 4))
     content["spec"]["template"]["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "of-pods"
@@ -363,18 +384,51 @@ def test_templates_of_the_policy_keep_a_large_job_from_being_infeasible() -> Non
     assert verdict.placement.verdict == "Waiting"
 
 
-def test_object_whose_group_needs_more_pods_than_it_has_is_infeasible() -> None:
-    node = make_node_object("a", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": 8})
-    group = volcano_group("g", namespace="team-a", members=9)
-    cluster = ClusterView(made_anew([node, group, volcano_queue()]), scheduler_for(VOLCANO))
+@pytest.mark.parametrize(
+    ("others", "free", "fits"),
+    [
+        pytest.param(0, 8, "8 of 8 replicas fit now", id="room for all"),
+        pytest.param(1, 8, "PS 1 of 1, Worker 7 of 7 replicas fit now", id="the second template names the group"),
+        pytest.param(
+            1,
+            4,
+            "PS 1 of 1, Worker 3 of 7 replicas fit now; the next Worker: 0/1 nodes are unavailable: "
+            "1 Insufficient nvidia.com/gpu",
+            id="room for some",
+        ),
+    ],
+)
+def test_object_whose_group_needs_more_pods_than_it_has_is_infeasible(others: int, free: int, fits: str) -> None:
+    content = job(TF_JOB, 8 - others, gang="g", gang_size="8")
+    (alone,) = job(TF_JOB, others)["spec"]["tfReplicaSpecs"].values()
+    (workers,) = content["spec"]["tfReplicaSpecs"].values()
+    content["spec"]["tfReplicaSpecs"] = {**({"PS": alone} if others else {}), "Worker": workers}
+    objects = *on_one_node(8, free), volcano_group("g", namespace="team-a", members=9), volcano_queue()
 
-    verdict = advised(job(TF_JOB, 8, gang="g", gang_size="8"), cluster, VOLCANO)
+    verdict = advised(content, ClusterView(made_anew(objects), scheduler_for(VOLCANO)), VOLCANO)
 
     never = "PodGroup g needs 9 pods, and the gang has 8: it never starts"
     assert verdict.placement is not None
     assert (verdict.placement.verdict, verdict.placement.node) == ("Infeasible", None)
     (of_check,) = [each for each in warnings(verdict) if each.startswith("placement check: ")]
-    assert of_check == f"placement check: Infeasible: 8 of 8 replicas fit now. {never}."
+    assert of_check == f"placement check: Infeasible: {fits}. {never}."
+
+
+def test_object_that_never_fits_keeps_its_warning_beside_a_group_of_the_policy_basic() -> None:
+    policy = policy_with(
+        schedulers={"default-scheduler": {"backend": "native"}},
+        workloadTypes={"training": TRAINING | {"schedulerName": None}},
+    )
+    content = job(TF_JOB, 9, gang_size="9")
+    (workers,) = content["spec"]["tfReplicaSpecs"].values()
+    workers["template"]["spec"]["schedulingGroup"] = {"podGroupName": "g"}
+    basic = pod_group("g", group="scheduling.k8s.io", namespace="team-a", members=0)
+
+    verdict = advised(content, ClusterView(made_anew([*on_one_node(8, 8), basic]), scheduler_for(policy)), policy)
+
+    assert verdict.placement is not None
+    assert "the policy basic" in verdict.placement.deny_exemption
+    assert warnings(verdict)[0].startswith("placement check: Infeasible: no more than 8 of the 9 pods")
 
 
 @pytest.mark.parametrize("free", [8, 4])

@@ -17,8 +17,12 @@ from tests.objects.advised import (
     waiting,
     warnings_of,
 )
+from tests.support.admission import policy_with
+from tests.support.objects.batch_objects import workload
 from tests.support.objects.builders import make_pod
 from tests.support.objects.workloads import APP, Object
+from webhook.kube.deadline import never
+from webhook.objects.own_pods import without_own_pods
 
 
 def test_pods_of_an_object_do_not_wait_before_the_pods_of_its_update() -> None:
@@ -43,6 +47,18 @@ def test_an_update_replaces_the_pods_of_the_object() -> None:
     assert warnings_of(admitted(new, FULL))[0].startswith(
         "placement check: Waiting: 0 of 4 replicas fit now; the first"
     )
+
+
+@pytest.mark.parametrize(("namespace", "name", "left"), [("team-a", "web", 0), ("team-a", "db", 1), ("lab", "web", 1)])
+def test_an_update_replaces_the_assignment_of_the_object_by_kueue(namespace: str, name: str, left: int) -> None:
+    assigned = workload("w", make_pod("").obj(), ["rack"], (["r1"], 1), namespace=namespace)
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": "u", "controller": True}
+    assigned["metadata"]["ownerReferences"] = [owner]
+    content, kind = DEPLOYMENT.object(template()), policy_with().kinds["apps", "Deployment"]
+
+    found = without_own_pods(view([assigned]).snapshot, "team-a", content, kind, never)
+
+    assert len(found.snapshot.kueue.workloads or {}) == left
 
 
 def test_pods_with_the_labels_of_the_object_in_another_namespace_stay() -> None:

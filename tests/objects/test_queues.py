@@ -43,7 +43,20 @@ def admitted(obj: Object, *, old: Object | None = None, namespace: str = "lab", 
 
 KUBEFLOW = {"runPolicy": {"schedulingPolicy": {"queue": "other"}}}
 UNTYPED = make_pod("").label("app", "web").template()
+WITHOUT_EFFECT = make_pod("").label("app", "web").annotate(f"{DOMAIN}/gang", "g").template()
+
+
+def typed_first() -> Object:
+    """Return a JobSet whose second template has annotations and no workload type."""
+    made = workload("JobSet", "jobset.x-k8s.io", labels={KUEUE_QUEUE: "other"})
+    (job,) = made["spec"]["replicatedJobs"]
+    (untyped,) = workload("JobSet", "jobset.x-k8s.io", WITHOUT_EFFECT)["spec"]["replicatedJobs"]
+    made["spec"]["replicatedJobs"] = [job, untyped | {"name": "untyped"}]
+    return made
+
+
 NAMING = {
+    "Kueue's label on a JobSet with one workload type": (typed_first(), f"metadata.labels[{KUEUE_QUEUE}]"),
     "a Volcano Job": (workload("Job", "batch.volcano.sh", spec={"queue": "other"}), "spec.queue"),
     "a Volcano Job without a workload type": (
         workload("Job", "batch.volcano.sh", UNTYPED, {"queue": "other"}),

@@ -23,6 +23,16 @@ def read(requests: dict[str, str], limits: dict[str, str], **qos: Any) -> Guaran
     return found
 
 
+def test_a_request_of_the_pod_that_is_a_sum_is_no_limit() -> None:
+    """The API server writes the sum of the containers to the pod later."""
+    pod = make_pod("p").requests(cpu="1", memory="1Gi").spec(resources={"limits": {"memory": "1Gi"}}).obj()
+
+    found = read_guaranteed_qos(pod, "t", guaranteed(limitsFromRequests=True))
+
+    assert found is not None
+    assert found.amounts == ((("spec", "resources", "requests", "memory"), "1Gi"),)
+
+
 AMOUNTS = {"": None, "1": 1000, "2": 2000, "500m": 500}
 
 

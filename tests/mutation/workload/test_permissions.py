@@ -82,6 +82,10 @@ TWO = [*limit(), {"namespaces": ["lab", "team"]}]
         (limit(schedulers=["mine"]), [f'[0].schedulers: Invalid value: ["mine"]; {NO_VOLCANO}']),
         (limit(schedulers=["mine"], workloadTypes=["inference"]), []),
         (TWO, [f'[1].namespaces: Invalid value: ["lab", "team"]; {HIDDEN}']),
+        (
+            [*limit(), *limit(), *limit()],
+            [f'[{each}].namespaces: Invalid value: ["lab"]; {HIDDEN}' for each in (1, 2)],
+        ),
     ],
     ids=str,
 )

@@ -53,6 +53,12 @@ def test_a_claim_with_too_many_devices_leaves_the_claim_before_it_to_try_on() ->
     assert allocate([first, second, third], [], _stock(20, FREE), StepBudget()) is None
 
 
+def test_a_request_for_all_devices_needs_one() -> None:
+    every = choice_for(DeviceRequest("r/all", "gpu", takes_all=True), DeviceRequest("r/one", "gpu"))
+    none, some = Candidate((NOT_SELECTED, FREE), ()), Candidate((FREE, FREE), ())
+    assert [allocate([every], [], [each], StepBudget()) for each in (none, some)] == [(1,), (0,)]
+
+
 def test_counters_of_a_tainted_device_are_given_back_since_1_37() -> None:
     """kube-scheduler consumes them before it looks at taints."""
     tainted = Candidate((TAINTED,), (), pool=0, counters=((0, 2),))
@@ -102,6 +108,16 @@ def test_a_device_that_is_given_back_gives_its_counters_back() -> None:
 
     assert allocate(choices, [], [large, small], StepBudget(), free_counters=[(3,)]) == (0, 0)
     assert allocate(choices, [], [large, small], StepBudget(), free_counters=[(2,)]) is None
+
+
+def test_a_device_without_capacity_left_counts_for_no_constraint() -> None:
+    """The first request leaves nothing for one of all devices; the alternative to it has another value."""
+    shared = Candidate((FREE, FREE, NOT_SELECTED), (("string", "x"),), ((1,), (1,), (0,)), (1,))
+    other = Candidate((NOT_SELECTED, NOT_SELECTED, FREE), (("string", "y"),))
+    every, one = DeviceRequest("b/all", "gpu", takes_all=True), DeviceRequest("b/one", "gpu")
+    choices = [choice_for(DeviceRequest("a", "gpu")), choice_for(every, one, first=1, constraints=(0,))]
+
+    assert allocate(choices, [AttributeRule("model", is_distinct=False)], [shared, other], StepBudget()) == (0, 1)
 
 
 def test_a_device_that_one_constraint_rejects_counts_for_no_other() -> None:

@@ -504,6 +504,15 @@ def test_a_claim_may_keep_a_device_that_no_slice_has_any_more(pool: str, verdict
     assert Scheduler().place(pod.obj(), snapshot).verdict == verdict
 
 
+@pytest.mark.parametrize(("condition", "verdict"), [("ready", "Feasible"), ("failed", "Waiting")])
+def test_a_claim_with_a_device_that_failed_is_waited_for(condition: str, verdict: str) -> None:
+    conditions = {"bindingConditions": ["ready"], "bindingFailureConditions": ["failed"]}
+    claim = allocated(make_resource_claim("c", exactly()), "a", "card-0", **conditions)
+    device = {"driver": DRIVER, "pool": "a", "device": "card-0", "conditions": [{"type": condition, "status": "True"}]}
+    claim["status"]["devices"] = [device]
+    assert _place(make_pod().spec(resourceClaims=claiming("c")), _CLASS, _CARDS, claim).verdict == verdict
+
+
 def test_alternative_that_is_allocated_scores_beside_those_of_each_node() -> None:
     """As in upstream, so what a node scores more is a smaller share of all."""
     best = first_of("r", best=exactly("", 1, f'device.attributes["{DRIVER}"].model == "H100"'), other=exactly("", 1))

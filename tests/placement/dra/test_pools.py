@@ -6,11 +6,13 @@ import pytest
 
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.devices import (
+    DRIVER,
     allocated,
     claiming,
     exactly,
     make_cards,
     make_counters,
+    make_device,
     make_device_class,
     make_part,
     make_resource_claim,
@@ -50,6 +52,24 @@ def test_counters_that_devices_of_claims_consume_are_gone(taken: str, count: int
     other = allocated(make_resource_claim("other", exactly()), "a", taken)
     claim = make_resource_claim("own", exactly("parts", count))
     assert verdict(claim, other, parts, make_counters("a", {"memory": "4"}, count=2)) == expected
+
+
+@pytest.mark.parametrize(("is_taken", "expected"), [(False, "Feasible"), (True, "Waiting")])
+def test_counters_that_a_device_with_shares_of_claims_consumes_are_gone(is_taken: bool, expected: str) -> None:
+    shared = part("x", 3, model="shared") | {"allowMultipleAllocations": True, "capacity": {"memory": {"value": "4"}}}
+    parts = make_slice("a", shared, part("y", 3, model="whole"), count=2)
+    share = {"shareID": "s", "consumedCapacity": {"memory": "1"}}
+    other = [allocated(make_resource_claim("other", exactly()), "a", "x", **share)] if is_taken else []
+    claim = make_resource_claim("own", exactly("parts", 1, f'device.attributes["{DRIVER}"].model == "whole"'))
+    assert verdict(claim, *other, parts, make_counters("a", {"memory": "4"}, count=2)) == expected
+
+
+@pytest.mark.parametrize(
+    ("effect", "expected"), [("NoSchedule", "Waiting"), ("NoExecute", "Waiting"), ("None", "Feasible")]
+)
+def test_device_with_a_taint_is_not_given_to_new_claims(effect: str, expected: str) -> None:
+    cards = make_slice("a", make_device("card", taints=[{"key": "ill", "effect": effect}]))
+    assert verdict(make_resource_claim("own", exactly()), cards) == expected
 
 
 def test_devices_of_a_slice_with_counters_are_not_offered() -> None:

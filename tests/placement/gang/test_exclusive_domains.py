@@ -172,6 +172,31 @@ def test_the_webhook_does_not_know_which_rack_a_leader_gets_but_that_none_could_
     assert found.placement.verdict == verdict
 
 
+def test_the_webhook_counts_at_least_the_followers_that_fit_if_the_rack_is_not_known() -> None:
+    racks = {"r1-1": "r1", "r1-2": "r1", "r2-1": "r2"}
+    content = lws(1, 2)
+    content["spec"]["leaderWorkerTemplate"]["workerTemplate"] = template(8)
+
+    cluster = view([rack_node(name, rack, usage="training") for name, rack in racks.items()])
+
+    (warning,) = warnings_of(admitted(content, cluster))
+    assert warning.startswith("placement check: Unknown: at least leader 1 of 1, worker 1 of 1 replicas fit now; ")
+
+
+def test_the_webhook_suggests_nothing_for_groups_of_which_each_has_a_rack() -> None:
+    """With the card that is misspelt, two of the three groups would have a rack."""
+    card = {"nvidia.com/gpu.product": "NVIDIA-H20"}
+    racks = [rack_node(rack, rack, usage="training") for rack in ("r1", "r2")]
+    for each in racks:
+        each["metadata"]["labels"] |= card
+    content = lws(3, 1)
+    content["spec"]["leaderWorkerTemplate"]["workerTemplate"] = template(4, gpu_product="NVIDIA-H2O")
+
+    warnings = warnings_of(admitted(content, view(racks)))
+
+    assert [each.partition(": ")[0] for each in warnings] == ["gpu-product", "placement check"]
+
+
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + WORLDS))
 def test_kube_scheduler_agrees(cluster: Cluster, seed: int) -> None:
     """The pods are those that the webhook and the controllers of LeaderWorkerSet make, written here from its source."""

@@ -5,9 +5,14 @@ import pytest
 from tests.placement.gang.gangs import HOST, WORKER, asked, counted, gpu_node, gpus, on, spread
 from tests.support.objects.storage import make_pv, make_pvc, uses
 from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
-from webhook.placement.gang.further_pods import MOST_STEPS
+from webhook.kube.deadline import Expired, never
+from webhook.placement.framework.result import Placement
+from webhook.placement.gang.further_pods import MOST_STEPS, further_pods
+from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPods
+from webhook.placement.waiting.pending_placement import WaitingPod
 
 
 @pytest.mark.parametrize(
@@ -28,6 +33,25 @@ def test_long_count_one_by_one_ends_and_claims_nothing() -> None:
 
     assert counted(asked(pod, MOST_STEPS + 5, on(*nodes))) == ("Unknown", MOST_STEPS, 0)
     assert counted(asked(pod, MOST_STEPS, on(*nodes))) == ("Feasible", MOST_STEPS, 0)
+
+
+class Spent(Scheduler):
+    """A scheduler that knows no answer about a cluster with pods on two nodes."""
+
+    def answer(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Placement:
+        """Return the placement, or Unknown."""
+        is_spent = sum(bool(each.pods) for each in snapshot.nodes) == 2
+        return Placement.unknown("spent") if is_spent else super().answer(signature, snapshot, expired)
+
+
+def test_count_that_ends_with_an_unknown_answer_is_a_lower_bound() -> None:
+    pod = WaitingPod.of(WORKER.spec(topologySpreadConstraints=[spread(HOST)]).obj())
+    snapshot = Snapshot.of([gpus(name, 1) for name in "abc"])
+    own = Scheduler().answer(pod.signature, snapshot)
+
+    found = further_pods(Spent(), pod, own, snapshot, 3, never)
+
+    assert (found.number, found.is_complete) == (2, False)
 
 
 def test_gang_of_thousands_on_independent_nodes_is_counted_at_once() -> None:

@@ -62,6 +62,7 @@ def test_gang_waits_for_the_domain_that_could_hold_it() -> None:
     placement = asked(WORKER, 6, TWO_RACKS, within=RACK)
 
     assert counted(placement) == ("Waiting", 5, 0)
+    assert placement.total == 4
     assert placement.message == (
         "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. No domain of rack has room for the 6 pods of gang "
         "train now: 1 has the most, for 5; 2 domains of rack, 1 node has no label rack; "

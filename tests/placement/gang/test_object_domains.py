@@ -72,6 +72,14 @@ def test_object_waits_if_no_domain_has_room_for_all_of_its_pods(size: int, most:
     assert f"No domain of rack {text}" in placement.message
 
 
+@pytest.mark.parametrize(("size", "verdict"), [(6, "Feasible"), (5, "Unknown")])
+def test_pods_that_their_parts_do_not_divide_are_not_counted(size: int, verdict: str) -> None:
+    fit, placement = answered(size, WORKER, within=RACK._replace(part=2))
+
+    assert placement.verdict == verdict
+    assert bool(fit.doubt) is (verdict == "Unknown")
+
+
 def test_preference_of_an_object_changes_nothing_but_the_text() -> None:
     fit, placement = answered(9, WORKER, within=RACK._replace(is_required=False))
 

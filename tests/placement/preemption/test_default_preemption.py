@@ -29,8 +29,10 @@ from webhook.kube.deadline import never
 from webhook.kube.release import Release
 from webhook.placement.framework.interface import PreFilterResult
 from webhook.placement.preemption import default_preemption
+from webhook.placement.preemption.default_preemption import chosen_by
 from webhook.placement.preemption.lower_pods import LowerPods
-from webhook.placement.profiles.profile import DEFAULT, UnmodelledStep
+from webhook.placement.profiles.plugin_registry import PluginArgs
+from webhook.placement.profiles.profile import DEFAULT, Profile, UnmodelledStep
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 
@@ -40,6 +42,32 @@ def test_of_equal_nodes_each_may_be_chosen() -> None:
     found = preempting(make_pod().gpu(2), *nodes)
     assert (found.nodes, found.is_exact, found.message) == (("a", "b"), False, "")
     assert found.why == "one of a, b; 1 victim each"
+
+
+@pytest.mark.parametrize(("allowed", "chosen"), [(0, "b"), (1, "a")])
+def test_the_search_goes_on_until_an_eviction_violates_no_budget(allowed: int, chosen: str) -> None:
+    """It ends after one candidate otherwise, from the node on which `randrange` falls."""
+    profile = Profile.of("few", PluginArgs(min_candidate_nodes_percentage=0, min_candidate_nodes_absolute=1))
+    guarded = node("a", running("guarded", 1, 2).label("app", "web"), capacity=TWO_CARDS)
+    snapshot = Snapshot.of(
+        [guarded, node("b", running("free", 9, 2), capacity=TWO_CARDS)], disruption_budgets=(budget(allowed),)
+    )
+    pod = pod_info(make_pod().gpu(2).spec(priority=100)).normalized_for(snapshot)
+
+    found = chosen_by(_Even(), profile, pod, snapshot, never)
+
+    assert found is not None
+    assert found.node == chosen
+
+
+class _Even:
+    """Dice that change nothing."""
+
+    def randrange(self, start: int, /) -> int:
+        return min(start - 1, 0)
+
+    def shuffle(self, x: list[Any], /) -> None:
+        """Leave the items in their order."""
 
 
 def test_what_is_not_known_of_budgets_is_stated() -> None:

@@ -78,6 +78,20 @@ def test_a_shared_volume_is_no_new_one_for_equal_pods_that_are_put_back_later() 
         assert ({pod.name for pod in found.victims}, found.is_exact) == ({"z", "port"}, False)
 
 
+@pytest.mark.parametrize(("nominated", "evicted"), [(False, ["y"]), (True, ["x", "y"])])
+def test_a_nominated_pod_takes_one_of_the_places_for_pods(nominated: bool, evicted: list[str]) -> None:
+    running_pods = [running(name, priority).spec(nodeName="a") for name, priority in (("x", 2), ("y", 1))]
+    waiting = make_pod("waits").spec(priority=200).status(nominatedNodeName="a") if nominated else None
+    pods = [each.namespace("default").obj() for each in (*running_pods, *([waiting] if waiting else []))]
+    objects = make_node_object("a", capacity={"pods": 2}), *pods
+    signature = PodSignature.of(make_pod().namespace("default").spec(priority=100).obj())
+
+    found = Scheduler().preemption(signature, snapshot_from_documents(Document("cluster", each) for each in objects))
+
+    assert found is not None
+    assert [each.name for each in found.victims] == evicted
+
+
 def _evicted(pod: PodBuilder, *running_pods: PodBuilder, limit: int, attached: str = "") -> list[str]:
     """The certain victims on a node that can have `limit` volumes attached."""
     found = _found(pod, *running_pods, limit=limit, attached=attached)

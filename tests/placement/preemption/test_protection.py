@@ -47,6 +47,18 @@ def test_the_first_spent_budget_of_a_pod_is_violated_and_the_others_are_not_used
     assert _violated(budget(2), replace(budget(1), selector=tier)) == [-1, 1, 1, -1]
 
 
+@pytest.mark.parametrize(("allowed", "unordered"), [(2, {0}), (3, set())])
+def test_a_violation_uses_another_budget_of_its_pod_once(allowed: int, unordered: set[int]) -> None:
+    """`both` violates `web`, and uses `tier` if that comes first: with the two after it, that is three."""
+    pods = [running(f"tier-{at}", at).label("tier", "1") for at in (1, 2)]
+    lower = LowerPods(
+        Snapshot.of([node("n", running("both", 3).label("app", "web").label("tier", "1"), *pods)]), [0], 9
+    )
+    tier = replace(budget(allowed), name="tier", selector=(LabelRequirement("tier", "Exists"),))
+
+    assert Protection([budget(0), tier], lower).unordered == unordered
+
+
 def test_empty_selectors_protect_nothing() -> None:
     assert _violated(replace(budget(0), selector=())) == [-1] * 4
     assert _violated(replace(budget(0), selector=None)) == [-1] * 4

@@ -1,11 +1,16 @@
 """The profiles, and the weights of their plugins."""
 
+import pytest
+
 from tests.support.objects.builders import make_pod
 from tests.support.plugins import pod_info
+from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
 from webhook.placement.profiles.plugin_registry import DEFAULT_PREEMPTION, PLUGIN_BY_NAME, PluginArgs, modelled_plugins
 from webhook.placement.profiles.profile import BINPACK, DEFAULT, PACK_GPUS, PROFILES, Enabled, Profile
 
 _MADE = modelled_plugins(PluginArgs())
+SPREAD = PodTopologySpread.name
+HARD = PluginArgs().default_constraints[0]._replace(when_unsatisfiable="DoNotSchedule")
 
 
 def test_preferred_pool_outweighs_all_other_scores_of_the_binpack_profile() -> None:
@@ -14,6 +19,22 @@ def test_preferred_pool_outweighs_all_other_scores_of_the_binpack_profile() -> N
     weights = dict(BINPACK.enabled.score)
     node_affinity = weights.pop("NodeAffinity")
     assert node_affinity == sum(weights.values()) + 1
+
+
+@pytest.mark.parametrize(
+    ("args", "required", "preferred"),
+    [
+        pytest.param(PluginArgs(), [], [SPREAD], id="of kube-scheduler"),
+        pytest.param(PluginArgs(default_constraints=(), system_defaulted=False), [], [], id="none"),
+        pytest.param(PluginArgs(default_constraints=(HARD,), system_defaulted=False), [SPREAD], [], id="hard"),
+    ],
+)
+def test_default_constraints_that_are_not_known_decide_what_the_spread_of_a_pod_may_change(
+    args: PluginArgs, required: list[str], preferred: list[str]
+) -> None:
+    found = Profile.of("own", args).unmodelled(pod_info(make_pod()), frozenset(), frozenset((SPREAD,)))
+
+    assert [[*each] for each in found] == [required, preferred]
 
 
 def test_own_plugins_run_only_in_the_profile_of_this_project() -> None:

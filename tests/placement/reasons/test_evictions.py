@@ -40,6 +40,8 @@ def test_the_rest_of_a_gang_idles() -> None:
     assert not any("gang" in line for line in of_solo)
     of_gang = eviction_lines(preempting(make_pod().gpu(2), nodes[0]), Snapshot.of(nodes), _NOW)
     assert "bert-0 is 1 of 4 pods of gang bert: 6 more cards would idle" in of_gang
+    not_certain = eviction_lines(preempting(make_pod().gpu(2), *nodes[:2]), Snapshot.of(nodes), _NOW)
+    assert not any("gang" in line for line in not_certain)
 
 
 def test_what_creates_a_victim_again_is_named() -> None:

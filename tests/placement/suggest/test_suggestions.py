@@ -324,6 +324,14 @@ def test_there_may_be_none(pod: PodBuilder, nodes: Sequence[NodeInfo]) -> None:
     assert list(suggestions(pod, *nodes)) == []
 
 
+def test_room_behind_the_taint_of_a_cordon_without_the_cordon_is_not_asked_for() -> None:
+    behind = node("a", taints=["node.kubernetes.io/unschedulable:NoSchedule"], capacity={"nvidia.com/gpu": 7})
+
+    first, *_ = suggestions(make_pod().gpu(8), behind, gpus("b", used=2))
+
+    assert first.endswith("the largest free block is 6")
+
+
 def test_as_many_are_given_as_are_wanted() -> None:
     nodes = [gpus("a", 4), *_TAINTED, node("d", unschedulable=True, capacity={"nvidia.com/gpu": 8})]
 

@@ -60,7 +60,7 @@ def read_batch_scheduling(
     labels = pod["metadata"].get("labels") or {}
     is_of_job = JOB_LABEL in labels and queueing_backend_of(policy.spec, name) is Volcano
     # The Job has a PodGroup, which no annotation needs to name.
-    asked = replace(request, gang_size=None) if is_of_job and request.gang is None else request
+    asked = replace(request, gang_size=None) if is_of_job else request
     expressed = [(backend, backend.express(part)) for backend, part in _parts(asked, name, policy)]
     warnings += _missing(annotations, workload_type, pod, expressed, name, policy)
     if request.queue is not None and is_of_job and annotations.is_own(policy.keys.queue):

@@ -11,6 +11,7 @@ from webhook.cluster.batch.network_topology import UNKNOWN_DOMAIN, NetworkTopolo
 from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
+from webhook.documents.listing import plural
 from webhook.documents.text import cut
 from webhook.kube.names import VOLCANO_SOFT
 from webhook.placement.framework.amount_text import amount_text
@@ -233,10 +234,12 @@ class Demand:
         return excess({resource: round(amount * left) for resource, amount in self.requests.items()}, most, used)
 
     def __str__(self) -> str:
-        if self.gang is None:
+        name = cut(self.gang.request.name, _LONGEST_SHOWN) if self.gang else ""
+        if self.gang is None or (self.least == 1 and not name):
             return "this pod"
-        name = cut(self.gang.request.name, _LONGEST_SHOWN)
-        return f"the {self.least} pods of gang {name}" if name else f"the {self.least} pods that start together"
+        return (
+            f"the {plural(self.least, 'pod')} of gang {name}" if name else f"the {self.least} pods that start together"
+        )
 
 
 def excess(requests: Mapping[str, int], most: Mapping[str, float], used: Mapping[str, int] | None = None) -> str:

@@ -46,8 +46,8 @@ def capacity_changes(
 ) -> Iterator[CapacityChange]:
     """Yield changes that give the pod enough capacity, each on the node of `group` that is best for it.
 
-    `running` are the nodes without nominated pods, because the resources of nominated pods cannot be freed. `evicts` is
-    true if kube-scheduler evicts pods for the unchanged pod.
+    `running` are the nodes without nominated pods, which cannot be evicted. `evicts` is true if kube-scheduler evicts
+    pods for the unchanged pod.
     """
     row = int(group.rows[0])
     if not (group.short or group.has_too_many_pods or group.has_taken_ports):
@@ -58,11 +58,9 @@ def capacity_changes(
         yield from _replace_requests(group, scenario)
     if group.changes or group.is_cordoned:
         # A filter adds the nominated pods by itself.
-        change = _evict(profile, group, Scenario(scenario.pod, running), expired) or _free_on_best_node(
-            group, scenario, running
-        )
+        change = _evict(profile, group, Scenario(scenario.pod, running), expired) or _free_on_best_node(group, scenario)
     else:
-        change = None if evicts else _free_on_best_node(group, scenario, running)
+        change = None if evicts else _free_on_best_node(group, scenario)
     if change is not None:
         yield change
 
@@ -105,7 +103,7 @@ def _replace_requests(group: NodeGroup, scenario: Scenario) -> Iterator[Capacity
             yield CapacityChange(row, (*_uncordon(group, nodes, row), ReplaceRequest(resource, other, amount)))
 
 
-def _free_on_best_node(group: NodeGroup, scenario: Scenario, running: Snapshot) -> CapacityChange | None:
+def _free_on_best_node(group: NodeGroup, scenario: Scenario) -> CapacityChange | None:
     """Free the missing amounts on the node with the smallest missing share of the requests."""
     pod, nodes = scenario
     requested = dict(pod.requests)
@@ -124,13 +122,9 @@ def _free_on_best_node(group: NodeGroup, scenario: Scenario, running: Snapshot) 
     if row is None:
         return None
     info = nodes.nodes[row]
-    amounts = []
-    for resource in group.short:
-        missing = requested[resource] - _free_at(nodes, resource, row)
-        amounts.append((resource, min(missing, int(running.requested(resource)[row]))))
     free = Free(
         info.node.name,
-        tuple(amounts),
+        tuple((each, requested[each] - _free_at(nodes, each, row)) for each in group.short),
         pods=max(len(info.pods) + 1 - info.node.allowed_pods, 0) if group.has_too_many_pods else 0,
         ports=_taken_ports(scenario, row) if group.has_taken_ports else (),
     )
