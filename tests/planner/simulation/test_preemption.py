@@ -10,9 +10,9 @@ from placement_planner.simulation.outcome import Evictions, Outcome
 from placement_planner.simulation.preemption import Choice, Preemption, can_preempt
 from placement_planner.simulation.sweep import Experiment, Run, simulated
 from placement_planner.simulation.templates import Template
-from tests.support.objects.builders import make_pod
+from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.plugins import node
-from tests.support.programs.traces import experiment, gpu_nodes, lines
+from tests.support.programs.traces import POOL, experiment, gpu_nodes, lines
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
@@ -141,6 +141,30 @@ def test_a_scheduler_that_is_no_kube_scheduler_evicts_nobody() -> None:
     found = simulated(trace, Run(0, "", 1))
 
     assert (found.evictions, longest_waits(found)) == ((), {"0": 0, "100": 90})
+
+
+def test_no_pod_is_evicted_for_a_gang() -> None:
+    gang = "10,20,2,nvidia.com/gpu=8,100,workload-type=training;gang=job;gang-size=2"
+    rows = ("0,100,2,nvidia.com/gpu=8,0,workload-type=training", gang)
+    trace = preempting(gpu_nodes(8, 8), *rows, header="arrival,duration,replicas,requests,priority,annotations")
+
+    found = simulated(trace, Run(0, "default", 1))
+
+    assert (found.evictions, longest_waits(found)) == ((), {"0": 0, "100": 90})
+
+
+def test_room_that_a_pod_gives_up_is_tried_when_a_pod_ends_elsewhere() -> None:
+    """A pod that evicts another gets another node before its victim has ended. Then others fit beside the victim."""
+    nodes = {"0": (8, 1), "1": (9, 16), "2": (7, 1)}
+    cluster = tuple(
+        Document("c", make_node_object(name, labels={POOL: "training"}, capacity={"nvidia.com/gpu": cards, "cpu": cpu}))
+        for name, (cards, cpu) in nodes.items()
+    )
+    running = ("0,900,nvidia.com/gpu=9;cpu=2,0", "1,19,nvidia.com/gpu=8,100", "2,23,nvidia.com/gpu=7,100")
+
+    found = outcome(cluster, *running, "10,900,nvidia.com/gpu=8;cpu=1,100", "12,900,cpu=14,0")
+
+    assert (longest_waits(found, "cards")["8"], longest_waits(found, "cards")["0"]) == (10, 13)
 
 
 def test_workload_types_have_priorities() -> None:
