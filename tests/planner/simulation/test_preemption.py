@@ -1,6 +1,7 @@
 """Preemption in the simulation: who is evicted, for whom the room is kept, and what is lost."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -70,11 +71,14 @@ def test_of_equal_pods_the_seed_decides() -> None:
     assert waits == {90, 890}
 
 
-def test_the_room_of_victims_is_kept_for_the_pod_that_evicted_them() -> None:
+@pytest.mark.parametrize("scheduler", ["", "volcano"], ids=["its own pods", "the pods of another scheduler"])
+def test_the_room_of_victims_is_kept_for_the_pod_that_evicted_them(scheduler: str) -> None:
+    """The same kube-scheduler places all pods."""
     # Two of the GPUs are free all the time, and the pod with priority 0 that asks for them must not take them.
     rows = ("0,900,nvidia.com/gpu=6,0", "10,20,nvidia.com/gpu=8,100", "11,9,nvidia.com/gpu=2,0")
 
-    found = outcome(gpu_nodes(8), *rows)
+    named = (f"{row},{scheduler}" for row in rows)
+    found = simulated(preempting(gpu_nodes(8), *named, header=f"{_HEADER},scheduler"), Run(0, "default", 1))
 
     assert longest_waits(found)["100"] == 30
     assert longest_waits(found, "cards")["2"] == 49
@@ -102,7 +106,39 @@ def test_a_victim_evicts_pods_of_still_lower_priority() -> None:
 def test_a_pod_that_waits_preempts_once_a_pod_of_its_own_priority_has_left() -> None:
     rows = ("0,50,nvidia.com/gpu=4,100", "0,900,nvidia.com/gpu=4,0", "10,10,nvidia.com/gpu=8,100")
 
-    assert longest_waits(outcome(gpu_nodes(8), *rows))["100"] == 70
+    # The other pod is evicted at 50 s, waits again from then on, and is placed again at 90 s.
+    assert longest_waits(outcome(gpu_nodes(8), *rows)) == {"0": 40, "100": 70}
+
+
+def test_a_pod_preempts_if_an_equal_one_could_not_before_others_ended() -> None:
+    """From 20 s on, both nodes have only pods of lower priority."""
+    rows = [*["0,20,nvidia.com/gpu=5,100"] * 2, *["0,900,nvidia.com/gpu=3,0"] * 2]
+
+    found = outcome(gpu_nodes(8, 8), *rows, "10,99,nvidia.com/gpu=8,100", "30,10,nvidia.com/gpu=8,100")
+
+    assert longest_waits(found)["100"] == 40
+
+
+@pytest.mark.parametrize(
+    ("victim", "other", "waits"),
+    [
+        ({"terminationGracePeriodSeconds": 5}, {}, {"0": 25, "100": 5}),
+        ({}, {"schedulingGates": [{"name": "example.com/quota"}]}, {"0": 0, "100": None}),
+    ],
+    ids=["a grace period of its own", "for a pod with a gate"],
+)
+def test_fields_of_pods_decide_on_evictions(
+    victim: dict[str, Any], other: dict[str, Any], waits: dict[str, float | None]
+) -> None:
+    trace = preempting(gpu_nodes(8), "0,100,nvidia.com/gpu=8,0", "10,20,nvidia.com/gpu=8,100")
+    trace.trace = tuple(
+        replace(each, pod={**each.pod, "spec": {**each.pod["spec"], **fields}})
+        for each, fields in zip(trace.trace, (victim, other), strict=True)
+    )
+
+    found = simulated(trace, Run(0, "default", 1))
+
+    assert (len(found.evictions or ()), longest_waits(found)) == (1 if victim else 0, waits)
 
 
 def test_each_of_equal_pods_evicts_pods() -> None:
