@@ -95,6 +95,7 @@ def test_action(held: Artifacts, action: Action) -> None:
     [
         (STEADY, Request.SERVING, Action.ISSUE_SERVING),
         (STEADY, Request.CA, Action.ADD_NEXT_CA),
+        (replace(STEADY, certificate=None), Request.CA, Action.ADD_NEXT_CA),
         (ADDED, Request.SERVING, Action.SWITCH_TO_NEXT_CA),
         (ADDED, Request.CA, Action.SWITCH_TO_NEXT_CA),
         (SWITCHED, Request.SERVING, Action.ISSUE_SERVING),

@@ -16,6 +16,7 @@ from tests.support.views import SAID, made_anew, said
 from webhook.cluster.cache import cluster_cache
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import Key
+from webhook.cluster.left_out import POD_LABELS
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Snapshot
 
@@ -194,6 +195,18 @@ def test_pods_of_one_template_share_equal_values() -> None:
     first, second = cache.snapshot().nodes[0].pods
     assert first.requests is second.requests
     assert first.namespace is second.namespace
+
+
+@pytest.mark.parametrize("event", ["DELETED", "MODIFIED"])
+def test_a_running_pod_without_its_labels_in_the_view_counts_as_left_out_until_it_is_gone(event: str) -> None:
+    cache, many = cache_of(make_node_object("a")), {f"l{number}": "x" for number in range(129)}
+    cache.apply("Pod", "ADDED", {**pod(), "metadata": {"name": "p", "namespace": "x", "labels": many}})
+    before = cache.snapshot()
+
+    cache.apply("Pod", event, pod())
+
+    assert before.left_out.names == {(POD_LABELS, "x"): {"x/p"}}
+    assert cache.snapshot().left_out.names == {}
 
 
 _names = st.sampled_from(("a", "b", "c"))

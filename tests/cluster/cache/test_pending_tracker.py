@@ -105,6 +105,15 @@ def test_other_nodes_leave_nominations_as_they_were() -> None:
     assert cache.snapshot().nominated is before.nominated
 
 
+def test_other_pending_pods_leave_nominations_as_they_were() -> None:
+    cache = cache_of_waiting()
+    before = cache.snapshot()
+    cache.apply("Pod", "ADDED", make_pod("other").obj())
+    after = cache.snapshot()
+    assert after.pending is not before.pending
+    assert after.nominated is before.nominated
+
+
 def test_repeated_nomination_changes_nothing() -> None:
     cache = cache_of_waiting()
     before = cache.snapshot()
@@ -166,6 +175,18 @@ def test_the_namespace_with_the_most_pods_loses_its_latest_when_memory_is_short(
         ("other", "p"),
         ("other", "q"),
     ]
+
+
+def test_a_nominated_pod_that_memory_has_no_room_for_takes_none_on_its_node() -> None:
+    """An older pod becomes larger, so the latest of the namespace, which is nominated, is lost."""
+    tracker = PendingTracker(budget_bytes=2 * 4096)
+    for name, pod in (("old", make_pod("old").obj()), ("p", _WAITS)):
+        tracker.put(Key("x", name), PendingPod.of(pod))
+    assert [*tracker.nominated(tracker.pending()).by_node] == ["a"]
+
+    tracker.put(Key("x", "old"), replace(PendingPod.of(make_pod("old").obj()), content=b"x" * 5000))
+
+    assert [*tracker.nominated(tracker.pending()).by_node] == []
 
 
 def test_a_pod_that_leaves_makes_room_for_others() -> None:

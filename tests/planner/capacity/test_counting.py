@@ -1,5 +1,6 @@
 """The number of further pods is the one that is placed one after the other."""
 
+from collections.abc import Sequence
 from copy import deepcopy
 from itertools import repeat
 from typing import Any
@@ -8,8 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from placement_planner.capacity import counting
 from placement_planner.capacity.counting import Count, Range, count_each, count_together
-from placement_planner.capacity.simulation import FurtherPods
+from placement_planner.capacity.simulation import FurtherPods, RandomRun, random_run
 from tests.oracles import strategies_pods
 from tests.oracles.strategies import clusters, pending_pods
 from tests.oracles.strategies_nominated import nominations
@@ -21,6 +23,7 @@ from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
+from webhook.kube.deadline import BudgetSpentError
 from webhook.placement.replicas.independent_nodes import MOST_ON_A_NODE, are_nodes_independent
 from webhook.placement.replicas.replicas import place_replicas
 from webhook.placement.scheduler import Scheduler
@@ -200,7 +203,7 @@ def test_bound_claims_are_shared_by_further_pods(claim: Object, is_shared: bool)
     assert (found.fits == 8) is is_shared
 
 
-def test_a_choice_that_decides_the_count_gives_a_range() -> None:
+def test_a_choice_that_decides_the_count_gives_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two equal scores, the node alone in its zone leaves room for two more pods, the other one for one."""
     web = (
         make_pod()
@@ -218,16 +221,37 @@ def test_a_choice_that_decides_the_count_gives_a_range() -> None:
     nodes = [_four("a", zone="1"), _four("b", zone="2"), _four("c", zone="2")]
 
     found = counted(web.gpu(4), *nodes)
+    monkeypatch.setattr(counting, "_MOST_RUNS", 1)
+    once = counted(web.gpu(4), *nodes)
 
     assert (found.fits, found.range and (found.range.lowest, found.range.highest)) == (1, (1, 2))
+    # The one random run places two.
+    assert (once.fits, once.range) == (1, Range(1, 2, 2))
 
 
-def test_without_a_choice_one_run_decides() -> None:
-    web = make_pod().label("app", "web").affinity(apart()).gpu(1)
+@pytest.mark.parametrize(
+    ("used", "spent_after", "runs", "expected"),
+    [(4, 9, 1, Range(1, 1)), (0, 9, 3, Range(1, 1, 4)), (0, 1, 2, None)],
+    ids=["no choice", "a choice", "time is up"],
+)
+def test_random_runs_are_those_that_can_matter(
+    used: int, spent_after: int, runs: int, expected: Range | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a choice, one run decides. A range by a part of the runs would be too narrow."""
+    web, seeds = make_pod().label("app", "web").affinity(apart("zone")).gpu(1), list[int]()
 
-    found = counted(web, _four("a"))
+    def run(pods: Sequence[FurtherPods], snapshot: Snapshot, turns: int | None, seed: int) -> RandomRun:
+        seeds.append(seed)
+        if len(seeds) > spent_after:
+            raise BudgetSpentError(1)
+        return random_run(pods, snapshot, turns, seed)
 
-    assert (found.fits, found.range) == (1, Range(1, 1))
+    monkeypatch.setattr(counting, "_MOST_RUNS", 3)
+    monkeypatch.setattr(counting, "random_run", run)
+
+    found = counted(web, _four("a", zone="1"), _four("b", make_pod().gpu(used), zone="1"))
+
+    assert (found.fits, found.range, len(seeds)) == (1, expected, runs)
 
 
 def test_devices_are_counted_for_one_pod_alone() -> None:
@@ -302,6 +326,9 @@ def test_the_pods_that_can_be_made_are_a_lower_bound() -> None:
     found = count_each(pods, _zones())
 
     assert (found.fits, found.is_complete, found.stopped, found.range) == (1, False, None, None)
+    # Also where nodes are independent of each other.
+    alone = count_each(further(make_pod().gpu(1), most=1), _zones(), until=2)
+    assert (alone.fits, alone.is_complete, alone.range) == (1, False, None)
 
 
 def test_a_pod_that_fits_nowhere_has_its_message() -> None:

@@ -1,12 +1,15 @@
 """The fewest pods to move so that a pending pod fits."""
 
+from typing import Any
+
 import pytest
 
-from placement_planner.capacity import make_room
+from placement_planner.capacity import make_room, proof
 from placement_planner.capacity.make_room import Room
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.devices import claiming
 from tests.support.objects.moves import budget, cards, room_for, running
+from webhook.kube.pod.taints import UNSCHEDULABLE
 
 BIG = make_pod("big").gpu(8)
 FRAGMENTED = [
@@ -17,6 +20,18 @@ FRAGMENTED = [
     *(running(f"b{n}", "b", 3) for n in range(2)),
     running("c0", "c", 4),
 ]
+
+
+def _repelling(key: str) -> dict[str, Any]:
+    """Return anti-affinity to the pods of `running`."""
+    term = {"labelSelector": {"matchLabels": {"app": "app"}}, "topologyKey": key}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def apart(name: str) -> PodBuilder:
+    """Return a pod with two cards and anti-affinity to others of its kind on a node."""
+    affinity = _repelling("kubernetes.io/hostname")
+    return make_pod(name).gpu(2).affinity(affinity).namespace("team-a").label("app", "app")
 
 
 def moves(found: Room) -> list[tuple[str, str]]:
@@ -142,18 +157,42 @@ def test_a_port_is_freed() -> None:
 
 
 def test_pods_in_anti_affinity_are_moved_with_the_cordons_that_their_choice_needs() -> None:
-    term = {"labelSelector": {"matchLabels": {"app": "app"}}, "topologyKey": "kubernetes.io/hostname"}
-    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    nodes = [cards(name, 2) for name in "abc"]
-    pod = make_pod("p").gpu(2).affinity(affinity).namespace("team-a").label("app", "app")
-    pod = pod.node_selector("kubernetes.io/hostname", "a")
+    pod = apart("p").node_selector("kubernetes.io/hostname", "a")
 
-    found = room_for(pod, [*nodes, running("web", "a", 1)])
+    found = room_for(pod, [*(cards(name, 2) for name in "abc"), running("web", "a", 1)])
 
     assert found.plan is not None
     (move,) = found.plan.moves
     # Both other nodes have equal scores, and the scheduler would choose at random.
     assert (move.target, move.cordons, move.may_go_anywhere) == ("b", ("c",), False)
+
+
+@pytest.mark.parametrize(("most", "verdict"), [(1, "None"), (2, "Moves")])
+def test_a_move_with_too_many_cordons_is_not_proposed(most: int, verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proof, "MOST_CORDONS", most)
+    pod = apart("p").node_selector("kubernetes.io/hostname", "a")
+
+    found = room_for(pod, [*(cards(name, 2) for name in "abcd"), running("web", "a", 1)])
+
+    assert (found.verdict, [len(move.cordons) for move in found.plan.moves] if found.plan else []) == (
+        verdict,
+        [2] if verdict == "Moves" else [],
+    )
+
+
+def test_a_moved_pod_does_not_keep_its_replacement_away() -> None:
+    """The only other node is in the same zone, where the pod runs until then."""
+    moved = running("web", "a", 4).affinity(_repelling("zone"))
+
+    found = room_for(BIG, [cards("a", 8, labels={"zone": "1"}), cards("b", 4, labels={"zone": "1"}), moved])
+
+    assert moves(found) == [("web", "b")]
+
+
+def test_a_pod_that_tolerates_the_cordon_may_come_back_and_is_not_moved() -> None:
+    objects = [cards("b", 8), cards("a", 4), running("p", "b", 4).toleration(UNSCHEDULABLE, operator="Exists")]
+
+    assert room_for(BIG, objects).verdict == "None"
 
 
 def test_without_such_terms_no_further_node_is_cordoned() -> None:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from placement_planner.simulation.backlog import Backlog, Group, TracePod, Unit, _filtered_requests
@@ -67,13 +67,25 @@ def unit_of(priority: int) -> Unit:
 # What happens next and after how many halves of a second; an event tries all units, and a unit can be placed.
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(("add", "add", "event", "event", "event", "remove")), st.integers(0, 5), st.integers(0, 1)
+        st.sampled_from(("add", "add", "event", "event", "event", "remove")),
+        st.sampled_from((0, 1, 2, 3, 4, 5, 8, 16, 20, 22)),
+        st.integers(0, 1),
     ),
     min_size=4,
     max_size=40,
 )
 
 
+# Backoffs of ten seconds that end in one second: after four attempts, and of units whose order has not settled.
+FOUR_ATTEMPTS = [("add", 4, 1), ("event", 0, 1), ("add", 4, 1), *(("event", halves, 0) for halves in (4, 16, 20, 22))]
+UNSETTLED = [
+    *(("add", 2, 0), ("event", 22, 0), ("event", 2, 0), ("event", 16, 0), ("event", 8, 1)),
+    *(("add", 20, 0), ("event", 5, 0), ("event", 22, 0)),
+]
+
+
+@example(FOUR_ATTEMPTS)
+@example(UNSETTLED)
 @given(STEPS)
 @settings(max_examples=examples(300))
 def test_units_are_tried_in_the_order_of_a_plain_queue(steps: list[tuple[str, int, int]]) -> None:

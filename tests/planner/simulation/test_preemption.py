@@ -1,6 +1,7 @@
 """Preemption in the simulation: who is evicted, for whom the room is kept, and what is lost."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,9 @@ from placement_planner.simulation.outcome import Evictions, Outcome
 from placement_planner.simulation.preemption import Choice, Preemption, can_preempt
 from placement_planner.simulation.sweep import Experiment, Run, simulated
 from placement_planner.simulation.templates import Template
-from tests.support.objects.builders import make_pod
+from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.plugins import node
-from tests.support.programs.traces import experiment, gpu_nodes, lines
+from tests.support.programs.traces import POOL, experiment, gpu_nodes, lines
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
@@ -70,11 +71,14 @@ def test_of_equal_pods_the_seed_decides() -> None:
     assert waits == {90, 890}
 
 
-def test_the_room_of_victims_is_kept_for_the_pod_that_evicted_them() -> None:
+@pytest.mark.parametrize("scheduler", ["", "volcano"], ids=["its own pods", "the pods of another scheduler"])
+def test_the_room_of_victims_is_kept_for_the_pod_that_evicted_them(scheduler: str) -> None:
+    """The same kube-scheduler places all pods."""
     # Two of the GPUs are free all the time, and the pod with priority 0 that asks for them must not take them.
     rows = ("0,900,nvidia.com/gpu=6,0", "10,20,nvidia.com/gpu=8,100", "11,9,nvidia.com/gpu=2,0")
 
-    found = outcome(gpu_nodes(8), *rows)
+    named = (f"{row},{scheduler}" for row in rows)
+    found = simulated(preempting(gpu_nodes(8), *named, header=f"{_HEADER},scheduler"), Run(0, "default", 1))
 
     assert longest_waits(found)["100"] == 30
     assert longest_waits(found, "cards")["2"] == 49
@@ -102,7 +106,39 @@ def test_a_victim_evicts_pods_of_still_lower_priority() -> None:
 def test_a_pod_that_waits_preempts_once_a_pod_of_its_own_priority_has_left() -> None:
     rows = ("0,50,nvidia.com/gpu=4,100", "0,900,nvidia.com/gpu=4,0", "10,10,nvidia.com/gpu=8,100")
 
-    assert longest_waits(outcome(gpu_nodes(8), *rows))["100"] == 70
+    # The other pod is evicted at 50 s, waits again from then on, and is placed again at 90 s.
+    assert longest_waits(outcome(gpu_nodes(8), *rows)) == {"0": 40, "100": 70}
+
+
+def test_a_pod_preempts_if_an_equal_one_could_not_before_others_ended() -> None:
+    """From 20 s on, both nodes have only pods of lower priority."""
+    rows = [*["0,20,nvidia.com/gpu=5,100"] * 2, *["0,900,nvidia.com/gpu=3,0"] * 2]
+
+    found = outcome(gpu_nodes(8, 8), *rows, "10,99,nvidia.com/gpu=8,100", "30,10,nvidia.com/gpu=8,100")
+
+    assert longest_waits(found)["100"] == 40
+
+
+@pytest.mark.parametrize(
+    ("victim", "other", "waits"),
+    [
+        ({"terminationGracePeriodSeconds": 5}, {}, {"0": 25, "100": 5}),
+        ({}, {"schedulingGates": [{"name": "example.com/quota"}]}, {"0": 0, "100": None}),
+    ],
+    ids=["a grace period of its own", "for a pod with a gate"],
+)
+def test_fields_of_pods_decide_on_evictions(
+    victim: dict[str, Any], other: dict[str, Any], waits: dict[str, float | None]
+) -> None:
+    trace = preempting(gpu_nodes(8), "0,100,nvidia.com/gpu=8,0", "10,20,nvidia.com/gpu=8,100")
+    trace.trace = tuple(
+        replace(each, pod={**each.pod, "spec": {**each.pod["spec"], **fields}})
+        for each, fields in zip(trace.trace, (victim, other), strict=True)
+    )
+
+    found = simulated(trace, Run(0, "default", 1))
+
+    assert (len(found.evictions or ()), longest_waits(found)) == (1 if victim else 0, waits)
 
 
 def test_each_of_equal_pods_evicts_pods() -> None:
@@ -141,6 +177,30 @@ def test_a_scheduler_that_is_no_kube_scheduler_evicts_nobody() -> None:
     found = simulated(trace, Run(0, "", 1))
 
     assert (found.evictions, longest_waits(found)) == ((), {"0": 0, "100": 90})
+
+
+def test_no_pod_is_evicted_for_a_gang() -> None:
+    gang = "10,20,2,nvidia.com/gpu=8,100,workload-type=training;gang=job;gang-size=2"
+    rows = ("0,100,2,nvidia.com/gpu=8,0,workload-type=training", gang)
+    trace = preempting(gpu_nodes(8, 8), *rows, header="arrival,duration,replicas,requests,priority,annotations")
+
+    found = simulated(trace, Run(0, "default", 1))
+
+    assert (found.evictions, longest_waits(found)) == ((), {"0": 0, "100": 90})
+
+
+def test_room_that_a_pod_gives_up_is_tried_when_a_pod_ends_elsewhere() -> None:
+    """A pod that evicts another gets another node before its victim has ended. Then others fit beside the victim."""
+    nodes = {"0": (8, 1), "1": (9, 16), "2": (7, 1)}
+    cluster = tuple(
+        Document("c", make_node_object(name, labels={POOL: "training"}, capacity={"nvidia.com/gpu": cards, "cpu": cpu}))
+        for name, (cards, cpu) in nodes.items()
+    )
+    running = ("0,900,nvidia.com/gpu=9;cpu=2,0", "1,19,nvidia.com/gpu=8,100", "2,23,nvidia.com/gpu=7,100")
+
+    found = outcome(cluster, *running, "10,900,nvidia.com/gpu=8;cpu=1,100", "12,900,cpu=14,0")
+
+    assert (longest_waits(found, "cards")["8"], longest_waits(found, "cards")["0"]) == (10, 13)
 
 
 def test_workload_types_have_priorities() -> None:

@@ -39,3 +39,13 @@ def test_another_policy_is_named_immediately() -> None:
 
     assert answer["response"]["auditAnnotations"]["policy"] == world.policy.identity
     assert [record.policy.revision for record in world.records if record.policy][1] == world.policy.revision
+
+
+def test_record_names_what_is_left_out_of_it_beside_parts_of_an_equal_injection() -> None:
+    """The pods differ in their owner only, whose name is too long for a record."""
+    longer = make_pod("b").annotate(TYPE, "training").owner("Job", "x" * 3000)
+    bodies = [body_of(pod.obj(), number) for number, pod in enumerate((TRAINING.owner("Job", "x"), longer))]
+
+    (_, first), (_, second) = answers_and_records(World(now=lambda: NOW), bodies)
+
+    assert (first.truncated, second.truncated) == ((), ("owner.name: 1976 more characters",))

@@ -18,11 +18,14 @@ from tests.support.objects.builders import PodBuilder, make_node_object, make_po
 from tests.support.plugins import node
 from tests.support.servers.server import World, make_work_budget, running
 from webhook.admission.cluster_view import ClusterView
-from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.node_info import NodeInfo, RunningPod
+from webhook.cluster.pods.pending_pods import PodKey
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.profiles.profile import PACK_GPUS, Profile
 from webhook.serving.connection import Connection
 from webhook.serving.extender.extender_endpoint import Extender
+from webhook.serving.extender.extender_pods import RecentlyBound
 from webhook.serving.work_budget import TimeSliceEndedError
 
 _GPUS = {"nvidia.com/gpu": 8}
@@ -154,6 +157,22 @@ def test_a_client_without_a_certificate_moves_pods_for_its_own_calls_only(
 
     found = call(caller, "second", 2, "a", "b")
     assert max(found, key=found.__getitem__) == best
+
+
+def test_a_bound_pod_is_forgotten_for_all_callers() -> None:
+    """Two of them have placed it, and another one calls first after it was bound."""
+    bound, pod = RecentlyBound(), make_pod("p").gpu(4).namespace("team-a")
+    extender = Extender(lambda: PACK_GPUS, lambda: _VIEW, World().metrics, time.monotonic, bound)
+    kept = [extender._assumed_by(address) for address in "ab"]
+    for each in kept:
+        each.assume(RunningPod.of(pod.obj()).assumed_on("empty", 0), 1, _VIEW.snapshot)
+
+    bound.note(PodIdentity.of(pod.obj()), 1)
+    extender._assumed_by("c")
+
+    later = replace(_VIEW.snapshot, generation=1)
+    shown = [each.on(later, PodKey("team-a", "other")) for each in kept]
+    assert [int(each.requested("nvidia.com/gpu").sum()) for each in shown] == [1, 1]
 
 
 def test_the_pods_of_four_callers_are_kept() -> None:

@@ -1,6 +1,7 @@
 """The endpoint for reviews over TLS: what it accepts, and what it rejects unread."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import aiohttp
@@ -9,7 +10,10 @@ import pytest
 from tests.serving.story import HEAD, REVIEW, head, with_server
 from tests.support.admission import policy_with
 from tests.support.servers.server import Running, World
+from webhook.serving.connection import Connection
 from webhook.serving.http.request_head import time_limits
+from webhook.serving.scheduling.dispatcher import Dispatcher
+from webhook.serving.scheduling.work import Timeouts
 
 JSON = {"Content-Type": "application/json"}
 
@@ -200,6 +204,23 @@ def test_an_announced_body_that_does_not_arrive_reserves_no_memory(tmp_path: Pat
             writer.transport.abort()
 
     with_server(story, tmp_path, max_body_bytes=60_000, max_bytes_in_flight=60_000)
+
+
+def test_review_whose_slice_has_ended_has_waited_since_it_arrived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(_: Dispatcher, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> None:
+        connection.sliced_seconds = timeouts.arrived_seconds - next(earlier)
+
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        for _ in range(2):
+            async with client.post(server.url, data=REVIEW, headers=JSON) as response:
+                assert response.status == 200
+
+    earlier, world = iter((7.0, 0.0)), World(clock=time.monotonic)
+    monkeypatch.setattr(Dispatcher, "answer_at_once", ended)
+    with_server(story, tmp_path, world)
+    assert [round(record.duration_ms / 7000) for record in world.records] == [1, 0]
 
 
 async def answered_after_its_record(server: Running, client: aiohttp.ClientSession, world: World, body: bytes) -> int:

@@ -6,6 +6,7 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -333,6 +334,41 @@ def test_a_handshake_ends_soon_when_the_listener_is_closed() -> None:
         gate.set()
         await closing
         drop(busy)
+
+    asyncio.run(run())
+
+
+def test_at_the_limit_an_address_with_the_most_connections_gives_one_up() -> None:
+    """The new one is of an address with fewer, or of one that has the most itself."""
+
+    async def run() -> None:
+        closed: list[str] = []
+        listener = Listener(answered, replace(LIMITS, most=6), count_closed=closed.append)
+        address = await listener.start("--listen", LOOPBACK)
+
+        async def connected(source: str) -> Stream:
+            return await asyncio.open_connection(address.host, address.port, local_addr=(f"127.0.0.{source}", 0))
+
+        def held() -> dict[str, int]:
+            return {address.rpartition(".")[2]: len(found) for address, found in listener._by_address.items()}
+
+        streams = []
+        for evicted, (sources, counts) in enumerate(
+            (
+                ("322211", {"1": 2, "2": 3, "3": 1}),
+                ("4", {"1": 2, "2": 2, "3": 1, "4": 1}),
+                ("1", {"1": 2, "2": 2, "3": 1, "4": 1}),
+                ("3", {"1": 2, "2": 1, "3": 2, "4": 1}),
+            )
+        ):
+            streams += [await connected(source) for source in sources]
+            async with asyncio.timeout(10):
+                while len(closed) < evicted or listener.connections < 6:  # noqa: ASYNC110 - no event tells it
+                    await asyncio.sleep(0)
+            assert (held(), closed) == (counts, ["evicted"] * evicted)
+        drop(*streams)
+        await listener.close(0)
+        assert (listener.connections, held()) == (0, {})
 
     asyncio.run(run())
 

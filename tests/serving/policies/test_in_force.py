@@ -135,8 +135,12 @@ def test_an_object_with_the_name_of_the_default_policy_is_shown_beside_it_and_wa
 
 
 def test_a_changed_policy_of_some_namespaces_is_applied_while_an_object_is_the_default(followed: Followed) -> None:
-    followed.policies.put_objects([as_object("default", None)])
-    assert followed.written(document("default"), document("a", TEAM, priority=3))["a"] == ("file", 3)
+    before = followed.policies.current().identity
+    followed.policies.put_objects([as_object("default", None, mode="shadow")])
+    with structlog.testing.capture_logs() as logs:
+        assert followed.written(document("default"), document("a", TEAM, priority=3))["a"] == ("file", 3)
+    # The policies of the file, which the event is about.
+    assert [(each["event"], each["previous"]) for each in logs] == [("policy applied", before)]
 
 
 def test_the_log_has_all_policies_and_those_that_are_never_in_force(followed: Followed) -> None:

@@ -256,9 +256,11 @@ def test_a_review_whose_slice_has_ended_gets_no_other_one() -> None:
 
         site.dispatcher._work_budget = ended  # type: ignore[method-assign]
         site.gate.open.set()
-        assert site.dispatcher.answer_at_once(body, NO_TIMEOUT, NOW, connection) is None
+        timeouts = NO_TIMEOUT._replace(arrived_seconds=7.0)
+        assert site.dispatcher.answer_at_once(body, timeouts, NOW, connection) is None
+        assert connection.sliced_seconds == 7.0
         assert "patch" in response(await site.post(body, connection=connection))
-        assert limits == [0.01, None]
+        assert (limits, connection.sliced_seconds) == ([0.01, None], None)
 
     run(story)
 
