@@ -123,7 +123,8 @@ QUEUED = {**NAMED, f"{DOMAIN}/queue": "q"}
         ("volcano", "scheduler", {}, False),
         ("volcano", "scheduler", NAMED, True),
         ("kai", "scheduler", {}, False),
-        ("kai", "scheduler", NAMED, True),
+        # It makes a PodGroup for each pod of a Job, whatever the pod names.
+        ("kai", "scheduler", NAMED, False),
         ("coscheduling", "scheduler", {}, False),
         ("coscheduling", "scheduler", NAMED, True),
         ("native", "scheduler", {}, False),

@@ -77,6 +77,8 @@ KAI = ("kai.scheduler/topology", "kai.scheduler/topology-required-placement")
         ("kai", OWNED.label("jobset.sigs.k8s.io/jobset-name", "bert"), None, True, [*map("owner {}".format, KAI)]),
         ("kai", make_pod().owner("ReplicaSet", "bert"), None, True, []),
         ("kai", make_pod(), "bert", True, []),
+        # It replaces the PodGroup that the pod names.
+        ("kai", OF_SET, "bert", True, [*map("owner {}".format, KAI)]),
         ("kai", make_pod().annotate("pod-group-name", "bert"), None, True, []),
         (
             "volcano",

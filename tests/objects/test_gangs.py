@@ -176,7 +176,7 @@ KAI = policy_with(workloadTypes={"training": {**TRAINING, "schedulerName": "kai-
         pytest.param(TF_JOB, VOLCANO, {}, False, id="Volcano knows no gang"),
         pytest.param(TF_JOB, VOLCANO, {"gang": "g", "gang_size": "8"}, True, id="Volcano knows the PodGroup"),
         pytest.param(JOB, KAI, {"gang_size": "8"}, False, id="KAI knows no gang"),
-        pytest.param(JOB, KAI, {"gang_size": "8", "gang": "g"}, True, id="KAI knows the PodGroup"),
+        pytest.param(JOB, KAI, {"gang_size": "8", "gang": "g"}, False, id="KAI makes a PodGroup for each pod"),
         pytest.param(TF_JOB, KAI, {}, True, id="KAI makes a gang of a TFJob"),
         pytest.param(TF_JOB, KUEUE, {}, False, id="Kueue has no queue"),
         pytest.param(JOB, KUEUE, {"gang": "g", "gang_size": "8"}, False, id="Kueue has a gang and no queue"),
@@ -613,9 +613,9 @@ def test_kai_can_start_an_object_in_a_domain_without_room_for_all(
 
 @pytest.mark.parametrize(("size", "verdict"), [({}, "Feasible"), ({"gang_size": "8"}, "Feasible"), ({}, "Infeasible")])
 def test_gang_of_a_named_group_of_kai_is_larger_than_one_of_its_objects(size: dict[str, str], verdict: str) -> None:
-    """Two Jobs of four pods each create the pods of the group."""
-    content, policy = job(JOB, 4, gang="bert", **size), OF_BACKEND["kai"]
-    group = kai_group("bert", namespace="team-a", members=8)
+    """Two Jobs of four pods each create the pods of a group that KAI has made."""
+    content, policy = job(JOB, 4, gang="pg-bert", **size), OF_BACKEND["kai"]
+    group = kai_group("pg-bert", namespace="team-a", members=8)
     group["spec"]["topologyConstraint"] = {"topology": "racks", "requiredTopologyLevel": RACK}
     large = make_node_object("z3", labels={USAGE: "training", RACK: "r1", ZONE: "z3"}, capacity={GPU: 8})
 
@@ -625,6 +625,16 @@ def test_gang_of_a_named_group_of_kai_is_larger_than_one_of_its_objects(size: di
     assert placement is not None
     assert (placement.verdict, placement.gang and placement.gang.size) == (verdict, 8)
     assert "never starts" not in placement.message
+
+
+def test_group_that_kai_replaces_decides_on_nothing() -> None:
+    group, policy = kai_group("bert", namespace="team-a", members=9), OF_BACKEND["kai"]
+    group["spec"]["topologyConstraint"] = {"topology": "racks", "requiredTopologyLevel": RACK}
+
+    advice = advised(job(JOB, 6, gang="bert"), two_racks(policy, group, *DOMAINS["kai"]), policy)
+
+    assert (advice.placement and advice.placement.verdict) == "Feasible"
+    assert "KAI: PodGroup bert has no effect: KAI makes other PodGroups for pods with an owner" in advice.warnings
 
 
 @pytest.mark.parametrize(
@@ -687,9 +697,9 @@ def test_object_without_a_name_has_a_domain_if_its_template_need_not_be_patched(
     ],
 )
 def test_domains_of_kai_are_those_of_the_named_topology(name: str, others: tuple[Object, ...], verdict: str) -> None:
-    group, policy = kai_group("bert", namespace="team-a", members=6), OF_BACKEND["kai"]
+    group, policy = kai_group("pg-bert", namespace="team-a", members=6), OF_BACKEND["kai"]
     group["spec"]["topologyConstraint"] = {"topology": name, "requiredTopologyLevel": RACK}
-    content = job(JOB, 6, gang="bert")
+    content = job(JOB, 6, gang="pg-bert")
 
     placement = advised(content, two_racks(policy, group, *DOMAINS["kai"], *others), policy).placement
 

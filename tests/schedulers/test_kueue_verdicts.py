@@ -14,7 +14,7 @@ from tests.schedulers.groups import IN_PART, Gangs, said
 from tests.schedulers.installed import kueue as kueue_program
 from tests.schedulers.installed.kueue import GATES, GPU, WITH_KUEUE, Kueue, gated, gates
 from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, worker
-from tests.support.admission import USAGE, policy_with
+from tests.support.admission import DOMAIN, USAGE, policy_with
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.on_cluster.registered import Webhook
 from tests.support.programs.command import run_here
@@ -251,6 +251,29 @@ def test_job_whose_pods_no_rack_holds_is_not_resumed(gangs: Gangs, kueue: Kueue,
     assert f"no domain of {RACK} could hold 7 pods: a would hold 6 if it were empty" in said(answer)[0]
     assert "allows to fit only 6 out of 7 pod(s)" in kueue.wait_held("job-bert")
     assert is_suspended(gangs)
+
+
+def test_job_without_a_name_is_resumed_without_a_domain(gangs: Gangs, kueue: Kueue) -> None:
+    """Its template is not patched, and Kueue does not read the annotations of its pods."""
+    in_racks(gangs, kueue)
+    objects = {"mutateTemplates": True}
+    gangs.webhook.world.policy = policy_with(workloadTypes=TRAINING, queueing="kueue", workloadObjects=objects)
+    gangs.look()
+    pod = worker("bert-0", within=RACK, within_mode="required", gang_size=7)
+    pod = pod.spec(tolerations=[{"operator": "Exists"}])
+    job = job_of(7, pod=pod)
+    job["metadata"]["generateName"] = f"{job['metadata'].pop('name')}-"
+
+    made = gangs.cluster.create(job)
+    name, uid = made.object["metadata"]["name"], made.object["metadata"]["uid"]
+    wait_for(lambda: not is_suspended(gangs, name), "the Job being resumed")
+    of_job = gangs.cluster.create(pod.owner("Job", name, api_version="batch/v1", uid=uid))
+
+    unpatched = "Kueue reads it from the pod template, which is only patched in a new object with a name"
+    for each in (made, of_job):
+        assert f"{DOMAIN}/within has no effect: {unpatched}" in each.warnings
+        assert not any("could hold" in text for text in each.warnings)
+    assert REQUIRED not in of_job.object["metadata"]["annotations"]
 
 
 @pytest.mark.parametrize(("pods", "starts"), [(4, True), (5, False)])

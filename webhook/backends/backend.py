@@ -118,8 +118,9 @@ class BatchNames(NamedTuple):
 
     `has_owner` is true if the scheduler may read the queue from an owner of the pod instead. `starts_whole` is true if
     the scheduler holds the pods of a gang until all of them can start, or, for Kueue, until its quota has room for all
-    of them. `required_level` is the node label of the domain in which it must place them together, or "". `network` is
-    the request of Volcano that the pod itself, or its Job, has for that.
+    of them. `is_replaced` is true if the scheduler puts the pod into another group. `required_level` is the node label
+    of the domain in which it must place them together, or "". `network` is the request of Volcano that the pod itself,
+    or its Job, has for that.
     """
 
     backend: str
@@ -127,6 +128,7 @@ class BatchNames(NamedTuple):
     group: str
     has_owner: bool
     starts_whole: bool = False
+    is_replaced: bool = False
     required_level: str = ""
     network: NetworkTopology | None = None
 

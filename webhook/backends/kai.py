@@ -24,6 +24,11 @@ from webhook.kube.names import KAI_SHARES, KAI_TOPOLOGY
 QUEUE = "kai.scheduler/queue"
 PROJECT = "project"
 GROUP = "pod-group-name"
+OWN_GROUP = "pg-"
+"""The start of the names of the PodGroups that it makes. It replaces other names in pods with an owner.
+
+Source: github.com/NVIDIA/KAI-scheduler/pkg/podgrouper/pod_controller.go, isOrphanPodWithPodGroup
+"""
 PREEMPTIBILITY = "kai.scheduler/preemptibility"
 # The controller of a pod of a LeaderWorkerSet is a StatefulSet; KAI makes a gang of each group.
 LWS_LABEL = "leaderworkerset.sigs.k8s.io/name"
@@ -74,7 +79,7 @@ class Kai(Backend):
     @classmethod
     def in_domain(cls, domain: DomainRequest) -> InDomain:
         """Return the annotations of the pod, or of its top owner if it has one."""
-        if domain.names_group(cls.group_at):
+        if not domain.controller_kind and domain.names_group(cls.group_at):
             return InDomain(missing="reads only spec.topologyConstraint of the PodGroup that the pod names")
         if not domain.topology:
             return InDomain(missing="has no topologyName in the policy (schedulers.NAME.topologyName)")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from webhook.backends.backend import Backend, BatchNames
-from webhook.backends.kai import Kai
+from webhook.backends.kai import OWN_GROUP, Kai
 from webhook.backends.kube_scheduler import Coscheduling, Default, Native
 from webhook.backends.kueue import QUEUE, TOPOLOGIES, Kueue
 from webhook.backends.volcano import Volcano
@@ -60,7 +60,9 @@ def batch_names_of(pod: Mapping[str, Any], backend: type[Backend]) -> tuple[Batc
             level = str(annotations.get(each.required_level_at, "")) if each.required_level_at and is_read else ""
             # The PodGroup decides if the pod names one.
             network = NetworkTopology.of_annotations(annotations) if each is Volcano and not group else None
-            found.append(BatchNames(each.name, queue, group, has_owner, _holds_gang(pod, each), level, network))
+            is_replaced = each is Kai and has_owner and group != "" and not group.startswith(OWN_GROUP)
+            is_whole = _holds_gang(pod, each, is_replaced=is_replaced)
+            found.append(BatchNames(each.name, queue, group, has_owner, is_whole, is_replaced, level, network))
     return tuple(found)
 
 
@@ -79,9 +81,13 @@ def starts_whole(pod: Mapping[str, Any], names: Iterable[BatchNames]) -> bool:
     return is_of_queue and not TOPOLOGIES.isdisjoint(metadata.get("annotations") or ())
 
 
-def _holds_gang(pod: Mapping[str, Any], backend: type[Backend]) -> bool:
-    """Return whether `backend` knows the gang of `pod`, and holds its pods until all of them can start."""
-    if any(all(field(pod, *path) for path in paths) for paths in backend.gang_fields):
+def _holds_gang(pod: Mapping[str, Any], backend: type[Backend], *, is_replaced: bool) -> bool:
+    """Return whether `backend` knows the gang of `pod`, and holds its pods until all of them can start.
+
+    If the group of the pod `is_replaced`, its name does not count.
+    """
+    sets = [paths for paths in backend.gang_fields if not (is_replaced and backend.group_at in paths)]
+    if any(all(field(pod, *path) for path in paths) for paths in sets):
         return True
     owners = field(pod, "metadata", "ownerReferences") if backend.gang_owners else None
     return any(_kind(each) in backend.gang_owners for each in owners or () if field(each, "controller"))

@@ -39,13 +39,13 @@ def make_racks(gangs: Gangs, cards: tuple[int, int]) -> None:
         gangs.cluster.make_nodes(node)
 
 
-def start(gangs: Gangs, kind: str, cards: tuple[int, int]) -> tuple[Answer, Objects]:
+def start(gangs: Gangs, kind: str, cards: tuple[int, int], **keys: str) -> tuple[Answer, Objects]:
     """Return the answer to an object with two pods of one card that has to run in one rack, and its pods.
 
     There are two racks with so many `cards`.
     """
     make_racks(gangs, cards)
-    pod = worker("unused", queue="research", within=RACK, within_mode="required").label("app", "bert")
+    pod = worker("unused", queue="research", within=RACK, within_mode="required", **keys).label("app", "bert")
     template = pod.spec(restartPolicy="Never" if kind == "Job" else "Always").template()
     spec: dict[str, Any] = {"parallelism": 2, "completions": 2, "template": template}
     if kind == "StatefulSet":
@@ -72,6 +72,17 @@ def test_pods_of_a_job_run_in_two_racks(gangs: Gangs, cards: tuple[int, int]) ->
     assert {*wait_bound_all(gangs.cluster, pods)} == {"n-a", "n-b"}
     assert said(answer) == []
     assert "makes a PodGroup for each pod of a Job" in " ".join(answer.warnings)
+
+
+def test_group_that_pods_of_a_job_name_is_replaced(gangs: Gangs, kai: Kai) -> None:
+    kai.make_pod_group("bert", 2, "research", topologyConstraint={"topology": "racks", "requiredTopologyLevel": RACK})
+
+    answer, pods = start(gangs, "Job", (1, 1), gang="bert", gang_size="2")
+
+    assert {*wait_bound_all(gangs.cluster, pods)} == {"n-a", "n-b"}
+    assert said(answer) == []
+    assert "KAI: PodGroup bert has no effect: KAI makes other PodGroups for pods with an owner" in answer.warnings
+    assert kai.pod_group_of(pods[0])["metadata"]["name"].startswith("pg-bert")
 
 
 @pytest.mark.parametrize(
@@ -166,6 +177,7 @@ def test_preference_for_a_domain_leaves_out_nodes_without_a_label(
 
     answers = gangs.create(2, gang_size=2)
 
-    assert [each.placement and each.placement.verdict for each in gangs.webhook.world.records] == [verdict] * 2
+    placements = [each.placement for each in gangs.webhook.world.records if each.placement is not None]
+    assert [each.verdict for each in placements] == [verdict] * 2
     wait_for(lambda: bound(gangs.cluster, [each.object for each in answers]) == starts, "the bound pods")
     assert gangs.bound_at_last(answers) == starts

@@ -81,7 +81,9 @@ def _kai(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str]:
     """
     objects, namespace = snapshot.kai, pods.pod.inter_pod.namespace
     queue_name = names.queue or ("" if names.has_owner else KAI_DEFAULT_QUEUE)
-    if names.group and objects.groups is not None:
+    if names.is_replaced:
+        yield f"KAI: PodGroup {_shown(names.group)} has no effect: KAI makes other PodGroups for pods with an owner"
+    elif names.group and objects.groups is not None:
         group = objects.groups.get((namespace, names.group))
         if group is None:
             yield f"KAI: PodGroup {_shown(names.group)} does not exist in {namespace}: {_SILENTLY}"

@@ -125,7 +125,11 @@ def pod_group_of(names: BatchNames, namespace: str, snapshot: Snapshot) -> PodGr
         "coscheduling": snapshot.pod_groups.coscheduling,
         "native": snapshot.pod_groups.native,
     }
-    return (groups.get(names.backend) or {}).get((namespace, names.group)) if names.group else None
+    return (
+        (groups.get(names.backend) or {}).get((namespace, names.group))
+        if names.group and not names.is_replaced
+        else None
+    )
 
 
 def pods_ready_timeout(snapshot: Snapshot) -> str:

@@ -229,6 +229,7 @@ export const SENTENCES = [
   [/^it is not created before the leader of its group has a node$/, "在其组的 leader 有节点之前，它不会被创建"],
   [/^the leader gets one of (\d+) domains of (\S+) with equal scores by chance: (\S+) has room for (\d+) of its (\d+) followers, (\S+) for (\d+)$/, "leader 随机得到得分相同的 $1 个 $2 域之一：$3 能容纳其 $5 个 follower 中的 $4 个，$6 能容纳 $7 个"],
   [/^PodGroup (.+) needs (\d+) pods, and the gang has (\d+): it never starts$/, "PodGroup $1= 需要 $2 个 Pod，而 Gang 有 $3 个：它永远不会启动"],
+  [/^PodGroup (.+) has no effect: KAI makes other PodGroups for pods with an owner$/, "PodGroup $1= 无效：KAI 会为有所有者的 Pod 另建 PodGroup"],
   [/^PodGroup (.+) has no subgroup for a pod with the label (\S+): it never starts$/, "PodGroup $1= 没有与标签 $2 对应的子组：该 Pod 永远不会启动"],
   [/^(all pods in a single pod group .+): PodGroup (.+) never starts$/, "$1=：PodGroup $2= 永远不会启动"],
   [/^PodGroup (.+) runs in one domain of (\S+|its networkTopology), which is not modelled(?:: (.+))?$/, "PodGroup $1= 须在同一个 $2 域中运行，这未建模[：$3]"],
