@@ -106,6 +106,15 @@ def test_admissions_are_searched_by_pod_owner_user_and_decision(audit: Path) -> 
     assert (none["selected"], none["timeline"]) == (0, {"start": 0, "seconds": 0, "buckets": []})
 
 
+def test_the_slowest_admissions_come_first_whenever_they_were(tmp_path: Path) -> None:
+    path, records = tmp_path / "audit.jsonl", [make_record(number, duration_ms=40.0 - number) for number in range(12)]
+    write_lines(path, chain_lines(records))
+
+    found = asked("/api/admissions", audit=(path,))["slowest"]
+
+    assert [row["durationMs"] for row in found] == [40.0 - number for number in range(10)]
+
+
 def test_a_decision_has_its_record(audit: Path) -> None:
     wanted = make_record(2)
 

@@ -3,21 +3,26 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from placement_console.page import Asked, Sources
 from placement_console.pages import pending
+from placement_console.pages.pending import PendingPods
 from tests.console.browser import TestBrowser, texts_of
 from tests.console.example_cluster import gpu_node, pod, urgent, write_cluster
 from tests.console.followed import Followed, console_following
 from tests.console.served import asked, console_of
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.programs.cluster_files import as_list
+from webhook.cli.inputs.session import Session
+from webhook.cluster.disruptions import Disruptions
 
 if TYPE_CHECKING:
     from playwright.async_api import Route
 
+NONE = Disruptions({}, None)
 VICTIM, NODE = "team-llm/pretrain-70b-24-0", "training-h20-07"
 LINE = f"kube-scheduler would evict 1 pod on {NODE}: {VICTIM} (priority 0, 8 cards)"
 
@@ -96,6 +101,36 @@ def test_a_pod_has_its_possible_victims_by_node(cluster: Path) -> None:
     assert (preempts["waitsFor"], preempts["victims"]) == ("preemption", {NODE: [VICTIM]})
     assert preempts["evictions"] == [LINE, "Job pretrain-70b creates it again: it would wait"]
     assert (waits["waitsFor"], waits["victims"], waits["evictions"]) == ("room", {}, [])
+
+
+def test_what_pods_wait_for_follows_the_cluster() -> None:
+    """The running pod is deleted, and one of lower priority takes its place."""
+    node = make_node_object("n", capacity={"nvidia.com/gpu": 8})
+    running, lower = (
+        make_pod(name).gpu(8).node_name("n").spec(priority=priority).obj() for name, priority in (("a", 9), ("b", 0))
+    )
+    view = Followed((node, running, make_pod("p").gpu(8).spec(priority=9).obj()))
+    sources = Sources(Session(cluster="unused", needs_pods=False), view, view.facts, lambda: (view.snapshot(), NONE))
+    found = PendingPods(sources)
+
+    def waits() -> list[str]:
+        answer: Any = found.groups(Asked())
+        return [each["waitsFor"] for each in answer["groups"]]
+
+    before = waits()
+    view.apply(running, "DELETED")
+    view.apply(lower)
+    assert (before, waits()) == (["room"], ["preemption"])
+
+
+def test_a_pod_does_not_need_the_room_that_is_predicted_for_it(tmp_path: Path) -> None:
+    pods = [make_pod("p").namespace("team-a").gpu(8), make_pod("q").namespace("team-a").gpu(8)]
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("n", capacity={"nvidia.com/gpu": 8}), *pods))
+
+    answers = [asked("/api/pending/room", cluster=file, namespace="team-a", name=name) for name in "pq"]
+
+    assert [(answer["verdict"], answer["node"]) for answer in answers] == [("Fits", "n"), ("None", None)]
 
 
 def test_a_manifest_has_its_possible_victims_by_node(cluster: Path) -> None:
