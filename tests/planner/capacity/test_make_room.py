@@ -225,5 +225,19 @@ def test_the_search_ends_after_its_budget(monkeypatch: pytest.MonkeyPatch) -> No
     assert (found.tried.sets, found.tried.is_complete) == (3, False)
 
 
+def test_the_search_that_moves_jobs_has_a_budget_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search without Jobs, which comes first, takes as many steps: its pods fit on no other node."""
+    monkeypatch.setattr(make_room, "MOST_STEPS", 3)
+    stuck = [
+        running(f"a{number}", "a", 1).label("number", str(number)).node_selector("kubernetes.io/hostname", "a")
+        for number in range(2)
+    ]
+
+    pod = make_pod("p").gpu(2).node_selector("kubernetes.io/hostname", "a")
+    found = room_for(pod, [cards("a", 4), cards("b", 2), *stuck, running("job", "a", 2, kind="Job")])
+
+    assert moves(found) == [("job", "b")]
+
+
 def test_a_gated_pod_is_not_evaluated() -> None:
     assert room_for(BIG.spec(schedulingGates=[{"name": "x"}]), FRAGMENTED).verdict == "Unknown"
