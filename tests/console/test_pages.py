@@ -7,12 +7,16 @@ import pytest
 import yaml
 
 from placement_console.page import NotFoundError
+from placement_console.pages import manifests
 from tests.console.browser import TestBrowser, texts_of
 from tests.console.example_cluster import DEPLOYMENT
 from tests.console.served import SAMPLE, asked, console_of
+from tests.support.objects.builders import make_node_object
 from tests.support.programs.audit_records import chain_lines, make_record, write_lines
+from tests.support.programs.cluster_files import as_list
 from tests.support.programs.command import run_here
 from webhook.documents.field import InvalidInput
+from webhook.policy.spec.document import API_VERSION, KIND
 
 POD = """\
 apiVersion: v1
@@ -39,10 +43,12 @@ def test_a_manifest_gets_the_patch_of_mutate_and_the_verdict_of_check(tmp_path: 
         key: value for key, value in checked.items() if key != "scores"
     }
     assert scores == checked["scores"]
+    # The best node comes first.
+    assert [*scores] == sorted(scores, key=lambda name: (-scores[name]["total"], name))
     assert pod["outcome"] == "Patched"
 
 
-def test_further_pods_are_those_of_capacity(tmp_path: Path) -> None:
+def test_further_pods_are_those_of_capacity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "chat.yaml").write_text(DEPLOYMENT)
     counted = json.loads(
         run_here("capacity", "-f", tmp_path / "chat.yaml", "--cluster", SAMPLE, "--mutate", "-o", "json").output
@@ -51,7 +57,10 @@ def test_further_pods_are_those_of_capacity(tmp_path: Path) -> None:
     further = asked("/api/try", DEPLOYMENT)["pods"][0]["further"]
 
     assert (further["fits"], further["nodes"]) == (counted["fits"], counted["nodes"])
-    assert further["stoppedBy"] == counted["stoppedBy"]
+    assert (further["stoppedBy"], further["isMore"]) == (counted["stoppedBy"], False)
+    monkeypatch.setattr(manifests, "_MOST_FURTHER", 2)
+    bounded = asked("/api/try", DEPLOYMENT)["pods"][0]["further"]
+    assert (bounded["fits"], bounded["isMore"]) == (2, True)
 
 
 def test_a_denied_pod_has_the_denial_and_no_further_pods() -> None:
@@ -148,6 +157,25 @@ def test_the_policies_in_force_have_their_namespaces() -> None:
 
     assert (policy["isDefault"], policy["mode"], policy["types"]) == (True, "enforce", ["inference", "training"])
     assert policy["count"] == len(policy["namespaces"])
+
+
+def test_policies_have_the_namespaces_that_their_selectors_select(tmp_path: Path) -> None:
+    policies, cluster = tmp_path / "policies.yaml", tmp_path / "cluster.json"
+    head = {"apiVersion": API_VERSION, "kind": KIND}
+    spec = {"namespaceSelector": {"matchLabels": {"team": "a"}}}
+    policies.write_text(yaml.safe_dump_all([head, {**head, "metadata": {"name": "a"}, "spec": spec}]))
+    namespaces = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, field: {"team": "a"}}}
+        for name, field in (("by-label", "labels"), ("by-annotation", "annotations"))
+    ]
+    cluster.write_text(as_list(make_node_object("n"), *namespaces))
+
+    found = asked("/api/policies", cluster=cluster, policies=(policies,))["policies"]
+
+    assert [(each["isDefault"], each["namespaces"]) for each in found] == [
+        (True, ["by-annotation"]),
+        (False, ["by-label"]),
+    ]
 
 
 def test_a_candidate_is_compared_as_replay_compares_it(tmp_path: Path) -> None:
