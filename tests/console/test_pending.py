@@ -10,19 +10,29 @@ import pytest
 from placement_console.page import Asked, Sources
 from placement_console.pages import pending
 from placement_console.pages.pending import PendingPods
+from placement_console.pod_facts import PodFact, PodFacts
 from tests.console.browser import TestBrowser, texts_of
 from tests.console.example_cluster import gpu_node, pod, urgent, write_cluster
 from tests.console.followed import Followed, console_following
 from tests.console.served import asked, console_of
-from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.programs.cluster_files import as_list
 from webhook.cli.inputs.session import Session
+from webhook.cluster.cache.object_key import Key
 from webhook.cluster.disruptions import Disruptions
 
 if TYPE_CHECKING:
     from playwright.async_api import Route
 
 NONE = Disruptions({}, None)
+TRAINER = (
+    make_pod("p")
+    .namespace("team-a")
+    .annotate("maip.mxsf.io/workload-type", "training")
+    .annotate("example.com/note", "of another domain")
+    .owner("Job", "train")
+)
+REPORTED = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}
 VICTIM, NODE = "team-llm/pretrain-70b-24-0", "training-h20-07"
 LINE = f"kube-scheduler would evict 1 pod on {NODE}: {VICTIM} (priority 0, 8 cards)"
 
@@ -36,6 +46,38 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def waits_for(cluster: Path) -> dict[str, str]:
     """Return what the pods of each group wait for, by owner."""
     return {each["owner"]: each["waitsFor"] for each in asked("/api/pending", cluster=cluster)["groups"]}
+
+
+def fact_after(*pods: PodBuilder | None) -> PodFact:
+    """Return what is known of the pod after these changes; None is its deletion."""
+    facts = PodFacts("maip.mxsf.io")
+    for each in pods:
+        content: dict[str, Any] | None = None if each is None else each.obj()
+        facts.object_changed("Pod", Key("team-a", "p"), content)
+    return facts.of("team-a", "p")
+
+
+def test_a_pending_pod_has_its_last_report_and_the_annotations_of_the_domain() -> None:
+    conditions = [{"type": "Ready", "message": "of another condition"}, REPORTED]
+    pending = TRAINER.status(phase="Pending", conditions=conditions).spec(
+        schedulingGates=[{"name": "example.com/quota"}]
+    )
+
+    assert fact_after(gated.status(phase="Pending", conditions=conditions)) == PodFact(
+        "Job/train",
+        "training",
+        "0/2 nodes are available",
+        ("example.com/quota",),
+        annotations=(("maip.mxsf.io/workload-type", "training"),),
+    )
+
+
+def test_a_pod_has_only_the_facts_of_its_state() -> None:
+    pending, bound = TRAINER.status(phase="Pending", conditions=[REPORTED]), TRAINER.node_name("n")
+    ended = bound.status(phase="Succeeded")
+
+    assert fact_after(pending, bound) == PodFact("Job/train", "training")
+    assert fact_after(pending, bound, ended) == fact_after(pending, None) == PodFact()
 
 
 def test_pods_wait_for_room_or_for_preemption(cluster: Path) -> None:

@@ -12,7 +12,6 @@ from placement_doctor.kept import PodsRead, kept
 from placement_doctor.source import Source
 from tests.controlplane.control_plane import ControlPlane
 from tests.doctor.healthy import found, make_installation, node_of, objects
-from tests.doctor.test_several_policies import beside, of_team_a
 from tests.support.admission import policy_with
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.manifests import Object
@@ -71,16 +70,6 @@ def test_a_label_that_a_pod_names(annotation: str, value: str, key: str) -> None
     (missing,) = labels({}, {}, {}, named_topologies=read.named_topologies)
 
     assert missing.what == f"no node has the label {key}, which Pod team-a/p names"
-
-
-def test_an_alias_of_a_pod_is_that_of_the_policy_for_it() -> None:
-    """The default policy has the same alias for another label."""
-    named = {("of-team-a", "row"): "team-a/p"}
-    own, other = (of_team_a(topologyAliases={"row": "example.com/row"}), policy_with(topologyAliases={"row": "other"}))
-
-    findings = found(beside(own, policy=other, trial=None, named_topologies=named), "topology-labels")
-
-    assert [each.what for each in findings] == ["no node has the label example.com/row, which Pod team-a/p names"]
 
 
 def test_nodes_without_accelerators_need_no_label() -> None:
