@@ -59,9 +59,7 @@ def fact_after(*pods: PodBuilder | None) -> PodFact:
 
 def test_a_pending_pod_has_its_last_report_and_the_annotations_of_the_domain() -> None:
     conditions = [{"type": "Ready", "message": "of another condition"}, REPORTED]
-    pending = TRAINER.status(phase="Pending", conditions=conditions).spec(
-        schedulingGates=[{"name": "example.com/quota"}]
-    )
+    gated = TRAINER.spec(schedulingGates=[{"name": "example.com/quota"}])
 
     assert fact_after(gated.status(phase="Pending", conditions=conditions)) == PodFact(
         "Job/train",
