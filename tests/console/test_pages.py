@@ -11,8 +11,8 @@ from placement_console.pages import manifests
 from tests.console.browser import TestBrowser, texts_of
 from tests.console.example_cluster import DEPLOYMENT
 from tests.console.served import SAMPLE, asked, console_of
-from tests.support.objects.builders import make_node_object
-from tests.support.programs.audit_records import chain_lines, make_record, write_lines
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.programs.audit_records import FEASIBLE, chain_lines, make_record, write_lines
 from tests.support.programs.cluster_files import as_list
 from tests.support.programs.command import run_here
 from webhook.documents.field import InvalidInput
@@ -122,6 +122,20 @@ def test_the_slowest_admissions_come_first_whenever_they_were(tmp_path: Path) ->
     found = asked("/api/admissions", audit=(path,))["slowest"]
 
     assert [row["durationMs"] for row in found] == [40.0 - number for number in range(10)]
+
+
+def test_predictions_are_compared_with_the_nodes_of_pods(audit: Path, tmp_path: Path) -> None:
+    """Two of the recorded pods run where they were predicted, and one runs on another node."""
+    assert FEASIBLE.node is not None
+    nodes = FEASIBLE.node, FEASIBLE.node, "other"
+    pods = [make_pod(f"worker-{n}").namespace("team-a").node_name(node) for n, node in enumerate(nodes)]
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(*map(make_node_object, {*nodes}), *pods))
+
+    found = asked("/api/admissions", audit=(audit,), cluster=file)
+
+    assert found["accuracy"] == {"predicted": 2, "elsewhere": 1}
+    assert [row["boundTo"] for row in found["rows"]] == [None, *reversed(nodes)]
 
 
 def test_a_decision_has_its_record(audit: Path) -> None:

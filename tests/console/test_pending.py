@@ -104,6 +104,17 @@ def test_groups_are_in_the_order_of_the_queue(tmp_path: Path) -> None:
     assert [each["names"] for each in asked("/api/pending", cluster=file)["groups"]] == [["c"], ["b"], ["a"]]
 
 
+def test_each_pod_of_a_group_has_its_own_node(tmp_path: Path) -> None:
+    """The last one has no room."""
+    pods = [make_pod(f"p{number}").gpu(8).owner("Job", "train") for number in range(3)]
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(*(make_node_object(name, capacity={"nvidia.com/gpu": 8}) for name in "ab"), *pods))
+
+    (group,) = asked("/api/pending", cluster=file)["groups"]
+
+    assert (group["count"], group["names"], sorted(group["nodes"].values())) == (3, ["p0", "p1", "p2"], ["a", "b"])
+
+
 def test_a_gated_pod_that_is_being_deleted_waits_for_no_gate(tmp_path: Path) -> None:
     gated = make_pod("p").spec(schedulingGates=[{"name": "example.com/gate"}]).obj()
     gated["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
