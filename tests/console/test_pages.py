@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from placement_console.page import NotFoundError
-from placement_console.pages import manifests
+from placement_console.pages import manifests, policies
 from tests.console.browser import TestBrowser, texts_of
 from tests.console.example_cluster import DEPLOYMENT
 from tests.console.served import SAMPLE, asked, console_of
@@ -174,17 +174,17 @@ def test_the_policies_in_force_have_their_namespaces() -> None:
 
 
 def test_policies_have_the_namespaces_that_their_selectors_select(tmp_path: Path) -> None:
-    policies, cluster = tmp_path / "policies.yaml", tmp_path / "cluster.json"
+    file, cluster = tmp_path / "policies.yaml", tmp_path / "cluster.json"
     head = {"apiVersion": API_VERSION, "kind": KIND}
     spec = {"namespaceSelector": {"matchLabels": {"team": "a"}}}
-    policies.write_text(yaml.safe_dump_all([head, {**head, "metadata": {"name": "a"}, "spec": spec}]))
+    file.write_text(yaml.safe_dump_all([head, {**head, "metadata": {"name": "a"}, "spec": spec}]))
     namespaces = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, field: {"team": "a"}}}
         for name, field in (("by-label", "labels"), ("by-annotation", "annotations"))
     ]
     cluster.write_text(as_list(make_node_object("n"), *namespaces))
 
-    found = asked("/api/policies", cluster=cluster, policies=(policies,))["policies"]
+    found = asked("/api/policies", cluster=cluster, policies=(file,))["policies"]
 
     assert [(each["isDefault"], each["namespaces"]) for each in found] == [
         (True, ["by-annotation"]),
@@ -192,7 +192,7 @@ def test_policies_have_the_namespaces_that_their_selectors_select(tmp_path: Path
     ]
 
 
-def test_a_candidate_is_compared_as_replay_compares_it(tmp_path: Path) -> None:
+def test_a_candidate_is_compared_as_replay_compares_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (policy,) = asked("/api/policies")["policies"]
     document = yaml.safe_load(policy["text"])
     document["spec"]["workloadTypes"]["inference"]["schedulerName"] = "kai-scheduler"
@@ -210,6 +210,11 @@ def test_a_candidate_is_compared_as_replay_compares_it(tmp_path: Path) -> None:
 
     assert (same["changed"], same["changes"]) == (0, [])
     assert other["changed"] == len(lines) > 0
+    assert other["moreChanges"] == 0
+    monkeypatch.setattr(policies, "_MOST_CHANGES", 1)
+    bounded = asked("/api/policies/replay", yaml.safe_dump(document), cluster=cluster)
+    assert (bounded["changes"], bounded["moreChanges"]) == (other["changes"][:1], len(other["changes"]) - 1)
+    assert bounded["moreChanges"] > 0
     assert other["pods"] == same["pods"]
 
 
