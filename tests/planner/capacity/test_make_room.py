@@ -203,6 +203,16 @@ def test_without_such_terms_no_further_node_is_cordoned() -> None:
     assert (move.cordons, move.choices, move.may_go_anywhere) == ((), 2, True)
 
 
+@pytest.mark.parametrize(("nodes", "anywhere"), [("b", False), ("bc", True)])
+def test_pods_may_go_anywhere_if_each_has_more_nodes_than_pods_go_before_it(nodes: str, anywhere: bool) -> None:
+    pods = [running(f"a{number}", "a", 2) for number in range(2)]
+
+    found = room_for(BIG, [cards("a", 8), *(cards(name, 4) for name in nodes), *pods])
+
+    assert found.plan is not None
+    assert [(each.choices, each.may_go_anywhere) for each in found.plan.moves] == [(len(nodes), anywhere)] * 2
+
+
 def test_pods_that_nothing_distinguishes_are_tried_once() -> None:
     many = [running(f"a{number}", "a", 1) for number in range(8)]
 
