@@ -25,8 +25,16 @@ async def console_of(
         yield f"http://{address}"
 
 
-def asked(path: str, body: str = "", audit: tuple[Path, ...] = (), cluster: Path = SAMPLE, **query: str) -> Any:
+def asked(
+    path: str,
+    body: str = "",
+    audit: tuple[Path, ...] = (),
+    cluster: Path = SAMPLE,
+    policies: tuple[Path, ...] = (),
+    **query: str,
+) -> Any:
     """Return the answer of an endpoint, of the sample cluster unless there is another."""
-    sources = fixed_sources(Session(cluster=str(cluster), needs_pods=False), tuple(map(str, audit)))
+    session = Session(cluster=str(cluster), policies=policies, needs_pods=False)
+    sources = fixed_sources(session, tuple(map(str, audit)))
     (endpoint,) = (each for each in all_endpoints(sources) if each.path == path)
     return endpoint.answer(Asked(query, body.encode()))

@@ -7,12 +7,16 @@ import pytest
 import yaml
 
 from placement_console.page import NotFoundError
+from placement_console.pages import manifests, policies
 from tests.console.browser import TestBrowser, texts_of
 from tests.console.example_cluster import DEPLOYMENT
 from tests.console.served import SAMPLE, asked, console_of
-from tests.support.programs.audit_records import chain_lines, make_record, write_lines
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.programs.audit_records import FEASIBLE, chain_lines, make_record, write_lines
+from tests.support.programs.cluster_files import as_list
 from tests.support.programs.command import run_here
 from webhook.documents.field import InvalidInput
+from webhook.policy.spec.document import API_VERSION, KIND
 
 POD = """\
 apiVersion: v1
@@ -39,10 +43,12 @@ def test_a_manifest_gets_the_patch_of_mutate_and_the_verdict_of_check(tmp_path: 
         key: value for key, value in checked.items() if key != "scores"
     }
     assert scores == checked["scores"]
+    # The best node comes first.
+    assert [*scores] == sorted(scores, key=lambda name: (-scores[name]["total"], name))
     assert pod["outcome"] == "Patched"
 
 
-def test_further_pods_are_those_of_capacity(tmp_path: Path) -> None:
+def test_further_pods_are_those_of_capacity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "chat.yaml").write_text(DEPLOYMENT)
     counted = json.loads(
         run_here("capacity", "-f", tmp_path / "chat.yaml", "--cluster", SAMPLE, "--mutate", "-o", "json").output
@@ -51,7 +57,10 @@ def test_further_pods_are_those_of_capacity(tmp_path: Path) -> None:
     further = asked("/api/try", DEPLOYMENT)["pods"][0]["further"]
 
     assert (further["fits"], further["nodes"]) == (counted["fits"], counted["nodes"])
-    assert further["stoppedBy"] == counted["stoppedBy"]
+    assert (further["stoppedBy"], further["isMore"]) == (counted["stoppedBy"], False)
+    monkeypatch.setattr(manifests, "_MOST_FURTHER", 2)
+    bounded = asked("/api/try", DEPLOYMENT)["pods"][0]["further"]
+    assert (bounded["fits"], bounded["isMore"]) == (2, True)
 
 
 def test_a_denied_pod_has_the_denial_and_no_further_pods() -> None:
@@ -106,6 +115,29 @@ def test_admissions_are_searched_by_pod_owner_user_and_decision(audit: Path) -> 
     assert (none["selected"], none["timeline"]) == (0, {"start": 0, "seconds": 0, "buckets": []})
 
 
+def test_the_slowest_admissions_come_first_whenever_they_were(tmp_path: Path) -> None:
+    path, records = tmp_path / "audit.jsonl", [make_record(number, duration_ms=40.0 - number) for number in range(12)]
+    write_lines(path, chain_lines(records))
+
+    found = asked("/api/admissions", audit=(path,))["slowest"]
+
+    assert [row["durationMs"] for row in found] == [40.0 - number for number in range(10)]
+
+
+def test_predictions_are_compared_with_the_nodes_of_pods(audit: Path, tmp_path: Path) -> None:
+    """Two of the recorded pods run where they were predicted, and one runs on another node."""
+    assert FEASIBLE.node is not None
+    nodes = FEASIBLE.node, FEASIBLE.node, "other"
+    pods = [make_pod(f"worker-{n}").namespace("team-a").node_name(node) for n, node in enumerate(nodes)]
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(*map(make_node_object, {*nodes}), *pods))
+
+    found = asked("/api/admissions", audit=(audit,), cluster=file)
+
+    assert found["accuracy"] == {"predicted": 2, "elsewhere": 1}
+    assert [row["boundTo"] for row in found["rows"]] == [None, *reversed(nodes)]
+
+
 def test_a_decision_has_its_record(audit: Path) -> None:
     wanted = make_record(2)
 
@@ -141,7 +173,26 @@ def test_the_policies_in_force_have_their_namespaces() -> None:
     assert policy["count"] == len(policy["namespaces"])
 
 
-def test_a_candidate_is_compared_as_replay_compares_it(tmp_path: Path) -> None:
+def test_policies_have_the_namespaces_that_their_selectors_select(tmp_path: Path) -> None:
+    file, cluster = tmp_path / "policies.yaml", tmp_path / "cluster.json"
+    head = {"apiVersion": API_VERSION, "kind": KIND}
+    spec = {"namespaceSelector": {"matchLabels": {"team": "a"}}}
+    file.write_text(yaml.safe_dump_all([head, {**head, "metadata": {"name": "a"}, "spec": spec}]))
+    namespaces = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, field: {"team": "a"}}}
+        for name, field in (("by-label", "labels"), ("by-annotation", "annotations"))
+    ]
+    cluster.write_text(as_list(make_node_object("n"), *namespaces))
+
+    found = asked("/api/policies", cluster=cluster, policies=(file,))["policies"]
+
+    assert [(each["isDefault"], each["namespaces"]) for each in found] == [
+        (True, ["by-annotation"]),
+        (False, ["by-label"]),
+    ]
+
+
+def test_a_candidate_is_compared_as_replay_compares_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (policy,) = asked("/api/policies")["policies"]
     document = yaml.safe_load(policy["text"])
     document["spec"]["workloadTypes"]["inference"]["schedulerName"] = "kai-scheduler"
@@ -159,6 +210,11 @@ def test_a_candidate_is_compared_as_replay_compares_it(tmp_path: Path) -> None:
 
     assert (same["changed"], same["changes"]) == (0, [])
     assert other["changed"] == len(lines) > 0
+    assert other["moreChanges"] == 0
+    monkeypatch.setattr(policies, "_MOST_CHANGES", 1)
+    bounded = asked("/api/policies/replay", yaml.safe_dump(document), cluster=cluster)
+    assert (bounded["changes"], bounded["moreChanges"]) == (other["changes"][:1], len(other["changes"]) - 1)
+    assert bounded["moreChanges"] > 0
     assert other["pods"] == same["pods"]
 
 

@@ -3,21 +3,36 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from placement_console.page import Asked, Sources
 from placement_console.pages import pending
+from placement_console.pages.pending import PendingPods
+from placement_console.pod_facts import PodFact, PodFacts
 from tests.console.browser import TestBrowser, texts_of
 from tests.console.example_cluster import gpu_node, pod, urgent, write_cluster
 from tests.console.followed import Followed, console_following
 from tests.console.served import asked, console_of
-from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.programs.cluster_files import as_list
+from webhook.cli.inputs.session import Session
+from webhook.cluster.cache.object_key import Key
+from webhook.cluster.disruptions import Disruptions
 
 if TYPE_CHECKING:
     from playwright.async_api import Route
 
+NONE = Disruptions({}, None)
+TRAINER = (
+    make_pod("p")
+    .namespace("team-a")
+    .annotate("maip.mxsf.io/workload-type", "training")
+    .annotate("example.com/note", "of another domain")
+    .owner("Job", "train")
+)
+REPORTED = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}
 VICTIM, NODE = "team-llm/pretrain-70b-24-0", "training-h20-07"
 LINE = f"kube-scheduler would evict 1 pod on {NODE}: {VICTIM} (priority 0, 8 cards)"
 
@@ -31,6 +46,36 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def waits_for(cluster: Path) -> dict[str, str]:
     """Return what the pods of each group wait for, by owner."""
     return {each["owner"]: each["waitsFor"] for each in asked("/api/pending", cluster=cluster)["groups"]}
+
+
+def fact_after(*pods: PodBuilder | None) -> PodFact:
+    """Return what is known of the pod after these changes; None is its deletion."""
+    facts = PodFacts("maip.mxsf.io")
+    for each in pods:
+        content: dict[str, Any] | None = None if each is None else each.obj()
+        facts.object_changed("Pod", Key("team-a", "p"), content)
+    return facts.of("team-a", "p")
+
+
+def test_a_pending_pod_has_its_last_report_and_the_annotations_of_the_domain() -> None:
+    conditions = [{"type": "Ready", "message": "of another condition"}, REPORTED]
+    gated = TRAINER.spec(schedulingGates=[{"name": "example.com/quota"}])
+
+    assert fact_after(gated.status(phase="Pending", conditions=conditions)) == PodFact(
+        "Job/train",
+        "training",
+        "0/2 nodes are available",
+        ("example.com/quota",),
+        annotations=(("maip.mxsf.io/workload-type", "training"),),
+    )
+
+
+def test_a_pod_has_only_the_facts_of_its_state() -> None:
+    pending, bound = TRAINER.status(phase="Pending", conditions=[REPORTED]), TRAINER.node_name("n")
+    ended = bound.status(phase="Succeeded")
+
+    assert fact_after(pending, bound) == PodFact("Job/train", "training")
+    assert fact_after(pending, bound, ended) == fact_after(pending, None) == PodFact()
 
 
 def test_pods_wait_for_room_or_for_preemption(cluster: Path) -> None:
@@ -57,6 +102,17 @@ def test_groups_are_in_the_order_of_the_queue(tmp_path: Path) -> None:
     file.write_text(as_list(make_node_object("n"), *pods))
 
     assert [each["names"] for each in asked("/api/pending", cluster=file)["groups"]] == [["c"], ["b"], ["a"]]
+
+
+def test_each_pod_of_a_group_has_its_own_node(tmp_path: Path) -> None:
+    """The last one has no room."""
+    pods = [make_pod(f"p{number}").gpu(8).owner("Job", "train") for number in range(3)]
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(*(make_node_object(name, capacity={"nvidia.com/gpu": 8}) for name in "ab"), *pods))
+
+    (group,) = asked("/api/pending", cluster=file)["groups"]
+
+    assert (group["count"], group["names"], sorted(group["nodes"].values())) == (3, ["p0", "p1", "p2"], ["a", "b"])
 
 
 def test_a_gated_pod_that_is_being_deleted_waits_for_no_gate(tmp_path: Path) -> None:
@@ -96,6 +152,36 @@ def test_a_pod_has_its_possible_victims_by_node(cluster: Path) -> None:
     assert (preempts["waitsFor"], preempts["victims"]) == ("preemption", {NODE: [VICTIM]})
     assert preempts["evictions"] == [LINE, "Job pretrain-70b creates it again: it would wait"]
     assert (waits["waitsFor"], waits["victims"], waits["evictions"]) == ("room", {}, [])
+
+
+def test_what_pods_wait_for_follows_the_cluster() -> None:
+    """The running pod is deleted, and one of lower priority takes its place."""
+    node = make_node_object("n", capacity={"nvidia.com/gpu": 8})
+    running, lower = (
+        make_pod(name).gpu(8).node_name("n").spec(priority=priority).obj() for name, priority in (("a", 9), ("b", 0))
+    )
+    view = Followed((node, running, make_pod("p").gpu(8).spec(priority=9).obj()))
+    sources = Sources(Session(cluster="unused", needs_pods=False), view, view.facts, lambda: (view.snapshot(), NONE))
+    found = PendingPods(sources)
+
+    def waits() -> list[str]:
+        answer: Any = found.groups(Asked())
+        return [each["waitsFor"] for each in answer["groups"]]
+
+    before = waits()
+    view.apply(running, "DELETED")
+    view.apply(lower)
+    assert (before, waits()) == (["room"], ["preemption"])
+
+
+def test_a_pod_does_not_need_the_room_that_is_predicted_for_it(tmp_path: Path) -> None:
+    pods = [make_pod("p").namespace("team-a").gpu(8), make_pod("q").namespace("team-a").gpu(8)]
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("n", capacity={"nvidia.com/gpu": 8}), *pods))
+
+    answers = [asked("/api/pending/room", cluster=file, namespace="team-a", name=name) for name in "pq"]
+
+    assert [(answer["verdict"], answer["node"]) for answer in answers] == [("Fits", "n"), ("None", None)]
 
 
 def test_a_manifest_has_its_possible_victims_by_node(cluster: Path) -> None:

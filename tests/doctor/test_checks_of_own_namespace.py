@@ -108,6 +108,15 @@ def test_a_limit_range_that_does_not_fit_the_servers_is_found(item: dict[str, An
     assert finding.what.startswith(what)
 
 
+def test_a_container_with_a_limit_requests_as_much_before_a_limit_range_gives_it_less() -> None:
+    servers = deployment()
+    servers["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1", "memory": "256Mi"}}
+    item = {"type": "Container", "min": {"memory": "64Mi"}, "defaultRequest": {"memory": "1Mi"}}
+    limits = {**named("limits", namespace=NAMESPACE), "spec": {"limits": [item]}}
+    read = {**objects(), Source.LIMIT_RANGES: (limits,), Source.DEPLOYMENTS: (servers,)}
+    assert found(make_installation(objects=read), "own-namespace") == []
+
+
 def test_a_limit_range_of_another_namespace_is_no_fault() -> None:
     limits = {**named("limits", namespace="team-a"), "spec": {"limits": [{"type": "Container", "max": {"cpu": "1m"}}]}}
     assert found(read_of(Source.LIMIT_RANGES, limits), "own-namespace") == []

@@ -88,6 +88,13 @@ def test_a_taint_with_another_effect_is_found(check: str, key: str, value: str, 
     assert commands_of(finding.remedy) == [changed]
 
 
+def test_a_preference_beside_a_taint_that_keeps_pods_off_is_no_fault() -> None:
+    """The other value is a fault of its own."""
+    taints = [H20, f"{USAGE}=hybrid:NoSchedule", f"{USAGE}=training:PreferNoSchedule"]
+    text = one(with_nodes(node_of("training", taints=taints)), "node-usage")
+    assert f"label {USAGE}=training, but taint {USAGE}=hybrid" in text
+
+
 def test_a_taint_that_a_workload_type_tolerates_is_no_fault() -> None:
     extra = {"training": {**POOLS, "extraTolerations": [{"key": USAGE, "operator": "Exists", "effect": "NoExecute"}]}}
     nodes = (node_of("training", taints=[H20, f"{USAGE}=training:NoExecute"]), *objects()[Source.NODES][1:])
@@ -327,6 +334,13 @@ def test_a_scheduler_that_stopped_renewing_its_lease_is_found(
 def test_a_scheduler_that_renews_its_lease_is_no_fault(minutes: float) -> None:
     """Also if it has just restarted, or its clock is ahead."""
     leases = (lease_of("kube-scheduler", minutes=minutes), lease_of("volcano", minutes=minutes))
+    signs = SchedulerEvidence.of({}, {"items": list(leases)}, NOW)
+    assert found(make_installation(objects={**objects(), Source.LEASES: leases}, evidence=signs), "schedulers") == []
+
+
+def test_a_scheduler_that_renews_one_of_its_leases_is_no_fault() -> None:
+    """An old Lease stays behind when a scheduler gets another one."""
+    leases = (lease_of("kube-scheduler", minutes=0), *(lease_of(f"volcano{n}", minutes=9 * n) for n in range(2)))
     signs = SchedulerEvidence.of({}, {"items": list(leases)}, NOW)
     assert found(make_installation(objects={**objects(), Source.LEASES: leases}, evidence=signs), "schedulers") == []
 

@@ -171,3 +171,13 @@ def test_a_mark_of_another_domain_is_a_mark() -> None:
     trial = Trial("default", "training", 0.05, marked)
     assert found(beside(other, trial=trial), "answer") == []
     assert [each.severity for each in found(beside(trial=trial), "answer")] == [Severity.ERROR]
+
+
+def test_an_alias_of_a_pod_is_that_of_the_policy_for_it() -> None:
+    """The default policy has the same alias for another label."""
+    named = {("of-team-a", "row"): "team-a/p"}
+    own, other = (of_team_a(topologyAliases={"row": "example.com/row"}), policy_with(topologyAliases={"row": "other"}))
+
+    findings = found(beside(own, policy=other, trial=None, named_topologies=named), "topology-labels")
+
+    assert [each.what for each in findings] == ["no node has the label example.com/row, which Pod team-a/p names"]

@@ -106,6 +106,11 @@ def test_json_parsed_as_yaml_has_the_same_value(content: dict[str, Any]) -> None
             id="an item with a kind keeps it",
         ),
         pytest.param(
+            "apiVersion: apps/v1\nkind: DeploymentList\nitems: [{}]\n",
+            [("f: items[0]", {"apiVersion": "apps/v1", "kind": "Deployment"})],
+            id="an item of a typed list is of its version",
+        ),
+        pytest.param(
             "kind: List\nitems: [{kind: PodList, items: [{}, {}]}, {kind: Pod}]\n",
             [
                 ("f: items[0]: items[0]", {"apiVersion": "v1", "kind": "Pod"}),

@@ -32,6 +32,8 @@ def test_a_star_stands_for_each_item(path: str, found: list[tuple[str, tuple[Any
 
 def test_keys_take_the_place_of_stars() -> None:
     assert value_at(JOB, "spec.tasks.*.replicas", (0,)) == ("spec.tasks[0].replicas", (0,), 2)
+    assert value_at(JOB, "spec.tasks.*.replicas", (1,)) == ("spec.tasks[1].replicas", (1,), None)
+    assert value_at(JOB, "spec.tasks.*.replicas", (2,)) == ("spec.tasks[2].replicas", (2,), None)
     assert value_at(JOB, "spec.tasks.*.replicas", (7,)).value is None
 
 

@@ -27,6 +27,17 @@ def test_equal_items_become_one() -> None:
     assert (item.count, len(backlog)) == (3, 0)
 
 
+def test_an_item_has_the_note_of_its_last_report() -> None:
+    backlog, later = Backlog(), pending("a", "x")
+    later.report = Report("PlacementWaiting", "2 nodes are full")
+    first = pending("a", "x")
+    first.report = Report("PlacementWaiting", "1 nodes are full")
+    assert all(backlog.put(each) for each in (first, later))
+    item = backlog.take_due(0.0)
+    assert item is not None
+    assert (item.count, item.report.note) == (2, "2 nodes are full")
+
+
 def test_an_item_that_waits_again_takes_over_later_reports_with_their_objects() -> None:
     backlog, later = Backlog(), pending("a", "x")
     later.count, later.targets = 0, [(later.subject, 2)]

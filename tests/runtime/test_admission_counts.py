@@ -66,3 +66,12 @@ def test_other_objects_are_counted_apart_from_pods() -> None:
 
     assert shown(counts, "object_admission_requests", kind="Namespace", outcome="Denied") == 1
     assert shown(counts, "admission_requests", outcome="Denied", workload_type="") is None
+
+
+def test_answers_that_are_not_given_are_counted_for_objects_too() -> None:
+    counts = AdmissionCounts()
+
+    for kind in ("", "Namespace"):
+        counts.count(AdmissionCount("Bypassed", kind=kind, shadow="Denied"))
+
+    assert shown(counts, "shadowed_admissions", outcome="Denied") == 2

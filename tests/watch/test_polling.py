@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from tests.support.servers.fake_api import Answer, fake_api, json
+from tests.support.servers.fake_api import Answer, fake_api, json, refusal
 from tests.support.servers.live import until
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.kube.release import Release
@@ -54,3 +55,22 @@ def test_internal_error_is_reported_and_ends_nothing(
     asyncio.run(follow())
 
     assert (faults, found[: len(wanted)]) == (["fault"], wanted)
+
+
+def test_another_failure_is_logged_and_the_same_is_not(tmp_path: Path) -> None:
+    found: list[object] = []
+
+    async def follow() -> None:
+        failures = [refusal(500, reason) for reason in ("first", "first", "second")]
+        async with fake_api(CONFIGURATION, *failures, json({"a": 1}), refusal(500, "second")) as api:
+            polling = Polling(ClientConfig(api.kubeconfig(tmp_path)).connect, 0.0)
+            task = asyncio.ensure_future(polling.webhook_configuration("name", found.append))
+            await until(lambda: len(logs) == 3)
+            task.cancel()
+
+    with capture_logs() as logs:
+        asyncio.run(follow())
+
+    assert [(each["event"], each["error"].rpartition(" ")[2]) for each in logs] == [
+        ("the webhook configuration is not known", reason) for reason in ("first", "second", "second")
+    ]

@@ -1,7 +1,7 @@
 """Count the further pods that fit: each template by itself, or several in proportion."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from placement_planner.capacity.moves import silent
 from placement_planner.capacity.simulation import FurtherPods, OnPlaced, RandomRun, Simulation, random_run, simulate
@@ -64,6 +64,9 @@ def count_each(pods: FurtherPods, snapshot: Snapshot, until: int | None = None, 
     Raises:
         InvalidInput: a field of a pod that is read is malformed; holds every error.
     """
+    if pods.share > 1:
+        # A turn is one pod, so that `until` is a number of pods.
+        pods = replace(pods, share=1)
     signature, running = pods.read(0)
     scheduler = pods.scheduler
     first = scheduler.answer(signature, snapshot)

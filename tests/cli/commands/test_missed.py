@@ -12,6 +12,10 @@ from tests.support.admission import DOMAIN, TYPE
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
+from webhook.cli.commands.missed import _Search
+from webhook.cli.inputs.policies import PlacedPolicies
+from webhook.policy.loader import built_in_policy
+from webhook.policy.policy_set import PolicySet
 from webhook.policy.spec.document import API_VERSION, KIND
 
 TRAINER = make_pod("trainer").namespace("team-a").gpu(1).annotate(TYPE, "training").creation("2026-03-01T08:00:00Z")
@@ -218,3 +222,21 @@ def test_a_malformed_configuration_is_one_clear_error(run: Run) -> None:
     assert outcome.code == 2
     assert "MutatingWebhookConfiguration 00-placement-webhook" in outcome.errors
     assert "namespaceSelector" in outcome.errors
+
+
+def test_a_list_of_pods_that_begins_again_counts_each_pod_once() -> None:
+    """The condition of the webhook cannot be decided for the pods."""
+    configuration = manifest(Target())
+    configuration["webhooks"][0]["matchConditions"] = [{"name": "by-user", "expression": "request.userInfo.uid == '1'"}]
+    search = _Search(PlacedPolicies(PolicySet(built_in_policy())))
+    search.add("MutatingWebhookConfiguration", configuration)
+
+    for _ in range(2):
+        search.forget_pods()
+        search.add("Pod", TRAINER.obj())
+
+    assert ([each.name for each in search.found], search.pods, dict(search.undecided)) == (
+        ["trainer"],
+        1,
+        {"by-user": 1},
+    )

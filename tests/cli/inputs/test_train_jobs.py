@@ -10,7 +10,7 @@ from tests.support.admission import TYPE
 from tests.support.objects.builders import make_node_object
 from tests.support.programs.cluster_files import as_list
 from tests.support.programs.command import Run
-from webhook.cli.inputs.train_jobs import Runtimes
+from webhook.cli.inputs.train_jobs import Runtimes, _job_set
 from webhook.documents.documents import Document
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.policy.loader import built_in_policy
@@ -80,6 +80,17 @@ def test_changes_of_pod_templates_are_merged_by_name(changes: dict[str, Any]) ->
     assert node.pod["spec"]["nodeSelector"] == {"zone": "a"}
     assert [each["image"] for each in node.pod["spec"]["containers"]] == ["other", "log"]
     assert not data.pod["metadata"].get("annotations")
+
+
+def test_a_patch_of_the_job_comes_before_the_metadata_of_the_runtime() -> None:
+    key, other = "alpha.jobset.sigs.k8s.io/exclusive-topology", "example.com/note"
+    template = {"metadata": {"annotations": {key: "rack", other: "kept"}}, "spec": {"replicatedJobs": [PATCHED_JOB]}}
+    patches = [{"trainingRuntimeSpec": {"template": {"metadata": {"annotations": {key: each}}}}} for each in ("a", "b")]
+
+    found = _job_set(train_job(runtimePatches=patches), runtime(template=template))
+
+    assert found is not None
+    assert found["metadata"]["annotations"] == {key: "b", other: "kept"}
 
 
 def test_a_runtime_of_the_namespace_is_meant_if_its_kind_is_named() -> None:

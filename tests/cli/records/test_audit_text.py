@@ -13,7 +13,7 @@ from tests.support.programs.command import Outcome, Run
 from webhook.audit.lines import digest
 from webhook.audit.record import ReservedEntry, parse_line
 from webhook.cli.output.screen import Column, Row, print_table
-from webhook.cli.records.audit_text import LIST_COLUMNS
+from webhook.cli.records.audit_text import LIST_COLUMNS, list_row
 
 SHOW = """\
 Decision   d0001
@@ -160,3 +160,15 @@ class TestTerminal:
         print_table(Console(file=out), (Column("A"), Column("B")), [*[Row("ab")] * 1000, Row(("longer", "b"))])
         lines = out.getvalue().splitlines()
         assert (lines[0], lines[1000], lines[1001]) == ("A  B", "a  b", "longer  b")
+
+
+@pytest.mark.parametrize(
+    ("time", "shown"),
+    [
+        ("2026-05-01T08:00:04.123456Z", "2026-05-01T08:00:04Z"),
+        ("2026-05-01T10:00:04.123456+02:00", "2026-05-01T10:00:04.123456+02:00"),
+    ],
+    ids=["UTC", "another zone"],
+)
+def test_a_time_is_shown_in_seconds_only_if_it_is_in_utc(time: str, shown: str) -> None:
+    assert list_row(make_record(time=time)).cells[0] == shown

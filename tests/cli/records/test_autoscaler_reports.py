@@ -119,9 +119,14 @@ def test_a_node_pool_without_instance_types_is_quoted_if_it_was_after_the_pod() 
     text = "NodePool requirements filtered out all compatible available instance types"
     failed = event(KARPENTER, "Failed to schedule pod, no nodepools")
     late = about("NodePool", "gpu", "default", text, "NoCompatibleInstanceTypes")
+    same = about("NodePool", "cpu", "default", text, "NoCompatibleInstanceTypes", POD["metadata"]["creationTimestamp"])
     early = about("NodePool", "old", "default", text, "NoCompatibleInstanceTypes", "2026-05-01T12:00:00Z")
 
-    assert messages(failed, late, early) == [failed["message"], f"NodePool gpu: {text}"]
+    assert messages(failed, late, same, early) == [
+        failed["message"],
+        f"NodePool cpu: {text}",
+        f"NodePool gpu: {text}",
+    ]
 
 
 def test_node_groups_at_their_maximum_and_in_backoff_are_named() -> None:
@@ -196,6 +201,17 @@ def test_a_scale_up_that_failed_is_quoted_for_the_pod_that_triggered_it() -> Non
     assert messages(event(AUTOSCALER, text, "TriggeredScaleUp"), failed, other, status(group("ng-h100", 2))) == [
         text,
         own,
+    ]
+
+
+def test_a_group_that_was_scaled_up_and_is_in_backoff_since_is_named() -> None:
+    """Another group in backoff has nothing to do with the pod."""
+    text = "pod triggered scale-up: [{ng-h100 1->2 (max: 8)}]"
+    known = status(group("ng-h100", 2, "Backoff"), group("ng-a100", 2, "Backoff"))
+
+    assert messages(event(AUTOSCALER, text, "TriggeredScaleUp"), known) == [
+        text,
+        "node group ng-h100 is in backoff since 14:02 UTC",
     ]
 
 

@@ -1,10 +1,13 @@
 """`audit --kubeconfig` reads the records of all running replicas through the real API server."""
 
+import asyncio
 import resource
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -15,6 +18,10 @@ from tests.support.on_cluster.replicas import LOG_LINE, audit, kubelet, log_of, 
 from tests.support.on_cluster.service_account import limited_to
 from tests.support.programs.command import Run, run
 from tests.support.servers.fake_kubelet import Kubelet
+from webhook.cli.records import replica_logs
+from webhook.cli.records.audit_source import Source
+from webhook.cli.records.replica_logs import ReplicaSelection
+from webhook.watch.api_server import ApiServer, ClientConfig
 
 __all__ = ["kubelet", "run"]
 
@@ -259,3 +266,27 @@ def test_each_of_them_is_needed(
 
     assert outcome.code == 1
     assert outcome.errors.startswith(message.format(namespace=cluster.namespace))
+
+
+def test_a_list_of_replicas_that_begins_again_has_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def list_pages(*given: Any) -> None:
+        take = given[3]
+        for name, begins in (("old", True), ("b", True), ("a", False)):
+            await take([{"metadata": {"name": name}}], begins)
+
+    monkeypatch.setattr(replica_logs, "list_pages", list_pages)
+    found = asyncio.run(replica_logs._pods(ApiServer.__new__(ApiServer), ReplicaSelection(ClientConfig(None))))
+    assert [each["metadata"]["name"] for each in found] == ["a", "b"]
+
+
+@pytest.mark.parametrize(("since", "unread"), [(None, 1), (datetime(2026, 5, 1, tzinfo=UTC), 0)])
+def test_only_a_quiet_hour_is_no_fault(
+    since: datetime | None, unread: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(replica_logs, "download", lambda *_: ())
+    source = Source((), ReplicaSelection(ClientConfig(None), since=since))
+
+    with source.opened() as sources:
+        assert not sources.has_records
+
+    assert (source.unread, capsys.readouterr().err) == (unread, "no replica has an audit record\n")

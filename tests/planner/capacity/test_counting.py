@@ -130,6 +130,16 @@ def test_the_count_ends_at_the_number_asked_for(
         assert found.nodes == plain.nodes
 
 
+@pytest.mark.parametrize("key", [HOST, "zone"], ids=["independent nodes", "one after the other"])
+def test_the_pods_of_an_object_are_counted_up_to_a_number_of_pods(key: str) -> None:
+    """With others, they are counted in turns of as many pods as the object has."""
+    pods = further(make_pod().label("app", "web").affinity(apart(key)), 3)
+
+    found = count_each(pods, Snapshot.of([_four(name, zone=name) for name in "abcd"]), until=2)
+
+    assert (found.fits, found.range and (found.range.lowest, found.range.highest)) == (2, (2, 2))
+
+
 def test_pods_fill_each_node_with_what_is_left() -> None:
     found = counted(make_pod().gpu(1), _four("a"), _four("b", make_pod().gpu(3)), _four("c", make_pod().gpu(4)))
 

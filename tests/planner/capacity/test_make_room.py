@@ -203,6 +203,16 @@ def test_without_such_terms_no_further_node_is_cordoned() -> None:
     assert (move.cordons, move.choices, move.may_go_anywhere) == ((), 2, True)
 
 
+@pytest.mark.parametrize(("nodes", "anywhere"), [("b", False), ("bc", True)])
+def test_pods_may_go_anywhere_if_each_has_more_nodes_than_pods_go_before_it(nodes: str, anywhere: bool) -> None:
+    pods = [running(f"a{number}", "a", 2) for number in range(2)]
+
+    found = room_for(BIG, [cards("a", 8), *(cards(name, 4) for name in nodes), *pods])
+
+    assert found.plan is not None
+    assert [(each.choices, each.may_go_anywhere) for each in found.plan.moves] == [(len(nodes), anywhere)] * 2
+
+
 def test_pods_that_nothing_distinguishes_are_tried_once() -> None:
     many = [running(f"a{number}", "a", 1) for number in range(8)]
 
@@ -223,6 +233,20 @@ def test_the_search_ends_after_its_budget(monkeypatch: pytest.MonkeyPatch) -> No
     assert found.verdict == "None"
     assert found.tried is not None
     assert (found.tried.sets, found.tried.is_complete) == (3, False)
+
+
+def test_the_search_that_moves_jobs_has_a_budget_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search without Jobs, which comes first, takes as many steps: its pods fit on no other node."""
+    monkeypatch.setattr(make_room, "MOST_STEPS", 3)
+    stuck = [
+        running(f"a{number}", "a", 1).label("number", str(number)).node_selector("kubernetes.io/hostname", "a")
+        for number in range(2)
+    ]
+
+    pod = make_pod("p").gpu(2).node_selector("kubernetes.io/hostname", "a")
+    found = room_for(pod, [cards("a", 4), cards("b", 2), *stuck, running("job", "a", 2, kind="Job")])
+
+    assert moves(found) == [("job", "b")]
 
 
 def test_a_gated_pod_is_not_evaluated() -> None:

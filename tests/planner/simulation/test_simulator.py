@@ -245,6 +245,14 @@ def test_random_arrivals_use_the_load_on_average() -> None:
     assert simulated(shared, Run(0, "default", 1)).allocated == pytest.approx(50, abs=3)
 
 
+@pytest.mark.parametrize(("cards", "requests"), [(0, "nvidia.com/gpu=1"), (8, "cpu=1")], ids=["cluster", "trace"])
+def test_random_arrivals_need_cards(cards: int, requests: str) -> None:
+    shared = experiment(gpu_nodes(cards), lines(f"0,9,{requests}"), Load("random", 0.5, 100))
+
+    with pytest.raises(InvalidInput, match="no pod of the trace uses a card of the cluster"):
+        simulated(shared, Run(0, "default", 1))
+
+
 def test_a_fill_ends_when_the_cards_are_requested() -> None:
     trace = lines(*(f"0,5,nvidia.com/gpu={1 + number % 2}" for number in range(30)))
     shared = experiment(gpu_nodes(8, 8), trace, Load("fill"))

@@ -16,7 +16,9 @@ WAITING = [gang_pod(number, "", since=2 * HOUR) for number in range(3, 8)]
 
 
 def test_a_gang_that_runs_in_part_is_one_row_since_its_last_pod_was_bound() -> None:
-    (row,) = report(*NODES, *THREE, *WAITING)
+    earlier = gang_pod(0, "n0", since=3 * HOUR)
+
+    (row,) = report(*NODES, earlier, *THREE[1:], *WAITING)
 
     assert (row.reason, row.namespace, row.name, row.cards) == ("partial-gang", "team-c", "bert", {CARD: 24})
     assert (row.nodes, row.since) == (("n0", "n1", "n2"), (NOW - HOUR, False, True))
