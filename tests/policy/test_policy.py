@@ -78,7 +78,7 @@ def test_a_product_is_for_the_namespaces_of_every_pattern_that_it_matches(
 
 @pytest.mark.parametrize("fields", [{"mode": "shadow"}, {"canaryPercent": 5}], ids=str)
 def test_policy_in_place_of_another_is_enforced_for_every_pod(fields: dict[str, object]) -> None:
-    selector = NamespaceSelector(matchLabels={"team": "a"})
+    selector = NamespaceSelector(match_labels={"team": "a"})
 
     spec = policy_with(**fields).selected_by(selector, 7).spec
 

@@ -192,7 +192,7 @@ def test_a_pod_evicts_others_once_the_pods_before_it_have_their_room(run: Run, t
 
 def test_preemption_frees_no_devices_of_one_of_the_nodes(run: Run, tmp_path: Path) -> None:
     """The other node has a free card, and no room beside a pod of higher priority."""
-    full = make_pod("full").node_name("m").requests(cpu=1).spec(priority=200)
+    full = make_pod("full").node_name("m").requests(cpu=1).spec(priority=200).obj()
     other = make_node_object("m", capacity={"cpu": 1}), make_slice("m", *make_cards(1)), full
 
     line = check(run, tmp_path, claimed("own").requests(cpu=1), *devices(1), *other)
