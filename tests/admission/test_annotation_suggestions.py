@@ -55,6 +55,22 @@ def suggestion(pod: PodBuilder, nodes: list[NodeInfo], policy: Policy) -> str:
     return found
 
 
+BOTH_POOLS = policy_with(
+    workloadTypes={
+        "training": {"nodeUsage": {"allow": ["training"]}},
+        "inference": {"nodeUsage": {"allow": ["inference", "training"]}},
+    }
+)
+
+
+def test_another_type_is_suggested_for_a_node_whose_taint_is_not_that_of_its_label() -> None:
+    mixed = node(
+        "n", labels={USAGE: "training"}, taints=[f"{USAGE}=inference:NoSchedule"], capacity={CARD: 8, "cpu": 64}
+    )
+
+    assert suggestion(training(), [mixed], BOTH_POOLS) == f"set {TYPE}: inference instead of training: 1 node would fit"
+
+
 CASES = [
     pytest.param(
         training(gpu_product="NVIDIA-H20"),

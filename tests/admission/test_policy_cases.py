@@ -202,6 +202,11 @@ def contains(got: Any, expected: Any) -> bool:
     return type(got) is type(expected) and got == expected
 
 
+@pytest.mark.parametrize(("expected", "got"), [(True, 1), (1, True), (0, False)])
+def test_truth_is_no_number(expected: object, got: object) -> None:
+    assert [each.expected for each in missing(expected, got, "contains", iter(range(9)))] == [expected]
+
+
 @given(VALUES, VALUES)
 def test_nothing_is_missing_from_a_value_that_contains_the_expected_one(expected: Any, got: Any) -> None:
     found = [*missing(expected, got, "contains", iter(range(1000)))]

@@ -12,7 +12,7 @@ from tests.support.objects.batch_objects import (
     volcano_queue,
 )
 from tests.support.objects.builders import PodBuilder, make_pod
-from webhook.backends.references import GangRequest
+from webhook.backends.references import TEMPLATES_DIFFER, GangRequest, Within, strictest
 
 GPU = "nvidia.com/gpu"
 _GANG = make_pod().namespace("default").annotate("maip.mxsf.io/gang", "train").gpu(2)
@@ -24,6 +24,8 @@ _OF_KUEUE = (
     .annotate("kueue.x-k8s.io/pod-group-total-count", "4")
 )
 _VOLCANO_EXCESS = "Volcano: with the 4 pods of gang train, queue default exceeds its capability"
+
+RACK_REQUIRED = Within("rack")
 
 
 @pytest.mark.parametrize(
@@ -99,3 +101,16 @@ def test_a_gang_needs_the_pods_of_its_group_and_no_more_than_it_has(
     size: int, members: int, is_whole: bool, least: int
 ) -> None:
     assert GangRequest("train", size, "s", starts_whole=is_whole, members=members).least == least
+
+
+@pytest.mark.parametrize(
+    ("others", "doubt"),
+    [
+        pytest.param([RACK_REQUIRED], "", id="equal"),
+        pytest.param([None], TEMPLATES_DIFFER, id="none"),
+        pytest.param([Within("rack", is_required=False)], TEMPLATES_DIFFER, id="a preference"),
+    ],
+)
+def test_templates_with_different_requests_for_a_domain_leave_a_doubt(others: list[Within | None], doubt: str) -> None:
+    for requests in ([RACK_REQUIRED, *others], [*others, RACK_REQUIRED]):
+        assert strictest(requests) == RACK_REQUIRED._replace(doubt=doubt)

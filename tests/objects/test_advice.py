@@ -100,11 +100,11 @@ def test_without_a_view_of_claims_only_other_shortages_are_certain() -> None:
     assert "Insufficient nvidia.com/gpu" in warnings_of(admitted(scarce, TWO_NODES))[0]
 
 
-def h20_node(name: str, *running: PodBuilder) -> list[Object]:
+def h20_node(name: str, *running: PodBuilder, card: str = "NVIDIA-H20") -> list[Object]:
     node = make_node_object(
         name,
-        labels={USAGE: "training", CARD: "NVIDIA-H20", HOSTNAME_LABEL: name},
-        taints=[f"{USAGE}=training:NoSchedule", f"{CARD}=NVIDIA-H20:NoSchedule"],
+        labels={USAGE: "training", CARD: card, HOSTNAME_LABEL: name},
+        taints=[f"{USAGE}=training:NoSchedule", f"{CARD}={card}:NoSchedule"],
         capacity={"nvidia.com/gpu": 8},
     )
     return [node, *(pod.node_name(name).obj() for pod in running)]
@@ -130,6 +130,15 @@ def test_a_suggested_annotation_makes_all_replicas_fit(second: list[Object], sug
     content = DEPLOYMENT.object(template(8, gpu_product="NVIDIA-H2O"), 2)
 
     assert suggestions_for(content, h20_node("n1"), second) == suggestions
+
+
+@pytest.mark.parametrize(("taken", "question"), [(0, "; did you mean NVIDIA-H20?"), (8, "")])
+def test_no_product_is_meant_beside_the_suggestion_of_another(taken: int, question: str) -> None:
+    nodes = h20_node("n1", *([make_pod("full").gpu(taken)] if taken else [])), h20_node("n2", card="NVIDIA-A100")
+
+    first, *_ = warnings_of(admitted(DEPLOYMENT.object(template(8, gpu_product="NVIDIA-H2O"), 1), view(*nodes)))
+
+    assert first == f"gpu-product: no node has NVIDIA-H2O{question}"
 
 
 @pytest.mark.parametrize(("taken", "suggestions"), [(2, [ASK_FOR_6]), (3, [])])

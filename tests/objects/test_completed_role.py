@@ -6,6 +6,7 @@ from tests.objects.completed import advised
 from tests.support.objects.api_server import Object, limit_range, runtime_class
 
 KATA = runtime_class("kata", scheduling={"nodeSelector": {"a": "b"}})
+FILLED = {"class": "Guaranteed", "limitsFromRequests": True}
 SANDBOX = runtime_class("sandbox", overhead={"podFixed": {"cpu": "100"}})
 
 
@@ -46,3 +47,13 @@ def test_pods_that_the_api_server_refuses_are_a_warning(spec: Object, cluster: O
     assert verdict == "Unknown"
     assert warning.startswith('spec.template: the API server refuses such a pod: pods "')
     assert warning.endswith(f"is forbidden: {words}")
+
+
+@pytest.mark.parametrize(("qos", "verdict"), [({}, "Unknown"), (FILLED, "Feasible")])
+def test_pods_are_held_to_limits_with_what_the_policy_sets(qos: Object, verdict: str) -> None:
+    """A LimitRange of pods asks for a limit, which has no default."""
+    container = {"name": "main", "image": "i", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    most = limit_range({"type": "Pod", "max": {"cpu": "2"}}, namespace="team-a")
+    training = {"nodeUsage": {"allow": ["training"]}, "qos": qos}
+
+    assert advised({"containers": [container]}, most, workloadTypes={"training": training})[1] == verdict

@@ -2,9 +2,11 @@
 
 import pytest
 
+from tests.support.admission import policy_with
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.policy import allows_namespace
 from webhook.policy.products import namespaces_of_product
+from webhook.policy.spec.admission import NamespaceSelector
 
 HEAD = "apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\n"
 
@@ -72,3 +74,12 @@ def test_a_product_is_for_the_namespaces_of_every_pattern_that_it_matches(
     policy = parse_policy(HEAD + f"spec: {{allowedProducts: {allowed_products}}}\n", "policy.yaml")
 
     assert namespaces_of_product(policy.spec, product) == allowed
+
+
+@pytest.mark.parametrize("fields", [{"mode": "shadow"}, {"canaryPercent": 5}], ids=str)
+def test_policy_in_place_of_another_is_enforced_for_every_pod(fields: dict[str, object]) -> None:
+    selector = NamespaceSelector(match_labels={"team": "a"})
+
+    spec = policy_with(**fields).selected_by(selector, 7).spec
+
+    assert (spec.mode, spec.canary_percent, spec.namespace_selector, spec.priority) == ("enforce", 100, selector, 7)

@@ -188,3 +188,13 @@ def test_a_pod_evicts_others_once_the_pods_before_it_have_their_room(run: Run, t
     assert "\n  kube-scheduler would evict 1 pod on n: default/low (priority 0, 1 card)\n" in output
     assert "\n  would fit without the pods that wait before it: n\n" in output
     assert "would fit if running pods were gone" not in output
+
+
+def test_preemption_frees_no_devices_of_one_of_the_nodes(run: Run, tmp_path: Path) -> None:
+    """The other node has a free card, and no room beside a pod of higher priority."""
+    full = make_pod("full").node_name("m").requests(cpu=1).spec(priority=200).obj()
+    other = make_node_object("m", capacity={"cpu": 1}), make_slice("m", *make_cards(1)), full
+
+    line = check(run, tmp_path, claimed("own").requests(cpu=1), *devices(1), *other)
+
+    assert (line["verdict"], line["preemptionNote"]) == ("Waiting", NO_DEVICES)

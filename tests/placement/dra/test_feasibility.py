@@ -513,6 +513,12 @@ def test_a_claim_with_a_device_that_failed_is_waited_for(condition: str, verdict
     assert _place(make_pod().spec(resourceClaims=claiming("c")), _CLASS, _CARDS, claim).verdict == verdict
 
 
+@pytest.mark.parametrize(("uses", "verdict"), [(("own", "own"), "Unknown"), (("own", "more"), "Feasible")])
+def test_it_is_not_known_which_devices_a_claim_gets_that_a_pod_names_twice(uses: tuple[str, str], verdict: str) -> None:
+    claims = [make_resource_claim(name, exactly()) for name in ("own", "more")]
+    assert _place(make_pod().spec(resourceClaims=claiming(*uses)), _CLASS, _CARDS, *claims).verdict == verdict
+
+
 def test_alternative_that_is_allocated_scores_beside_those_of_each_node() -> None:
     """As in upstream, so what a node scores more is a smaller share of all."""
     best = first_of("r", best=exactly("", 1, f'device.attributes["{DRIVER}"].model == "H100"'), other=exactly("", 1))

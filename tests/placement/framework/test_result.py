@@ -1,11 +1,14 @@
 """The answer as `check -o json` prints it."""
 
 import json
+from dataclasses import replace
+
+import pytest
 
 from tests.support.objects.builders import make_pod
 from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.framework.result import Placement, to_check_json
+from webhook.placement.framework.result import GangFit, Placement, to_check_json
 from webhook.placement.scheduler import Scheduler
 
 
@@ -67,3 +70,10 @@ def test_answer_that_was_not_worked_out_has_no_nodes() -> None:
 def test_scores_can_be_printed() -> None:
     placement = Scheduler().place(make_pod().obj(), Snapshot.of([node("a")]))
     assert repr(placement.scores) == "Scores({'a': {'total': 0}})"
+
+
+@pytest.mark.parametrize(("fit", "is_complete", "starts"), [(1, True, True), (1, False, False), (2, True, False)])
+def test_gang_starts_in_part_only_if_it_is_known_how_many_fit(fit: int, *, is_complete: bool, starts: bool) -> None:
+    own = replace(Placement.unknown(""), verdict="Feasible", node="n")
+
+    assert GangFit("g", 2, fit, 0, is_complete, own=own).starts_in_part is starts

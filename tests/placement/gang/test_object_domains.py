@@ -9,6 +9,7 @@ import pytest
 from tests.placement.gang.gangs import HOST, IN_A_RACK, TWO_RACKS, WORKER, gpus, on, running, spread
 from tests.support.objects.batch_objects import workload
 from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.plugins import node
 from webhook.backends.references import GangRequest, Within
 from webhook.cluster.batch.kueue import KueueObjects, Workload
 from webhook.cluster.batch.queues import PodGroup
@@ -22,6 +23,7 @@ from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.policy.spec.document import PolicySpec
 
 RACK = Within("rack")
+CARD = "nvidia.com/gpu"
 GROUP = PodGroup("default", "train", 0)
 
 
@@ -70,6 +72,17 @@ def test_object_waits_if_no_domain_has_room_for_all_of_its_pods(size: int, most:
 
     assert (placement.verdict, placement.node, fit.fit, fit.most) == ("Waiting", None, 5, most)
     assert f"No domain of rack {text}" in placement.message
+
+
+@pytest.mark.parametrize(("size", "most"), [(6, None), (9, 8)])
+def test_other_objects_can_create_pods_of_a_gang_in_a_rack_whose_node_is_kept_free_for_a_while(
+    size: int, most: int | None
+) -> None:
+    held = node("b", labels={"rack": "1"}, taints=["node.kubernetes.io/not-ready:NoSchedule"], capacity={CARD: "4"})
+
+    fit, _ = answered_templates([(WORKER, 2)], size=size, base=on(gpus("a", 4, rack="1"), held).base)
+
+    assert fit.most == most
 
 
 @pytest.mark.parametrize(("size", "verdict"), [(6, "Feasible"), (5, "Unknown")])

@@ -183,6 +183,25 @@ def test_the_message_depends_on_the_claims_of_the_pod() -> None:
     assert [message(36, "free"), message(36, "taken"), message(36)] == before
 
 
+@pytest.mark.parametrize(("uid", "begin"), [("u", ""), ("other", "still not schedulable, ")])
+def test_the_message_is_not_certain_for_a_pod_with_a_claim_of_an_earlier_attempt(uid: str, begin: str) -> None:
+    pod = make_pod("p").namespace("default").requests(**{"example.com/card": 1}).uid("u").spec(priority=100)
+    earlier = make_resource_claim("earlier", exactly())
+    earlier["metadata"] |= {
+        "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+        "ownerReferences": [{"kind": "Pod", "name": "p", "uid": uid, "controller": True}],
+    }
+    cards = make_device_class(extended_resource="example.com/card"), make_slice("a", *make_cards(1))
+    objects = make_node_object("a"), *cards, earlier, allocated(make_resource_claim("taken", exactly()), "a", "card-0")
+    snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
+
+    found = Scheduler().preemption(PodSignature.of(pod.obj()), replace(snapshot, release=Release(36)))
+
+    assert found is not None
+    assert found.message.partition("preemption: ")[0] == begin
+    assert bool(found.message) is bool(begin)
+
+
 def test_no_more_nodes_are_evaluated_than_show_that_the_choice_is_random(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = [node(f"n{at:03}", running(f"p{at}", 1, 2), capacity=TWO_CARDS) for at in range(300)]
     evaluated: list[int] = []

@@ -72,6 +72,9 @@ def test_a_warning_names_only_pods_of_the_own_namespace() -> None:
     own = eviction_warning(placement, "team")
     assert own == "kube-scheduler would evict 2 pods of lower priority on a; of this namespace, ours is among them"
     assert eviction_warning(placement, "other") == "kube-scheduler would evict 2 pods of lower priority on a"
+    equal = [node(name, running(name, 1, 2).namespace(f"team-{name}"), capacity=TWO_CARDS) for name in "ab"]
+    one_of_both = replace(placement, preemption=preempting(make_pod().gpu(2), *equal))
+    assert eviction_warning(one_of_both, "team-a").endswith("; of this namespace, a may be among them")
 
 
 @pytest.mark.parametrize(("verdict", "is_warned"), [("Waiting", True), ("Feasible", False), ("Infeasible", False)])

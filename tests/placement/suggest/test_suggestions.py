@@ -129,6 +129,14 @@ _MIXED = [node("small"), *_TAINTED, node("control", taints=["node-role.kubernete
             make_pod().require_node(match_expressions(("a", "Exists", [])), match_expressions(("b", "Gt", ["5"]))),
             [node("n")],
             ["1 node would fit without the nodeSelectorTerms of its required node affinity"],
+            id="terms of different requirements",
+        ),
+        pytest.param(
+            make_pod().require_node(
+                match_expressions(("a", "Exists", [])), match_expressions(("b", "Exists", []), ("c", "In", ["x"]))
+            ),
+            [node("n")],
+            ["1 node would fit without the nodeSelectorTerms of its required node affinity"],
             id="terms that are ORed",
         ),
         pytest.param(
