@@ -82,6 +82,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(json_values), st.integers(1, 2000))
 def test_any_patch_is_truncated_to_its_limit(values: list[Any], times: int) -> None:

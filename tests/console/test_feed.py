@@ -6,6 +6,7 @@ from typing import Any
 
 import aiohttp
 import orjson
+import pytest
 
 from placement_console.cluster_state import ClusterState
 from tests.console.example_cluster import gpu_node, pod
@@ -35,6 +36,7 @@ def _run(view: Followed, use: Callable[[aiohttp.ClientSession, str], Coroutine[A
     return asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_a_client_gets_all_nodes_and_then_those_that_change() -> None:
     view = Followed(NODES)
 

@@ -257,6 +257,7 @@ def test_queues_are_unknown_without_the_api_groups(tmp_path: Path) -> None:
     assert not found.knows(Source.QUEUES)
 
 
+@pytest.mark.slow
 def test_a_slow_list_holds_up_only_what_is_found_by_it(tmp_path: Path) -> None:
     api = Api({"/apis/apps/v1/deployments": [deployment()]}, silent=frozenset({NODES}))
     found = read(api, tmp_path, Source.NODES, Source.POLICY, within_seconds=1.0)

@@ -3,7 +3,7 @@
 from hypothesis import settings
 
 FAST_PROFILE = "fast"
-FAST_EXAMPLES = 8
+FAST_EXAMPLES = 5
 _DIVISORS = {FAST_PROFILE: 40, "tests": 10, "long": 1}
 
 

@@ -85,24 +85,46 @@ def _line(kind: str, content: dict[str, Any]) -> bytes:
 CAUGHT_UP = range(24, 37)
 
 
+class Clock:
+    """The time that a reflector measures; only watches let it pass."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self._seconds
+
+    def second(self, *given: tuple[str, dict[str, Any]]) -> Answer:
+        """Return a watch of a second with these events."""
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            self._seconds += 1
+            return await events(*given)(request)
+
+        return answer
+
+
+CLOCK = Clock()
+
+
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
-        pytest.param([BREAK, events(lasting_seconds=1)], [CAUGHT_UP, [1], CAUGHT_UP], id="nothing happens"),
+        pytest.param([BREAK, CLOCK.second()], [CAUGHT_UP, [1], CAUGHT_UP], id="nothing happens"),
         pytest.param(
-            [BREAK, events(ADDED, lasting_seconds=1), events(lasting_seconds=1)],
+            [BREAK, CLOCK.second(ADDED), CLOCK.second()],
             [CAUGHT_UP, [1], [1], CAUGHT_UP],
             id="something had happened",
         ),
-        pytest.param(
-            [BREAK, BREAK, events(lasting_seconds=1)], [CAUGHT_UP, [1], [1], CAUGHT_UP], id="broken off again"
-        ),
-        pytest.param(
-            [events(ADDED), events(lasting_seconds=1)], [CAUGHT_UP, [1], CAUGHT_UP], id="ended before its time"
-        ),
+        pytest.param([BREAK, BREAK, CLOCK.second()], [CAUGHT_UP, [1], [1], CAUGHT_UP], id="broken off again"),
+        pytest.param([events(ADDED), CLOCK.second()], [CAUGHT_UP, [1], CAUGHT_UP], id="ended before its time"),
     ],
 )
-def test_watches_are_short_until_the_view_is_current(tmp_path: Path, script: list[Answer], expected: list[Any]) -> None:
+def test_watches_are_short_until_the_view_is_current(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: list[Answer], expected: list[Any]
+) -> None:
+    monkeypatch.setattr("webhook.watch.reflector.time", CLOCK)
+
     async def run() -> list[int]:
         async with fake_api(NODES, page([versioned_node("a")], "4"), *script) as api:
             # Other kinds have changed: no event of this kind reaches the version.

@@ -84,6 +84,7 @@ def faults_and_log(
     return faults.count, [each["event"] for each in logs if each["log_level"] == "error"]
 
 
+@pytest.mark.slow
 def test_view_that_cannot_be_updated_is_kept_and_becomes_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Every watch ends soon without an error: each kind is always known to be current.
     monkeypatch.setattr("tests.support.servers.fake_api.quiet", events(lasting_seconds=0.05))

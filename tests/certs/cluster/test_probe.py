@@ -97,6 +97,7 @@ def test_the_certificate_that_a_server_sends_is_reported_if_it_can_be_read(serve
     assert (called.certificate and called.certificate.public_bytes(Encoding.PEM)) == sent
 
 
+@pytest.mark.slow
 def test_a_server_that_starts_late_is_waited_for() -> None:
     port = closed_port()
     with contextlib.ExitStack() as stack:

@@ -96,6 +96,7 @@ def test_an_error_that_ends_a_watch_is_reported_and_the_objects_are_read_again(c
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_a_stop_does_not_wait_for_the_body_of_a_request_that_is_answered() -> None:
     """aiohttp reads such a body for ten seconds."""
 

@@ -73,6 +73,7 @@ def api() -> Iterator[FakeConfigurationApi]:
         yield api
 
 
+@pytest.mark.slow
 def test_a_live_pod_is_read_from_the_api_server(run: Run, api: FakeConfigurationApi, tmp_path: Path) -> None:
     arguments = ("explain", "pod/worker-0", "-n", "team-a", "--kubeconfig", api.kubeconfig(tmp_path), "-o", "json")
 
@@ -84,6 +85,7 @@ def test_a_live_pod_is_read_from_the_api_server(run: Run, api: FakeConfiguration
     assert "the audit record" not in run(*arguments, "--no-audit").errors
 
 
+@pytest.mark.slow
 def test_the_node_pools_of_a_live_pod_are_read_if_karpenter_is_installed(
     run: Run, api: FakeConfigurationApi, tmp_path: Path
 ) -> None:

@@ -65,6 +65,7 @@ def test_a_url_is_downloaded(run: Run, command: tuple[Any, ...], url: str) -> No
     assert pods_of(run(*command, "-f", f"{url}/pods.json")) == ["default/far"]
 
 
+@pytest.mark.slow
 def test_a_url_of_up_to_64_mib_is_downloaded(url: str) -> None:
     assert len(manifests._download(f"{url}/{64 * 1024 * 1024}")) == 67_108_864
     with pytest.raises(InvalidInput, match="is larger than 67108864 bytes"):

@@ -80,6 +80,7 @@ def test_forms_link_to_files_that_exist() -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+@pytest.mark.slow
 def test_no_host_of_a_registry_is_committed() -> None:
     """It comes from the variable REGISTRY of the repository. containerd names what has none `docker.io/library/…`."""
     host = re.compile(r"\b(?:ghcr|quay|docker|gcr|ecr)\.(?:io|com|aws)/(?!library/)")

@@ -198,6 +198,7 @@ def test_a_doubt_about_the_room_leaves_only_pods_unknown_that_fit(
     assert bool(fit.doubt) is (verdict == "Unknown")
 
 
+@pytest.mark.slow
 def test_more_pods_than_are_counted_one_after_the_other_are_unknown() -> None:
     nodes = on(*[gpus(f"n{number}", 1, rack="a") for number in range(102)]).base
     apart = WORKER.spec(topologySpreadConstraints=[spread(HOST)])

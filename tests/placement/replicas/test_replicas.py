@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -151,6 +152,7 @@ def _pods(draw: st.DrawFn) -> Object:
     return builder.host_port(80).obj() if draw(st.booleans()) else builder.obj()
 
 
+@pytest.mark.slow
 @given(world=clusters(), pod=_pods())
 def test_the_count_equals_one_on_snapshots_made_from_scratch(
     world: tuple[list[Object], list[Object]], pod: Object

@@ -213,7 +213,12 @@ def test_bound_claims_are_shared_by_further_pods(claim: Object, is_shared: bool)
     assert (found.fits == 8) is is_shared
 
 
+<<<<<<< HEAD
 def test_a_choice_that_decides_the_count_gives_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
+=======
+@pytest.mark.slow
+def test_a_choice_that_decides_the_count_gives_a_range() -> None:
+>>>>>>> wt-testtime
     """Of two equal scores, the node alone in its zone leaves room for two more pods, the other one for one."""
     web = (
         make_pod()
@@ -290,6 +295,7 @@ def test_several_pods_take_turns_in_proportion() -> None:
     assert (launcher.stopped, launcher.stopped_at) == (worker.stopped, 1)
 
 
+@pytest.mark.slow
 def test_turns_end_at_the_number_asked_for() -> None:
     pods = (further(make_pod("launcher").requests(cpu="100m"), 1), further(make_pod("worker").gpu(1), 3))
 

@@ -98,6 +98,7 @@ def test_pods_that_exclude_each_other_are_counted_one_by_one(run: Run, cluster: 
     assert fits["r2"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("follow", [True, False])
 def test_pods_with_a_spread_are_counted_if_they_follow_each_other(run: Run, cluster: Path, *, follow: bool) -> None:
     selector = {"labelSelector": {"matchLabels": {"app": "w"}}}

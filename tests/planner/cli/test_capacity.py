@@ -90,6 +90,7 @@ def test_an_object_stands_for_the_pods_of_its_template(run: Run, tmp_path: Path)
     assert "Deployment team-a/web" in _capacity(run, _cluster(tmp_path, 8), deployment).output
 
 
+@pytest.mark.slow
 def test_together_pods_take_turns_in_proportion_to_replicas(run: Run, tmp_path: Path) -> None:
     workers = apps("Deployment", replicas=3, template=make_pod().gpu(2).template())
 
@@ -126,6 +127,7 @@ def test_until_with_more_than_fit_changes_nothing(run: Run, tmp_path: Path) -> N
     assert _lines(run, cluster, ONE, options=("--until", "9")) == _lines(run, cluster, ONE)
 
 
+@pytest.mark.slow
 def test_a_range_is_printed_where_chance_decides(run: Run, tmp_path: Path) -> None:
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
     together = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

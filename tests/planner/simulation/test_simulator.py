@@ -228,6 +228,7 @@ def test_denied_pods_are_counted_with_the_message() -> None:
     assert "trainning" in found.denial
 
 
+@pytest.mark.slow
 def test_equal_seeds_have_equal_outcomes_in_any_process() -> None:
     trace = lines(*(f"{number},30,nvidia.com/gpu={1 + number % 3}" for number in range(30)))
     shared = experiment(gpu_nodes(4, 4, 4), trace, Load("random", 0.9, span_seconds=200))
@@ -239,6 +240,7 @@ def test_equal_seeds_have_equal_outcomes_in_any_process() -> None:
     assert len({found[run].allocated for run in runs}) > 1
 
 
+@pytest.mark.slow
 def test_random_arrivals_use_the_load_on_average() -> None:
     shared = experiment(gpu_nodes(8, 8, 8, 8), lines("0,,nvidia.com/gpu=1"), Load("random", 0.5, 10_000, 100))
 

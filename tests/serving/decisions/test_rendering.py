@@ -3,6 +3,7 @@
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ NODE = make_node_object("node-1", labels={"kubernetes.io/hostname": "node-1"})
 TRAINING = make_pod("a").annotate(TYPE, "training")
 
 
+@pytest.mark.slow
 @given(st.lists(pods(), min_size=1, max_size=3), st.booleans())
 def test_answers_and_records_of_equal_pods_are_equal(kinds: list[dict[str, Any]], has_view: bool) -> None:
     cluster = cluster_of({"cluster": [NODE]}) if has_view else None

@@ -305,6 +305,7 @@ def test_a_connection_that_is_not_accepted_yet_gets_its_answer_when_the_listener
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_a_handshake_ends_soon_when_the_listener_is_closed() -> None:
     """What is in flight has the grace period; a connection that has asked for nothing has a second."""
 
