@@ -213,12 +213,8 @@ def test_bound_claims_are_shared_by_further_pods(claim: Object, is_shared: bool)
     assert (found.fits == 8) is is_shared
 
 
-<<<<<<< HEAD
-def test_a_choice_that_decides_the_count_gives_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
-=======
 @pytest.mark.slow
-def test_a_choice_that_decides_the_count_gives_a_range() -> None:
->>>>>>> wt-testtime
+def test_a_choice_that_decides_the_count_gives_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two equal scores, the node alone in its zone leaves room for two more pods, the other one for one."""
     web = (
         make_pod()
