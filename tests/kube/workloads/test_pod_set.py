@@ -40,6 +40,9 @@ def test_an_object_without_a_name_gives_its_pods_generated_ones() -> None:
     (nameless,) = sets_of({**apps("StatefulSet"), "metadata": None})
 
     assert pod_name(generated.pod) == "default/run-"
+    (of_run,) = sets_of({**apps("Deployment"), "metadata": {"generateName": "run"}})
+    # No object has the name.
+    assert of_run.pod["metadata"]["ownerReferences"][0]["name"] == "run-"
     assert pod_name(nameless.pod) == "default/statefulset-"
 
 

@@ -154,6 +154,8 @@ def test_group_of_kai_fits_in_a_domain_of_a_topology_that_is_known() -> None:
             {"preferredTopologyLevel": "rack"},
             "KAI gives it no nodes without the labels of Topology t",
         ),
+        ([], {"preferredTopologyLevel": "rack"}, "no single Topology is known that has the level rack"),
+        (["zone"], {"preferredTopologyLevel": "rack"}, "no single Topology is known that has the level rack"),
         (["rack"], {}, "with neither a required nor a preferred level, KAI starts no pods"),
     ],
 )
@@ -185,6 +187,30 @@ def test_domains_of_several_subgroups_of_kai_are_not_known() -> None:
     assert in_zone.verdict == "Infeasible"
 
 
+def test_node_that_cannot_hold_a_pod_may_lack_the_labels_of_its_topology() -> None:
+    spec = {"topologyConstraint": {"topology": "t", "preferredTopologyLevel": "rack"}}
+    control_plane = make_node_object("control-plane", labels={USAGE: "training"})
+
+    assert placed_by("kai-scheduler", spec, topology("t", KAI_TOPOLOGY, "rack"), control_plane).verdict == "Feasible"
+
+
+@pytest.mark.parametrize(("parts", "verdict"), [(["default"], "Infeasible"), (["default", "launcher"], "Unknown")])
+def test_pods_of_several_subgroups_can_differ(parts: list[str], verdict: str) -> None:
+    spec = {"subGroups": [{"name": each, "minMember": 6 // len(parts)} for each in parts]}
+
+    placement = placed_by("kai-scheduler", spec, pod=WORKER.annotate(f"{DOMAIN}/gang", "g"))
+
+    assert placement.verdict == verdict
+    assert ("The pods of other subgroups of PodGroup g can differ." in placement.message) == (len(parts) > 1)
+
+
+@pytest.mark.parametrize("subgroups", [[], [{"name": "default", "minMember": 2}]])
+def test_empty_label_of_a_subgroup_names_the_default(subgroups: list[dict[str, Any]]) -> None:
+    labelled = OF_TWO.label("kai.scheduler/subgroup-name", "")
+
+    assert placed_by("kai-scheduler", {"subGroups": subgroups}, pod=labelled).verdict == "Feasible"
+
+
 def test_pod_without_a_subgroup_of_its_group_never_starts() -> None:
     placement = placed_by("kai-scheduler", {"subGroups": [{"name": "a", "minMember": 2}]})
 
@@ -193,13 +219,13 @@ def test_pod_without_a_subgroup_of_its_group_never_starts() -> None:
     assert placement.message.endswith(f"PodGroup g has no subgroup for a pod with the label {label}: it never starts.")
 
 
-def placed_by(scheduler: str, spec: dict[str, Any], *topologies: dict[str, Any]) -> Placement:
-    """Return the placement of a pod in the group g with `spec` of `scheduler`, beside `topologies`."""
+def placed_by(scheduler: str, spec: dict[str, Any], *others: dict[str, Any], pod: PodBuilder | None = None) -> Placement:
+    """Return the placement of a pod in the group g with `spec` of `scheduler`, beside `others`."""
     policy = policy_with(workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "schedulerName": scheduler}})
     node = make_node_object("n", labels={USAGE: "training", "rack": "1"}, capacity={"nvidia.com/gpu": 4})
     made = volcano_group("g") if scheduler == "volcano" else kai_group("g")
-    view = made_anew([node, {**made, "spec": {**made["spec"], **spec}}, *topologies])
-    placement = placement_of(admit_pod(OF_TWO.obj(), policy, ClusterView(view, scheduler_for(policy))))
+    view = made_anew([node, {**made, "spec": {**made["spec"], **spec}}, *others])
+    placement = placement_of(admit_pod((pod or OF_TWO).obj(), policy, ClusterView(view, scheduler_for(policy))))
 
     assert placement is not None
     return placement

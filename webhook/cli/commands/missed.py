@@ -120,8 +120,9 @@ def missed(
     They were created while no replica answered and failurePolicy was Ignore, before the webhook was registered or the
     policy enforced for them, or by an exempt user; compare when they were created. Without a known policy, nothing is
     advised. Pods that the webhook leaves alone are not listed: those that the selectors or conditions of the registered
-    webhook exclude, that opt out, or that have ended. PlacementPolicy objects that a server has accepted come before --policy. Without it, the policy of a live
-    cluster is that of the ConfigMap of its servers. Exit code 0: none; 3: some.
+    webhook exclude, that opt out, or that have ended. PlacementPolicy objects that a server has accepted come before
+    --policy. Without it, the policy of a live cluster is that of the ConfigMap of its servers. Exit code 0: none;
+    3: some.
 
     \b
     Examples:
