@@ -23,6 +23,7 @@ NATIVE = policy_with(
 )
 WORKER = make_pod("g-0").annotate(TYPE, "training").gpu(2)
 OF_TWO = WORKER.annotate(f"{DOMAIN}/gang", "g").annotate(f"{DOMAIN}/gang-size", "2")
+OF_GROUP = WORKER.annotate(f"{DOMAIN}/gang", "g")
 WITHOUT_SIZE = WORKER.spec(schedulingGroup={"podGroupName": "g"})
 HIGH = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10000}
 
@@ -196,12 +197,23 @@ def test_node_that_cannot_hold_a_pod_may_lack_the_labels_of_its_topology() -> No
 
 @pytest.mark.parametrize(("parts", "verdict"), [(["default"], "Infeasible"), (["default", "launcher"], "Unknown")])
 def test_pods_of_several_subgroups_can_differ(parts: list[str], verdict: str) -> None:
-    spec = {"subGroups": [{"name": each, "minMember": 6 // len(parts)} for each in parts]}
+    spec, pod = {"subGroups": [{"name": each, "minMember": 6 // len(parts)} for each in parts]}, OF_GROUP
+    large = make_node_object("n2", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": 8})
+    other = make_pod("other").gpu(8).node_name("n2").obj()
 
-    placement = placed_by("kai-scheduler", spec, pod=WORKER.annotate(f"{DOMAIN}/gang", "g"))
+    placement, now = placed_by("kai-scheduler", spec, pod=pod), placed_by("kai-scheduler", spec, large, other, pod=pod)
 
-    assert placement.verdict == verdict
-    assert ("The pods of other subgroups of PodGroup g can differ." in placement.message) == (len(parts) > 1)
+    assert (placement.verdict, now.verdict) == (verdict, "Unknown" if len(parts) > 1 else "Waiting")
+    for each in (placement, now):
+        assert ("The pods of other subgroups of PodGroup g can differ." in each.message) == (len(parts) > 1)
+
+
+def test_pod_in_no_subgroup_is_not_refused_for_the_number_of_pods() -> None:
+    spec = {"subGroups": [{"name": each, "minMember": 3} for each in "ab"]}
+
+    placement = placed_by("kai-scheduler", spec, pod=OF_GROUP)
+
+    assert (placement.verdict, placement.deny_exemption) == ("Infeasible", "its PodGroup can change")
 
 
 @pytest.mark.parametrize("subgroups", [[], [{"name": "default", "minMember": 2}]])
@@ -219,7 +231,9 @@ def test_pod_without_a_subgroup_of_its_group_never_starts() -> None:
     assert placement.message.endswith(f"PodGroup g has no subgroup for a pod with the label {label}: it never starts.")
 
 
-def placed_by(scheduler: str, spec: dict[str, Any], *others: dict[str, Any], pod: PodBuilder | None = None) -> Placement:
+def placed_by(
+    scheduler: str, spec: dict[str, Any], *others: dict[str, Any], pod: PodBuilder | None = None
+) -> Placement:
     """Return the placement of a pod in the group g with `spec` of `scheduler`, beside `others`."""
     policy = policy_with(workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "schedulerName": scheduler}})
     node = make_node_object("n", labels={USAGE: "training", "rack": "1"}, capacity={"nvidia.com/gpu": 4})

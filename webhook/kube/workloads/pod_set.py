@@ -92,7 +92,8 @@ class PodSet:
             metadata["labels"] = {**own.get("labels", {}), **labels}
         reference = {
             "kind": template.owner_kind or self.kind.kind,
-            "name": self.names.formatted(template.owner_name, indices) or f"{self.names.generate_name.removesuffix('-')}-",
+            "name": self.names.formatted(template.owner_name, indices)
+            or f"{self.names.generate_name.removesuffix('-')}-",
             "controller": True,
         }
         pod = {**self.common, "metadata": {**metadata, "ownerReferences": [reference]}}

@@ -53,11 +53,10 @@ def as_grouped(placement: Placement, group: PodGroup, pod: PodInfo, size: int, s
     is_counted = placement.gang is not None and placement.gang.together is not None
     if group.topology_key and placement.verdict == "Infeasible" and is_counted:
         placement = replace(placement, deny_exemption=placement.deny_exemption or _CAN_CHANGE)
+    shown, can_differ = cut(group.name, _LONGEST_SHOWN), len(group.subgroups) > 1 and _lacks_others(placement)
     if never := never_starts(group, pod, size, snapshot):
-        return _never(placement, never)
-    shown = cut(group.name, _LONGEST_SHOWN)
-    most = placement.gang.most if placement.gang is not None else None
-    if len(group.subgroups) > 1 and placement.verdict == "Infeasible" and most:
+        return _never(replace(placement, verdict="Waiting") if can_differ else placement, never)
+    if can_differ:
         message = f"{placement.message.removesuffix('.')}. The pods of other subgroups of PodGroup {shown} can differ."
         return replace(placement, verdict="Unknown", message=message)
     limit = network_limit(group.network, snapshot) if group.network is not None else NetworkLimit()
@@ -76,8 +75,16 @@ def as_grouped(placement: Placement, group: PodGroup, pod: PodInfo, size: int, s
     return placement
 
 
+def _lacks_others(placement: Placement) -> bool:
+    """Return whether there is room for the pod, but not for as many like it as its gang has pods."""
+    gang = placement.gang
+    if gang is None or placement.verdict not in ("Waiting", "Infeasible"):
+        return False
+    return bool(gang.most) if placement.verdict == "Infeasible" else gang.fit > gang.placed
+
+
 def _doubt_of_preference(group: PodGroup, pod: PodInfo, snapshot: Snapshot) -> str:
-    """Return why `group` of KAI may not get all nodes for `pod` although it only prefers a domain of its Topology, or "".
+    """Return why `group` of KAI may not get all nodes for `pod` although it only prefers a domain, or "".
 
     Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/plugins/topology/common.go, isNodePartOfTopology;
     job_filtering.go, calculateRelevantDomainLevels
