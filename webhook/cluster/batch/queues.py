@@ -82,9 +82,8 @@ class PodGroup(NamedTuple):
     def of_kai(cls, content: Mapping[str, Any]) -> "PodGroup":
         """Return the facts of `content`, a raw API object, with its topology. Without its name, KAI ignores the level.
 
-        Only subgroups without children have pods. KAI starts
-        `minMember` pods of each, and ignores that of the group. If there is only one of these, all constraints are
-        about the same pods.
+        Only subgroups without children have pods. KAI starts `minMember` pods of each, and ignores that of the group.
+        If there is only one of these, all constraints are about the same pods.
 
         Source: github.com/NVIDIA/KAI-scheduler/pkg/apis/scheduling/v2alpha2/podgroup_types.go, TopologyConstraint;
         pkg/scheduler/api/podgroup_info/subgroup_info/factory.go
