@@ -46,8 +46,16 @@ OF_ZONE = {"topologyConstraint": {"topology": "t", "requiredTopologyLevel": "zon
         ),
         pytest.param(OF_ZONE, [{"name": "a", **OF_RACK}], ("zone", 2, ("a",)), "of their own", id="rack in a zone"),
         pytest.param({}, [{"name": "a", **OF_RACK}, {"name": "b"}], ("", 4, ("a", "b")), "of their own", id="of one"),
-        pytest.param(OF_RACK, [{"name": "a"}, {"name": "a"}], ("", 0, ()), "duplicates", id="duplicates"),
-        pytest.param(OF_RACK, [{"name": "a", "parent": "b"}], ("", 0, ()), "do not exist", id="without its parent"),
+        pytest.param(OF_RACK, [{"name": "a"}, {"name": "a"}], ("", 0, ()), "names", id="duplicates"),
+        pytest.param(OF_RACK, [{"name": "a", "parent": "b"}], ("", 0, ()), "not valid", id="without its parent"),
+        pytest.param(
+            {},
+            [{"name": "a", "parent": "b", **OF_RACK}, {"name": "b", "parent": "a"}, {"name": "c"}],
+            ("", 0, ()),
+            "not valid",
+            id="circle beside the only subgroup",
+        ),
+        pytest.param({}, [{}], ("", 0, ()), "names", id="without a name"),
         pytest.param({}, [{"name": f"a{each}"} for each in range(65)], ("", 0, ()), "too many", id="too many"),
     ],
 )

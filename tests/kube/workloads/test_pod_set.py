@@ -41,6 +41,17 @@ def test_an_object_without_a_name_gives_its_pods_generated_ones() -> None:
 
     assert pod_name(generated.pod) == "default/run-"
     assert pod_name(nameless.pod) == "default/statefulset-"
+    assert generated.pod["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] == "run"
+
+
+@pytest.mark.parametrize(("content", "name"), [(apps("Deployment"), "run-"), (jobset(), "run-node-0-")])
+@pytest.mark.parametrize("prefix", ["run-", "run"])
+def test_owner_of_pods_of_an_object_without_a_name_has_a_name_that_no_object_has(
+    content: dict[str, Any], name: str, prefix: str
+) -> None:
+    *_, found = sets_of({**content, "metadata": {"generateName": prefix}})
+
+    assert found.pod["metadata"]["ownerReferences"][0]["name"] == name
 
 
 def test_name_and_namespace_are_those_of_the_owner_not_of_the_template() -> None:

@@ -23,6 +23,7 @@ NATIVE = policy_with(
 )
 WORKER = make_pod("g-0").annotate(TYPE, "training").gpu(2)
 OF_TWO = WORKER.annotate(f"{DOMAIN}/gang", "g").annotate(f"{DOMAIN}/gang-size", "2")
+OF_GROUP = WORKER.annotate(f"{DOMAIN}/gang", "g")
 WITHOUT_SIZE = WORKER.spec(schedulingGroup={"podGroupName": "g"})
 HIGH = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10000}
 
@@ -154,6 +155,8 @@ def test_group_of_kai_fits_in_a_domain_of_a_topology_that_is_known() -> None:
             {"preferredTopologyLevel": "rack"},
             "KAI gives it no nodes without the labels of Topology t",
         ),
+        ([], {"preferredTopologyLevel": "rack"}, "no single Topology is known that has the level rack"),
+        (["zone"], {"preferredTopologyLevel": "rack"}, "no single Topology is known that has the level rack"),
         (["rack"], {}, "with neither a required nor a preferred level, KAI starts no pods"),
     ],
 )
@@ -185,6 +188,41 @@ def test_domains_of_several_subgroups_of_kai_are_not_known() -> None:
     assert in_zone.verdict == "Infeasible"
 
 
+def test_node_that_cannot_hold_a_pod_may_lack_the_labels_of_its_topology() -> None:
+    spec = {"topologyConstraint": {"topology": "t", "preferredTopologyLevel": "rack"}}
+    control_plane = make_node_object("control-plane", labels={USAGE: "training"})
+
+    assert placed_by("kai-scheduler", spec, topology("t", KAI_TOPOLOGY, "rack"), control_plane).verdict == "Feasible"
+
+
+@pytest.mark.parametrize(("parts", "verdict"), [(["default"], "Infeasible"), (["default", "launcher"], "Unknown")])
+def test_pods_of_several_subgroups_can_differ(parts: list[str], verdict: str) -> None:
+    spec, pod = {"subGroups": [{"name": each, "minMember": 6 // len(parts)} for each in parts]}, OF_GROUP
+    large = make_node_object("n2", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": 8})
+    other = make_pod("other").gpu(8).node_name("n2").obj()
+
+    placement, now = placed_by("kai-scheduler", spec, pod=pod), placed_by("kai-scheduler", spec, large, other, pod=pod)
+
+    assert (placement.verdict, now.verdict) == (verdict, "Unknown" if len(parts) > 1 else "Waiting")
+    for each in (placement, now):
+        assert ("The pods of other subgroups of PodGroup g can differ." in each.message) == (len(parts) > 1)
+
+
+def test_pod_in_no_subgroup_is_not_refused_for_the_number_of_pods() -> None:
+    spec = {"subGroups": [{"name": each, "minMember": 3} for each in "ab"]}
+
+    placement = placed_by("kai-scheduler", spec, pod=OF_GROUP)
+
+    assert (placement.verdict, placement.deny_exemption) == ("Infeasible", "its PodGroup can change")
+
+
+@pytest.mark.parametrize("subgroups", [[], [{"name": "default", "minMember": 2}]])
+def test_empty_label_of_a_subgroup_names_the_default(subgroups: list[dict[str, Any]]) -> None:
+    labelled = OF_TWO.label("kai.scheduler/subgroup-name", "")
+
+    assert placed_by("kai-scheduler", {"subGroups": subgroups}, pod=labelled).verdict == "Feasible"
+
+
 def test_pod_without_a_subgroup_of_its_group_never_starts() -> None:
     placement = placed_by("kai-scheduler", {"subGroups": [{"name": "a", "minMember": 2}]})
 
@@ -193,13 +231,15 @@ def test_pod_without_a_subgroup_of_its_group_never_starts() -> None:
     assert placement.message.endswith(f"PodGroup g has no subgroup for a pod with the label {label}: it never starts.")
 
 
-def placed_by(scheduler: str, spec: dict[str, Any], *topologies: dict[str, Any]) -> Placement:
-    """Return the placement of a pod in the group g with `spec` of `scheduler`, beside `topologies`."""
+def placed_by(
+    scheduler: str, spec: dict[str, Any], *others: dict[str, Any], pod: PodBuilder | None = None
+) -> Placement:
+    """Return the placement of a pod in the group g with `spec` of `scheduler`, beside `others`."""
     policy = policy_with(workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "schedulerName": scheduler}})
     node = make_node_object("n", labels={USAGE: "training", "rack": "1"}, capacity={"nvidia.com/gpu": 4})
     made = volcano_group("g") if scheduler == "volcano" else kai_group("g")
-    view = made_anew([node, {**made, "spec": {**made["spec"], **spec}}, *topologies])
-    placement = placement_of(admit_pod(OF_TWO.obj(), policy, ClusterView(view, scheduler_for(policy))))
+    view = made_anew([node, {**made, "spec": {**made["spec"], **spec}}, *others])
+    placement = placement_of(admit_pod((pod or OF_TWO).obj(), policy, ClusterView(view, scheduler_for(policy))))
 
     assert placement is not None
     return placement

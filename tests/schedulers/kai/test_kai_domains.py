@@ -1,5 +1,6 @@
 """Which pods of an object the real KAI keeps in one rack, compared with what the webhook says about the object."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -109,6 +110,7 @@ OF_RACK = {"topology": "racks", "requiredTopologyLevel": RACK}
 TWO_OF_TWO = [{"name": each, "minMember": 2, "topologyConstraint": OF_RACK} for each in "xy"]
 ONE = [{"name": "x", "minMember": 4, "topologyConstraint": OF_RACK}]
 WITHOUT_DOMAIN = [{"name": each, "minMember": 2} for each in "xy"]
+CIRCLE = [{"name": a, "minMember": 2, "parent": b, "topologyConstraint": OF_RACK} for a, b in ("xy", "yx")]
 HOLDS_3 = f"no domain of {RACK} could hold 4 pods: a would hold 3 if it were empty"
 
 
@@ -129,6 +131,8 @@ HOLDS_3 = f"no domain of {RACK} could hold 4 pods: a would hold 3 if it were emp
         ),
         ((3, 1), WITHOUT_DOMAIN, "xxyy", 4, "Feasible", ""),
         ((3, 1), WITHOUT_DOMAIN, "defa", 0, "Infeasible", "has no subgroup for a pod with the label"),
+        ((3, 1), [{"name": "default", "minMember": 4}], [""] * 4, 4, "Feasible", ""),
+        ((3, 1), CIRCLE, [""] * 4, 4, "Unknown", "their names or parents are not valid"),
     ],
 )
 def test_subgroups_run_in_domains_of_their_own(
@@ -136,7 +140,7 @@ def test_subgroups_run_in_domains_of_their_own(
     kai: Kai,
     cards: tuple[int, int],
     parts: Objects,
-    names: str,
+    names: Sequence[str],
     starts: int,
     verdict: str,
     text: str,

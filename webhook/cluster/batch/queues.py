@@ -20,8 +20,8 @@ class PodGroup(NamedTuple):
     is not empty, the plugin `topology_plugin` of the scheduler places all pods in one domain of this key, which is a
     level of the `topology` of KAI; `network` is the request of Volcano for that. `subgroups` are the names of the parts
     of KAI that pods can name by a label, and `doubt` is the reason why the domains of these are not known, or empty.
-    The other fields are only set for kube-scheduler: `is_basic` is true if it starts the pods one by one, `priority`
-    is None until the class is looked up.
+    `preferred_key` is the level of `topology` that KAI prefers. The other fields are only set for kube-scheduler:
+    `is_basic` is true if it starts the pods one by one, `priority` is None until the class is looked up.
 
     Source: sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1/types.go, PodGroupSpec;
     k8s.io/api/scheduling/v1beta1/types.go, PodGroupSpec
@@ -38,6 +38,7 @@ class PodGroup(NamedTuple):
     topology_key: str = ""
     topology_plugin: str = "TopologyPlacementGenerator"
     topology: str = ""
+    preferred_key: str = ""
     network: NetworkTopology | None = None
     subgroups: tuple[str, ...] = ()
     doubt: str = ""
@@ -81,22 +82,24 @@ class PodGroup(NamedTuple):
     def of_kai(cls, content: Mapping[str, Any]) -> "PodGroup":
         """Return the facts of `content`, a raw API object, with its topology. Without its name, KAI ignores the level.
 
-        With a preferred level alone, only the name is set. Only subgroups without children have pods. KAI starts
-        `minMember` pods of each, and ignores that of the group. If there is one of these, all constraints are about the
-        same pods.
+        Only subgroups without children have pods. KAI starts `minMember` pods of each, and ignores that of the group.
+        If there is only one of these, all constraints are about the same pods.
 
         Source: github.com/NVIDIA/KAI-scheduler/pkg/apis/scheduling/v2alpha2/podgroup_types.go, TopologyConstraint;
         pkg/scheduler/api/podgroup_info/subgroup_info/factory.go
         """
         group, parts = cls.of(content), [*fields.items(content, "spec", "subGroups")]
         own, *of_parts = (_kai_constraint(each) for each in (field(content, "spec"), *parts))
-        parents = {fields.text(each, "parent").lower() for each in parts} - {""}
         names = {fields.text(each, "name"): each for each in parts}
-        leaves = [each for name, each in names.items() if name not in parents]
+        parents = {name: fields.text(each, "parent").lower() for name, each in names.items()}
+        leaves = [each for name, each in names.items() if name not in parents.values()]
+        reached = {""}
+        for _ in parts:
+            reached.update(name for name, parent in parents.items() if parent in reached)
         stated, doubt = {*filter(None, (own, *of_parts))}, ""
-        if len(names) < len(parts) or not parents <= names.keys() or len(parts) == fields.MOST_ITEMS:
+        if len(names) < len(parts) or len(reached) <= len(names) or len(parts) == fields.MOST_ITEMS:
             # KAI ignores the constraints if it cannot read the subgroups.
-            own, leaves, doubt = None, [], "its subGroups have duplicates or parents that do not exist, or are too many"
+            own, leaves, doubt = None, [], "their names or parents are not valid, or they are too many"
         elif len(leaves) < 2 and len(stated) < 2:
             own = next(iter(stated), None)
         elif any(of_parts):
@@ -109,6 +112,7 @@ class PodGroup(NamedTuple):
             topology_key=key,
             topology_plugin="topology",
             topology=name,
+            preferred_key=preferred,
             subgroups=tuple(fields.text(each, "name") for each in leaves) if parts else (KAI_DEFAULT_SUBGROUP,),
             doubt=doubt,
         )

@@ -84,15 +84,18 @@ class PodSet:
             return self.common
         indices = self._indices(index)
         name_field, name = self.names.of_pod(indices)
-        labels = {key: self.names.formatted(pattern, indices, name) for key, pattern in self.template.labels}
+        # Without a name, it ends as a prefix does, which is no valid label.
+        labels = {key: self.names.formatted(text, indices, name).rstrip("-") for key, text in self.template.labels}
         template = self.template
         own = self.common["metadata"]
         metadata = {**own, name_field: name}
         if labels and isinstance(own.get("labels", {}), Mapping):
             metadata["labels"] = {**own.get("labels", {}), **labels}
+        owner = self.names.formatted(template.owner_name, indices)
+        # No object has a name that ends with a hyphen.
         reference = {
             "kind": template.owner_kind or self.kind.kind,
-            "name": self.names.formatted(template.owner_name, indices) or self.names.generate_name,
+            "name": owner if self.names.base else f"{self.names.generate_name.removesuffix('-')}{owner}-",
             "controller": True,
         }
         pod = {**self.common, "metadata": {**metadata, "ownerReferences": [reference]}}

@@ -23,7 +23,7 @@ def never_starts(group: PodGroup, pod: PodInfo, size: int, snapshot: Snapshot) -
     shown = cut(group.name, _LONGEST_SHOWN)
     if size and group.members > size:
         return f"PodGroup {shown} needs {group.members} pods, and the gang has {size}: it never starts"
-    subgroup = dict(pod.inter_pod.labels).get(KAI_SUBGROUP, KAI_DEFAULT_SUBGROUP)
+    subgroup = dict(pod.inter_pod.labels).get(KAI_SUBGROUP) or KAI_DEFAULT_SUBGROUP
     if group.subgroups and subgroup not in group.subgroups:
         label = f"label {KAI_SUBGROUP}={cut(subgroup, _LONGEST_SHOWN)}"
         return f"PodGroup {shown} has no subgroup for a pod with the {label}: it never starts"
@@ -53,15 +53,19 @@ def as_grouped(placement: Placement, group: PodGroup, pod: PodInfo, size: int, s
     is_counted = placement.gang is not None and placement.gang.together is not None
     if group.topology_key and placement.verdict == "Infeasible" and is_counted:
         placement = replace(placement, deny_exemption=placement.deny_exemption or _CAN_CHANGE)
+    shown, can_differ = cut(group.name, _LONGEST_SHOWN), len(group.subgroups) > 1 and _lacks_others(placement)
     if never := never_starts(group, pod, size, snapshot):
-        return _never(placement, never)
-    shown = cut(group.name, _LONGEST_SHOWN)
+        return _never(replace(placement, verdict="Waiting") if can_differ else placement, never)
+    if can_differ:
+        message = f"{placement.message.removesuffix('.')}. The pods of other subgroups of PodGroup {shown} can differ."
+        return replace(placement, verdict="Unknown", message=message)
     limit = network_limit(group.network, snapshot) if group.network is not None else NetworkLimit()
-    key, doubt = group.topology_key, group.doubt or _doubt_of_preference(group, snapshot)
+    key, doubt = group.topology_key, group.doubt or _doubt_of_preference(group, pod, snapshot)
     if placement.verdict == "Feasible" and (doubt or (key and not is_counted and not limit.ignored)):
-        what = f"runs in one domain of {cut(key, _LONGEST_SHOWN)}" if key else "has a topologyConstraint"
+        what = "has a topologyConstraint, which is" if group.subgroups else "has subGroups, which are"
+        what = f"runs in one domain of {cut(key, _LONGEST_SHOWN)}, which is" if key else what
         why = f": {doubt or limit.unknown}" if doubt or limit.unknown else ""
-        reason = f"PodGroup {shown} {what}, which is not modelled{why}"
+        reason = f"PodGroup {shown} {what} not modelled{why}"
         message = f"{placement.message.removesuffix('.')}. {reason}."
         unmodelled = (*placement.unmodelled, group.topology_plugin)
         return replace(placement, verdict="Unknown", node=None, message=message, unmodelled=unmodelled)
@@ -71,17 +75,28 @@ def as_grouped(placement: Placement, group: PodGroup, pod: PodInfo, size: int, s
     return placement
 
 
-def _doubt_of_preference(group: PodGroup, snapshot: Snapshot) -> str:
-    """Return why `group` of KAI may not get all nodes although it only prefers a domain of its Topology, or "".
+def _lacks_others(placement: Placement) -> bool:
+    """Return whether there is room for the pod, but not for as many like it as its gang has pods."""
+    gang = placement.gang
+    if gang is None or placement.verdict not in ("Waiting", "Infeasible"):
+        return False
+    return bool(gang.most) if placement.verdict == "Infeasible" else gang.fit > gang.placed
 
-    Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/plugins/topology/common.go, isNodePartOfTopology
+
+def _doubt_of_preference(group: PodGroup, pod: PodInfo, snapshot: Snapshot) -> str:
+    """Return why `group` of KAI may not get all nodes for `pod` although it only prefers a domain, or "".
+
+    Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/plugins/topology/common.go, isNodePartOfTopology;
+    job_filtering.go, calculateRelevantDomainLevels
     """
     if not group.topology or group.topology_key:
         return ""
     topology, shown = (snapshot.kai.topologies or {}).get(group.topology), cut(group.topology, _LONGEST_SHOWN)
-    if topology is None:
-        return f"Topology {shown} is not known"
+    if topology is None or group.preferred_key not in topology.levels:
+        return f"no single Topology is known that has the level {cut(group.preferred_key, _LONGEST_SHOWN)}"
     is_outside = snapshot.labels.paths(topology.levels)[0] < 0
+    for resource, amount in pod.requests:
+        is_outside &= snapshot.allocatable(resource) >= amount
     return f"KAI gives it no nodes without the labels of Topology {shown}" if is_outside.any() else ""
 
 
