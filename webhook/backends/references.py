@@ -80,11 +80,12 @@ class GangRequest(NamedTuple):
     """The gang that a pod requests to be in. `name` is empty if the gang has no name; `size` is 0 if it is not stated.
 
     `starts_whole` is true if `scheduler` binds the pods together or not at all. `members` is the number of pods from
-    which it starts the gang (minMember or minCount of the PodGroup), or 0 if that is not known. `ends_after` is the
-    time after which Kueue evicts a gang that has started only in part, such as `5m`, or empty if it does not. `groups`
-    is the number of equal gangs in an object. `group` is the PodGroup, or None if it is not known. `missing` is the
-    annotation without which `scheduler` does not know the gang, or empty if none would help. `within` is the request of
-    the pod that its gang runs together, or None if it has none.
+    which it starts the gang (minMember or minCount of the PodGroup), or 0 if that is not known. `is_stated` is
+    false if the size is that number, because the pod states none. `ends_after` is the time after which Kueue evicts a
+    gang that has started only in part, such as `5m`, or empty if it does not. `groups` is the number of equal gangs in
+    an object. `group` is the PodGroup, or None if it is not known. `missing` is the annotation without which
+    `scheduler` does not know the gang, or empty if none would help. `within` is the request of the pod that its gang
+    runs together, or None if it has none.
     """
 
     name: str
@@ -92,6 +93,7 @@ class GangRequest(NamedTuple):
     scheduler: str
     starts_whole: bool
     members: int = 0
+    is_stated: bool = True
     ends_after: str = ""
     groups: int = 1
     group: PodGroup | None = None

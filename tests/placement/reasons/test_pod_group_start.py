@@ -208,6 +208,21 @@ def test_pods_of_several_subgroups_can_differ(parts: list[str], verdict: str) ->
         assert ("The pods of other subgroups of PodGroup g can differ." in each.message) == (len(parts) > 1)
 
 
+@pytest.mark.parametrize("scheduler", ["volcano", "kai-scheduler", "default-scheduler"])
+def test_shortage_for_a_number_that_only_the_group_states_refuses_no_pod(scheduler: str) -> None:
+    """One of its three pods can be a launcher without cards."""
+    of_three = OF_GROUP.annotate(f"{DOMAIN}/gang-size", "3")
+
+    unstated, stated = (
+        placed(pod, members=3) if scheduler == "default-scheduler" else placed_by(scheduler, {"minMember": 3}, pod=pod)
+        for pod in (OF_GROUP, of_three)
+    )
+
+    assert (unstated.verdict, stated.verdict) == ("Infeasible", "Infeasible")
+    assert unstated.deny_exemption == "the other pods of its PodGroup can request less"
+    assert stated.deny_exemption == ""
+
+
 def test_pod_in_no_subgroup_is_not_refused_for_the_number_of_pods() -> None:
     spec = {"subGroups": [{"name": each, "minMember": 3} for each in "ab"]}
 

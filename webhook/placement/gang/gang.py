@@ -59,7 +59,7 @@ def gang_of(request: GangRequest, pod: WaitingPod, spec: PolicySpec) -> Gang:
     found = (key for key in running.gangs if key.annotation.partition("/")[0] == key_domain)
     key = next(found, GangKey(running.namespace, f"{key_domain}{GANG}", request.name or running.name))
     within = within and within.named(spec.topology_aliases)
-    return Gang(key, request.size, request.least, request.ends_after, within)
+    return Gang(key, request.size, request.least, request.ends_after, within, request.is_stated)
 
 
 def gang_placement(
@@ -219,7 +219,9 @@ def _fitting_templates(question: _Question, base: Snapshot) -> list[str]:
 
 
 def _exemption(question: _Question, base: Snapshot, fit: GangFit) -> str:
-    """Return the reason not to deny an Infeasible gang, which is a temporary state of nodes, or "" if there is none."""
+    """Return the reason, or "", not to deny an Infeasible gang: its other pods, or a temporary state of nodes."""
+    if not question.gang.is_stated:
+        return "the other pods of its PodGroup can request less"
     together = fit.together
     if together is not None and together.within.is_required:
         within = together.within

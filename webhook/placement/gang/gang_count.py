@@ -31,7 +31,8 @@ class Gang:
     """The gang of a pod: `size` pods with `key`. Its scheduler binds at least `least` of them, or none.
 
     `ends_after` is the time after which Kueue evicts a gang that has started only in part, or empty if it does not.
-    `within` is the request that its pods run in one topology domain, or None.
+    `within` is the request that its pods run in one topology domain, or None. `is_stated` is false if only the PodGroup
+    has the size: its pods can differ.
     """
 
     key: GangKey
@@ -39,6 +40,7 @@ class Gang:
     least: int = 1
     ends_after: str = ""
     within: Within | None = None
+    is_stated: bool = True
 
 
 class Count(NamedTuple):

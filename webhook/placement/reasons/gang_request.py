@@ -40,7 +40,9 @@ def grouped(
                 return request._replace(starts_whole=True) if request.size else None
             request = request._replace(ends_after=pods_ready_timeout(snapshot))
         if group is not None and group.members:
-            return request._replace(size=request.size or group.members, members=group.members, group=group)
+            stated = bool(request.size)
+            request = request._replace(size=request.size or group.members, is_stated=stated)
+            return request._replace(members=group.members, group=group)
         if group is not None:
             request = request._replace(starts_whole=request.starts_whole and not group.is_basic, group=group)
     return request if request.size else None

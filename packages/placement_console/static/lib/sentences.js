@@ -240,6 +240,7 @@ export const SENTENCES = [
   [/^with neither a required nor a preferred level, KAI starts no pods$/, "既没有 required 也没有 preferred 层级时，KAI 不启动任何 Pod"],
   [/^its networkTopology$/, "networkTopology"],
   [/^PodGroup (.+) has the policy basic, which starts its pods one by one$/, "PodGroup $1= 的策略为 basic，会逐个启动其 Pod"],
+  [/^the other pods of its PodGroup can request less$/, "其 PodGroup 的其他 Pod 可能请求更少"],
   [/^its PodGroup can change$/, "其 PodGroup 可能变化"],
   [/^it is not known whether Volcano's configuration has the plugin (\S+)$/, "不知道 Volcano 的配置是否有插件 $1"],
   [/^its configuration has no plugin (\S+)$/, "其配置没有插件 $1"],
