@@ -627,7 +627,6 @@ def test_gang_of_a_named_group_of_kai_is_larger_than_one_of_its_objects(size: di
     assert "never starts" not in placement.message
 
 
-<<<<<<< HEAD
 def test_group_that_kai_replaces_decides_on_nothing() -> None:
     group, policy = kai_group("bert", namespace="team-a", members=9), OF_BACKEND["kai"]
     group["spec"]["topologyConstraint"] = {"topology": "racks", "requiredTopologyLevel": RACK}
@@ -636,21 +635,6 @@ def test_group_that_kai_replaces_decides_on_nothing() -> None:
 
     assert (advice.placement and advice.placement.verdict) == "Feasible"
     assert "KAI: PodGroup bert has no effect: KAI makes other PodGroups for pods with an owner" in advice.warnings
-=======
-def test_pods_of_an_object_can_differ_from_those_of_other_subgroups_of_kai() -> None:
-    content, policy = job(JOB, 4, gang="bert"), OF_BACKEND["kai"]
-    content["spec"]["template"]["metadata"]["labels"]["kai.scheduler/subgroup-name"] = "workers"
-    group = kai_group("bert", namespace="team-a")
-    group["spec"]["subGroups"] = [{"name": "launcher", "minMember": 1}, {"name": "workers", "minMember": 4}]
-    group["spec"]["topologyConstraint"] = {"topology": "racks", "requiredTopologyLevel": RACK}
-
-    advice = advised(content, two_racks(policy, *DOMAINS["kai"], group), policy)
-
-    assert (advice.placement and advice.placement.verdict) == "Unknown"
-    (found,) = warnings(advice)
-    assert found.startswith("placement check: Unknown: ")
-    assert found.endswith("The pods of other subgroups of PodGroup bert can differ.")
->>>>>>> wt-review43
 
 
 @pytest.mark.parametrize(

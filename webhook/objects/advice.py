@@ -102,9 +102,9 @@ def _as_grouped(advice: Advice, role: Role, base: Snapshot) -> Advice:
     if group is None:
         return advice
     found = as_grouped(placement, group, info, placement.gang.size if placement.gang else 0, base)
-    if found.verdict == placement.verdict or (placement.verdict, found.verdict) == ("Feasible", "Unknown"):
+    if found.verdict != "Infeasible" or placement.verdict == "Infeasible":
         return replace(advice, placement=found)
-    return Advice(found, (f"{_PREFIX}{found.verdict}: {found.message}", *advice.warnings[1:]))
+    return Advice(found, (f"{_PREFIX}Infeasible: {found.message}", *advice.warnings[1:]))
 
 
 def _beside_running(
