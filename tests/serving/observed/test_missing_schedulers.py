@@ -48,7 +48,7 @@ def test_nothing_is_logged_while_the_signs_are_not_known_or_there() -> None:
 
 
 def test_schedulers_of_all_policies_are_looked_for_with_the_policy_that_names_them() -> None:
-    own = policy_with(namespaceSelector={"matchLabels": {"team": "a"}})
+    own = policy_with(keyDomain="example.com", namespaceSelector={"matchLabels": {"team": "a"}})
     policies = PolicySet.of(policy_with(), [own])
     missing = MissingSchedulers(lambda: policies)
 
