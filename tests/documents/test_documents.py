@@ -340,3 +340,9 @@ def test_the_same_object_beside_itself_is_not_within_itself() -> None:
     assert contents("a: &x {k: v}\nb: {c: *x, d: [*x, *x]}\n") == [
         {"a": {"k": "v"}, "b": {"c": {"k": "v"}, "d": [{"k": "v"}, {"k": "v"}]}}
     ]
+
+
+def test_an_item_of_a_typed_list_keeps_the_version_that_it_states() -> None:
+    text = "apiVersion: apps/v1\nkind: DeploymentList\nitems: [{apiVersion: apps/v1beta1}]\n"
+
+    assert contents(text) == [{"apiVersion": "apps/v1beta1", "kind": "Deployment"}]
