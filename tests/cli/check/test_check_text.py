@@ -290,20 +290,20 @@ def test_nodes_of_equal_scores_are_in_the_order_of_their_names_up_to_a_limit() -
     ]
 
 
-MORE = "  and 2 more nodes for 2 other reasons; -o json has all"
+MORE = "  and 4 more nodes for 2 other reasons; -o json has all"
 
 
 @pytest.mark.parametrize(("reasons", "left_out"), [(8, []), (10, [MORE])])
 def test_the_reasons_of_the_most_nodes_are_shown_and_the_nodes_of_the_others_counted(
     reasons: int, left_out: list[str]
 ) -> None:
-    by_node = {f"n-{number}": [f"reason {number}"] for number in range(reasons - 1)}
+    by_node = {f"n-{number}-{each}": [f"reason {number}"] for number in range(reasons - 1) for each in "ab"}
     by_node |= {f"many-{each}": ["reason of many"] for each in range(4)}
 
     found = shown(answer(Placement("Infeasible", None, 9, 0, "no"), reasons=by_node))
 
     assert [line for line in found if line.startswith("  and ")] == left_out
-    assert found[3:5] == ["  4 nodes: reason of many", "  n-0: reason 0"]
+    assert found[3:5] == ["  4 nodes: reason of many", "  n-0-a, n-0-b: reason 0"]
 
 
 def test_why_a_verdict_is_not_sure_and_what_was_not_looked_at_are_lines() -> None:

@@ -25,7 +25,11 @@ WAITS = Placement("Waiting", None, 3, 0, "0/3 nodes are available.")
 
 def workload(kind: str = "Deployment", **spec: Any) -> Workload:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": POD["spec"]}
-    content = {"apiVersion": "apps/v1" if kind != "Job" else "batch/v1", "kind": kind, "metadata": {"name": "web"}}
+    content: dict[str, Any] = {
+        "apiVersion": "apps/v1" if kind != "Job" else "batch/v1",
+        "kind": kind,
+        "metadata": {"name": "web"},
+    }
     selector = {"selector": {"matchLabels": {"app": "web"}}} if kind != "Job" else {}
     content["spec"] = {"template": template, **selector, **spec}
     (found,), _ = read_pods([Document("f", content)], PlacedPolicies(PolicySet(built_in_policy())), None)
@@ -36,7 +40,8 @@ def answer(of: Workload, *, asked: int = 4, placed: int = 3, **more: Any) -> Ans
     stopped = None if placed == asked else WAITS
     nodes = {"b": 1, "c": placed - 2, "a": 1}
     found = Replicas(asked, placed, nodes, FITS, stopped, is_complete=True, snapshot=Snapshot.of(()))
-    return Answer(of, **({"placement": found.placement, "replicas": found, "first": POD} | more))
+    given: dict[str, Any] = {"placement": found.placement, "replicas": found, "first": POD}
+    return Answer(of, **(given | more))
 
 
 @pytest.mark.parametrize(
