@@ -315,3 +315,34 @@ def test_yaml_is_nested_two_hundred_deep_at_most() -> None:
 )
 def test_field_is_none_without_a_value(path: tuple[str, ...], wanted: object) -> None:
     assert field({"a": {"b": None, "c": [1], "d": "x"}}, *path) == wanted
+
+
+@pytest.mark.parametrize("kind", ["List", "NodeList"])
+def test_the_version_of_the_server_is_a_document_after_the_items(kind: str) -> None:
+    text = f"kind: {kind}\nserverVersion: {{gitVersion: v1.35.0}}\nitems: [{{kind: Node}}]\n"
+
+    assert contents(text) == [{"kind": "Node"}, {"serverVersion": {"gitVersion": "v1.35.0"}}]
+
+
+def test_aliases_of_more_than_two_documents_are_counted_together() -> None:
+    text = "---\n".join(["a: &x [1, 2]\nb: *x\n"] * 3)
+
+    assert len(parse(text, "f.yaml", 9)) == 3
+    with pytest.raises(InvalidInput, match="they stand for more than 8 values"):
+        parse(text, "f.yaml", 8)
+
+
+def test_json_after_a_byte_order_mark_is_read_as_json() -> None:
+    assert contents(b'\xef\xbb\xbf{"a": "\\ud83d\\ude00"}') == [{"a": "😀"}]
+
+
+def test_the_same_object_beside_itself_is_not_within_itself() -> None:
+    assert contents("a: &x {k: v}\nb: {c: *x, d: [*x, *x]}\n") == [
+        {"a": {"k": "v"}, "b": {"c": {"k": "v"}, "d": [{"k": "v"}, {"k": "v"}]}}
+    ]
+
+
+def test_an_item_of_a_typed_list_keeps_the_version_that_it_states() -> None:
+    text = "apiVersion: apps/v1\nkind: DeploymentList\nitems: [{apiVersion: apps/v1beta1}]\n"
+
+    assert contents(text) == [{"apiVersion": "apps/v1beta1", "kind": "Deployment"}]

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.documents.field import FieldError, InvalidInput, forbidden, invalid, required, shown, unsupported
+from webhook.documents.field import (
+    FieldError,
+    InvalidInput,
+    RejectedFieldError,
+    forbidden,
+    invalid,
+    refused,
+    required,
+    shown,
+    unsupported,
+)
 
 
 @pytest.mark.parametrize(
@@ -139,3 +149,20 @@ def test_error_is_one_line_without_control_characters(error: FieldError) -> None
 
 def test_error_is_short_for_every_path() -> None:
     assert len(str(invalid("metadata.labels[" + "x" * 3_000_000, 1, "must be text"))) < 1200
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (
+            RejectedFieldError("spec.a", "Invalid value", "x" * 200, "too long"),
+            f'spec.a: Invalid value: "{"x" * 200}": too long',
+        ),
+        (RejectedFieldError("spec.a", "Required value", None, ""), "spec.a: Required value"),
+        (RejectedFieldError("spec.a", "Forbidden", 1, "no"), "spec.a: Forbidden: no"),
+        (refused("pods", "a", "no"), 'pods "a" is forbidden: no'),
+        (refused("pods", "a", "no").prefixed("f.yaml"), 'f.yaml: pods "a" is forbidden: no'),
+    ],
+)
+def test_the_message_of_the_api_server_is_kept(error: FieldError, text: str) -> None:
+    assert str(error) == text

@@ -14,7 +14,7 @@ from tests.support.random.random_json import json_values
 from webhook.documents import json_text as json_list
 from webhook.documents.documents import Document, parse, parse_list
 from webhook.documents.field import InvalidInput
-from webhook.documents.json_text import NotAListError
+from webhook.documents.json_text import NotAListError, read_body
 
 _LAYOUTS: dict[str, dict[str, Any]] = {
     "kubectl": {"indent": 4, "separators": (",", ": ")},
@@ -101,3 +101,12 @@ def test_items_are_not_in_memory_together() -> None:
         tracemalloc.stop()
     assert count == 8_000
     assert peak_bytes < len(file.getbuffer()) / 2
+
+
+def test_the_error_of_a_body_has_its_beginning_and_the_place() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read_body(b'{"kind":\n' + b"x" * 100)
+
+    start = r"{\"kind\":\n" + "x" * 51
+    assert str(refused.value).startswith(f'body: Invalid value: "{start}"; must be JSON: ')
+    assert str(refused.value).endswith(": line 2 column 1")

@@ -58,3 +58,33 @@ def test_a_count_is_an_int32_of_at_least_zero(count: object) -> None:
 def test_what_is_no_object_reads_as_an_empty_one() -> None:
     assert object_at(JOB, "spec") is JOB["spec"]
     assert object_at({"spec": 3}, "spec") == object_at({}, "spec") == {}
+
+
+def test_keys_of_stars_are_in_the_order_of_the_path() -> None:
+    content = {"roles": {"a/b": {"jobs": [{"n": 1}, {"n": 2}]}, "plain_1": {"jobs": []}}}
+
+    assert [*matches(content, "roles.*.jobs.*.n")] == [
+        ("roles[a/b].jobs[0].n", ("a/b", 0), 1),
+        ("roles[a/b].jobs[1].n", ("a/b", 1), 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "count"),
+    [
+        ("spec.replicas", {"spec": {"replicas": 0}}, 0),
+        ("spec.replicas", {"spec": {"replicas": 2**31 - 1}}, 2**31 - 1),
+        ("metadata.annotations[a/b]", {"metadata": {"annotations": {"a/b": "0"}}}, 0),
+        ("spec.replicas", {"spec": None}, None),
+    ],
+)
+def test_a_count_from_zero_to_the_largest(path: str, content: dict[str, Any], count: int | None) -> None:
+    assert count_at(content, path, ()) == count
+
+
+@pytest.mark.parametrize("value", [-1, 2**31, "3", True, 1.0])
+def test_a_value_that_is_no_count_is_an_error(value: object) -> None:
+    with pytest.raises(
+        InvalidInput, match=r"^spec\.replicas: Invalid value: .*; must be an integer from 0 to 2147483647$"
+    ):
+        count_at({"spec": {"replicas": value}}, "spec.replicas", ())

@@ -75,3 +75,13 @@ def test_answers_that_are_not_given_are_counted_for_objects_too() -> None:
         counts.count(AdmissionCount("Bypassed", kind=kind, shadow="Denied"))
 
     assert shown(counts, "shadowed_admissions", outcome="Denied") == 2
+
+
+def test_what_waiting_pods_wait_for_is_counted() -> None:
+    counts = AdmissionCounts()
+
+    for waits_for in ("room", "preemption", "room", ""):
+        counts.count(AdmissionCount("Patched", verdict="Waiting", waits_for=waits_for))
+
+    assert shown(counts, "placement_verdicts", verdict="Waiting") == 4
+    assert [shown(counts, "waiting_verdicts", waits_for=each) for each in ("room", "preemption", "")] == [2, 1, None]

@@ -114,3 +114,43 @@ def test_series_that_alerts_count_exist_from_the_start() -> None:
         "rule_edits": {"rule": "Spread"},
     }.items():
         assert metrics.registry.get_sample_value(f"placement_webhook_{name}_total", labels) == 0, name
+
+
+def test_dropped_audit_files_are_counted_with_their_bytes_and_records() -> None:
+    metrics = Metrics()
+    for reason, given in {"age": (1, 200, 30), "size": (2, 500, 0)}.items():
+        metrics.count_audit_drop(reason, *given)
+    metrics.count_audit_drop("age", 1, 1, 1)
+
+    def shown(what: str, reason: str) -> float | None:
+        return metrics.registry.get_sample_value(f"placement_webhook_audit_dropped_{what}_total", {"reason": reason})
+
+    kinds = ("files", "bytes", "records")
+    assert [shown(each, "age") for each in kinds] == [2, 201, 31]
+    assert [shown(each, "size") for each in kinds] == [2, 500, 0]
+
+
+def test_each_outcome_and_verdict_begins_at_zero_also_in_shadow_mode() -> None:
+    metrics = Metrics()
+    metrics.start_at_zero(["Patched", "Denied"], ["Waiting"], [], [])
+
+    for name, labels in (
+        ("shadowed_admissions", {"outcome": "Denied"}),
+        ("shadowed_admissions", {"outcome": "Patched"}),
+        ("placement_verdicts", {"verdict": "Waiting"}),
+        ("waiting_verdicts", {"waits_for": "room"}),
+        ("waiting_verdicts", {"waits_for": "preemption"}),
+        ("extender_requests", {"verb": "filter", "result": "failed"}),
+        ("connections_closed", {"port": "admin", "result": "refused"}),
+    ):
+        assert metrics.registry.get_sample_value(f"placement_webhook_{name}_total", labels) == 0, (name, labels)
+    assert metrics.registry.get_sample_value("placement_webhook_waiting_pods", {"state": "without_room"}) == 0
+
+
+def test_audit_records_are_counted_by_result() -> None:
+    metrics = Metrics()
+    for result in ("written", "failed", "written"):
+        metrics.count_audit_record(result)
+
+    name = "placement_webhook_audit_records_total"
+    assert [metrics.registry.get_sample_value(name, {"result": each}) for each in ("written", "failed")] == [2, 1]

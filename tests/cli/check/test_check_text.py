@@ -270,3 +270,52 @@ def test_continuation_lines_keep_the_indent() -> None:
         "    - one more",
         "      suggestion",
     ]
+
+
+def shown(found: Answer, max_nodes: int = 20) -> list[str]:
+    out = io.StringIO()
+    print_answer(Console(file=out, width=120), found, max_nodes)
+    return lines(out.getvalue())
+
+
+def test_nodes_of_equal_scores_are_in_the_order_of_their_names_up_to_a_limit() -> None:
+    scores = {name: {"total": total, "Fit": total} for name, total in {"c": 1, "b": 2, "a": 1, "d": 1}.items()}
+    placement = Placement("Feasible", "b", 4, 4, "", scores)
+
+    assert [line.split()[:2] for line in shown(answer(placement), 3)[-4:]] == [
+        ["b", "2"],
+        ["a", "1"],
+        ["c", "1"],
+        ["and", "1"],
+    ]
+
+
+MORE = "  and 4 more nodes for 2 other reasons; -o json has all"
+
+
+@pytest.mark.parametrize(("reasons", "left_out"), [(8, []), (10, [MORE])])
+def test_the_reasons_of_the_most_nodes_are_shown_and_the_nodes_of_the_others_counted(
+    reasons: int, left_out: list[str]
+) -> None:
+    by_node = {f"n-{number}-{each}": [f"reason {number}"] for number in range(reasons - 1) for each in "ab"}
+    by_node |= {f"many-{each}": ["reason of many"] for each in range(4)}
+
+    found = shown(answer(Placement("Infeasible", None, 9, 0, "no"), reasons=by_node))
+
+    assert [line for line in found if line.startswith("  and ")] == left_out
+    assert found[3:5] == ["  4 nodes: reason of many", "  n-0-a, n-0-b: reason 0"]
+
+
+def test_why_a_verdict_is_not_sure_and_what_was_not_looked_at_are_lines() -> None:
+    placement = Placement("Infeasible", None, 1, 0, "no", unmodelled=("A", "B"), deny_exemption="a volume")
+
+    found = shown(answer(placement, bypass="no workload type", overdue=("late",), completed_by=("LimitRange x",)))
+
+    for line in (
+        "  not sure: a volume",
+        "  not looked at: A, B",
+        "  the webhook leaves it alone: no workload type",
+        "  late",
+        "  the API server adds to it by LimitRange x",
+    ):
+        assert line in found

@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.admission import policy_with
 from tests.support.objects.builders import make_node_object
 from tests.support.programs.cluster_files import as_list, lines
 from tests.support.programs.command import Run
+from webhook.cli.commands.allowed import _products, _queues
+from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.documents.documents import Document
 
 PRODUCT = "nvidia.com/gpu.product"
 NODES = [make_node_object(each, labels={PRODUCT: each}) for each in ("NVIDIA-H20", "NVIDIA-A100")]
@@ -90,3 +94,35 @@ def test_allowed_warns_of_a_namespace_that_does_not_exist(
     outcome = run("allowed", "-n", namespace, "--cluster", write(tmp_path, NAMESPACE))
 
     assert (outcome.code, outcome.errors) == (0, f"Warning: {warning}\n" if warning else "")
+
+
+def test_queues_are_those_that_pods_of_the_namespace_can_name() -> None:
+    queues = [
+        {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "root"}, "spec": {}},
+        {
+            "apiVersion": "scheduling.run.ai/v2",
+            "kind": "Queue",
+            "metadata": {"name": "leaf"},
+            "spec": {"parentQueue": "root"},
+        },
+        *(
+            {
+                "apiVersion": "kueue.x-k8s.io/v1beta1",
+                "kind": "LocalQueue",
+                "metadata": {"name": f"of-{namespace}", "namespace": namespace},
+                "spec": {"clusterQueue": "all"},
+            }
+            for namespace in ("team-a", "team-b")
+        ),
+    ]
+    snapshot = snapshot_from_documents(Document("f", each) for each in (*NODES, *queues))
+
+    assert sorted(_queues(snapshot, "team-a")) == ["leaf", "of-team-a"]
+
+
+def test_products_are_those_of_nodes_and_names_of_the_policy_without_patterns() -> None:
+    snapshot = snapshot_from_documents(Document("f", each) for each in NODES)
+    limits = [{"namespaces": ["*"], "products": ["NVIDIA-B200", "AMD-*"]}]
+    spec = policy_with(allowedProducts={"NVIDIA-A*": ["lab"], "MI300X": ["lab"]}, namespaceLimits=limits).spec
+
+    assert _products(spec, snapshot) == ["MI300X", "NVIDIA-A100", "NVIDIA-B200", "NVIDIA-H20"]

@@ -417,3 +417,12 @@ def test_capacity_counts_no_pod_that_the_api_server_rejects(run: Run, tmp_path: 
 
     assert (outcome.code, outcome.output.splitlines()[0]) == (2, "default/half: not known how many more fit")
     assert words in outcome.errors
+
+
+def test_an_invalid_pod_decides_on_the_code_beside_a_denied_one(run: Run, tmp_path: Path) -> None:
+    invalid = make_pod("broken").requests(cpu="much")
+
+    outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), stdin=as_list(MISTYPED, invalid))
+
+    assert outcome.code == 2
+    assert outcome.output.endswith("2 pods: 1 Refused, 1 Invalid\n")

@@ -12,6 +12,7 @@ from tests.support.objects.builders import make_pod
 from tests.support.programs.audit_records import chain_lines, make_record, write_lines
 from tests.support.programs.cluster_files import as_list, lines
 from tests.support.programs.command import Run
+from webhook.cli.commands.explain import _MOST_EVENTS, _event_lines
 from webhook.policy.loader import built_in_policy
 
 WAITS = stored(trainer("worker-0", 4))
@@ -282,3 +283,31 @@ def test_keys_of_another_domain_are_reported(run: Run, tmp_path: Path) -> None:
 
     foreign = f"  keys of another domain have no effect: {other}; those of maip.mxsf.io do"
     assert foreign in explained.output.splitlines()
+
+
+def test_the_last_events_are_shown_with_their_counts() -> None:
+    events = [{"type": "Normal", "reason": f"R{number}", "message": "m", "count": number} for number in range(12)]
+    events[-1] |= {"lastTimestamp": "t", "type": None}
+
+    first, *found = _event_lines(events)
+
+    assert first == "events, the last ones:"
+    assert found[-2:] == ["   Normal R10: m (10 times)", "  t R11: m (11 times)"]
+    assert len(found) == _MOST_EVENTS
+    assert [*_event_lines([{"reason": "R", "message": "m", "count": 1}])][1] == "   R: m"
+    assert [*_event_lines([])] == []
+
+
+@pytest.mark.parametrize("runs", [False, True], ids=["no container runs", "one runs"])
+def test_a_pod_that_does_not_start_holds_its_cards_unless_a_container_runs(
+    run: Run, tmp_path: Path, runs: bool
+) -> None:
+    waiting = {"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff"}}}
+    other = {"name": "side", "state": {"running": {"startedAt": "2026-05-01T08:00:00Z"}}}
+    pod = stored(trainer("worker-0", 1), conditions=[], containerStatuses=[waiting, *([other] if runs else [])])
+    pod["spec"]["nodeName"] = "plain"
+
+    outcome = run("explain", "worker-0", "-n", "team-a", "--cluster", write(tmp_path, pod), "-o", "json")
+
+    (found,) = lines(outcome.output)
+    assert found["held"] == (None if runs else "image-pull")

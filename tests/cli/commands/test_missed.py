@@ -240,3 +240,20 @@ def test_a_list_of_pods_that_begins_again_counts_each_pod_once() -> None:
         1,
         {"by-user": 1},
     )
+
+
+def test_pods_and_commands_are_limited_each_by_itself(run: Run) -> None:
+    pods = [named(WEB, f"web-{number}") for number in range(3)]
+    outcome = run("missed", "--cluster", "-", "--limit", 2, stdin=as_list(*pods, named(TRAINER, "trainer")))
+
+    assert outcome.output.splitlines()[3] == "and 2 more; -o json has all"
+    assert outcome.output.splitlines()[-2:] == [
+        "  kubectl rollout restart deployment/web -n team-a  # 3 pods",
+        "  delete and create again: pod/trainer -n team-a",
+    ]
+
+
+def test_a_pod_without_a_time_has_none_in_json(run: Run) -> None:
+    pod = make_pod("trainer").namespace("team-a").gpu(1).annotate(TYPE, "training")
+
+    assert orjson.loads(run("missed", "--cluster", "-", "-o", "json", stdin=as_list(pod)).output)["created"] is None

@@ -373,3 +373,24 @@ def test_no_view_is_kept_of_an_object(run: Run, tmp_path: Path, monkeypatch: pyt
     assert outcome.code == 0
     assert len(views) == 1 + len(objects)
     assert max(views) <= views[0] + 2
+
+
+@pytest.mark.parametrize(("percent", "warned"), [(99, True), (100, False)])
+def test_a_canary_is_warned_of(run: Run, tmp_path: Path, percent: int, warned: bool) -> None:
+    policy = tmp_path / "policy.yaml"
+    head = "apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\n"
+    policy.write_text(f"{head}spec: {{canaryPercent: {percent}}}\n")
+
+    outcome = run("mutate", "-f", "-", "--policy", policy, "-o", "patch", stdin=to_yaml(TRAINING.obj()))
+
+    assert ("the server leaves pods alone" in outcome.errors) == warned
+
+
+@pytest.mark.parametrize(("replicas", "text"), [(1, "the only pod"), (3, "the first of 3 pods")])
+def test_the_pod_of_a_template_is_named_in_a_comment(run: Run, replicas: int, text: str) -> None:
+    spec = {"replicas": replicas, "selector": {"matchLabels": {}}, "template": TRAINING.template()}
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+
+    outcome = run("mutate", "-f", "-", stdin=to_yaml(owner))
+
+    assert outcome.output.startswith(f"# Deployment default/web: {text}\n")

@@ -7,6 +7,8 @@ import pytest
 
 from placement_doctor.cli.doctor import doctor
 from tests.support.programs.command import Run
+from webhook.cli.commands.policy import _shown
+from webhook.documents.documents import parse
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.spec.document import PolicyDocument
 
@@ -304,3 +306,28 @@ def test_the_comparison_with_a_cluster_leaves_the_help_of_doctor_as_it_is(
 
     assert "sets no current context" in compared.errors
     assert run("doctor", "-h").code == 0
+
+
+def test_a_case_that_fails_in_the_first_of_two_files_is_code_6(run: Run, tmp_path: Path) -> None:
+    for name, outcome in (("a", "Patched"), ("b", "Bypassed")):
+        (tmp_path / name).write_text(HEAD + "spec:\n" + CASES % outcome)
+
+    ran = run("policy", "test", tmp_path / "a", tmp_path / "b")
+
+    assert ran.code == 6
+    assert ran.output.splitlines()[-1] == f"{tmp_path / 'b'}: 2 of 2 test cases passed"
+
+
+def test_shown_policies_are_documents_of_one_file(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(HEAD + "spec: {}\n")
+
+    ran = run("policy", "show", tmp_path / "a", tmp_path / "a")
+
+    assert [line for line in ran.output.splitlines() if line == "---"] == ["---"]
+    assert len(parse(ran.output, "f")) == 2
+
+
+def test_a_long_difference_is_cut() -> None:
+    assert [len(_shown("x" * length)) for length in (2000, 2001)] == [2000, 2001]
+    assert _shown("x" * 2001).endswith("x…")
+    assert _shown({"a": [1]}) == '{"a":[1]}'

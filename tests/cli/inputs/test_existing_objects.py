@@ -11,6 +11,14 @@ from tests.support.objects.builders import make_pod
 from tests.support.programs.cluster_files import lines
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
+from webhook.cli.inputs import existing_objects
+from webhook.cli.inputs.existing_objects import FileObjects, LiveObjects, event_time, events_of, pods_of, type_named
+from webhook.cluster.cache.resources import Resource
+from webhook.documents.documents import Document
+from webhook.documents.field import InvalidInput
+from webhook.policy.loader import built_in_policy
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ClientConfig
 
 WAITS = stored(trainer("worker-0", 4))
 
@@ -102,3 +110,92 @@ def test_the_node_pools_of_a_live_pod_are_read_if_karpenter_is_installed(
 
     assert "nodepools" not in without.errors
     assert found["autoscalers"][0]["message"] == "NodePool gpu is at its limit of 64 nvidia.com/gpu"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("po", "Pod"),
+        ("Pod", "Pod"),
+        ("deploy", "Deployment"),
+        ("deployments.apps", "Deployment"),
+        ("rs", "ReplicaSet"),
+        ("sts", "StatefulSet"),
+        ("ds", "DaemonSet"),
+        ("cj", "CronJob"),
+        ("rc", "ReplicationController"),
+        ("job", "Job"),
+        ("job.batch", "Job"),
+    ],
+)
+def test_a_type_is_named_as_in_kubectl(name: str, kind: str) -> None:
+    assert type_named(name, built_in_policy().kinds.values()).kind == kind
+
+
+def test_a_type_of_the_group_is_that_of_the_group() -> None:
+    found = type_named("jobs.batch.volcano.sh", built_in_policy().kinds.values())
+
+    assert (found.kind, found.api_version) == ("Job", "batch.volcano.sh/")
+
+
+@pytest.mark.parametrize("name", ["job.apps", "deploy.batch", "nope"])
+def test_a_type_of_another_group_is_an_error(name: str) -> None:
+    with pytest.raises(InvalidInput, match="TYPE/NAME: Unsupported value"):
+        type_named(name, built_in_policy().kinds.values())
+
+
+def owned(kind: str, name: str, owner: str, api_version: str = "batch/v1") -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "team-a", "uid": name, "ownerReferences": [{"uid": owner}]}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+def test_pods_are_found_through_several_objects_between_in_any_order() -> None:
+    between = [
+        owned("Job", "c", "b"),
+        owned("StatefulSet", "b", "a", "apps/v1"),
+        owned("ReplicaSet", "a", "o", "apps/v1"),
+    ]
+    pods = [owned("Pod", "p", "c", "v1"), owned("Pod", "other", "x", "v1")]
+    objects = FileObjects([Document("f", each) for each in (*between, *pods)])
+
+    found = pods_of(objects, {"kind": "CronJob", "metadata": {"uid": "o"}}, "team-a")
+
+    assert [each["metadata"]["name"] for each in found] == ["p"]
+
+
+def test_events_are_those_of_the_pod_itself_in_the_order_of_their_last_time() -> None:
+    times: list[dict[str, Any]] = [
+        {"lastTimestamp": "t1", "series": {"lastObservedTime": "t4"}},
+        {"eventTime": "t3", "lastTimestamp": None},
+        {"lastTimestamp": "t2", "eventTime": "t9"},
+        {},
+    ]
+    events = [EVENT | {"lastTimestamp": None, "reason": str(number), **each} for number, each in enumerate(times)]
+    events[1]["involvedObject"] = {"kind": "Pod", "name": "worker-0"}
+    earlier = EVENT | {"involvedObject": {"kind": "Pod", "name": "worker-0", "uid": "of the pod before"}}
+    other = EVENT | {"involvedObject": {"kind": "Pod", "name": "worker-1", "uid": "u1"}}
+    objects = FileObjects([Document("f", each) for each in (*events, earlier, other)])
+
+    found = events_of(objects, {"metadata": {"name": "worker-0", "namespace": "team-a", "uid": "u1"}})
+
+    assert [(each["reason"], event_time(each)) for each in found] == [("3", ""), ("2", "t2"), ("1", "t3"), ("0", "t4")]
+
+
+@pytest.mark.parametrize(
+    ("code", "is_extension", "is_reported"), [(404, True, False), (404, False, True), (403, True, True)]
+)
+def test_a_kind_that_cannot_be_read_is_reported_unless_it_is_not_installed(
+    code: int,
+    is_extension: bool,
+    is_reported: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_: object) -> None:
+        raise ApiServerError("no", code)
+
+    monkeypatch.setattr(existing_objects, "ask", fail)
+    kind = Resource("Thing", "x/v1", "things", is_extension=is_extension)
+
+    assert LiveObjects(ClientConfig(None)).list(kind, "") == []
+    assert capsys.readouterr().err == ("not known: things: no\n" if is_reported else "")

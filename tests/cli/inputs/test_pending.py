@@ -237,3 +237,18 @@ def test_pending_pods_that_cannot_be_read_are_named(run: Run, tmp_path: Path) ->
         0,
         "left out: 2 pending pods that cannot be read, the first is default/first\n",
     )
+
+
+def test_of_equal_pods_of_a_long_queue_the_latest_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    pods = [pending(f"p{each}", 1, second=9 - each) for each in range(4)]
+    snapshot = snapshot_from_documents(Document("f", each) for each in documents(as_list(*NODES, *pods)))
+
+    queue = place_pending_pods(snapshot, Scheduler(), counts=True, most=2)
+
+    assert sorted(key.name for key in queue.assumed.by_key) == ["p2", "p3"]
+
+
+def test_pods_before_a_pending_pod_count_if_none_of_them_has_room(check: Any) -> None:
+    line = check(pending("second", 4, second=2), pending("first", 16, second=1), pending("second", 16, second=2))
+
+    assert line["reserved"] == {"pods": 0, "nodes": {}, "withoutRoom": 1}

@@ -52,3 +52,14 @@ def test_parameters_of_devices_are_left_out() -> None:
     assert shared[1]["spec"] == {"devices": {"requests": [{"name": "card"}]}}
     assert shared[1]["status"] == {"allocation": {"devices": {"results": []}}}
     assert shared[3] == objects[3]
+
+
+def test_the_copy_of_an_object_that_kubectl_apply_keeps_is_left_out() -> None:
+    """It repeats the environment variables and commands of the containers."""
+    applied = "kubectl.kubernetes.io/last-applied-configuration"
+    pod = make_pod("web").annotate(applied, "secret").annotate("example.com/a", "b").obj()
+    pod["metadata"]["managedFields"] = [{"manager": "secret"}]
+
+    metadata = without_secrets(pod)["metadata"]
+
+    assert (metadata["annotations"], "managedFields" in metadata) == ({"example.com/a": "b"}, False)

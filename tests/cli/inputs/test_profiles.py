@@ -136,3 +136,16 @@ def test_serve_needs_a_live_cluster_to_read_or_write_policies_there(
     outcome = run("serve", "--tls-dir", "t", *flags)
     assert outcome.code == 2
     assert f"{needing} needs a live cluster; give --in-cluster or --kubeconfig, too." in outcome.errors
+
+
+@pytest.mark.parametrize(("profile", "node"), [("binpack", "used"), ("default", "empty")])
+def test_pending_pods_take_their_places_by_the_chosen_profile(files: Path, run: Run, profile: str, node: str) -> None:
+    """The default profile spreads pods."""
+    cluster = json.loads((files / "cluster.json").read_text())
+    cluster["items"].append(make_pod("waits").requests(cpu="1", memory="1Gi").obj())
+    (files / "cluster.json").write_text(json.dumps(cluster))
+    given = ("-f", files / "pods.yaml", "--cluster", files / "cluster.json", "--scheduler-profile", profile)
+
+    first, *_ = lines(run("check", *given, "-o", "json").output)
+
+    assert first["reserved"]["nodes"] == {node: 1}

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from tests.support.objects.builders import make_node_object, make_pod
-from tests.support.programs.cluster_files import as_list
+from tests.support.programs.cluster_files import WAITING, as_list, write_cluster
 from tests.support.programs.command import Run
 from tests.support.programs.commands_on_files import COMMANDS, pods_of
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
+from webhook.cli.inputs import session
+from webhook.cli.inputs.session import Session
 
 
 def test_objects_without_a_namespace_are_in_that_of_the_option(run: Run, command: tuple[Any, ...]) -> None:
@@ -43,3 +45,22 @@ def test_on_a_live_cluster_the_namespace_is_that_of_the_context(
     outcome = run(*command, "-f", "-", "--kubeconfig", kubeconfig, *option, stdin=as_list(make_pod("p")))
 
     assert pods_of(outcome) == [f"{namespace}/p"]
+
+
+@pytest.mark.parametrize(("cluster", "namespace"), [("cluster.json", "default"), (None, "of-context")])
+def test_the_namespace_of_the_context_counts_for_a_live_cluster_only(
+    monkeypatch: pytest.MonkeyPatch, cluster: str | None, namespace: str
+) -> None:
+    monkeypatch.setattr(session, "namespace_of_context", lambda *_: "of-context")
+
+    assert Session(cluster=cluster, needs_pods=False).default_namespace == namespace
+
+
+def test_an_object_that_cannot_be_read_is_code_2_also_beside_a_pod_that_waits(run: Run, tmp_path: Path) -> None:
+    spec = {"replicas": "x", "template": WAITING.template(), "selector": {}}
+    broken = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+
+    outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), stdin=as_list(WAITING, broken))
+
+    assert outcome.code == 2
+    assert outcome.output.startswith("default/waiting: Waiting\n")

@@ -2,11 +2,24 @@
 
 import gzip
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from tests.support.programs.audit_records import make_record
 from tests.support.programs.command import Outcome, Run, run_here
+from webhook.audit.head import SUFFIX, head_path
+from webhook.audit.pods import SUFFIXES as POD_SUFFIXES
+from webhook.cli.records.audit_source import Source, _head_paths, _report_cut_logs
+from webhook.cli.records.replica_logs import ReplicaSelection
+from webhook.watch.api_server import ClientConfig
+
+if TYPE_CHECKING:
+    from webhook.audit.sources import Sources
 
 OTHERS = {
     "a log": (b'{"level":"info"}\nnot JSON\n', '{"level":"info"}'),
@@ -65,3 +78,53 @@ class TestAnyCommand:
         ran = audit(command[0], "--help")
         assert ran.code == 0
         assert f"\n  placement-webhook audit {command[0]} " in ran.output
+
+
+@pytest.mark.parametrize("others", [2, 5, 7])
+def test_of_many_cut_logs_five_are_named(others: int, capsys: pytest.CaptureFixture[str]) -> None:
+    logs = {f"webhook-{number}": replace(make_record(), sequence=number + 2) for number in range(others)}
+    sources = cast("Sources", SimpleNamespace(cut_logs=logs))
+
+    _report_cut_logs(sources, ReplicaSelection(ClientConfig(None)))
+
+    text = capsys.readouterr().err
+    assert text.startswith(
+        "warning: not in the logs that the kubelet keeps: "
+        "webhook-0: 1 record before 2026-05-01T08:00:00.000000Z; webhook-1: 2 records before "
+    )
+    assert text.count("webhook-") == min(others, 5)
+    assert ("; 2 other logs: rotated away" in text) == (others == 7)
+
+
+@pytest.mark.parametrize(
+    ("unread", "since", "is_partial"),
+    [(0, None, False), (1, None, True), (0, datetime(2026, 5, 1, tzinfo=UTC), True)],
+)
+def test_records_are_partial_if_a_replica_was_not_read_or_older_ones_were_left_out(
+    unread: int, since: datetime | None, is_partial: bool
+) -> None:
+    source = Source((), ReplicaSelection(ClientConfig(None), since=since), unread)
+
+    assert source.is_partial == is_partial
+    assert not Source(("audit.jsonl",), None).is_partial
+
+
+@pytest.mark.usefixtures("lines")
+def test_files_of_pods_and_heads_that_a_pattern_matches_are_no_logs(audit: Run, tmp_path: Path) -> None:
+    names = ["audit.jsonl", *(f"audit.jsonl{each}" for each in (SUFFIX, *POD_SUFFIXES))]
+    for name in names[1:]:
+        (tmp_path / name).write_bytes(b"nothing that is a record\n")
+
+    ran = audit("list", "-o", "json", *names)
+
+    assert (ran.code, ran.errors, len(ran.output.splitlines())) == (0, "", 4)
+
+
+def test_a_head_file_is_that_of_rotated_files_only_if_their_log_is_gone(tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+    rotated = Path(f"{log}.1")
+
+    assert _head_paths(str(rotated)) == [head_path(rotated), head_path(log)]
+    log.touch()
+    assert _head_paths(str(rotated)) == [head_path(rotated)]
+    assert _head_paths(f"{log}{POD_SUFFIXES[0]}") == []

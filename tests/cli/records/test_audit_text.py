@@ -4,16 +4,21 @@ import io
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from tests.support.programs.audit_records import INFEASIBLE, PATCH, chain_lines, make_record, write_lines
+from tests.support.programs.audit_records import FEASIBLE, INFEASIBLE, PATCH, chain_lines, make_record, write_lines
 from tests.support.programs.command import Outcome, Run
+from webhook.audit.chain import verify
 from webhook.audit.lines import digest
-from webhook.audit.record import ReservedEntry, parse_line
+from webhook.audit.reading import Entry
+from webhook.audit.record import AuditRecord, Omitted, OmittedReason, ReservedEntry, ShadowEntry, parse_line
+from webhook.audit.summary import Summary, summarise
 from webhook.cli.output.screen import Column, Row, print_table
-from webhook.cli.records.audit_text import LIST_COLUMNS, list_row
+from webhook.cli.records.audit_text import LIST_COLUMNS, list_row, print_record, print_summary, print_verification
+from webhook.documents.field import FieldError, required
 
 SHOW = """\
 Decision   d0001
@@ -172,3 +177,111 @@ class TestTerminal:
 )
 def test_a_time_is_shown_in_seconds_only_if_it_is_in_utc(time: str, shown: str) -> None:
     assert list_row(make_record(time=time)).cells[0] == shown
+
+
+def printed(record: AuditRecord) -> str:
+    """Return the text of `audit show` for the only record of its chain."""
+    out = io.StringIO()
+    (line,) = chain_lines([record])
+    print_record(Console(file=out, width=200), Entry("f:1", line, parse_line(line)))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        pytest.param(
+            {"placement": FEASIBLE}, "  Feasible: 4 of 12 nodes can take it, best on node node-3\n", id="node"
+        ),
+        pytest.param({"user": "", "uid": ""}, "Request    CREATE by -, uid -\n", id="no user"),
+        pytest.param({"kind": "Job", "owner": None}, "Object     Job team-a/worker-0\n", id="an object"),
+        pytest.param({"policy": None, "workload_type": None}, "Type       -\nPolicy     -\n", id="no policy"),
+        pytest.param({"error": "one;\ntwo"}, "Why        one;\nWhy        two\n", id="a line for each reason"),
+        pytest.param(
+            {"shadow": ShadowEntry("Denied", placement=INFEASIBLE, message="one;\ntwo")},
+            "In shadow mode: this would be the answer\n  Denied\n  one;\n  two\n\n"
+            "Its placement\n  Infeasible: 0 of 12 nodes can take it\n",
+            id="the placement in shadow mode",
+        ),
+    ],
+)
+def test_a_record_is_shown_with(fields: dict[str, Any], text: str) -> None:
+    assert text in printed(make_record(**fields))
+
+
+def test_admissions_without_a_record_are_listed_and_shown_with_their_namespaces() -> None:
+    omitted = Omitted("dryRun", 3, namespaces={"team-a": 2, "team-b": 1})
+    record = make_record(omitted=omitted, error="3 dry runs have no record")
+
+    assert list_row(record) == Row(
+        ("2026-05-01T08:00:00Z", "Omitted", "-", "-", "-", "-", "d0000", "3 dry runs have no record"), "bold yellow"
+    )
+    assert printed(record).startswith(
+        "Omitted    3 dry runs have no record\n"
+        "Time       2026-05-01T08:00:00.000000Z, in replica webhook-0\n"
+        "Namespace  team-a: 2\n"
+        "Namespace  team-b: 1\n\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "note"),
+    [
+        ({"kind": "Job", "dry_run": True, "error": "a;\nb"}, "Job, dry run, a;"),
+        ({"error": "x" * 101}, "x" * 99 + "…"),
+        ({}, ""),
+    ],
+)
+def test_a_note_names_the_kind_and_the_first_reason(fields: dict[str, Any], note: str) -> None:
+    assert list_row(make_record(**fields)).cells[-1] == note
+
+
+def summary_text(summary: Summary) -> list[str]:
+    out = io.StringIO()
+    print_summary(Console(file=out, width=120), summary)
+    return out.getvalue().splitlines()
+
+
+def test_the_summary_has_the_ten_most_frequent_and_the_number_of_others() -> None:
+    users = [make_record(number, user=f"user-{number:02}") for number in range(11)]
+
+    lines = summary_text(summarise([*users, make_record(11, user="user-10", dry_run=True)], 0))
+
+    assert lines[0] == "12 records, 1 of them dry runs"
+    start = next(at for at, line in enumerate(lines) if line.startswith("USER"))
+    assert [line.split()[0] for line in lines[start + 1 : start + 11]] == ["user-10", *(f"user-0{n}" for n in range(9))]
+    assert lines[start + 11] == "and 1 more; -o json has all"
+
+
+def test_the_summary_of_ten_leaves_none_out() -> None:
+    lines = summary_text(summarise([make_record(number, user=f"user-{number:02}") for number in range(10)], 0))
+
+    assert [line for line in lines if "more" in line] == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("unwritable", "2 admissions without a record in these files: it could not be written, and went to standard"),
+        ("dryRun", "2 admissions without a record: dry runs beyond the share of a namespace"),
+    ],
+)
+def test_the_summary_counts_admissions_without_a_record(reason: OmittedReason, text: str) -> None:
+    lines = summary_text(summarise([make_record(omitted=Omitted(reason, 2))], 0))
+
+    assert lines[0] == "0 records"
+    assert lines[1].startswith(f"besides, {text}")
+
+
+@pytest.mark.parametrize("faults", [[], [required("f", "is gone")]], ids=["intact", "broken"])
+def test_chains_are_printed_only_for_an_intact_log_and_notes_always(faults: list[FieldError]) -> None:
+    entries = [Entry("f:1", line, parse_line(line)) for line in chain_lines([make_record()])]
+    found = replace(verify([("f", entries)]), notes=["a note"], faults=faults)
+    out = io.StringIO()
+
+    print_verification(Console(file=out, width=200), found)
+
+    lines = out.getvalue().splitlines()
+    assert lines[0] == ("1 record in 1 chain" if faults else "intact: 1 record in 1 chain")
+    assert lines[-1] == "note: a note"
+    assert any(line.startswith("head ") for line in lines) == (not faults)

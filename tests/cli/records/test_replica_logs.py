@@ -3,11 +3,11 @@
 import asyncio
 import resource
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -290,3 +290,67 @@ def test_only_a_quiet_hour_is_no_fault(
         assert not sources.has_records
 
     assert (source.unread, capsys.readouterr().err) == (unread, "no replica has an audit record\n")
+
+
+def logs_of(statuses: list[Any], containers: list[Any], monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """Return name, container and `previous` of each log that is read of a pod, or its name and problem."""
+    asked: list[Any] = []
+
+    def chunks(_: object, path: str, query: Any, seconds: float) -> AsyncGenerator[bytes, None]:
+        asked.append((path, query, seconds))
+        return cast("AsyncGenerator[bytes, None]", None)
+
+    monkeypatch.setattr(ApiServer, "chunks", chunks)
+    pod = {"metadata": {"name": "a"}, "spec": {"containers": containers}, "status": {"containerStatuses": statuses}}
+    found = [*replica_logs._logs_of(ApiServer.__new__(ApiServer), ReplicaSelection(ClientConfig(None)), pod)]
+    if any(each.problem for each in found):
+        return [(each.name, each.problem) for each in found]
+    assert all(path == "/api/v1/namespaces/placement-webhook/pods/a/log" for path, *_ in asked)
+    queries = [(query["container"], query.get("previous")) for _, query, _ in asked]
+    return [(each.name, *query) for each, query in zip(found, queries, strict=True)]
+
+
+RESTARTED = {"lastState": {"terminated": {"exitCode": 1}}}
+RUNNING, ENDED = {"state": {"running": {"startedAt": "t"}}}, {"state": {"terminated": {"exitCode": 0}}}
+BEFORE = ("a (before its restart)", "webhook", "true")
+NOW = ("a", "webhook", None)
+
+
+@pytest.mark.parametrize(
+    ("status", "logs"),
+    [
+        pytest.param(RUNNING, [NOW], id="running"),
+        pytest.param(ENDED, [NOW], id="ended"),
+        pytest.param(RESTARTED | RUNNING, [BEFORE, NOW], id="restarted"),
+        pytest.param(RESTARTED | {"state": {"waiting": {"reason": "CrashLoopBackOff"}}}, [BEFORE, NOW], id="crashes"),
+        pytest.param({"state": {"waiting": {"reason": "ContainerCreating"}}}, [], id="not started"),
+    ],
+)
+def test_a_replica_has_the_logs_of_its_starts(
+    status: dict[str, Any], logs: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    containers = [{"name": "sidecar"}, {"name": "webhook"}]
+    statuses = [{"name": "sidecar", **RUNNING}, {"name": "webhook", **status}]
+
+    assert logs_of(statuses, containers, monkeypatch) == logs
+
+
+def test_the_first_container_is_read_if_none_is_called_webhook(monkeypatch: pytest.MonkeyPatch) -> None:
+    containers = [{"name": "server"}, {"name": "sidecar"}]
+    statuses = [{"name": "sidecar"}, {"name": "server", **RUNNING}]
+
+    assert logs_of(statuses, containers, monkeypatch) == [("a", "server", None)]
+
+
+def test_a_log_that_is_too_large_is_read_in_part_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def chunks() -> AsyncGenerator[bytes, None]:
+        for _ in range(3):
+            yield b"12345"
+
+    monkeypatch.setattr(replica_logs, "_MOST_LOG_BYTES", 10)
+    log = replica_logs._Log("a", chunks())
+
+    found = asyncio.run(replica_logs._read(log, tmp_path / "0", asyncio.Semaphore(1)))
+
+    assert found.problem == "it is larger than 10 bytes: give --since"
+    assert (tmp_path / "0").read_bytes() == b"1234512345"

@@ -36,3 +36,8 @@ def test_the_connections_of_one_address_are_not_closed(of_the_flood: int, of_oth
     found, closed = arrivals(*["flood"] * of_the_flood, *["few"] * of_others)
     assert found.is_full == is_full
     assert len(closed) == of_others
+
+
+@pytest.mark.parametrize(("of_the_most", "closed"), [(63, []), (64, [63])])
+def test_up_to_64_connections_of_several_addresses_wait(of_the_most: int, closed: list[int]) -> None:
+    assert arrivals(*["most"] * of_the_most, "other")[1] == closed

@@ -23,6 +23,7 @@ from webhook.cli.commands.serve.serve_command import _check_clients
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.profiles.profile import PACK_GPUS
 from webhook.serving.extender.extender_endpoint import Extender
+from webhook.serving.http.clients import _names
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
 JSON = {"Content-Type": "application/json"}
@@ -204,3 +205,13 @@ def test_a_ca_without_names_is_warned_of(client_ca: Path | None, names: tuple[st
         settings = {"client_ca": client_ca, "client_names": names, "extender_profile": "none"}
         _check_clients(frozenset({"no_cluster"}), settings)
     assert [each["event"] for each in logs] == ["--client-ca without --client-name"] * warnings
+
+
+def test_all_names_of_a_certificate_count_except_other_parts_of_the_subject() -> None:
+    subject = ((("organizationName", "example"),), (("commonName", "client\n"),))
+    alternatives = (("DNS", "a.example.com"), ("URI", "spiffe://a/b"), ("email", "a@b"), ("IP Address", "10.0.0.1"))
+
+    found = [*_names({"subject": subject, "subjectAltName": (*alternatives, ("DirName", "x"))})]
+
+    assert found == [r"client\n", "a.example.com", "spiffe://a/b", "a@b", "10.0.0.1"]
+    assert [*_names({})] == []

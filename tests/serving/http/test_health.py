@@ -5,10 +5,14 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 
 from tests.serving.story import HEAD, REVIEW, with_server
 from tests.support.servers.server import Running
-from webhook.serving.http.health import is_own_host
+from webhook.runtime.metrics import Metrics
+from webhook.serving.http.bearer_token import BearerToken
+from webhook.serving.http.health import Health, is_own_host
 
 JSON = {"Content-Type": "application/json"}
 
@@ -90,3 +94,54 @@ def test_a_page_whose_name_resolves_to_the_server_reads_no_policy(tmp_path: Path
             assert response.status == 200
 
     with_server(story, tmp_path)
+
+
+def answer_of(health: Health, path: str, method: str = "GET") -> tuple[int, str]:
+    """Return the status and the text of the response to a request from localhost."""
+    response = asyncio.run(health.answer(make_mocked_request(method, path, {"Host": "localhost"})))
+    assert isinstance(response, web.Response)
+    assert isinstance(response.body, bytes)
+    return response.status, response.body.decode()
+
+
+def test_notes_and_reasons_are_those_of_readiness() -> None:
+    reason = ["no view"]
+    health = Health(Metrics(), lambda: "".join(reason), lambda: "a note", lambda: "")
+    assert answer_of(health, "/readyz") == (503, "not ready: starting or stopping\na note\n")
+
+    health.ready = True
+    assert answer_of(health, "/readyz?verbose") == (503, "not ready: no view\na note\n")
+    assert answer_of(health, "/healthz?timeout=1s") == (200, "ok\n")
+    reason.clear()
+    assert answer_of(health, "/readyz", "HEAD") == (200, "ok\na note\n")
+
+
+def test_metrics_are_updated_before_each_scrape() -> None:
+    metrics = Metrics()
+
+    async def count() -> None:
+        metrics.cluster_nodes.inc()
+
+    health = Health(metrics, str, before_scrape=count)
+    for scrape in ("1.0", "2.0"):
+        assert f"\nplacement_webhook_cluster_nodes {scrape}\n" in answer_of(health, "/metrics")[1]
+    answer_of(health, "/policy")
+    assert "cluster_nodes 3.0" in answer_of(health, "/metrics")[1]
+
+
+def test_a_request_without_the_token_learns_the_scheme(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret\n")
+    health = Health(Metrics(), str, policy=lambda: {"name": "p"}, token=BearerToken(tmp_path / "token"))
+
+    with pytest.raises(web.HTTPUnauthorized) as refused:
+        answer_of(health, "/policy")
+
+    assert refused.value.headers["WWW-Authenticate"] == "Bearer"
+    assert answer_of(health, "/healthz") == (200, "ok\n")
+
+
+def test_a_method_that_is_not_allowed_names_those_that_are() -> None:
+    with pytest.raises(web.HTTPMethodNotAllowed) as refused:
+        answer_of(Health(Metrics(), str), "/healthz", "POST")
+
+    assert refused.value.headers["Allow"] == "GET,HEAD"

@@ -1,8 +1,9 @@
 """The deadlines of a request by the `?timeout=` of its URL."""
 
 import pytest
+from aiohttp import web
 
-from webhook.serving.http.request_head import time_limits
+from webhook.serving.http.request_head import RegisteredTimeout, check_identity, time_limits
 
 
 @pytest.mark.parametrize(
@@ -32,3 +33,41 @@ def test_without_a_timeout_the_scorer_has_no_deadline() -> None:
 def test_the_answer_is_given_up_after_the_longest_timeout_of_the_api() -> None:
     limits = time_limits("/mutate?timeout=60s", 30.0)
     assert limits.timeouts(0.0).overdue_seconds == 30.0
+
+
+def test_the_registered_timeout_of_the_webhook_does_not_limit_the_extender() -> None:
+    """kube-scheduler waits for five seconds, and its URL has no timeout."""
+    found = {path: time_limits(path, 2.0).whole_seconds for path in ("/mutate", "/extender/filter")}
+
+    assert found == {"/mutate": 2.0, "/extender/filter": 5.0}
+    assert time_limits("/extender/prioritize?timeout=9s", 2.0).whole_seconds == 5.0
+
+
+@pytest.mark.parametrize("encoding", ["", "identity", " Identity "])
+def test_a_body_that_is_not_compressed_is_accepted(encoding: str) -> None:
+    check_identity(encoding)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "identity, gzip"])
+def test_a_compressed_body_is_rejected_with_its_encoding(encoding: str) -> None:
+    with pytest.raises(web.HTTPUnsupportedMediaType) as refused:
+        check_identity(encoding)
+    assert refused.value.text == f"Content-Encoding is {encoding}; must be identity, or not given\n"
+
+
+@pytest.mark.parametrize(
+    ("timeouts", "seconds"),
+    [
+        ([{"timeoutSeconds": 5}, {"timeoutSeconds": 12}], 12.0),
+        ([{}], 10.0),
+        ([{"timeoutSeconds": 0}, {"timeoutSeconds": 31}, {"timeoutSeconds": "9"}], 30.0),
+        ([], 30.0),
+    ],
+)
+def test_the_longest_registered_timeout_counts(timeouts: list[dict[str, object]], seconds: float) -> None:
+    registered = RegisteredTimeout()
+    registered.follow({"webhooks": [{"timeoutSeconds": 3}]})
+
+    registered.follow({"webhooks": timeouts})
+
+    assert registered.seconds == seconds

@@ -182,3 +182,18 @@ def held(metrics: Metrics) -> tuple[float | None, ...]:
     cards = value("placement_webhook_held_cards", {"reason": "image-pull", "resource": "nvidia.com/gpu"})
     pods = (value("placement_webhook_held_pods", {"reason": reason}) for reason in ("image-pull", "crash-loop"))
     return cards, *pods
+
+
+def test_another_way_to_count_counts_the_same_snapshot_again() -> None:
+    """The policy that replaces another one can have other pools and products."""
+    metrics, clock = Metrics(), Clock()
+    gauges = FreeCardGauges(View(), Counter(free()), metrics, clock, nothing_held)
+    asyncio.run(gauges.refresh())
+
+    gauges.count_by(Counter(free("hybrid")))
+    clock.seconds += 10
+    asyncio.run(gauges.refresh())
+
+    names = ("free_cards", "unusable_free_cards_share")
+    assert [shown(metrics, name, pool="hybrid") for name in names] == [10, 0.25]
+    assert [shown(metrics, name) for name in names] == [None, None]

@@ -360,3 +360,11 @@ def test_a_malformed_pod_does_not_count() -> None:
     world.note("ADDED", broken)
 
     assert world.count() == 0
+
+
+def test_a_namespace_that_is_created_again_has_no_defaults_of_the_one_before() -> None:
+    world = World()
+    world.put_namespace("team-a", workload_type="training")
+    world.missed.note("Namespace", Key("", "team-a"), None)
+
+    assert world.apply("ADDED", make_pod("trainer").namespace("team-a").gpu(1)) == 0

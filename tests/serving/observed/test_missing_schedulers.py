@@ -45,3 +45,14 @@ def test_a_scheduler_that_goes_missing_again_is_logged_again() -> None:
 
 def test_nothing_is_logged_while_the_signs_are_not_known_or_there() -> None:
     assert logged(None, VOLCANO) == []
+
+
+def test_schedulers_of_all_policies_are_looked_for_with_the_policy_that_names_them() -> None:
+    own = policy_with(keyDomain="example.com", namespaceSelector={"matchLabels": {"team": "a"}})
+    policies = PolicySet.of(policy_with(), [own])
+    missing = MissingSchedulers(lambda: policies)
+
+    with structlog.testing.capture_logs() as logs:
+        missing.look(replace(NODES, scheduler_evidence=nothing()))
+
+    assert [each["policy"] for each in logs] == [own.identity]

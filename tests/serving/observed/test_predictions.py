@@ -363,3 +363,13 @@ def test_a_prediction_is_kept_after_those_for_many_sets_of_nodes_were_compared()
         assert len(predictions) == 1, number
         assert compare(predictions, bound(given, "large-1"))
     assert len(predictions) == 0
+
+
+def test_pods_that_stay_pending_are_looked_for_every_few_seconds() -> None:
+    """A look goes through all pending pods."""
+    predictions = Predictions()
+    remember(predictions, pod())
+    assert [*predictions.follow(pending(pod()), NOW_SECONDS + 59)] == []
+
+    assert [*predictions.follow(pending(pod()), NOW_SECONDS + 60.5)] == []
+    assert [*predictions.follow(pending(pod()), NOW_SECONDS + 70)] == ["predicted_feasible_but_pending"]

@@ -17,7 +17,7 @@ from webhook.documents.field import InvalidInput
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
 from webhook.runtime.metrics import Metrics
-from webhook.serving.policies.in_force import Policies
+from webhook.serving.policies.in_force import ALL_OBJECTS, Policies
 from webhook.serving.policies.policy_file import PolicyFile
 from webhook.watch.api_server import ClientConfig
 
@@ -218,3 +218,46 @@ def test_the_file_of_the_environment_is_one_with_any_name(tmp_path: Path, monkey
 
     assert outcome.code == 2
     assert f'--policy: Invalid value: "{tmp_path}/none:of these.yaml"; cannot be read' in outcome.errors
+
+
+def policies_at(times: Iterator[str]) -> tuple[Policies, Metrics]:
+    metrics = Metrics()
+    return Policies(parse_policy(orjson.dumps(document("default")), "f"), metrics, lambda: next(times)), metrics
+
+
+def test_a_rejection_of_an_object_is_logged_and_counted_once_until_its_errors_change() -> None:
+    policies, metrics = policies_at(iter(["t0"]))
+
+    with structlog.testing.capture_logs() as logs:
+        for errors in (("one",), ("one",), ("two",), ("two",)):
+            policies.reject_objects({"team": errors})
+
+    assert [each["errors"] for each in logs] == [("one",), ("two",)]
+    assert metrics.registry.get_sample_value("placement_webhook_policy_reloads_total", {"result": "rejected"}) == 2
+    assert metrics.registry.get_sample_value("placement_webhook_policy_rejected") == 1
+    policies.reject_objects({})
+    assert metrics.registry.get_sample_value("placement_webhook_policy_rejected") == 0
+
+
+def test_a_rejected_object_without_a_good_generation_has_another_note() -> None:
+    """That of all objects has one: those that are in force."""
+    notes = []
+    for name in ("known", "never", ALL_OBJECTS):
+        policies, _ = policies_at(iter(["t0", "t1"]))
+        policies.put_objects([as_object("known")])
+        policies.reject_objects({name: ("an error",)})
+        notes.append(policies.note())
+
+    known, never, of_all = notes
+    assert known == of_all != never
+    assert all(note.endswith(": an error") for note in notes)
+
+
+def test_the_time_of_the_policy_in_force_is_that_of_its_last_change() -> None:
+    policies, _ = policies_at(iter(["t0", "t1", "t2"]))
+    assert policies.describe()["loadedAt"] == "t0"
+
+    policies.put_objects([as_object("team")])
+    assert policies.describe()["loadedAt"] == "t0"
+    policies.replace(parse_policy(orjson.dumps(document("default", keyDomain="example.com")), "f"))
+    assert policies.describe()["loadedAt"] == "t1"

@@ -83,6 +83,17 @@ def test_the_view_is_the_same_while_nothing_changes() -> None:
     assert burst.view() is not first
 
 
+def test_another_scorer_is_that_of_the_view_from_then_on() -> None:
+    """A changed policy can have another profile."""
+    burst = Burst(DecisionCache())
+    first = burst.view()
+
+    burst.cluster = replace(burst.cluster, scorer=scheduler_for(policy_with(keyDomain="example.com")))
+
+    assert burst.view() is not first
+    assert burst.view().scorer is burst.cluster.scorer
+
+
 def test_the_view_shows_the_latest_state_of_the_cluster() -> None:
     burst = Burst(DecisionCache())
     burst.view()

@@ -99,7 +99,7 @@ def print_record(console: Console, entry: Entry) -> None:
     _section(console, "Placement", _placement_lines(record.placement))
     _section(console, "Warnings", _marked(record.warnings))
     if shadow := record.shadow:
-        lines = [shadow.outcome, *printable(shadow.message or "").splitlines()]
+        lines = [shadow.outcome, *map(printable, (shadow.message or "").splitlines())]
         _section(console, "In shadow mode: this would be the answer", lines)
         _section(console, "Its rules", _rule_lines(shadow.rules))
         _section(console, "Its patch (- before, + after)", _field_lines(shadow.patch, record.before))
