@@ -40,9 +40,8 @@ def grouped(
                 return request._replace(starts_whole=True) if request.size else None
             request = request._replace(ends_after=pods_ready_timeout(snapshot))
         if group is not None and group.members:
-            stated = bool(request.size)
-            request = request._replace(size=request.size or group.members, is_stated=stated)
-            return request._replace(members=group.members, group=group)
+            size, is_stated = request.size or group.members, request.size > 0
+            return request._replace(size=size, is_stated=is_stated, members=group.members, group=group)
         if group is not None:
             request = request._replace(starts_whole=request.starts_whole and not group.is_basic, group=group)
     return request if request.size else None
@@ -121,17 +120,15 @@ def group_named(names: Iterable[BatchNames], namespace: str, snapshot: Snapshot)
 
 def pod_group_of(names: BatchNames, namespace: str, snapshot: Snapshot) -> PodGroup | None:
     """Return the PodGroup that `names` names, or None if there is none or it is not known."""
+    if not names.group or names.is_replaced:
+        return None
     groups = {
         "volcano": snapshot.volcano.groups,
         "kai": snapshot.kai.groups,
         "coscheduling": snapshot.pod_groups.coscheduling,
         "native": snapshot.pod_groups.native,
     }
-    return (
-        (groups.get(names.backend) or {}).get((namespace, names.group))
-        if names.group and not names.is_replaced
-        else None
-    )
+    return (groups.get(names.backend) or {}).get((namespace, names.group))
 
 
 def pods_ready_timeout(snapshot: Snapshot) -> str:
@@ -243,9 +240,8 @@ class Demand:
         name = cut(self.gang.request.name, _LONGEST_SHOWN) if self.gang else ""
         if self.gang is None or (self.least == 1 and not name):
             return "this pod"
-        return (
-            f"the {plural(self.least, 'pod')} of gang {name}" if name else f"the {self.least} pods that start together"
-        )
+        of_gang = f"of gang {name}" if name else "that start together"
+        return f"the {plural(self.least, 'pod')} {of_gang}"
 
 
 def excess(requests: Mapping[str, int], most: Mapping[str, float], used: Mapping[str, int] | None = None) -> str:
