@@ -94,8 +94,8 @@ def gang_of_object(
     is_queued = is_required and queue_of(content, kind) and not field(content, *_ANNOTATIONS, MIN_PARALLELISM)
     is_alone = is_queued or (backend is Kai and is_required)
     if is_alone and (is_queued or not is_grouped):
-        # Kueue looks for a domain for all pods of a template. The PodGroup of KAI starts with one, which the others
-        # follow into its domain. A named one can have more pods.
+        # Kueue looks for a domain for all pods of a template. The PodGroup of KAI starts with one pod, which the others
+        # follow into its domain, unless KAI makes a gang of the object.
         size = max(size, pods)
     if size <= 1 and not (within and (is_alone or is_of_volcano)):
         # Volcano can look for room for all pods, and one pod needs a domain, too.

@@ -21,7 +21,7 @@ class PodGroup(NamedTuple):
     level of the `topology` of KAI; `network` is the request of Volcano for that. `subgroups` are the names of the parts
     of KAI that pods can name by a label, and `doubt` is the reason why the domains of these are not known, or empty.
     `preferred_key` is the level of `topology` that KAI prefers. The other fields are only set for kube-scheduler:
-    `is_basic` is true if it starts the pods one by one, `priority` is None until the class is looked up.
+    `is_basic` is true if it starts the pods one by one. Without a `priority`, that of `priority_class` counts.
 
     Source: sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1/types.go, PodGroupSpec;
     k8s.io/api/scheduling/v1beta1/types.go, PodGroupSpec
