@@ -15,9 +15,8 @@ from webhook.policy.loader import built_in_policy
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
 from webhook.serving.app import build_server, scoring
-from webhook.serving.connection import Connection
+from webhook.serving.connection import Arrival, Connection
 from webhook.serving.observed.predictions import Predictions
-from webhook.serving.scheduling.work import Timeouts
 from webhook.serving.view.live_view import live_view
 from webhook.watch.api_server import ClientConfig
 
@@ -61,8 +60,9 @@ class Served:
     def admit(self, body: bytes) -> Object:
         """Return the response to a review, whose audit record is written then; a millisecond passes."""
         CLOCK.tick()
-        timeouts = Timeouts(CLOCK.seconds, CLOCK.seconds + 10, math.inf)
-        answering = self._dispatcher.answer(body, timeouts, "2026-01-31T12:00:00.000000Z", self._connection)
+        time, deadline_seconds = "2026-01-31T12:00:00.000000Z", CLOCK.seconds + 10
+        arrival = Arrival(self._connection, time, CLOCK.seconds, deadline_seconds, math.inf)
+        answering = self._dispatcher.answer(body, arrival)
         try:
             answering.send(None)
         except StopIteration as done:

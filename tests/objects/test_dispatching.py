@@ -1,7 +1,6 @@
 """A costly workload object is left to the worker thread, so that the pods of others do not wait for it."""
 
 import asyncio
-import math
 import time
 
 import orjson
@@ -9,14 +8,12 @@ import orjson
 from tests.support.admission import TYPE, policy_with
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.workloads import SAMPLES
-from tests.support.servers.server import World, review_bytes
+from tests.support.servers.server import World, arrival, review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.serving.clock import rfc3339_now
-from webhook.serving.connection import Connection
 from webhook.serving.scheduling.dispatcher import SMALL_BYTES
-from webhook.serving.scheduling.work import Timeouts
 
 DEPLOYMENT = SAMPLES[0]
 NODE = make_node_object(
@@ -33,9 +30,7 @@ def test_an_object_with_a_million_replicas_is_left_to_the_worker() -> None:
 
     async def story() -> bytes:
         dispatcher = world.dispatcher()
-        answer = asyncio.ensure_future(
-            dispatcher.answer(body, Timeouts(0.0, None, math.inf), rfc3339_now(), Connection())
-        )
+        answer = asyncio.ensure_future(dispatcher.answer(body, arrival(rfc3339_now())))
         await asyncio.sleep(0)
         assert dispatcher.waiting == 1
         found = await answer

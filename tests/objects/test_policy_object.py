@@ -1,7 +1,6 @@
 """A PlacementPolicy is validated when it is written, whatever policy is in force."""
 
 import asyncio
-import math
 import time
 from typing import Any
 
@@ -10,15 +9,13 @@ import pytest
 
 from tests.support.admission import TYPE, make_request, policy_with
 from tests.support.objects.policy_objects import Object, policy
-from tests.support.servers.server import World, review_bytes
+from tests.support.servers.server import World, arrival, review_bytes
 from webhook.admission.injection import Denied
 from webhook.admission.verdict import Advised, ObjectVerdict, Verdict
 from webhook.kube.deadline import Expired, never
 from webhook.objects.admission import admit_request, counted_kind
 from webhook.policy.spec.document import GROUP, KIND
 from webhook.serving.clock import rfc3339_now
-from webhook.serving.connection import Connection
-from webhook.serving.scheduling.work import Timeouts
 
 CASE = {"name": "trainers are left alone", "annotations": {TYPE: "training"}, "expect": {"outcome": "Unchanged"}}
 KIND_FIELDS: dict[str, Any] = {"group": GROUP, "kind": KIND}
@@ -89,7 +86,7 @@ def test_a_server_in_shadow_mode_denies_an_invalid_policy() -> None:
 
     async def story() -> bytes:
         dispatcher = world.dispatcher()
-        answer = await dispatcher.answer(body, Timeouts(0.0, None, math.inf), rfc3339_now(), Connection())
+        answer = await dispatcher.answer(body, arrival(rfc3339_now()))
         dispatcher.close()
         return answer.body
 

@@ -7,7 +7,7 @@ import pytest
 from tests.policy.several import named, with_unknown
 from tests.support.admission import DOMAIN, TYPE, make_request
 from tests.support.objects.builders import make_pod
-from tests.support.servers.server import World, make_work_budget, review_bytes
+from tests.support.servers.server import World, arrival, make_work_budget, review_bytes
 from webhook.admission.cluster_view import ClusterView
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
@@ -15,7 +15,6 @@ from webhook.documents.field import InvalidInput
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
-from webhook.serving.connection import Connection
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.work_budget import WorkBudget
 
@@ -103,7 +102,7 @@ def test_a_pod_is_judged_by_the_policy_of_its_namespace() -> None:
         body = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj(), namespace=name)
         budget = WorkBudget(None, 100, monotonic_seconds=world.clock, cpu_seconds=lambda: 0.0)
         decision = answering.admissions.decide(answering.decider, body, policies, view, budget)
-        answering.admissions.finish(decision, world.now(), 0.0, Connection())
+        answering.admissions.finish(decision, arrival(world.now()))
     assert [(each.policy.name if each.policy else "") for each in world.records] == ["a", "default", "a"]
     patches = [str(each.patch) for each in world.records]
     assert [f"a@{policies.default.revision}" in each for each in patches] == [True, False, True]

@@ -1,7 +1,8 @@
-"""The state of a connection: its client and the stage of its request."""
+"""A connection (its client and the stage of its request), and the arrival of a request."""
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 
 class Stage(IntEnum):
@@ -33,3 +34,17 @@ class Connection:
     stage: Stage = Stage.OPENING
     since_seconds: float = 0.0
     sliced_seconds: float | None = None
+
+
+class Arrival(NamedTuple):
+    """The arrival of a request on `connection` at `time` (RFC 3339).
+
+    `arrived_seconds` is the same on the monotonic clock. On this clock, the placement check ends at
+    `deadline_seconds`, if it has an end, and the client's timeout at `overdue_seconds`.
+    """
+
+    connection: Connection
+    time: str
+    arrived_seconds: float
+    deadline_seconds: float | None
+    overdue_seconds: float

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from tests.support.admission import policy_with
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.plugins import node
-from tests.support.servers.server import World, make_work_budget, running
+from tests.support.servers.server import World, arrival, make_work_budget, running
 from webhook.admission.cluster_view import ClusterView
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.pods.pending_pods import PodKey
@@ -149,7 +149,7 @@ def test_a_client_without_a_certificate_moves_pods_for_its_own_calls_only(
 
     def call(connection: Connection, name: str, gpus: int, *nodes: str) -> dict[str, int]:
         path, body = prioritizing(make_pod(name).gpu(gpus), nodes)
-        work = extender.work(path, orjson.dumps(body), 0.0, connection)
+        work = extender.work(path, orjson.dumps(body), arrival()._replace(connection=connection))
         return priorities(orjson.loads(work.finish(work.begin(make_work_budget())()).body))
 
     call(caller, "first", 4, "a", "b")

@@ -10,10 +10,9 @@ import pytest
 from tests.serving.story import HEAD, REVIEW, head, with_server
 from tests.support.admission import policy_with
 from tests.support.servers.server import Running, World
-from webhook.serving.connection import Connection
+from webhook.serving.connection import Arrival, Connection
 from webhook.serving.http.request_head import time_limits
 from webhook.serving.scheduling.dispatcher import Dispatcher
-from webhook.serving.scheduling.work import Timeouts
 
 JSON = {"Content-Type": "application/json"}
 
@@ -176,11 +175,11 @@ def test_large_bodies_release_their_memory_once_answered(tmp_path: Path) -> None
 def test_the_scorer_gets_the_timeout_minus_a_margin(
     target: str, whole_seconds: float, scorer_seconds: float | None
 ) -> None:
-    timeouts = time_limits(target, 30.0).timeouts(1000.0)
+    arrival = time_limits(target, 30.0).arrival(Connection(), "", 1000.0)
 
-    assert timeouts.arrived_seconds == 1000.0
-    assert timeouts.overdue_seconds == 1000.0 + whole_seconds
-    assert timeouts.deadline_seconds == (None if scorer_seconds is None else pytest.approx(1000.0 + scorer_seconds))
+    assert arrival.arrived_seconds == 1000.0
+    assert arrival.overdue_seconds == 1000.0 + whole_seconds
+    assert arrival.deadline_seconds == (None if scorer_seconds is None else pytest.approx(1000.0 + scorer_seconds))
 
 
 def test_a_single_body_fits_any_limit(tmp_path: Path) -> None:
@@ -209,8 +208,8 @@ def test_an_announced_body_that_does_not_arrive_reserves_no_memory(tmp_path: Pat
 def test_review_whose_slice_has_ended_has_waited_since_it_arrived(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def ended(_: Dispatcher, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> None:
-        connection.sliced_seconds = timeouts.arrived_seconds - next(earlier)
+    def ended(_: Dispatcher, body: bytes, arrival: Arrival) -> None:
+        arrival.connection.sliced_seconds = arrival.arrived_seconds - next(earlier)
 
     async def story(server: Running, client: aiohttp.ClientSession) -> None:
         for _ in range(2):

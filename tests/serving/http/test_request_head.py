@@ -3,6 +3,7 @@
 import pytest
 from aiohttp import web
 
+from webhook.serving.connection import Connection
 from webhook.serving.http.request_head import RegisteredTimeout, check_identity, time_limits
 
 
@@ -21,18 +22,18 @@ def test_the_scorer_ends_a_margin_before_the_client_gives_up(timeout: str, score
 
 
 def test_deadlines_count_from_the_arrival() -> None:
-    timeouts = time_limits("/mutate?timeout=10s", 30.0).timeouts(1000.0)
-    assert (timeouts.deadline_seconds, timeouts.overdue_seconds) == (1009.5, 1010.0)
+    arrival = time_limits("/mutate?timeout=10s", 30.0).arrival(Connection(), "", 1000.0)
+    assert (arrival.deadline_seconds, arrival.overdue_seconds) == (1009.5, 1010.0)
 
 
 def test_without_a_timeout_the_scorer_has_no_deadline() -> None:
-    timeouts = time_limits("/mutate", 30.0).timeouts(1000.0)
-    assert (timeouts.deadline_seconds, timeouts.overdue_seconds) == (None, 1030.0)
+    arrival = time_limits("/mutate", 30.0).arrival(Connection(), "", 1000.0)
+    assert (arrival.deadline_seconds, arrival.overdue_seconds) == (None, 1030.0)
 
 
 def test_the_answer_is_given_up_after_the_longest_timeout_of_the_api() -> None:
     limits = time_limits("/mutate?timeout=60s", 30.0)
-    assert limits.timeouts(0.0).overdue_seconds == 30.0
+    assert limits.arrival(Connection(), "", 0.0).overdue_seconds == 30.0
 
 
 def test_the_registered_timeout_of_the_webhook_does_not_limit_the_extender() -> None:

@@ -12,7 +12,7 @@ from tests.support.admission import TYPE, policy_with
 from tests.support.objects.builders import make_pod
 from tests.support.objects.clusters import cluster_documents
 from tests.support.scorers import ScorerOfNoNodes
-from tests.support.servers.server import Clock, World, review_bytes
+from tests.support.servers.server import Clock, World, arrival, review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
@@ -23,13 +23,11 @@ from webhook.serving.decisions.admissions import Answer
 from webhook.serving.decisions.deciders import WorkerDecider
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Dispatcher
-from webhook.serving.scheduling.work import Timeouts
 from webhook.serving.work_budget import TimeSliceEndedError
 
 POLICY = policy_with()
 SNAPSHOT = snapshot_from_documents(cluster_documents(30, 2))
 NOW = "2026-01-31T12:00:00.000000Z"
-NO_TIMEOUT = Timeouts(0.0, None, float("inf"))
 
 
 def large(number: int = 0, user: str = "mallory") -> bytes:
@@ -70,10 +68,9 @@ class Site:
     dispatcher: Dispatcher
     working: asyncio.Event
 
-    def post(
-        self, body: bytes, timeouts: Timeouts = NO_TIMEOUT, connection: Connection | None = None
-    ) -> "asyncio.Task[Answer]":
-        return asyncio.create_task(self.dispatcher.answer(body, timeouts, NOW, connection or Connection()))
+    def post(self, body: bytes, connection: Connection | None = None, **times: float | None) -> "asyncio.Task[Answer]":
+        came = arrival()._replace(connection=connection or Connection(), **times)  # type: ignore[arg-type] # fields
+        return asyncio.create_task(self.dispatcher.answer(body, came))
 
     async def post_and_wait_for_scorer(self, body: bytes) -> "asyncio.Task[Answer]":
         """Post `body` and return once the worker calls the scorer for it."""

@@ -6,22 +6,22 @@ import time
 import orjson
 import pytest
 
-from tests.serving.scheduling.site import NO_TIMEOUT, NOW, POLICY, Site, large, response, run
+from tests.serving.scheduling.site import POLICY, Site, large, response, run
 from tests.support.admission import TYPE, USAGE, policy_with
 from tests.support.attacks import WORST, attack_review
 from tests.support.objects.builders import make_node_object, make_pod
-from tests.support.servers.server import review_bytes
+from tests.support.servers.server import arrival, review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.audit.record import ReservedEntry
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
-from webhook.serving.connection import Connection, Stage
+from webhook.serving.connection import Arrival, Connection, Stage
 from webhook.serving.decisions.admissions import Answer
 from webhook.serving.decisions.deciders import WorkerDecider
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Dispatcher
-from webhook.serving.scheduling.work import QueueFullError, Timeouts
+from webhook.serving.scheduling.work import QueueFullError
 from webhook.serving.work_budget import WorkBudget
 
 SMALL = review_bytes(make_pod("small").annotate(TYPE, "training").obj())
@@ -112,7 +112,7 @@ def test_a_decision_on_a_large_pod_expires() -> None:
             site.world.clock,
         )
         for _time in range(2):
-            await dispatcher.answer(large(), NO_TIMEOUT, NOW, Connection())
+            await dispatcher.answer(large(), arrival())
         dispatcher.close()
         assert site.gate.asked == 2
 
@@ -248,16 +248,16 @@ def test_a_review_whose_slice_has_ended_gets_no_other_one() -> None:
         limits: list[float | None] = []
         budget = site.dispatcher._work_budget
 
-        def ended(timeouts: Timeouts, slice_seconds: float | None) -> WorkBudget:
+        def ended(arrival: Arrival, slice_seconds: float | None) -> WorkBudget:
             limits.append(slice_seconds)
-            given = budget(timeouts, slice_seconds)
+            given = budget(arrival, slice_seconds)
             given.abandoned = slice_seconds is not None
             return given
 
         site.dispatcher._work_budget = ended  # type: ignore[method-assign]
         site.gate.open.set()
-        timeouts = NO_TIMEOUT._replace(arrived_seconds=7.0)
-        assert site.dispatcher.answer_at_once(body, timeouts, NOW, connection) is None
+        came = arrival(arrived_seconds=7.0)._replace(connection=connection)
+        assert site.dispatcher.answer_at_once(body, came) is None
         arrived = [connection.sliced_seconds]
         assert "patch" in response(await site.post(body, connection=connection))
         arrived.append(connection.sliced_seconds)
@@ -353,10 +353,10 @@ def test_an_exception_before_or_after_the_work_is_raised_and_blocks_no_other_rev
             site.world.clock,
         )
         with pytest.raises(ZeroDivisionError):
-            await dispatcher.answer(large(1), NO_TIMEOUT, NOW, Connection())
+            await dispatcher.answer(large(1), arrival())
         site.world.cluster = None
         await site.post(large(2))
-        assert "patch" in response(await dispatcher.answer(large(3), NO_TIMEOUT, NOW, Connection()))
+        assert "patch" in response(await dispatcher.answer(large(3), arrival()))
         dispatcher.close()
 
     run(story)
@@ -538,14 +538,14 @@ def test_slice_that_has_ended_is_an_overrun_of_its_flows_and_address() -> None:
     async def story(site: Site) -> None:
         budget = site.dispatcher._work_budget
 
-        def ended(timeouts: Timeouts, slice_seconds: float | None) -> WorkBudget:
-            given = budget(timeouts, slice_seconds)
+        def ended(arrival: Arrival, slice_seconds: float | None) -> WorkBudget:
+            given = budget(arrival, slice_seconds)
             given.abandoned = True
             return given
 
         site.dispatcher._work_budget = ended  # type: ignore[method-assign]
         body = attack_review(1, {}, user="mallory")
-        assert site.dispatcher.answer_at_once(body, NO_TIMEOUT, NOW, Connection("10.0.0.9")) is None
+        assert site.dispatcher.answer_at_once(body, arrival()._replace(connection=Connection("10.0.0.9"))) is None
         for flow in (b"user mallory", b"address 10.0.0.9"):
             assert site.dispatcher._overruns.used_seconds((flow,)) == pytest.approx(0.01)
 

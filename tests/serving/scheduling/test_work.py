@@ -4,13 +4,12 @@ import asyncio
 
 import pytest
 
-from tests.serving.scheduling.site import NOW, Site, large, response, run
+from tests.serving.scheduling.site import Site, large, response, run
 from tests.support.admission import TYPE
 from tests.support.objects.builders import make_pod
 from tests.support.servers.server import review_bytes
-from webhook.serving.connection import Connection
 from webhook.serving.decisions.admissions import Answer
-from webhook.serving.scheduling.work import OverdueError, Timeouts
+from webhook.serving.scheduling.work import OverdueError
 
 SMALL = review_bytes(make_pod("small").annotate(TYPE, "training").obj())
 
@@ -18,7 +17,7 @@ SMALL = review_bytes(make_pod("small").annotate(TYPE, "training").obj())
 def test_an_overdue_request_is_not_processed() -> None:
     async def story(site: Site) -> None:
         slow = await site.post_and_wait_for_scorer(large())
-        overdue = site.post(large(1), Timeouts(1000.0, 1004.5, 1005.0))
+        overdue = site.post(large(1), deadline_seconds=1004.5, overdue_seconds=1005.0)
         await asyncio.sleep(0)
         site.world.clock.seconds += 5  # type: ignore[attr-defined] # a Clock
         site.gate.open.set()
@@ -30,7 +29,7 @@ def test_an_overdue_request_is_not_processed() -> None:
         assert site.gate.asked == 1
 
     async def small_and_overdue(site: Site) -> Answer:
-        return await site.dispatcher.answer(SMALL, Timeouts(1000.0, 1004.5, 1005.0), NOW, Connection())
+        return await site.post(SMALL, deadline_seconds=1004.5, overdue_seconds=1005.0)
 
     run(story)
 
@@ -38,7 +37,7 @@ def test_an_overdue_request_is_not_processed() -> None:
 def test_after_the_deadline_the_patch_is_returned_without_the_check() -> None:
     async def story(site: Site) -> None:
         slow = await site.post_and_wait_for_scorer(large())
-        late = site.post(large(1), Timeouts(1000.0, 1004.5, 1005.0))
+        late = site.post(large(1), deadline_seconds=1004.5, overdue_seconds=1005.0)
         await asyncio.sleep(0)
         site.world.clock.seconds += 4.6  # type: ignore[attr-defined]
         site.gate.open.set()
@@ -56,7 +55,7 @@ def test_a_client_that_disconnects_when_overdue_blocks_no_other_review() -> None
 
     async def story(site: Site) -> None:
         slow = await site.post_and_wait_for_scorer(large())
-        leaving = site.post(large(1), Timeouts(1000.0, None, 1001.0))
+        leaving = site.post(large(1), overdue_seconds=1001.0)
         await asyncio.sleep(0)
         staying = site.post(large(2))
         await asyncio.sleep(0)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import pytest
 from structlog.testing import capture_logs
 
-from tests.serving.scheduling.site import NO_TIMEOUT, NOW, Site, large, run
+from tests.serving.scheduling.site import Site, large, run
 from tests.support.scorers import ScorerOfNoNodes
+from tests.support.servers.server import arrival
 from webhook.placement.scheduler import Placement
-from webhook.serving.connection import Connection
 from webhook.serving.decisions.deciders import WorkerDecider
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.scheduling.dispatcher import Dispatcher
@@ -20,7 +20,7 @@ def test_the_worker_gives_way_while_small_reviews_wait(monkeypatch: pytest.Monke
     monkeypatch.setattr(time, "sleep", rested.append)
 
     async def story(site: Site) -> None:
-        of_worker, of_loop = (site.dispatcher._work_budget(NO_TIMEOUT, seconds) for seconds in (None, 0.01))
+        of_worker, of_loop = (site.dispatcher._work_budget(arrival(), seconds) for seconds in (None, 0.01))
         of_worker()
         assert rested == []
         site.dispatcher._is_busy = True
@@ -48,7 +48,7 @@ def test_an_exception_in_the_worker_is_an_error_of_the_admission() -> None:
             site.world.clock,
         )
         for _time in range(2):
-            answer = await dispatcher.answer(large(), NO_TIMEOUT, NOW, Connection())
+            answer = await dispatcher.answer(large(), arrival())
             assert answer.status == 500
         dispatcher.close()
 

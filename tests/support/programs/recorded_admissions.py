@@ -9,14 +9,13 @@ import orjson
 
 from tests.support.admission import DOMAIN, policy_with
 from tests.support.objects.clusters import review
-from tests.support.servers.server import make_work_budget
+from tests.support.servers.server import arrival, make_work_budget
 from webhook.admission.cluster_view import ClusterView
 from webhook.audit.pods import PodFile
 from webhook.audit.writer import AuditWriter
 from webhook.policy.policy import Policy
 from webhook.runtime.metrics import Metrics
 from webhook.serving.clock import rfc3339_now
-from webhook.serving.connection import Connection
 from webhook.serving.decisions.admissions import Admissions, DecisionIds, Dependencies
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.pod_recorder import PodRecorder
@@ -32,7 +31,7 @@ def write_recorded(
     admissions = Admissions(dependencies, Metrics())
     for body in bodies:
         decision = admissions.decide(lane, body, chosen, cluster, make_work_budget())
-        answer = admissions.finish(decision, rfc3339_now(), 0.0, Connection())
+        answer = admissions.finish(decision, arrival(rfc3339_now()))
         assert answer.status == 200, answer.body
     writer.close()
     pods.close()

@@ -1,6 +1,7 @@
 """The real server over TLS on loopback, in the test's own event loop or in a thread of its own."""
 
 import asyncio
+import math
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -24,7 +25,7 @@ from webhook.policy.policy_set import PolicyOrSet, PolicySet
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Address, Settings
 from webhook.serving.clock import rfc3339_now
-from webhook.serving.connection import Connection
+from webhook.serving.connection import Arrival, Connection
 from webhook.serving.decisions.admissions import Admissions, Answer, Dependencies
 from webhook.serving.decisions.deciders import Decider, WorkerDecider
 from webhook.serving.decisions.decision_cache import DecisionCache
@@ -155,7 +156,12 @@ class Answering:
         milliseconds = world.policy.spec.placement_check.work_budget_milliseconds
         work_budget = WorkBudget(deadline_seconds, milliseconds, monotonic_seconds=world.clock, cpu_seconds=lambda: 0.0)
         decision = self.admissions.decide(self.decider, body, world.policies, world.cluster, work_budget)
-        return self.admissions.finish(decision, world.now(), arrived_seconds, Connection())
+        return self.admissions.finish(decision, arrival(world.now(), arrived_seconds))
+
+
+def arrival(time: str = "2026-01-31T12:00:00.000000Z", arrived_seconds: float = 0.0) -> Arrival:
+    """Return the arrival of a request whose client waits without end."""
+    return Arrival(Connection(), time, arrived_seconds, None, math.inf)
 
 
 def policies_of(policy: Policy, metrics: Metrics | None = None) -> Policies:

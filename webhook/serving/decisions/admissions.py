@@ -20,7 +20,7 @@ from webhook.policy.policy_set import PolicyOrSet, PolicySet, is_all_in_shadow, 
 from webhook.runtime.admission_counts import AdmissionCount
 from webhook.runtime.byte_cache import value_count
 from webhook.runtime.metrics import Metrics
-from webhook.serving.connection import Connection
+from webhook.serving.connection import Arrival
 from webhook.serving.decisions.audit_record import audit_record
 from webhook.serving.decisions.deciders import Decider
 from webhook.serving.decisions.pod_recorder import PodRecorder
@@ -106,24 +106,13 @@ def _parsed(body: bytes) -> AdmissionRequest:
 
 
 class Decision(NamedTuple):
-    """The decision on one review. `result` is the exception if the decision failed."""
+    """The decision on a review that could be read. `result` is the exception if the decision failed."""
 
-    request: AdmissionRequest | None
+    request: AdmissionRequest
     policy: Policy
     cluster: ClusterView | None
     result: Rendered | Exception
     records_predictions: bool = True
-
-
-class _Admission(NamedTuple):
-    """One admission: request, policy, time, decision ID, and the connection of the request."""
-
-    request: AdmissionRequest
-    policy: Policy
-    time: str
-    decision: str
-    arrived_seconds: float
-    connection: Connection
 
 
 class Admissions:
@@ -142,8 +131,10 @@ class Admissions:
 
     def decide(
         self, decider: Decider, body: bytes, policies: PolicyOrSet, cluster: ClusterView | None, work_budget: WorkBudget
-    ) -> Decision:
+    ) -> Decision | Answer:
         """Return the decision on the review in `body` within `work_budget`, by the policy for its namespace.
+
+        If the review cannot be read, return the response that refuses it.
 
         Raises:
             TimeSliceEndedError: the work stops before there is a verdict.
@@ -160,132 +151,135 @@ class Admissions:
         except TimeSliceEndedError:
             raise
         except Exception as error:
-            if request is None and not isinstance(error, InvalidInput):
-                return self.refuse(body, policies, cluster, error)
+            if request is None:
+                return self._unread(body, policies, cluster, error)
             return Decision(request, policy, cluster, self._unless_in_shadow(request, error, policy))
 
-    def refuse(self, body: bytes, policies: PolicyOrSet, cluster: ClusterView | None, error: Exception) -> Decision:
+    def refuse(
+        self, body: bytes, policies: PolicyOrSet, cluster: ClusterView | None, error: Exception
+    ) -> Decision | None:
         """Return the decision on a review that is not read because of `error`. `body` may be only its beginning.
 
         If the beginning shows that the policy for the request is in shadow mode, the request is allowed without a
-        patch.
+        patch. Otherwise, return None.
         """
-        default = policies.default if isinstance(policies, PolicySet) else policies
         request = parse_beginning(body) if may_be_in_shadow(policies) else None
         if request is None:
-            return Decision(None, default, cluster, error)
+            return None
         policy = policy_for(request, policies, cluster) if isinstance(policies, PolicySet) else policies
         # The labels of a Namespace, and the owner by which a canary is drawn, are in the part that is not read.
         is_known = request.kind != "Namespace" or is_all_in_shadow(policies)
         if not is_known or policy.spec.mode != "shadow":
-            return Decision(None, default, cluster, error)
+            return None
         return Decision(request, policy, cluster, self._unless_in_shadow(request, error, policy))
 
-    def _unless_in_shadow(
-        self, request: AdmissionRequest | None, error: Exception, policy: Policy
-    ) -> Rendered | Exception:
+    def _unread(
+        self, body: bytes, policies: PolicyOrSet, cluster: ClusterView | None, error: Exception
+    ) -> Decision | Answer:
+        if isinstance(error, InvalidInput):
+            return _invalid(error)
+        decision = self.refuse(body, policies, cluster, error)
+        if decision is not None:
+            return decision
+        if isinstance(error, TooManyValuesError):
+            return Answer(413, f"{error}\n".encode())
+        raise error
+
+    def _unless_in_shadow(self, request: AdmissionRequest, error: Exception, policy: Policy) -> Rendered | Exception:
         """Return `error`, or a response that allows the request unchanged if the policy is not enforced for it."""
-        if request is None or (shadow := shadow_reason(request, policy.spec)) is None:
+        if (shadow := shadow_reason(request, policy.spec)) is None:
             return error
         if not isinstance(error, BeyondLimitError):
             self._log.error("admission failed, and is in shadow mode", exc_info=error, uid=request.uid)
         return render(request, f"{type(error).__name__}: {error}", policy, shadow=shadow)
 
-    def finish(self, decision: Decision, time: str, arrived_seconds: float, connection: Connection) -> Answer:
-        """Count the admission, stage its audit record and return the response.
-
-        `time` is the arrival time of the request in RFC 3339, and `arrived_seconds` the same on the monotonic clock.
-        `connection` is the connection of the request.
-        """
-        request, result = decision.request, decision.result
-        if isinstance(result, TooManyValuesError):
-            self.count_refusal(413)
-            return Answer(413, f"{result}\n".encode())
-        if request is None:
-            if isinstance(result, InvalidInput):
-                return self._invalid(result)
-            raise result if isinstance(result, Exception) else AssertionError
-        new_decision = self._dependencies.new_decision()
-        admission = _Admission(request, decision.policy, time, new_decision, arrived_seconds, connection)
+    def finish(self, decision: Decision | Answer, arrival: Arrival) -> Answer:
+        """Count the admission, stage its audit record and return the response."""
+        if isinstance(decision, Answer):
+            self.count_refusal(decision.status)
+            return decision
+        request, policy, cluster, result, records_predictions = decision
+        decision_id = self._dependencies.new_decision()
         if isinstance(result, InvalidInput):
-            return self._reject_object(admission, result)
+            return self._reject_object(decision, arrival, decision_id, result)
         if isinstance(result, Exception):
-            return self._failed(admission, result)
+            return self._failed(decision, arrival, decision_id, result)
         try:
-            response = result.answer.to(request.uid, admission.decision)
-            pods = self._pods
-            pod = "" if pods is None else pods.digest_of(request, admission.policy, decision.cluster, time)
-            self._dependencies.audit(self._unsealed(admission, result.record, pod))
+            response = result.answer.to(request.uid, decision_id)
+            pod = "" if self._pods is None else self._pods.digest_of(request, policy, cluster, arrival.time)
+            self._dependencies.audit(self._unsealed(request, arrival, decision_id, result.record, pod))
             self._counts.count(result.counted)
-            self._seconds.observe(self._dependencies.monotonic_seconds() - arrived_seconds)
-            if decision.records_predictions and (prediction := result.prediction) is not None:
-                self._dependencies.predicted(request, prediction.binding, decision.cluster, admission.policy)
+            self._seconds.observe(self._dependencies.monotonic_seconds() - arrival.arrived_seconds)
+            if records_predictions and (prediction := result.prediction) is not None:
+                self._dependencies.predicted(request, prediction.binding, cluster, policy)
             if result.candidate is not None and not request.dry_run:
                 self._dependencies.admitted(request, result.candidate)
             if not result.counted.kind:
-                self._dependencies.reported(request, result.report, admission.policy)
+                self._dependencies.reported(request, result.report, policy)
         except Exception as error:
-            return self._failed(admission, error)
+            return self._failed(decision, arrival, decision_id, error)
         return Answer(200, response)
 
     def count_refusal(self, status: int) -> None:
         """Count a request that did not become an admission."""
         self._refused.labels(str(status)).inc()
 
-    def _reject_object(self, admission: _Admission, error: InvalidInput) -> Answer:
+    def _reject_object(self, decision: Decision, arrival: Arrival, decision_id: str, error: InvalidInput) -> Answer:
         """Reject a request whose object is not a Pod. It is audited like every admission, because it has a UID."""
         try:
-            self._audit_error(admission, str(error))
+            self._audit_error(decision, arrival, decision_id, str(error))
         except Exception as failure:
-            return self._failed(admission, failure)
-        return self._invalid(error)
+            return self._failed(decision, arrival, decision_id, failure)
+        self.count_refusal(400)
+        return _invalid(error)
 
-    def _failed(self, admission: _Admission, error: Exception) -> Answer:
+    def _failed(self, decision: Decision, arrival: Arrival, decision_id: str, error: Exception) -> Answer:
         """Respond to an internal error with HTTP 500, never with a denial, and audit it unless that has failed."""
-        request, decision = admission.request, admission.decision
-        ids = {"decision": decision, "uid": request.uid, "namespace": request.namespace}
-        unenforced = self._unless_in_shadow(request, error, admission.policy)
+        request = decision.request
+        ids = {"decision": decision_id, "uid": request.uid, "namespace": request.namespace}
+        unenforced = self._unless_in_shadow(request, error, decision.policy)
         if isinstance(unenforced, Rendered):
             try:
-                self._dependencies.audit(self._unsealed(admission, unenforced.record))
+                self._dependencies.audit(self._unsealed(request, arrival, decision_id, unenforced.record))
                 self._counts.count(unenforced.counted)
-                self._seconds.observe(self._dependencies.monotonic_seconds() - admission.arrived_seconds)
+                self._seconds.observe(self._dependencies.monotonic_seconds() - arrival.arrived_seconds)
             except Exception:
                 self._log.exception("admission is not on record", **ids)
-            return Answer(200, unenforced.answer.to(request.uid, decision))
+            return Answer(200, unenforced.answer.to(request.uid, decision_id))
         self._log.error("admission failed", exc_info=error, **ids)
         try:
-            self._audit_error(admission, f"{type(error).__name__}: {error}")
+            self._audit_error(decision, arrival, decision_id, f"{type(error).__name__}: {error}")
         except Exception:
             self._log.exception("admission is not on record", **ids)
         self._counts.count(AdmissionCount("Error"))
-        self._seconds.observe(self._dependencies.monotonic_seconds() - admission.arrived_seconds)
-        text = f"placement-webhook: internal fault, decision {decision}; the audit log and the server's log say more"
+        self._seconds.observe(self._dependencies.monotonic_seconds() - arrival.arrived_seconds)
+        text = f"placement-webhook: internal fault, decision {decision_id}; the audit log and the server's log say more"
         return Answer(500, text.encode())
 
-    def _unsealed(self, admission: _Admission, common: RecordTemplate, pod: str = "") -> UnsealedRecord:
-        request = admission.request
+    def _unsealed(
+        self, request: AdmissionRequest, arrival: Arrival, decision_id: str, common: RecordTemplate, pod: str = ""
+    ) -> UnsealedRecord:
         return UnsealedRecord(
-            admission.time,
-            admission.decision,
+            arrival.time,
+            decision_id,
             request.uid,
             request.dry_run,
             request.operation,
             request.namespace,
             request.name,
             request.user,
-            (self._dependencies.monotonic_seconds() - admission.arrived_seconds) * 1000,
+            (self._dependencies.monotonic_seconds() - arrival.arrived_seconds) * 1000,
             self._dependencies.replica,
             common,
-            admission.connection.client,
-            admission.connection.address,
+            arrival.connection.client,
+            arrival.connection.address,
             pod,
         )
 
-    def _audit_error(self, admission: _Admission, error: str) -> None:
-        common = RecordTemplate.of(audit_record(admission.request, error, admission.policy))
-        self._dependencies.audit(self._unsealed(admission, common))
+    def _audit_error(self, decision: Decision, arrival: Arrival, decision_id: str, error: str) -> None:
+        common = RecordTemplate.of(audit_record(decision.request, error, decision.policy))
+        self._dependencies.audit(self._unsealed(decision.request, arrival, decision_id, common))
 
-    def _invalid(self, error: InvalidInput) -> Answer:
-        self.count_refusal(400)
-        return Answer(400, f"{error}\n".encode("utf-8", "replace"))
+
+def _invalid(error: InvalidInput) -> Answer:
+    return Answer(400, f"{error}\n".encode("utf-8", "replace"))

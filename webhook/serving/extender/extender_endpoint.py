@@ -20,7 +20,7 @@ from webhook.placement.ranking.candidates import permanent_rejections, prioritie
 from webhook.placement.scorer import PodSignature
 from webhook.runtime.byte_cache import value_count
 from webhook.runtime.metrics import Metrics
-from webhook.serving.connection import Connection
+from webhook.serving.connection import Arrival
 from webhook.serving.decisions.admissions import MAX_VALUES, Answer
 from webhook.serving.extender.extender_pods import ExtenderPods, RecentlyBound
 from webhook.serving.scheduling.work import Work
@@ -71,13 +71,14 @@ class Extender:
         self._refused = metrics.refused_requests
         self._log = structlog.get_logger()
 
-    def work(self, path: str, body: bytes, arrived_seconds: float, connection: Connection) -> Work:
-        """Return the work for a call of `path` that arrived at `arrived_seconds` of the monotonic clock."""
+    def work(self, path: str, body: bytes, arrival: Arrival) -> Work:
+        """Return the work for a call of `path`."""
+        connection = arrival.connection
         verb, caller = _VERBS[path], "" if connection.client else connection.address
         return Work(
             _FLOWS,
             lambda work_budget: partial(self.judge, verb, body, caller, self._profile(), self._cluster(), work_budget),
-            lambda judged: self._finish(verb, judged, arrived_seconds),
+            lambda judged: self._finish(verb, judged, arrival.arrived_seconds),
         )
 
     def judge(

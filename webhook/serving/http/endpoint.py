@@ -10,7 +10,7 @@ from aiohttp.http_parser import RawRequestMessage
 
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
-from webhook.serving.connection import Connection, Stage
+from webhook.serving.connection import Arrival, Stage
 from webhook.serving.decisions.admissions import Answer
 from webhook.serving.decisions.group_commit import GroupCommit
 from webhook.serving.extender.extender_endpoint import Extender
@@ -84,8 +84,7 @@ class MutateEndpoint:
             limits = self._checked_limits(protocol, message.method, message.path, message.headers)
             if limits.path != PATH or len(body) > self._settings.max_body_bytes or self._is_last(protocol, 1):
                 return None
-            timeouts = limits.timeouts(arrived_seconds)
-            answer = self.dispatcher.answer_at_once(body, timeouts, self._now(), connection)
+            answer = self.dispatcher.answer_at_once(body, limits.arrival(connection, self._now(), arrived_seconds))
         except Exception:
             # Nothing is recorded by then, so `answer` meets the cause again, and refuses or logs the request.
             return None
@@ -121,12 +120,13 @@ class MutateEndpoint:
         connection = protocol.connection
         arrived_seconds = time.monotonic() if connection.sliced_seconds is None else connection.sliced_seconds
         limits = self._checked_limits(protocol, request.method, request.raw_path, request.headers)
+        arrival = limits.arrival(connection, self._now(), arrived_seconds)
         self._in_flight += 1
         is_whole = True
         try:
-            answer = await self._answer_within_limits(request, limits, arrived_seconds, connection)
+            answer = await self._answer_within_limits(request, limits, arrival)
         except LimitError as error:
-            answer = await self._answer_in_shadow(request, error, limits.path, arrived_seconds, connection)
+            answer = await self._answer_in_shadow(request, error, limits.path, arrival)
             is_whole = False
         finally:
             self._in_flight -= 1
@@ -145,21 +145,17 @@ class MutateEndpoint:
         tls = transport.get_extra_info("ssl_object") if transport is not None else None
         return tls is not None and tls.context is not self._tls()
 
-    async def _answer_within_limits(
-        self, request: web.BaseRequest, limits: TimeLimits, arrived_seconds: float, connection: Connection
-    ) -> Answer:
+    async def _answer_within_limits(self, request: web.BaseRequest, limits: TimeLimits, arrival: Arrival) -> Answer:
         """Return the response to a request."""
         size_bytes = self._size_bytes(request.headers)
         # The number of connections bounds the small bodies, so they do not wait for large ones.
         reserved_bytes = size_bytes if size_bytes > SMALL_BYTES else 0
         body = await (self._large_body(request, size_bytes, limits) if reserved_bytes else self._body(request))
         try:
-            connection.stage = Stage.PROCESSING
-            timeouts = limits.timeouts(arrived_seconds)
+            arrival.connection.stage = Stage.PROCESSING
             if limits.path != PATH and self._extender is not None:
-                work = self._extender.work(limits.path, body, arrived_seconds, connection)
-                return await self.dispatcher.answer_in_worker(work, timeouts, connection)
-            answer = await self.dispatcher.answer(body, timeouts, self._now(), connection)
+                return await self.dispatcher.answer_in_worker(self._extender.work(limits.path, body, arrival), arrival)
+            answer = await self.dispatcher.answer(body, arrival)
             await self.commit.written()
         except (OverdueError, QueueFullError) as error:
             reason = str(error) or f"its turn did not come within {limits.whole_seconds:g} s"
@@ -170,7 +166,7 @@ class MutateEndpoint:
             self._body_budget.release(reserved_bytes)
 
     async def _answer_in_shadow(
-        self, request: web.BaseRequest, error: LimitError, path: str, arrived_seconds: float, connection: Connection
+        self, request: web.BaseRequest, error: LimitError, path: str, arrival: Arrival
     ) -> Answer:
         """Return the response to a request that exceeds a limit, if its policy is in shadow mode."""
         if path != PATH or not self.dispatcher.may_be_in_shadow:
@@ -180,7 +176,7 @@ class MutateEndpoint:
                 error.beginning = await self._body(request, 1, timeout_seconds=_BODY_LATENCY_SECONDS)
             except LimitError as late:
                 error.beginning = late.beginning
-        answer = self.dispatcher.answer_refused(error, self._now(), arrived_seconds, connection)
+        answer = self.dispatcher.answer_refused(error, arrival)
         await self.commit.written()
         return answer
 

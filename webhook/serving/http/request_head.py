@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from aiohttp import web
 
 from webhook.runtime.settings import parse_go_duration
+from webhook.serving.connection import Arrival, Connection
 from webhook.serving.extender.extender_endpoint import EXTENDER_PATHS, TIMEOUT_SECONDS
-from webhook.serving.scheduling.work import Timeouts
 
 # This share of the API server's timeout is reserved for sending the answer.
 _MARGIN_RATIO = 0.2
@@ -53,10 +53,10 @@ class TimeLimits(NamedTuple):
     whole_seconds: float
     scorer_seconds: float | None
 
-    def timeouts(self, arrived_seconds: float) -> Timeouts:
-        """Return the points in time for a request that arrived at `arrived_seconds`."""
+    def arrival(self, connection: Connection, time: str, arrived_seconds: float) -> Arrival:
+        """Return the arrival of a request at `time` (RFC 3339) and `arrived_seconds` of the monotonic clock."""
         deadline_seconds = None if self.scorer_seconds is None else arrived_seconds + self.scorer_seconds
-        return Timeouts(arrived_seconds, deadline_seconds, arrived_seconds + self.whole_seconds)
+        return Arrival(connection, time, arrived_seconds, deadline_seconds, arrived_seconds + self.whole_seconds)
 
 
 @lru_cache(maxsize=64)

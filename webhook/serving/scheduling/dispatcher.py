@@ -15,7 +15,7 @@ from typing import Any
 
 from webhook.admission.cluster_view import ClusterView
 from webhook.policy.policy_set import PolicyOrSet, may_be_in_shadow
-from webhook.serving.connection import Connection, Stage
+from webhook.serving.connection import Arrival, Connection, Stage
 from webhook.serving.decisions.admissions import Admissions, Answer, Decision
 from webhook.serving.decisions.deciders import Decider
 from webhook.serving.scheduling.fair_queue import FairQueue, UsageTracker, flows
@@ -27,7 +27,6 @@ from webhook.serving.scheduling.work import (
     LimitError,
     OverdueError,
     QueueFullError,
-    Timeouts,
     Turn,
     Work,
 )
@@ -79,42 +78,43 @@ class Dispatcher:
         """Return the number of reviews that wait for the worker, including the one that it processes."""
         return len(self._queue) + (self._running is not None)
 
-    def answer_at_once(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer | None:
+    def answer_at_once(self, body: bytes, arrival: Arrival) -> Answer | None:
         """Return the response to a small review, or None if it must wait for its turn.
 
         Raises:
             OverdueError: the client has timed out.
         """
+        connection = arrival.connection
         if self._is_busy or len(body) > SMALL_BYTES or self._overruns.exceeding(body, connection.address, regains=True):
             return None
-        answer = self._answer_in_slice(body, timeouts, now, connection)
-        connection.sliced_seconds = timeouts.arrived_seconds if answer is None else None
+        answer = self._answer_in_slice(body, arrival)
+        connection.sliced_seconds = arrival.arrived_seconds if answer is None else None
         return answer
 
-    async def answer(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer:
-        """Return the response to the review in `body`, which arrived at `now` (RFC 3339) on `connection`.
+    async def answer(self, body: bytes, arrival: Arrival) -> Answer:
+        """Return the response to the review in `body`.
 
         Raises:
             OverdueError: the client timed out while the review waited.
             QueueFullError: too many reviews of the client's address wait.
         """
+        connection = arrival.connection
         in_loop, connection.sliced_seconds = len(body) <= SMALL_BYTES and connection.sliced_seconds is None, None
         overrunning = self._overruns.exceeding(body, connection.address, regains=in_loop)
         if in_loop and not overrunning and self._is_busy:
             overrunning = await self._wait_for_turn(body, connection)
         if in_loop and not overrunning:
-            answer = self._answer_in_slice(body, timeouts, now, connection)
+            answer = self._answer_in_slice(body, arrival)
             if answer is not None:
                 return answer
         return await self.answer_in_worker(
             Work(
                 flows(body),
                 partial(self._begin, body),
-                lambda decision: self._admissions.finish(decision, now, timeouts.arrived_seconds, connection),
+                lambda decision: self._admissions.finish(decision, arrival),
                 overrunning,
             ),
-            timeouts,
-            connection,
+            arrival,
         )
 
     @property
@@ -122,16 +122,16 @@ class Dispatcher:
         """Return whether any policy is in shadow mode. Then it is worth reading the beginning of a body."""
         return may_be_in_shadow(self._policy())
 
-    def answer_refused(self, error: LimitError, now: str, arrived_seconds: float, connection: Connection) -> Answer:
+    def answer_refused(self, error: LimitError, arrival: Arrival) -> Answer:
         """Return the response that allows a review unchanged that is not read to its end because of `error`.
 
         Raises:
             HTTPException: the policy is not in shadow mode, or the beginning does not show which policy is in force.
         """
         decision = self._admissions.refuse(error.beginning, self._policy(), self._cluster(), error)
-        if decision.request is None:
+        if decision is None:
             raise error.refusal from error
-        return self._admissions.finish(decision, now, arrived_seconds, connection)
+        return self._admissions.finish(decision, arrival)
 
     def close(self) -> None:
         """Stop the worker after its current review."""
@@ -151,25 +151,25 @@ class Dispatcher:
         connection.stage = Stage.PROCESSING
         return overrunning
 
-    def _answer_in_slice(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer | None:
+    def _answer_in_slice(self, body: bytes, arrival: Arrival) -> Answer | None:
         """Return the response to a small review, or None if it takes more than a time slice of the event loop."""
         # If others wait, the time in which this thread waits for the worker is not the client's. Otherwise, the cheaper
         # clock is enough.
-        clock = time.thread_time if self._is_busy else time.perf_counter
+        clock, address = time.thread_time if self._is_busy else time.perf_counter, arrival.connection.address
         began_seconds = clock()
-        slice_seconds = self._overruns.slice_seconds(connection.address) if self._overruns.used else TIME_SLICE_SECONDS
+        slice_seconds = self._overruns.slice_seconds(address) if self._overruns.used else TIME_SLICE_SECONDS
         try:
-            if self._monotonic_seconds() >= timeouts.overdue_seconds:
+            if self._monotonic_seconds() >= arrival.overdue_seconds:
                 raise OverdueError
-            work_budget = self._work_budget(timeouts, slice_seconds)
+            work_budget = self._work_budget(arrival, slice_seconds)
             policy, cluster = self._policy(), self._cluster()
             decision = self._admissions.decide(self._small, body, policy, cluster, work_budget)
-            return self._admissions.finish(decision, now, timeouts.arrived_seconds, connection)
+            return self._admissions.finish(decision, arrival)
         except TimeSliceEndedError:
-            self._overruns.add_slice(body, connection.address)
+            self._overruns.add_slice(body, address)
             return None
         finally:
-            self._charge_small(body, connection.address, clock() - began_seconds)
+            self._charge_small(body, address, clock() - began_seconds)
 
     def _charge_small(self, body: bytes, address: str, seconds: float) -> None:
         """Charge the work for a small review. Further reviews wait once the work of this loop iteration is a batch."""
@@ -208,21 +208,21 @@ class Dispatcher:
         if self._is_busy:
             self._schedule_batch()
 
-    def _begin(self, body: bytes, work_budget: WorkBudget) -> Callable[[], Decision]:
+    def _begin(self, body: bytes, work_budget: WorkBudget) -> Callable[[], Decision | Answer]:
         policy, cluster = self._policy(), self._cluster()
         if cluster is not None and cluster.assumed is not None:
             # The event loop changes the pods that wait while the worker thread reads them.
             cluster = replace(cluster, assumed=cluster.assumed.copy())
         return partial(self._admissions.decide, self._large, body, policy, cluster, work_budget)
 
-    async def answer_in_worker(self, work: Work, timeouts: Timeouts, connection: Connection) -> Answer:
+    async def answer_in_worker(self, work: Work, arrival: Arrival) -> Answer:
         """Return the response to a request after its `work`, which waits in the fair queue for the worker.
 
         Raises:
             OverdueError: the client timed out while the work waited.
             QueueFullError: too many requests of the client's address wait, and the others have used less time.
         """
-        job = Job(work, timeouts, asyncio.get_running_loop().create_future(), connection)
+        job, connection = Job(work, arrival, asyncio.get_running_loop().create_future()), arrival.connection
         connection.stage = Stage.QUEUED
         self._queue.put(job, work.flows, connection.address)
         if self._queue.waiting_of(connection.address) > MOST_QUEUED_OF_AN_ADDRESS:
@@ -239,9 +239,9 @@ class Dispatcher:
             self._admissions.count_refusal(CLIENT_GONE)
             raise
 
-    def _work_budget(self, timeouts: Timeouts, slice_seconds: float | None) -> WorkBudget:
+    def _work_budget(self, arrival: Arrival, slice_seconds: float | None) -> WorkBudget:
         return WorkBudget(
-            float("-inf") if self.draining else timeouts.deadline_seconds,
+            float("-inf") if self.draining else arrival.deadline_seconds,
             self._policy().spec.placement_check.work_budget_milliseconds,
             monotonic_seconds=self._monotonic_seconds,
             cpu_seconds=time.thread_time,
@@ -261,7 +261,7 @@ class Dispatcher:
             if job.answer.done():
                 # Its client has disconnected, and the cancelled task has not run yet.
                 continue
-            if self._monotonic_seconds() >= job.timeouts.overdue_seconds:
+            if self._monotonic_seconds() >= job.arrival.overdue_seconds:
                 job.answer.set_exception(OverdueError())
                 continue
             try:
@@ -270,18 +270,18 @@ class Dispatcher:
                 job.answer.set_exception(error)
 
     def _start(self, job: Job) -> None:
-        work_budget = self._work_budget(job.timeouts, None)
+        work_budget = self._work_budget(job.arrival, None)
         task = partial(job.context.run, job.work.begin(work_budget))
         if self._worker is None:
             self._worker = Worker(asyncio.get_running_loop())
         job.work_budget, self._running = work_budget, job
-        job.connection.stage = Stage.PROCESSING
+        job.arrival.connection.stage = Stage.PROCESSING
         self._worker.work(task, lambda finished, seconds: self._complete(job, finished, seconds))
 
     def _complete(self, job: Job, finished: Any, seconds: float) -> None:
         self._running = None
         self._usage.charge(job.work.flows, seconds)
-        self._queue.charge(job.connection.address, seconds)
+        self._queue.charge(job.arrival.connection.address, seconds)
         self._overruns.add_work(job.work.overrunning or job.work.flows, seconds)
         try:
             if job.answer.done():

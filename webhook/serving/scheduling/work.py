@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from webhook.serving.connection import Connection
+from webhook.serving.connection import Arrival, Connection
 from webhook.serving.decisions.admissions import Answer, BeyondLimitError
 from webhook.serving.work_budget import WorkBudget
 
@@ -17,14 +17,6 @@ MOST_QUEUED_OF_AN_ADDRESS = 64
 
 CLIENT_GONE = 499
 """The status that is counted for a request whose client disconnected before the answer; nginx logs the same."""
-
-
-class Timeouts(NamedTuple):
-    """Monotonic times: of the end of the placement check, and of the client's timeout (`overdue_seconds`)."""
-
-    arrived_seconds: float
-    deadline_seconds: float | None
-    overdue_seconds: float
 
 
 class OverdueError(Exception):
@@ -74,9 +66,8 @@ class Job:
     """Work that waits for the worker or that the worker is processing."""
 
     work: Work
-    timeouts: Timeouts
+    arrival: Arrival
     answer: "asyncio.Future[Answer]"
-    connection: Connection
     work_budget: WorkBudget | None = None
     context: Context = field(default_factory=copy_context)
     """That of the request, with its span, which the worker has, too."""
