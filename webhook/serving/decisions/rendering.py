@@ -1,8 +1,7 @@
 """Render a decision as response, audit record and counts. Pods of one template share the largest part."""
 
-from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import orjson
 
@@ -28,8 +27,7 @@ from webhook.serving.decisions.audit_record import (
     replaced_values,
     shadow_entry,
 )
-
-K = TypeVar("K", bound=Hashable)
+from webhook.serving.decisions.decision_keys import PodKey
 
 # The size of a rendered decision without its texts.
 _RENDERED_BYTES = 4096
@@ -112,7 +110,7 @@ class _SharedParts(NamedTuple):
     counted: AdmissionCount
 
 
-class Renderer(Generic[K]):
+class Renderer:
     """Renders decisions on pods. Not thread-safe.
 
     The parts that decisions with the same injection share are cached in at most `cache_bytes`.
@@ -121,14 +119,14 @@ class Renderer(Generic[K]):
     """
 
     def __init__(self, cache_bytes: int) -> None:
-        self.cache: ByteCache[tuple[K, tuple[str, ...], PlacementVerdict], _SharedParts] = ByteCache(cache_bytes)
+        self.cache: ByteCache[tuple[PodKey, tuple[str, ...], PlacementVerdict], _SharedParts] = ByteCache(cache_bytes)
 
     def allowed(
         self,
         request: AdmissionRequest,
         verdict: Patched | Unchanged,
         policy: Policy,
-        injection: K | None,
+        injection: PodKey | None,
         pod: PodParts | None,
     ) -> tuple[Rendered, PodParts | None]:
         """Return the rendered `verdict` for `request`, and the parts of its pod.
