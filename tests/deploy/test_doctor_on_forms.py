@@ -64,9 +64,9 @@ FOLLOWING_OBJECTS = ("overlay crd", "chart with volumes")
 def volcano(control_plane: ControlPlane) -> Iterator[None]:
     """The sign that Volcano runs, which the built-in policy names."""
     name = control_plane.client.create(definition(QUEUES)).object["metadata"]["name"]
-    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s")
+    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=120s")
     yield
-    control_plane.kubectl("delete", "crd", name, "--timeout=30s")
+    control_plane.kubectl("delete", "crd", name, "--timeout=120s")
 
 
 @pytest.fixture

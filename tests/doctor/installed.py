@@ -145,7 +145,7 @@ def installed(cluster: Cluster, folder: Path) -> Iterator[Installed]:
     finally:
         for kind in ("ClusterRoleBinding", "ClusterRole"):
             client.delete(kind, NAMESPACE, api_version=RBAC)
-        cluster.control_plane.kubectl("delete", "crd", volcano["metadata"]["name"], "--timeout=30s")
+        cluster.control_plane.kubectl("delete", "crd", volcano["metadata"]["name"], "--timeout=120s")
 
 
 def _serves(cluster: Cluster, group: str) -> bool:

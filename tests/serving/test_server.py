@@ -99,7 +99,7 @@ def test_a_stuck_client_blocks_no_other_and_is_disconnected(tmp_path: Path) -> N
         assert b"408" in await reader.readline()
         writer.close()
 
-    with_server(story, tmp_path, read_timeout_seconds=0.2)
+    with_server(story, tmp_path, read_timeout_seconds=1)
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example.com"], ids=["an empty label", "a long label"])

@@ -58,9 +58,9 @@ def volcano_api_group(control_plane: ControlPlane) -> Iterator[None]:
     }
     crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name}}
     control_plane.client.create(crd | {"spec": spec})
-    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s")
+    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=120s")
     yield
-    control_plane.kubectl("delete", "crd", name, "--timeout=30s")
+    control_plane.kubectl("delete", "crd", name, "--timeout=120s")
 
 
 def test_leases_of_all_namespaces_are_read_without_those_of_nodes(cluster: Cluster) -> None:
@@ -133,9 +133,9 @@ def kueue_api_group(control_plane: ControlPlane) -> Iterator[None]:
     crd = definition("LocalQueue.kueue.x-k8s.io")
     name = crd["metadata"]["name"]
     control_plane.client.create(crd)
-    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s")
+    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=120s")
     yield
-    control_plane.kubectl("delete", "crd", name, "--timeout=30s")
+    control_plane.kubectl("delete", "crd", name, "--timeout=120s")
 
 
 @pytest.mark.usefixtures("kueue_api_group")
