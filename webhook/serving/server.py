@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy.ma  # noqa: F401 - np.unique loads it at its first call, which would hold up an admission
 import structlog
@@ -23,7 +24,6 @@ from webhook.runtime.allocator import bound_kept_memory
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Address, Settings
 from webhook.serving.event_loop import event_loop
-from webhook.serving.exported.exported_policy import ExportedPolicy
 from webhook.serving.http.arrivals import Limits
 from webhook.serving.http.certificate import Certificate
 from webhook.serving.http.endpoint import MutateEndpoint
@@ -32,6 +32,9 @@ from webhook.serving.http.listener import Listener
 from webhook.serving.policies.cluster_policies import PolicySource
 from webhook.serving.scheduling.worker import in_background
 from webhook.watch.live import LiveCluster
+
+if TYPE_CHECKING:
+    from webhook.serving.exported.exported_policy import ExportedPolicy
 
 # Longer than the 90 s after which Go's client drops an idle connection, so that it never sends into a closing one.
 _KEEPALIVE_SECONDS = 120.0
@@ -148,7 +151,7 @@ def serve_until_signalled(
     server: Server,
     live: LiveCluster | None = None,
     events: EventRecorder | None = None,
-    exported: ExportedPolicy | None = None,
+    exported: "ExportedPolicy | None" = None,
 ) -> None:
     """Run the server and its tasks until SIGTERM or SIGINT, on uvloop if installed. SIGHUP reads the policy file."""
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -158,7 +161,7 @@ def serve_until_signalled(
 
 
 async def _until_signalled(
-    server: Server, live: LiveCluster | None, events: EventRecorder | None, exported: ExportedPolicy | None
+    server: Server, live: LiveCluster | None, events: EventRecorder | None, exported: "ExportedPolicy | None"
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import aiohttp
-from kubernetes.aio import config
-from kubernetes.aio.client import ApiClient, Configuration
 from yaml import YAMLError
 
 from webhook.documents.field import InvalidInput, invalid
@@ -48,10 +46,6 @@ NOT_READABLE = (403, NOT_FOUND)
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """The media type of a list of only the metadata."""
 
-# The package has no types for these functions.
-_load_incluster_config: Any = config.load_incluster_config
-_load_kubeconfig: Any = config.load_kube_config_from_dict
-
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
@@ -75,14 +69,19 @@ class ClientConfig:
         Raises:
             InvalidInput: the kubeconfig is missing or invalid, or the process has no service account.
         """
-        configuration = Configuration()
+        # Not at the top: a server without a live view would take 10 MiB more.
+        from kubernetes.aio import client, config
+
+        configuration: Any = client.Configuration()
+        load_in_cluster: Any = config.load_incluster_config
+        load_kubeconfig: Any = config.load_kube_config_from_dict
         place, shown = "--in-cluster" if self.in_cluster else "--kubeconfig", str(self.kubeconfig or "")
         try:
             if self.in_cluster:
-                _load_incluster_config(client_configuration=configuration)
+                load_in_cluster(client_configuration=configuration)
                 return configuration, f"the cluster of this pod, {configuration.host}"
             found = read_kubeconfig(self.kubeconfig, self.context)
-            await _load_kubeconfig(found.content, context=found.context, client_configuration=configuration)
+            await load_kubeconfig(found.content, context=found.context, client_configuration=configuration)
         except InvalidInput:
             raise
         except (config.ConfigException, OSError, ValueError, TypeError, AttributeError, YAMLError) as error:
@@ -105,6 +104,8 @@ class ApiServer:
     async def __aenter__(self) -> Self:
         try:
             configuration, self.cluster = await self._client_config.read()
+            from kubernetes.aio.client import ApiClient
+
             self._client = ApiClient(configuration)
             trusting_as_go(self._client.rest_client.ssl_context)
         except OSError as error:  # a certificate file
@@ -238,9 +239,15 @@ class ApiServer:
                 auth_settings=["BearerToken"],
             )
             answer = await self._client.call_api(method, url, sent_headers, sent_body, _request_timeout=timeout)
-        except (aiohttp.ClientError, TimeoutError, OSError, config.ConfigException) as error:
+        except _client_errors() as error:
             raise UnreachableError(f"the API server does not answer: {message_of(error)}") from error
         response: aiohttp.ClientResponse = answer.response
         if response.status not in (200, 201):
             raise await refusal(method, path, response)
         return response
+
+
+def _client_errors() -> tuple[type[Exception], ...]:
+    from kubernetes.aio.config import ConfigException
+
+    return aiohttp.ClientError, TimeoutError, OSError, ConfigException

@@ -3,6 +3,8 @@
 import json
 import signal
 import socket
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 
@@ -189,3 +191,11 @@ def test_a_server_that_cannot_start_reports_the_reason_in_a_line(
     assert (outcome.code, outcome.output) == (2, "")
     assert outcome.errors.startswith(expected.replace("TAKEN", address))
     assert "Traceback" not in outcome.errors
+
+
+@pytest.mark.slow
+def test_only_a_server_with_a_live_view_loads_the_client_of_an_api_server() -> None:
+    """The client takes 10 MiB."""
+    script = "import sys, webhook.cli.commands.serve.serve_command; print({'kubernetes', 'requests'} & {*sys.modules})"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "set()\n", "")

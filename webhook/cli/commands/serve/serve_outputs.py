@@ -3,28 +3,27 @@
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import structlog
 
 from certs.registration import Target
-from webhook.admission import exported_policy as exporter
 from webhook.audit.pods import PodFile
 from webhook.audit.writer import BACKUPS, MAX_BYTES, STANDARD_OUTPUT, AuditWriter
 from webhook.documents.documents import JsonObject
 from webhook.kube.api.admission_policy import EXPORT_LEASE
 from webhook.kube.release import Release
-from webhook.mutation.exported import Exported
 from webhook.policy.policy_set import PolicySet
 from webhook.runtime.metrics import Metrics
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.decisions.pod_recorder import PodRecorder
-from webhook.serving.exported.exported_policy import ExportedPolicy, ExportOptions
 from webhook.serving.policies.cluster_policies import PolicySource
 from webhook.serving.policies.in_force import Policies
 from webhook.watch.api_server import Connect
-from webhook.watch.lease import LeaseOptions
+
+if TYPE_CHECKING:
+    from webhook.serving.exported.exported_policy import ExportedPolicy
 
 EXPORT_MODES = ("off", "on", "remove")
 
@@ -79,7 +78,7 @@ def exported_policy(
     metrics: Metrics,
     replica: str,
     webhook_configuration: str,
-) -> ExportedPolicy | None:
+) -> "ExportedPolicy | None":
     """Return the exporter that keeps the exported policy equal to `policies`, or None if the export is off.
 
     `given` are the options of the command. `followed` is the source of `policies`.
@@ -87,6 +86,12 @@ def exported_policy(
     mode = given["export_policy"]
     if mode == "off":
         return None
+    # Not at the top: with what they import, they take 10 MiB.
+    from webhook.admission import exported_policy as exporter
+    from webhook.mutation.exported import Exported
+    from webhook.serving.exported.exported_policy import ExportedPolicy, ExportOptions
+    from webhook.watch.lease import LeaseOptions
+
     namespace = os.environ.get("POD_NAMESPACE") or Target().namespace
     lease = LeaseOptions(namespace, EXPORT_LEASE, replica)
     options = ExportOptions(lease, webhook_configuration)
