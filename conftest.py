@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from xdist.remote import Producer
 
 from tests.console.browser import MissingChromium, TestBrowser, find_browser
@@ -26,6 +27,11 @@ register_profiles()
 
 # What is collected stays until the end: `pytest_collection_finish` freezes it.
 gc.disable()
+
+# That of the default formats the variables of each frame, which takes more than a second.
+structlog.get_config()["processors"][-1] = structlog.dev.ConsoleRenderer(
+    exception_formatter=structlog.dev.plain_traceback
+)
 
 # A shell ignores SIGINT in what it runs in the background, and the programs that tests interrupt would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
