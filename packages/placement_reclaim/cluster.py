@@ -145,8 +145,12 @@ class Objects:
         usable = Counter[str]()
         for info in self.snapshot.nodes:
             if not self.nodes.get(info.node.name, NodeState()).is_down:
-                usable.update({name: n for name, n in info.node.allocatable.items() if self.is_card(name)})
+                usable.update(self.cards_in(info.node.allocatable))
         return usable
+
+    def cards_in(self, amounts: Mapping[str, int]) -> dict[str, int]:
+        """Return those of `amounts`, by resource, that are of cards and not 0."""
+        return {name: amount for name, amount in amounts.items() if amount and self.is_card(name)}
 
     def is_card(self, resource: str) -> bool:
         """Return whether `resource` is one of cards."""
@@ -174,9 +178,8 @@ class Objects:
             if node is None or not self.wants_cards(content):
                 continue
             running = RunningPod.of(content)
-            cards = {name: amount for name, amount in running.requests.items() if amount and self.is_card(name)}
             # kube-scheduler makes a claim for a request where a driver offers the devices.
-            if held := cards or devices.get(fields.text(content, "metadata", "uid"), {}):
+            if held := self.cards_in(running.requests) or devices.get(fields.text(content, "metadata", "uid")):
                 yield HoldingPod(content, running, held, node)
 
     def _devices_by_pod(self) -> Mapping[str, Counter[str]]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from placement_reclaim.classes.pods import CardUse, PodUse
+from placement_reclaim.classes.pods import PodUse
 from placement_reclaim.report import Limits, choose
 from tests.reclaim.reports import report
 from tests.support.admission import policy_with
@@ -33,7 +33,7 @@ def test_only_pods_that_wait_for_their_owner_are_evicted() -> None:
 
 
 def test_pods_with_idle_cards_are_left_to_their_owner() -> None:
-    (held,) = report(*NODES, card_pod("nb", "n0", 1), uses={("team-a", "nb"): PodUse({("", ""): CardUse(0)})})
+    (held,) = report(*NODES, card_pod("nb", "n0", 1), uses={("team-a", "nb"): PodUse(cards=1)})
 
     chosen = choose([held], lambda _: LISTED, snapshot_from_documents([]), MANY)
 

@@ -52,8 +52,7 @@ def unused_quota(objects: Objects) -> Iterator[Held]:
         has_ready_or_is_over = any(_is_true(workload, each) for each in ("PodsReady", "Finished", "Evicted"))
         cards = Counter[str]()
         for each in fields.items(workload, "status", "admission", "podSetAssignments"):
-            usage = fields.amounts(each, "resourceUsage").items()
-            cards.update({resource: amount for resource, amount in usage if amount and objects.is_card(resource)})
+            cards.update(objects.cards_in(fields.amounts(each, "resourceUsage")))
         if not cards or not _is_true(workload, "Admitted") or has_ready_or_is_over or is_elsewhere:
             continue
         # Some pods, as those of an AppWrapper, have owners of their own.
@@ -91,8 +90,8 @@ def rejecting_nodes(objects: Objects, now: int) -> Iterator[Held]:
         if row is None or node not in objects.nodes or objects.nodes[node].is_down or is_over:
             continue
         info = objects.snapshot.nodes[row]
-        amounts = {name: amount for name, amount in info.node.allocatable.items() if objects.is_card(name)}
-        free = {name: n - info.requested.get(name, 0) for name, n in amounts.items() if n > info.requested.get(name, 0)}
+        amounts = objects.cards_in(info.node.allocatable)
+        free = +Counter({name: amount - info.requested.get(name, 0) for name, amount in amounts.items()})
         started = (pod.started_seconds for pod in info.pods if any(map(objects.is_card, pod.requests)))
         if not free or info.node.unschedulable or any(time >= min(times) for time in started):
             continue

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
-from typing import NamedTuple
 
 from placement_reclaim.cluster import OUT_OF_SERVICE, HoldingPod, Name, Objects, Raw, condition, full_name, seconds
 from placement_reclaim.held import IDLE, PARTIAL_GANG, Held, Remedy, Since, owner_remedy
@@ -24,32 +23,26 @@ _FIRST_FAILURE = "ErrImagePull"
 _NO_FINALIZERS = """'[{"op":"remove","path":"/metadata/finalizers"}]'"""
 # A card that takes so much power is in use, even if its other metrics are 0. Cards that only hold memory take less.
 _BUSY_WATTS = 150
-Device = tuple[str, str]
-"""The UUID of a card and, for a MIG device, its instance; both are empty for a metric of pods."""
-
-
-class CardUse(NamedTuple):
-    """The highest values of a card in the time: its activity, or NaN if this is not known for all of it, and its power.
-
-    `watts` is None if the power is not known, as for a MIG device: its metric is the power of the whole card.
-    """
-
-    activity: float
-    watts: float | None = None
-
-    @property
-    def is_idle(self) -> bool:
-        """Return whether the card has done nothing."""
-        return self.activity == 0 and (self.watts is None or self.watts < _BUSY_WATTS)
 
 
 @dataclass(slots=True)
 class PodUse:
-    """The use of the cards of a pod, the memory in use, and the requests per second; None if they are not known."""
+    """The use of the cards of a pod for a time: their number, whether all have done nothing, and the highest power.
 
-    cards: dict[Device, CardUse]
-    memory_mib: float | None = None
+    Then the memory in use, and the requests per second. A value is 0 or None if it is not known.
+    """
+
+    cards: int = 0
+    is_idle: bool = True
+    watts: float = 0
+    memory_mib: float = 0
     requests: float | None = None
+
+    def add_card(self, activity: float | None, watts: float) -> None:
+        """Add a card by its highest activity, which is None if it is not known for all of the time, and its power."""
+        self.cards += 1
+        self.is_idle &= activity == 0 and watts < _BUSY_WATTS
+        self.watts = max(self.watts, watts)
 
 
 def ending_or_lost(pod: HoldingPod, now: int) -> Held | None:
@@ -205,20 +198,14 @@ def _remedy(pods: Sequence[Raw], evicted_after: str) -> Remedy:
 def idle(pod: HoldingPod, use: PodUse | None, now: int, seconds: int) -> Held | None:
     """Return the row of a pod that has run, but not used its cards, for `seconds` before `now`, or None for another."""
     has_run = 0 < pod.running.started_seconds <= now - seconds and not pod.running.is_terminating
-    if use is None or use.requests or not has_run or len(use.cards) < sum(pod.cards.values()):
+    if use is None or use.requests or not use.is_idle or not has_run or use.cards < sum(pod.cards.values()):
         return None
-    if not all(each.is_idle for each in use.cards.values()):
-        return None
+    facts = (
+        "GPU 0 %",
+        f"at most {use.watts:.0f} W" if use.watts else "",
+        f"{use.memory_mib / 1024:.0f} GiB in use" if use.memory_mib else "",
+        "" if use.requests is None else "0 requests/s",
+    )
     remedy = owner_remedy(pod.content)
-    why, remedy = ", ".join(_facts(use)), remedy._replace(text=f"owner: {remedy.text}")
-    return Held.of_pod(pod, IDLE, Since(now - seconds, is_least=True), why, remedy)
-
-
-def _facts(use: PodUse) -> Iterator[str]:
-    yield "GPU 0 %"
-    if watts := [each.watts for each in use.cards.values() if each.watts is not None]:
-        yield f"at most {max(watts):.0f} W"
-    if use.memory_mib:
-        yield f"{use.memory_mib / 1024:.0f} GiB in use"
-    if use.requests is not None:
-        yield "0 requests/s"
+    remedy = remedy._replace(text=f"owner: {remedy.text}")
+    return Held.of_pod(pod, IDLE, Since(now - seconds, is_least=True), ", ".join(filter(None, facts)), remedy)

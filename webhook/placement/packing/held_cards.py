@@ -31,7 +31,9 @@ _KILLING_SECONDS = 60
 _OF_NODES = ("DaemonSet/", "Node/")
 _JOB = "Job/"
 _BACK_OFF = re.compile(r"back-off (\S{1,20}) restarting failed container")
-_FIRST_BACK_OFF_SECONDS, _LONGEST_BACK_OFF_SECONDS = 10, 300
+# The kubelet waits twice as long after each crash, up to 300 s, until the container has run for twice that.
+# Source: k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_manager.go, doBackOff
+_BACK_OFFS_SECONDS = (10, 20, 40, 80, 160)
 
 
 def end_seconds(pod: RunningPod) -> int:
@@ -56,18 +58,10 @@ def waiting_class(pod: RunningPod, reason: str) -> str:
 
 
 def earlier_back_offs(message: str) -> int:
-    """Return the minimum seconds for which a container crashed before its last run, from its `message` while it waits.
-
-    The kubelet waits twice as long each time, up to 5 minutes, until the container has run for twice that.
-
-    Source: k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_manager.go, doBackOff
-    """
+    """Return the least seconds for which a container crashed before its last run, by its `message` while it waits."""
     found = _BACK_OFF.match(message)
-    last = min((parse_go_duration(found[1]) if found else None) or 0, _LONGEST_BACK_OFF_SECONDS)
-    seconds, each = 0, _FIRST_BACK_OFF_SECONDS
-    while each < last:
-        seconds, each = seconds + each, each * 2
-    return seconds
+    last = (parse_go_duration(found[1]) if found else None) or 0
+    return sum(each for each in _BACK_OFFS_SECONDS if each < last)
 
 
 def held_class(pod: RunningPod, node: Node, now: int) -> str:
@@ -98,9 +92,8 @@ class HeldCards(NamedTuple):
             if not any(name in info.requested for name in resources):
                 continue
             for pod in info.pods:
-                held = [name for name in resources if pod.requests.get(name)]
-                reason = held_class(pod, info.node, now) if held else ""
-                if reason:
+                held = {name: amount for name in resources if (amount := pod.requests.get(name))}
+                if held and (reason := held_class(pod, info.node, now)):
                     pods[reason] += 1
-                    cards.update({(reason, name): pod.requests[name] for name in held})
+                    cards.update({(reason, name): amount for name, amount in held.items()})
         return cls(cards, pods)
