@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from statistics import median_low
 from typing import Any, NamedTuple
 
@@ -156,15 +157,12 @@ class Objects:
         """Return whether `resource` is one of cards."""
         return accelerator_of(resource, self.policy.spec.accelerators) is not None
 
-    def has_cards(self, container: Raw) -> bool:
-        """Return whether `container` requests cards."""
-        parts = (field_of(container, "resources", part) for part in ("limits", "requests"))
-        return any(self.is_card(name) for part in parts if isinstance(part, Mapping) for name in part)
-
     def wants_cards(self, pod: Raw) -> bool:
         """Return whether `pod` requests cards, or has claims, which can be for cards."""
         containers = (each for part in ("containers", "initContainers") for each in fields.items(pod, "spec", part))
-        return any(map(self.has_cards, containers)) or any(fields.items(pod, "spec", "resourceClaims"))
+        amounts = (field_of(each, "resources", part) for each in containers for part in ("limits", "requests"))
+        names = chain.from_iterable(each for each in amounts if isinstance(each, Mapping))
+        return any(map(self.is_card, names)) or any(fields.items(pod, "spec", "resourceClaims"))
 
     def holding(self) -> Iterator[HoldingPod]:
         """Yield the bound pods that hold cards on a node that exists.

@@ -76,7 +76,7 @@ class RunningPod(NamedTuple):
         scheduler = "" if scheduler == DEFAULT_SCHEDULER else scheduler
         # Preemption only reads these facts of bound pods.
         status = reader.object("status") if node_name and pod.get("status") else None
-        reason, deleted, is_evicted = waiting_reason(status) if status else "", 0, False
+        reason, deleted, is_evicted = waiting_reason(pod) if status else "", 0, False
         if is_terminating:
             deleted = read_seconds(metadata, "deletionTimestamp")
             is_evicted = status is not None and is_preempted(status)

@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from shlex import quote
 
 from placement_reclaim.cluster import OUT_OF_SERVICE, HoldingPod, Name, Objects, Raw, condition, full_name, seconds
 from placement_reclaim.held import IDLE, PARTIAL_GANG, Held, Remedy, Since, owner_remedy
 from webhook.cluster.batch import fields
-from webhook.documents.documents import field
 from webhook.documents.text import cut
 from webhook.kube.names import ENDED_PHASES
 from webhook.kube.pod.taints import NO_EXECUTE
@@ -58,35 +58,24 @@ def ending_or_lost(pod: HoldingPod, now: int) -> Held | None:
     return None
 
 
-def not_starting(pod: HoldingPod, objects: Objects) -> Held | None:
-    """Return the row of a pod if no container with cards runs and one does not start, else None."""
-    statuses = _card_statuses(pod.content, objects)
-    runs = any(not field(each, "state", "waiting") and not field(each, "state", "terminated") for each in statuses)
-    if pod.running.is_terminating or runs:
+def not_starting(pod: HoldingPod) -> Held | None:
+    """Return the row of a pod of which no container with cards runs and one does not start, else None."""
+    reason = pod.running.waiting_reason
+    found = held_cards.waiting_class(pod.running)
+    if pod.running.is_terminating or not found:
         return None
-    for status in (*fields.items(pod.content, "status", "initContainerStatuses"), *statuses):
-        waiting, restarts = field(status, "state", "waiting"), fields.count(status, "restartCount")
-        reason, remark = fields.text(waiting, "reason"), cut(fields.text(waiting, "message"), _LONGEST_MESSAGE)
-        if found := held_cards.waiting_class(pod.running, reason):
-            if found == held_cards.CRASH_LOOP and restarts:
-                remark = f"{restarts} restarts"
-            elif found == held_cards.IMAGE_PULL and not remark:
-                remark = fields.text(status, "image")
-            why = f"{reason}: {remark}" if remark else reason
-            return Held.of_pod(pod, found, _begin(pod, status, reason), why, owner_remedy(pod.content))
-    return None
+    parts = (fields.items(pod.content, "status", part) for part in ("initContainerStatuses", "containerStatuses"))
+    status = next(each for each in chain(*parts) if fields.text(each, "state", "waiting", "reason") == reason)
+    remark, restarts = fields.text(status, "state", "waiting", "message"), fields.count(status, "restartCount")
+    if found == held_cards.CRASH_LOOP and restarts:
+        remark = f"{restarts} restarts"
+    elif found == held_cards.IMAGE_PULL and not remark:
+        remark = fields.text(status, "image")
+    why = f"{reason}: {cut(remark, _LONGEST_MESSAGE)}" if remark else reason
+    return Held.of_pod(pod, found, _begin(pod, status), why, owner_remedy(pod.content))
 
 
-def _card_statuses(pod: Raw, objects: Objects) -> list[Raw]:
-    """Return the statuses of the containers that request cards; of a pod with claims for all, of all containers."""
-    containers = [*fields.items(pod, "spec", "containers")]
-    with_cards = [each for each in containers if objects.has_cards(each)]
-    with_cards = with_cards or [each for each in containers if field(each, "resources", "claims")]
-    names = {fields.text(each, "name") for each in with_cards or containers}
-    return [each for each in fields.items(pod, "status", "containerStatuses") if fields.text(each, "name") in names]
-
-
-def _begin(pod: HoldingPod, status: Raw, reason: str) -> Since:
+def _begin(pod: HoldingPod, status: Raw) -> Since:
     """Return the time since which the pod has not run, estimated: the API has no time for a waiting container."""
     started, finished = (seconds(status, "lastState", "terminated", key) for key in ("startedAt", "finishedAt"))
     if started and finished - started >= _LONG_RUN_SECONDS:
@@ -96,7 +85,7 @@ def _begin(pod: HoldingPod, status: Raw, reason: str) -> Since:
     crashed = finished and finished - held_cards.earlier_back_offs(fields.text(status, "state", "waiting", "message"))
     if found := min(filter(None, (not_ready, crashed)), default=0):
         # A large image can take hours until its pull fails for the first time.
-        is_known = reason != _FIRST_FAILURE
+        is_known = pod.running.waiting_reason != _FIRST_FAILURE
         return Since(found, is_least=is_known, is_known=is_known)
     never_ran = not fields.count(status, "restartCount")
     return Since(pod.running.started_seconds, is_least=never_ran, is_known=never_ran)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.objects.builders import PodBuilder, make_pod
-from tests.support.objects.held import CARD, HOUR, NOW_SECONDS, ago, card_pod, gpu_node, waiting
+from tests.support.objects.held import CARD, HOUR, NOW_SECONDS, ago, card_pod, gpu_node, running, waiting
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.packing.held_cards import HeldCards, earlier_back_offs
@@ -11,6 +11,10 @@ from webhook.policy.spec.accelerators import BUILT_IN_ACCELERATORS
 
 NODES = [gpu_node("n1"), gpu_node("down", down_for=HOUR)]
 CRASH = waiting(card_pod("crash", "n1", 2), "CrashLoopBackOff", HOUR)
+
+
+SIDECAR = waiting(running(card_pod("train", "n1").container("logs"), HOUR), "ErrImagePull", HOUR, container="logs")
+DEBUGGED = CRASH.status(ephemeralContainerStatuses=[{"name": "debug", "state": {"running": {"startedAt": ago(60)}}}])
 
 
 def counted(*pods: PodBuilder) -> HeldCards:
@@ -54,6 +58,8 @@ def test_an_overdue_pod_on_a_node_that_is_down_is_terminating() -> None:
         pytest.param(card_pod("agent", "down").owner("DaemonSet", "agent"), id="is of a DaemonSet"),
         pytest.param(card_pod("static", "down").owner("Node", "down", api_version="v1"), id="is static"),
         pytest.param(waiting(card_pod("pulls", "n1"), "ContainerCreating", HOUR), id="pulls its image"),
+        pytest.param(SIDECAR, id="runs while its sidecar does not start"),
+        pytest.param(DEBUGGED, id="is being debugged"),
         pytest.param(make_pod("web").node_name("down").status(phase="Running"), id="has no card"),
     ],
 )

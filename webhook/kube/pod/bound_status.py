@@ -3,13 +3,19 @@
 There are two functions for each fact: one reads the raw object and reports errors, one reads the pod's view fast.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
+from itertools import chain
 from sys import intern
+from typing import Any
 
 from msgspec import Struct, ValidationError, convert
 from msgspec.json import Decoder
 
-from webhook.kube.pod.pod_status import PodStatus, Time, raw_conditions
+from webhook.documents.documents import field
+from webhook.documents.parts import listed, texts
+from webhook.kube.pod.amounts import is_extended_resource
+from webhook.kube.pod.pod_status import CREATING, PodStatus, Time, raw_conditions
 from webhook.kube.reader import Reader
 
 # Type, status and reason of the condition of a pod that kube-scheduler has preempted.
@@ -57,11 +63,31 @@ def is_preempted(status: Reader) -> bool:
     return next((each for each in conditions if each[0] == _PREEMPTED[0]), None) == _PREEMPTED
 
 
-def waiting_reason(status: Reader) -> str:
-    """Return the reason of the first waiting container, init containers first, or "" if none waits."""
-    statuses = (*status.objects("initContainerStatuses"), *status.objects("containerStatuses"))
-    reasons = [each.object("state").object("waiting").text("reason") for each in statuses]
-    return intern(next(filter(None, reasons), ""))
+def waiting_reason(pod: Mapping[str, Any]) -> str:
+    """Return the reason for which the first container of `pod` does not start, init containers first, or "".
+
+    It is empty if a container that uses devices runs; without such containers, if any runs. So a sidecar does not
+    count, and a pod is not stuck while it is debugged.
+    """
+    containers = listed(pod, "spec", "containers")
+    with_devices = [*filter(_uses_devices, containers)]
+    names = {str(each.get("name")) for each in with_devices or containers}
+    own = [each for each in listed(pod, "status", "containerStatuses") if str(each.get("name")) in names]
+    if any(map(_runs, (*own, *listed(pod, "status", "ephemeralContainerStatuses")))):
+        return ""
+    reasons = (
+        field(each, "state", "waiting", "reason") for each in (*listed(pod, "status", "initContainerStatuses"), *own)
+    )
+    return intern(next((each for each in reasons if isinstance(each, str) and each and each not in CREATING), ""))
+
+
+def _uses_devices(container: Mapping[str, Any]) -> bool:
+    amounts = (texts(container, "resources", part) for part in ("limits", "requests"))
+    return any(map(is_extended_resource, chain(*amounts))) or bool(field(container, "resources", "claims"))
+
+
+def _runs(status: Mapping[str, Any]) -> bool:
+    return field(status, "state", "waiting") is None and field(status, "state", "terminated") is None
 
 
 def controller_in(references: bytes) -> str:

@@ -51,9 +51,9 @@ def is_of_node(pod: RunningPod) -> bool:
     return pod.controller.startswith(_OF_NODES)
 
 
-def waiting_class(pod: RunningPod, reason: str) -> str:
-    """Return the class of a pod with a container that waits for `reason`, or empty. A Job ends its crash loops."""
-    found = WAITING_CLASSES.get(reason, "")
+def waiting_class(pod: RunningPod) -> str:
+    """Return the class of a pod that does not start, or "" for another one. A Job ends its crash loops."""
+    found = WAITING_CLASSES.get(pod.waiting_reason, "")
     return "" if found == CRASH_LOOP and pod.controller.startswith(_JOB) else found
 
 
@@ -72,7 +72,7 @@ def held_class(pod: RunningPod, node: Node, now: int) -> str:
         return TERMINATING
     if not is_ready(node):
         return NODE_DOWN
-    return "" if pod.is_terminating else waiting_class(pod, pod.waiting_reason)
+    return "" if pod.is_terminating else waiting_class(pod)
 
 
 class HeldCards(NamedTuple):
