@@ -1,6 +1,7 @@
 """A row of the report: cards that are held and not used, and who can free them."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 from typing import NamedTuple
@@ -78,10 +79,14 @@ class Held:
     is_down: bool = False
 
     @classmethod
-    def of_pod(cls, pod: HoldingPod, reason: str, since: Since, why: str, remedy: Remedy) -> "Held":
-        """Return the row of one pod."""
-        node, down = (pod.running.node_name,), pod.node.is_down
-        return cls(reason, pod.cards, node, *full_name(pod.content), since, why, remedy, (pod.content,), down)
+    def of(
+        cls, pods: Sequence[HoldingPod], reason: str, since: Since, why: str, remedy: Remedy, name: str = ""
+    ) -> "Held":
+        """Return the row of one pod, or of the pods of the gang `name`."""
+        contents = tuple(pod.content for pod in pods)
+        (namespace, own_name), cards = full_name(contents[0]), sum((Counter(pod.cards) for pod in pods), Counter[str]())
+        nodes, is_down = tuple(sorted({pod.running.node_name for pod in pods})), any(pod.node.is_down for pod in pods)
+        return cls(reason, cards, nodes, namespace, name or own_name, since, why, remedy, contents, is_down)
 
     @property
     def count(self) -> int:

@@ -1,6 +1,5 @@
 """Pods and gangs that hold cards and do not use them: what has not ended, has not started, or is idle."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -51,10 +50,10 @@ def ending_or_lost(pod: HoldingPod, now: int) -> Held | None:
     down = f"node {running.node_name} is down"
     if held_cards.is_overdue(running, now):
         why = f"Terminating past its end; {down}" if node.is_down else "Terminating past its end"
-        return Held.of_pod(pod, held_cards.TERMINATING, Since(running.deletion_seconds), why, _end_of(pod))
+        return Held.of([pod], held_cards.TERMINATING, Since(running.deletion_seconds), why, _end_of(pod))
     if node.is_down:
         since = Since(node.since or running.started_seconds, is_known=node.since > 0)
-        return Held.of_pod(pod, held_cards.NODE_DOWN, since, down, Remedy(_taint_eviction(pod), _end_of(pod).commands))
+        return Held.of([pod], held_cards.NODE_DOWN, since, down, Remedy(_taint_eviction(pod), _end_of(pod).commands))
     return None
 
 
@@ -72,7 +71,7 @@ def not_starting(pod: HoldingPod) -> Held | None:
     elif found == held_cards.IMAGE_PULL and not remark:
         remark = fields.text(status, "image")
     why = f"{reason}: {cut(remark, _LONGEST_MESSAGE)}" if remark else reason
-    return Held.of_pod(pod, found, _begin(pod, status), why, owner_remedy(pod.content))
+    return Held.of([pod], found, _begin(pod, status), why, owner_remedy(pod.content))
 
 
 def _begin(pod: HoldingPod, status: Raw) -> Since:
@@ -140,7 +139,7 @@ def partial_gangs(objects: Objects, holding: Mapping[Name, HoldingPod], lost: Ma
     for pod in (*objects.pods.values(), *objects.ended.values()):
         if gang := objects.gang_of(pod):
             gangs.setdefault(gang[0], (gang[1], []))[1].append(pod)
-    for (namespace, name), (least, members) in gangs.items():
+    for (_, name), (least, members) in gangs.items():
         ends = [_lost_at(pod, lost.get(full_name(pod))) for pod in members]
         alive = [pod for pod, end in zip(members, ends, strict=True) if end is None]
         waiting = [pod for pod in alive if not fields.text(pod, "spec", "nodeName")]
@@ -150,13 +149,10 @@ def partial_gangs(objects: Objects, holding: Mapping[Name, HoldingPod], lost: Ma
         has_completed = any(fields.text(pod, "status", "phase") == "Succeeded" for pod in members)
         if not running or len(bound) >= least or has_completed or any(pod.is_exempt for pod in running):
             continue
-        cards = sum((Counter(pod.cards) for pod in running), Counter[str]())
-        nodes = tuple(sorted({pod.running.node_name for pod in running}))
         doubt = any(not lost[key].is_known for key in map(full_name, members) if key in lost)
         since = _since(running, [*filter(None, ends)], waiting, is_known=not doubt)
         why = f"{len(bound)} of {least} pods of gang {name} run" + (f", {len(waiting)} wait" if waiting else "")
-        pods = tuple(pod.content for pod in running)
-        yield Held(PARTIAL_GANG, cards, nodes, namespace, name, since, why, _remedy(pods, evicted_after), pods)
+        yield Held.of(running, PARTIAL_GANG, since, why, _remedy(running, evicted_after), name)
 
 
 def _lost_at(pod: Raw, lost: Since | None) -> int | None:
@@ -177,8 +173,8 @@ def _since(running: Sequence[HoldingPod], ends: Sequence[int], waiting: Sequence
     return Since(max(bound, broken), is_least=broken > bound, is_known=is_known and bool(waiting or ends))
 
 
-def _remedy(pods: Sequence[Raw], evicted_after: str) -> Remedy:
-    remedies = [*map(owner_remedy, pods)]
+def _remedy(pods: Sequence[HoldingPod], evicted_after: str) -> Remedy:
+    remedies = [owner_remedy(pod.content) for pod in pods]
     commands = {command: condition for each in remedies for command, condition in each.commands.items()}
     owners = remedies[0].text if len(commands) == 1 else f"its {len(commands)} owners"
     return Remedy(f"{owners}; Kueue evicts it after {evicted_after}" if evicted_after else owners, commands)
@@ -197,4 +193,4 @@ def idle(pod: HoldingPod, use: PodUse | None, now: int, seconds: int) -> Held | 
     )
     remedy = owner_remedy(pod.content)
     remedy = remedy._replace(text=f"owner: {remedy.text}")
-    return Held.of_pod(pod, IDLE, Since(now - seconds, is_least=True), ", ".join(filter(None, facts)), remedy)
+    return Held.of([pod], IDLE, Since(now - seconds, is_least=True), ", ".join(filter(None, facts)), remedy)

@@ -1,25 +1,27 @@
 """The facts about a bound pod other than its load: its times, its controller, and the reason why it waits or ends.
 
-There are two functions for each fact: one reads the raw object and reports errors, one reads the pod's view fast.
+There are two functions for each fact: one reads the raw object, and one reads the pod's view fast.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from sys import intern
 from typing import Any
 
 from msgspec import Struct, ValidationError, convert
-from msgspec.json import Decoder
+from msgspec.json import Decoder, decode, encode
 
 from webhook.documents.documents import field
 from webhook.documents.parts import listed, texts
 from webhook.kube.pod.amounts import is_extended_resource
-from webhook.kube.pod.pod_status import CREATING, PodStatus, Time, raw_conditions
+from webhook.kube.pod.pod_status import PodStatus, Time, raw_conditions
 from webhook.kube.reader import Reader
 
 # Type, status and reason of the condition of a pod that kube-scheduler has preempted.
 _PREEMPTED = ("DisruptionTarget", "True", "PreemptionByScheduler")
+# The kubelet is about to start a container that waits for these reasons.
+_CREATING = ("ContainerCreating", "PodInitializing")
 # The pods of an owner have equal references to it, and their events come together.
 _MOST_OWNERS, _MOST_OWNER_BYTES = 1024, 1024
 
@@ -78,7 +80,7 @@ def waiting_reason(pod: Mapping[str, Any]) -> str:
     reasons = (
         field(each, "state", "waiting", "reason") for each in (*listed(pod, "status", "initContainerStatuses"), *own)
     )
-    return intern(next((each for each in reasons if isinstance(each, str) and each and each not in CREATING), ""))
+    return intern(next((each for each in reasons if isinstance(each, str) and each and each not in _CREATING), ""))
 
 
 def _uses_devices(container: Mapping[str, Any]) -> bool:
@@ -88,6 +90,16 @@ def _uses_devices(container: Mapping[str, Any]) -> bool:
 
 def _runs(status: Mapping[str, Any]) -> bool:
     return field(status, "state", "waiting") is None and field(status, "state", "terminated") is None
+
+
+def waiting_reason_in(containers: Sequence[Struct] | None, status: PodStatus) -> str:
+    """Return `waiting_reason` for the containers and the status in a view."""
+    for statuses in (status.init_container_statuses, status.container_statuses):
+        for each in statuses or ():
+            waiting = None if each.state is None else each.state.waiting
+            if waiting is not None and waiting.reason and waiting.reason not in _CREATING:
+                return waiting_reason(decode(encode({"spec": {"containers": containers}, "status": status})))
+    return ""
 
 
 def controller_in(references: bytes) -> str:

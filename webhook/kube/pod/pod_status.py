@@ -12,8 +12,6 @@ MISSING: Final = Raw()
 # The type of the condition of a resize that its node cannot allocate.
 RESIZE_PENDING: Final = "PodResizePending"
 _RESIZE_PENDING: Final = RESIZE_PENDING.encode()
-CREATING: Final = ("ContainerCreating", "PodInitializing")
-"""The reasons for which a container waits that the kubelet is about to start."""
 
 Time = Annotated[datetime, Meta(tz=True)]
 
@@ -84,16 +82,6 @@ class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
             ValidationError: the conditions are malformed.
         """
         return _CONDITIONS.decode(self.conditions) or [] if bytes(self.conditions).find(word) >= 0 else []
-
-    @property
-    def may_not_start(self) -> bool:
-        """Return whether a container waits, and not only because the kubelet is about to start it."""
-        for statuses in (self.init_container_statuses, self.container_statuses):
-            for each in statuses or ():
-                waiting = each.state and each.state.waiting
-                if waiting is not None and waiting.reason and waiting.reason not in CREATING:
-                    return True
-        return False
 
     def amounts(self) -> "PodStatus":
         """Return the part with the amounts of resources, which count on a node.
