@@ -29,7 +29,7 @@ OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 # Most pods have no cards: of these, only the fields that tell their gang and state are kept.
 _BARE_FIELDS = frozenset(
     ("namespace", "name", "uid", "labels", "annotations", "ownerReferences", "creationTimestamp", "deletionTimestamp")
-) | {"nodeName", "schedulerName", "schedulingGroup", "schedulingGates", "phase"}
+) | {"nodeName", "nominatedNodeName", "schedulerName", "schedulingGroup", "schedulingGates", "phase"}
 
 
 def seconds(content: Any, *path: str) -> int:

@@ -56,7 +56,7 @@ def unused_quota(objects: Objects) -> Iterator[Held]:
         if not cards or not _is_true(workload, "Admitted") or has_ready_or_is_over or is_elsewhere:
             continue
         # Some pods, as those of an AppWrapper, have owners of their own.
-        references = [*fields.items(workload, *_OWNERS)]
+        references = listed(workload, *_OWNERS)
         roots = tuple(f"{fields.text(each, 'name')}-" for each in references)
         has_named = any(each.startswith(roots) for each in names[namespace])
         if has_named or any(fields.text(each, "uid") in in_use for each in references):

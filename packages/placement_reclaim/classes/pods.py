@@ -9,7 +9,7 @@ from placement_reclaim.cluster import OUT_OF_SERVICE, HoldingPod, Name, Objects,
 from placement_reclaim.held import IDLE, PARTIAL_GANG, Held, Remedy, Since, owner_remedy
 from webhook.cluster.batch import fields
 from webhook.documents.text import cut
-from webhook.kube.names import ENDED_PHASES
+from webhook.kube.names import ENDED_PHASES, KUEUE_GATES
 from webhook.kube.pod.taints import NO_EXECUTE
 from webhook.placement.packing import held_cards
 from webhook.placement.reasons.gang_request import pods_ready_timeout
@@ -146,8 +146,11 @@ def partial_gangs(objects: Objects, holding: Mapping[Name, HoldingPod], lost: Ma
         # No pod runs on a node that is gone.
         bound = [pod for pod in alive if fields.text(pod, "spec", "nodeName") in objects.nodes]
         running = [holding[full_name(pod)] for pod in bound if full_name(pod) in holding]
+        # A pod with a nominated node is about to get room.
+        starting = [pod for pod in waiting if fields.text(pod, "status", "nominatedNodeName")]
         has_completed = any(fields.text(pod, "status", "phase") == "Succeeded" for pod in members)
-        if not running or len(bound) >= least or has_completed or any(pod.is_exempt for pod in running):
+        has_enough = len(bound) + len(starting) >= least
+        if not running or has_enough or has_completed or any(pod.is_exempt for pod in running):
             continue
         doubt = any(not lost[key].is_known for key in map(full_name, members) if key in lost)
         since = _since(running, [*filter(None, ends)], waiting, is_known=not doubt)
@@ -174,10 +177,13 @@ def _since(running: Sequence[HoldingPod], ends: Sequence[int], waiting: Sequence
 
 
 def _remedy(pods: Sequence[HoldingPod], evicted_after: str) -> Remedy:
+    """Return the change of the owners of the running `pods` of a gang, and when Kueue evicts it, if it is Kueue's."""
     remedies = [owner_remedy(pod.content) for pod in pods]
     commands = {command: condition for each in remedies for command, condition in each.commands.items()}
     owners = remedies[0].text if len(commands) == 1 else f"its {len(commands)} owners"
-    return Remedy(f"{owners}; Kueue evicts it after {evicted_after}" if evicted_after else owners, commands)
+    is_of_kueue = any(key.startswith(KUEUE_GATES) for key in pods[0].running.labels)
+    end = f"; Kueue evicts it after {evicted_after}" if evicted_after and is_of_kueue else ""
+    return Remedy(f"{owners}{end}", commands)
 
 
 def idle(pod: HoldingPod, use: PodUse | None, now: int, seconds: int) -> Held | None:
