@@ -23,7 +23,7 @@ from webhook.kube.pod.gang_key import GangKey, gangs_of, workload_of
 from webhook.kube.pod.ports import read_host_ports
 from webhook.kube.pod.rare_facts import USUAL, RareFacts, usual_of
 from webhook.kube.pod.resources import read_pod_resources
-from webhook.kube.pod.taints import Taint
+from webhook.kube.pod.taints import NOT_READY_TAINTS, Taint
 from webhook.kube.pod.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.reader import Reader
 
@@ -147,7 +147,8 @@ class Node:
 
     `allocatable` does not contain `pods`, which is `allowed_pods`. `images` are the sizes of the node's images in
     bytes, by name. `unhealthy` is the number of devices of each extended resource that are in the capacity but not
-    allocatable.
+    allocatable. `silent_seconds` is since when its kubelet does not report, by its taints, in Unix seconds; 0 if it
+    reports, or if that is not known.
     """
 
     name: str
@@ -158,6 +159,7 @@ class Node:
     allowed_pods: int
     images: Mapping[str, int]
     unhealthy: Amounts = field(default_factory=dict)
+    silent_seconds: int = 0
 
     @classmethod
     def of(cls, node: Mapping[str, Any], interner: Interner | None = None) -> "Node":
@@ -173,6 +175,7 @@ class Node:
         if not name:
             metadata.error("name", name, "a node must have a name")
         taints, images = tuple([Taint.read(each) for each in spec.objects("taints")]), _images(status)
+        silent = [each for each in spec.objects("taints") if each.text("key") in NOT_READY_TAINTS] if taints else []
         allocatable = {each: amount for each, amount in amounts.items() if is_schedulable_resource(each)}
         if interner is not None:
             taints = interner.known_or(taints, ("taints", taints))
@@ -187,6 +190,7 @@ class Node:
             allowed_pods=amounts.get(PODS, 0),
             images=images,
             unhealthy=_unhealthy(status, allocatable),
+            silent_seconds=max([read_seconds(each, "timeAdded") for each in silent], default=0),
         )
         reader.finish()
         return facts

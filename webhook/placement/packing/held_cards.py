@@ -27,6 +27,8 @@ SNAPSHOT_CLASSES = (TERMINATING, NODE_DOWN, CRASH_LOOP, IMAGE_PULL, CONFIG_ERROR
 
 # After the grace period, the kubelet kills the containers and reports that they have ended.
 _KILLING_SECONDS = 60
+# A kubelet that is silent for less, as while it restarts, does not end its pods: taint eviction waits as long.
+BRIEF_SECONDS = 300
 # The pods of a DaemonSet and static pods belong to their node.
 _OF_NODES = ("DaemonSet/", "Node/")
 _JOB = "Job/"
@@ -64,15 +66,21 @@ def earlier_back_offs(message: str) -> int:
     return sum(each for each in _BACK_OFFS_SECONDS if each < last)
 
 
-def held_class(pod: RunningPod, node: Node, now: int) -> str:
-    """Return the class for which `pod` does not use its cards at `now`, in Unix seconds, or "" if it may."""
+def timeless_class(pod: RunningPod, node: Node) -> str:
+    """Return the class for which `pod` does not use its cards that follows from its state, without any time, or ""."""
     if is_of_node(pod):
         return ""
-    if is_overdue(pod, now):
-        return TERMINATING
     if not is_ready(node):
         return NODE_DOWN
     return "" if pod.is_terminating else waiting_class(pod)
+
+
+def held_class(pod: RunningPod, node: Node, now: int) -> str:
+    """Return the class for which `pod` does not use its cards at `now`, in Unix seconds, or "" if it may."""
+    if is_overdue(pod, now) and not is_of_node(pod):
+        return TERMINATING
+    found = timeless_class(pod, node)
+    return "" if found == NODE_DOWN and now < node.silent_seconds + BRIEF_SECONDS else found
 
 
 class HeldCards(NamedTuple):
