@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from shlex import quote
 
 from placement_reclaim.cluster import OUT_OF_SERVICE, HoldingPod, Name, Objects, Raw, condition, full_name, seconds
@@ -10,6 +9,7 @@ from placement_reclaim.held import IDLE, PARTIAL_GANG, Held, Remedy, Since, owne
 from webhook.cluster.batch import fields
 from webhook.documents.text import cut
 from webhook.kube.names import ENDED_PHASES, KUEUE_GATES
+from webhook.kube.pod.bound_status import waiting_status
 from webhook.kube.pod.taints import NO_EXECUTE
 from webhook.placement.packing import held_cards
 from webhook.placement.reasons.gang_request import pods_ready_timeout
@@ -59,17 +59,15 @@ def ending_or_lost(pod: HoldingPod, now: int) -> Held | None:
 
 def not_starting(pod: HoldingPod) -> Held | None:
     """Return the row of a pod of which no container with cards runs and one does not start, else None."""
-    reason = pod.running.waiting_reason
-    found = held_cards.waiting_class(pod.running)
+    found, status = held_cards.waiting_class(pod.running), waiting_status(pod.content)
     if pod.running.is_terminating or not found:
         return None
-    parts = (fields.items(pod.content, "status", part) for part in ("initContainerStatuses", "containerStatuses"))
-    status = next(each for each in chain(*parts) if fields.text(each, "state", "waiting", "reason") == reason)
     remark, restarts = fields.text(status, "state", "waiting", "message"), fields.count(status, "restartCount")
     if found == held_cards.CRASH_LOOP and restarts:
         remark = f"{restarts} restarts"
     elif found == held_cards.IMAGE_PULL and not remark:
         remark = fields.text(status, "image")
+    reason = pod.running.waiting_reason
     why = f"{reason}: {cut(remark, _LONGEST_MESSAGE)}" if remark else reason
     return Held.of([pod], found, _begin(pod, status), why, owner_remedy(pod.content))
 
@@ -94,6 +92,7 @@ def _end_of(pod: HoldingPod) -> Remedy:
     """Return what ends a pod that should have ended."""
     node, target = pod.running.node_name, f"pod {quote(pod.running.name)} -n {quote(pod.running.namespace)}"
     if pod.node.is_out_of_service:
+        # It makes the phase Failed, which frees the cards, also while a finalizer keeps the object.
         return Remedy("the pod garbage collector, within 20 s")
     if pod.node.is_down:
         command = f"taint nodes {quote(node)} {OUT_OF_SERVICE}=nodeshutdown:NoExecute"

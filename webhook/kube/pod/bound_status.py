@@ -66,21 +66,27 @@ def is_preempted(status: Reader) -> bool:
 
 
 def waiting_reason(pod: Mapping[str, Any]) -> str:
-    """Return the reason for which the first container of `pod` does not start, init containers first, or "".
+    """Return the reason in the `waiting_status` of `pod`, or "" if there is none."""
+    return intern(str(field(waiting_status(pod), "state", "waiting", "reason") or ""))
+
+
+def waiting_status(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the status of the first container of `pod` that does not start, init containers first, or an empty one.
 
     It is empty if a container that uses devices runs; without such containers, if any runs. So a sidecar does not
     count, and a pod is not stuck while it is debugged.
     """
-    containers = listed(pod, "spec", "containers")
+    containers, status = listed(pod, "spec", "containers"), field(pod, "status") or {}
     with_devices = [*filter(_uses_devices, containers)]
     names = {str(each.get("name")) for each in with_devices or containers}
-    own = [each for each in listed(pod, "status", "containerStatuses") if str(each.get("name")) in names]
-    if any(map(_runs, (*own, *listed(pod, "status", "ephemeralContainerStatuses")))):
-        return ""
-    reasons = (
-        field(each, "state", "waiting", "reason") for each in (*listed(pod, "status", "initContainerStatuses"), *own)
-    )
-    return intern(next((each for each in reasons if isinstance(each, str) and each and each not in _CREATING), ""))
+    own = [each for each in listed(status, "containerStatuses") if str(each.get("name")) in names]
+    if any(map(_runs, (*own, *listed(status, "ephemeralContainerStatuses")))):
+        return {}
+    for each in (*listed(status, "initContainerStatuses"), *own):
+        reason = field(each, "state", "waiting", "reason")
+        if isinstance(reason, str) and reason and reason not in _CREATING:
+            return each
+    return {}
 
 
 def _uses_devices(container: Mapping[str, Any]) -> bool:
