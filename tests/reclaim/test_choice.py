@@ -72,3 +72,13 @@ def test_limits_count_the_pods_before() -> None:
 
     assert reasons(one, two, other, limits=Limits(9, 1)) == ["", "--max-per-owner 1: 1 more pod of its owner", ""]
     assert reasons(one, two, other, limits=Limits(2, 2)) == ["", "", "--max 2: 1 more pod"]
+
+
+def test_limits_count_no_pods_that_are_left_alone() -> None:
+    kept, one = (
+        waiting(card_pod(f"web-{n}", "n0", cards).owner("Job", "web"), "ImagePullBackOff", HOUR)
+        for n, cards in enumerate((8, 4))
+    )
+    left_alone = f"pod web-0 has the annotation {NEVER}"
+
+    assert reasons(kept.annotate(NEVER, "never"), one, limits=Limits(1, 1)) == [left_alone, ""]

@@ -29,6 +29,16 @@ def test_a_gang_that_runs_in_part_is_one_row_since_its_last_pod_was_bound() -> N
     assert (row.remedy.text, row.returns, len(row.pods)) == ("delete Job bert", True, 3)
 
 
+def test_a_gang_runs_in_part_since_its_pods_were_bound_whenever_their_kubelets_took_them() -> None:
+    clocks = [THREE[0].status(startTime=ago(2 * HOUR)), THREE[1].status(startTime=ago(60))]
+    unbound = THREE[2].status(conditions=[])
+
+    (row,) = report(*NODES, *clocks, THREE[2], *WAITING)
+    (by_start,) = report(*NODES, unbound, *WAITING)
+
+    assert (row.since.seconds, by_start.since.seconds) == (NOW - HOUR, NOW - HOUR)
+
+
 def test_a_gang_that_has_lost_a_pod_is_broken_since_the_new_pod_was_made() -> None:
     seven = [gang_pod(number, f"n{number}", since=9 * HOUR) for number in range(7)]
 
