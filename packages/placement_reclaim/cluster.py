@@ -7,6 +7,7 @@ from itertools import chain
 from statistics import median_low
 from typing import Any, NamedTuple
 
+from webhook.backends.backend import BatchNames
 from webhook.backends.registry import batch_names_of, queueing_backend_of
 from webhook.cluster.batch import fields
 from webhook.cluster.node_info import RunningPod
@@ -19,7 +20,7 @@ from webhook.kube.pod.gang_key import GANG, GANG_SIZE, gangs_of
 from webhook.kube.pod.taints import NO_EXECUTE, NOT_READY_TAINTS
 from webhook.placement.packing.free_cards import accelerator_of
 from webhook.placement.packing.held_cards import is_of_node
-from webhook.placement.reasons.gang_request import group_named
+from webhook.placement.reasons.gang_request import group_named, may_have_group
 from webhook.policy.policy import Policy
 
 Raw = Mapping[str, Any]
@@ -199,9 +200,7 @@ class Objects:
 
     def gang_of(self, pod: Raw) -> tuple[Name, int] | None:
         """Return the gang of `pod`, by its PodGroup or annotations, and its minimum number of pods, or None."""
-        namespace = full_name(pod)[0]
-        scheduler = fields.text(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
-        names = batch_names_of(pod, queueing_backend_of(self.policy.spec, scheduler))
+        namespace, names = full_name(pod)[0], self._batch_names(pod)
         if group := group_named(names, namespace, self.snapshot):
             return ((namespace, group.name), group.members) if group.members > 1 else None
         annotations = fields.texts(pod, "metadata", "annotations")
@@ -210,6 +209,14 @@ class Objects:
             if size.isdecimal() and int(size) > 1:
                 return (namespace, key.name), int(size)
         return None
+
+    def may_be_elastic(self, pod: Raw) -> bool:
+        """Return whether the PodGroup of `pod`, which can have a lower minimum, cannot be read."""
+        return may_have_group(self._batch_names(pod), self.snapshot)
+
+    def _batch_names(self, pod: Raw) -> tuple[BatchNames, ...]:
+        scheduler = fields.text(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
+        return batch_names_of(pod, queueing_backend_of(self.policy.spec, scheduler))
 
 
 def _bare(pod: Raw) -> Raw:

@@ -147,9 +147,10 @@ def partial_gangs(objects: Objects, holding: Mapping[Name, HoldingPod], lost: Ma
         running = [holding[full_name(pod)] for pod in bound if full_name(pod) in holding]
         # A pod with a nominated node is about to get room.
         starting = [pod for pod in waiting if fields.text(pod, "status", "nominatedNodeName")]
-        has_completed = any(fields.text(pod, "status", "phase") == "Succeeded" for pod in members)
         has_enough = len(bound) + len(starting) >= least
-        if not running or has_enough or has_completed or any(pod.is_exempt for pod in running):
+        has_completed = any(fields.text(pod, "status", "phase") == "Succeeded" for pod in members)
+        may_go_on = any(pod.is_exempt for pod in running) or any(map(objects.may_be_elastic, members))
+        if not running or has_enough or has_completed or may_go_on:
             continue
         doubt = any(not lost[key].is_known for key in map(full_name, members) if key in lost)
         since = _since(running, [*filter(None, ends)], waiting, is_known=not doubt)

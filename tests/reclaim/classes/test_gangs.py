@@ -200,6 +200,15 @@ def test_a_pod_without_cards_is_a_member_of_its_pod_group_of_kube_scheduler() ->
     assert held_rows(objects, NOW, 0) == []
 
 
+def test_a_gang_whose_pod_group_cannot_be_read_is_not_reported() -> None:
+    """It can be elastic."""
+    grouped = [pod.annotate("scheduling.k8s.io/group-name", "bert").scheduler("volcano") for pod in (*THREE, *WAITING)]
+    others = volcano_group("other", namespace="team-c")
+
+    assert names(report(*NODES, *grouped)) == []
+    assert names(report(*NODES, *grouped, others)) == [("partial-gang", "bert")]
+
+
 @pytest.mark.parametrize(("nominated", "rows"), [(5, 0), (4, 1)])
 def test_a_gang_whose_other_pods_have_a_nominated_node_is_starting(nominated: int, rows: int) -> None:
     others = [pod.status(nominatedNodeName=f"n{number}") for number, pod in enumerate(WAITING[:nominated], start=3)]
