@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from statistics import median_low
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from webhook.documents.documents import field as field_of
 from webhook.documents.object_path import object_at
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, ENDED_PHASES, MIRROR_POD_ANNOTATION
 from webhook.kube.pod.gang_key import GANG, GANG_SIZE, gangs_of
+from webhook.kube.pod.resources import requested_extended_resources
 from webhook.kube.pod.taints import NO_EXECUTE, NOT_READY_TAINTS
 from webhook.placement.packing.free_cards import accelerator_of
 from webhook.placement.packing.held_cards import is_of_node
@@ -160,10 +160,8 @@ class Objects:
 
     def wants_cards(self, pod: Raw) -> bool:
         """Return whether `pod` requests cards, or has claims, which can be for cards."""
-        containers = (each for part in ("containers", "initContainers") for each in fields.items(pod, "spec", part))
-        amounts = (field_of(each, "resources", part) for each in containers for part in ("limits", "requests"))
-        names = chain.from_iterable(each for each in amounts if isinstance(each, Mapping))
-        return any(map(self.is_card, names)) or any(fields.items(pod, "spec", "resourceClaims"))
+        has_claims = any(fields.items(pod, "spec", "resourceClaims"))
+        return has_claims or any(map(self.is_card, requested_extended_resources(pod)))
 
     def holding(self) -> Iterator[HoldingPod]:
         """Yield the bound pods that hold cards on a node that exists.

@@ -19,10 +19,9 @@ _SCALED = frozenset(("Deployment", "StatefulSet", "ReplicaSet"))
 
 
 class Since(NamedTuple):
-    """The time since which cards are not used, in Unix seconds.
+    """The time since which cards are not used, in Unix seconds, or before (`is_least`).
 
-    `is_least` is true if they may have been unused for longer. `is_known` is false if the API has no such time;
-    `seconds` is then the earliest possible time.
+    If the API has no such time, `is_known` is false, and `seconds` is the earliest possible one.
     """
 
     seconds: int
