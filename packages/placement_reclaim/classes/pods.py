@@ -98,13 +98,15 @@ def _end_of(pod: HoldingPod) -> Remedy:
         command = f"taint nodes {quote(node)} {OUT_OF_SERVICE}=nodeshutdown:NoExecute"
         only_if = f"{node} is off: pods of a running node go on with its volumes"
         return Remedy(f"node {node} back, or out-of-service taint", {command: only_if})
+    text, only_if = f"kubelet of {node}; look for a hung process", f"no process of the pod runs on {node}"
+    commands = {f"delete {target} --grace-period=0 --force": f"{only_if}, or two pods would use one card"}
+    # A kubelet that ends the pod makes its phase final, which frees the cards: a finalizer only keeps the object.
+    # Source: k8s.io/kubernetes/pkg/kubelet/status/status_manager.go, TerminatePod
     if finalizers := ", ".join(map(str, fields.items(pod.content, "metadata", "finalizers"))):
-        command = f"patch {target} --type=json -p {_NO_FINALIZERS}"
+        text = f"{text}, then finalizer {finalizers}"
         only_if = f"the controller that sets {finalizers} is gone, with what it cleans up"
-        return Remedy(f"finalizer {finalizers}", {command: only_if})
-    command = f"delete {target} --grace-period=0 --force"
-    only_if = f"no process of the pod runs on {node}, or two pods would use one card"
-    return Remedy(f"kubelet of {node}; look for a hung process", {command: only_if})
+        commands[f"patch {target} --type=json -p {_NO_FINALIZERS}"] = only_if
+    return Remedy(text, commands)
 
 
 def _taint_eviction(pod: HoldingPod) -> str:

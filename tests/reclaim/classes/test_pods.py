@@ -24,14 +24,17 @@ def test_a_pod_past_its_end_is_reported_since_then() -> None:
     assert condition.startswith("no process of the pod runs on n1")
 
 
-def test_a_finalizer_is_what_holds_a_pod_that_should_have_ended() -> None:
+def test_a_finalizer_keeps_the_object_of_a_pod_that_its_kubelet_does_not_end() -> None:
     pod = card_pod("stuck", "n1").deletion(ago(HOUR)).obj()
     pod["metadata"]["finalizers"] = ["example.com/save"]
 
     (row,) = report(gpu_node("n1"), pod)
 
-    assert row.remedy.text == "finalizer example.com/save"
-    assert next(iter(row.remedy.commands)).startswith("patch pod stuck -n team-a --type=json")
+    assert row.remedy.text == "kubelet of n1; look for a hung process, then finalizer example.com/save"
+    assert [each.partition(" -n team-a ")[::2] for each in row.remedy.commands] == [
+        ("delete pod stuck", "--grace-period=0 --force"),
+        ("patch pod stuck", """--type=json -p '[{"op":"remove","path":"/metadata/finalizers"}]'"""),
+    ]
 
 
 def test_a_pod_past_its_end_on_a_node_that_is_down_needs_the_out_of_service_taint() -> None:
