@@ -171,8 +171,13 @@ class Evictions:
         for each in (_NODES, *groups, named, replace(_PODS, field_selector="", namespace=namespace)):
             await list_resource(self.server, each, on_page)
         contents = [content for items in found.values() for content in items]
-        others = [Document("the API server", each) for each in contents if each["kind"] not in ("Node", "Pod")]
-        now = Objects(self.objects.policy, snapshot_from_documents(others), claims=self.objects.claims)
+        # An empty list states that there are none, and not that they are not known.
+        empty = [
+            {"apiVersion": each.api_version, "kind": f"{each.kind}List"} for each, items in found.items() if not items
+        ]
+        others = [each for each in (*contents, *empty) if each["kind"] not in ("Node", "Pod")]
+        snapshot = snapshot_from_documents(Document("the API server", each) for each in others)
+        now = Objects(self.objects.policy, snapshot, claims=self.objects.claims)
         for content in contents:
             now.take(content)
         return now
