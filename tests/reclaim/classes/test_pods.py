@@ -155,12 +155,15 @@ def test_a_command_is_about_the_owner_of_this_api_group(kind: str, api_version: 
     assert [*row.remedy.commands] == [command]
 
 
-def test_a_container_that_ran_for_long_has_not_been_unused_before_it_ended() -> None:
+@pytest.mark.parametrize(("ran", "rows"), [(10 * HOUR, []), (600, []), (599, [("crash-loop", "srv")])])
+def test_a_container_that_ran_for_long_has_not_been_unused_before_it_ended(
+    ran: int, rows: list[tuple[str, str]]
+) -> None:
     pod = waiting(card_pod("srv", "n1", since=11 * HOUR), "CrashLoopBackOff", 11 * HOUR).obj()
-    ended = {"exitCode": 1, "startedAt": ago(10 * HOUR), "finishedAt": ago(10)}
+    ended = {"exitCode": 1, "startedAt": ago(10 + ran), "finishedAt": ago(10)}
     pod["status"]["containerStatuses"][0]["lastState"] = {"terminated": ended}
 
-    assert report(gpu_node("n1"), pod) == []
+    assert names(report(gpu_node("n1"), pod)) == rows
 
 
 def test_a_crash_loop_began_before_the_back_offs_that_its_message_shows() -> None:
