@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from webhook.backends.backend import BatchNames
 from webhook.backends.registry import batch_names_of, queueing_backend_of
 from webhook.cluster.batch import fields
-from webhook.cluster.node_info import RunningPod
+from webhook.cluster.node_info import Node, RunningPod
 from webhook.cluster.objects.lease import time_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field as field_of
@@ -17,7 +17,6 @@ from webhook.documents.object_path import object_at
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, ENDED_PHASES, MIRROR_POD_ANNOTATION
 from webhook.kube.pod.gang_key import GANG, GANG_SIZE, gangs_of
 from webhook.kube.pod.resources import requested_extended_resources
-from webhook.kube.pod.taints import NO_EXECUTE, NOT_READY_TAINTS
 from webhook.placement.packing.free_cards import accelerator_of
 from webhook.placement.packing.held_cards import is_of_node
 from webhook.placement.reasons.gang_request import group_named, may_have_group
@@ -26,7 +25,6 @@ from webhook.policy.policy import Policy
 Raw = Mapping[str, Any]
 Name = tuple[str, str]
 """The namespace and the name of an object."""
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 # Most pods have no cards: of these, only the fields that tell their gang and state are kept.
 _BARE_FIELDS = frozenset(
     ("namespace", "name", "uid", "labels", "annotations", "ownerReferences", "creationTimestamp", "deletionTimestamp")
@@ -66,39 +64,13 @@ def written_at(contents: Iterable[Raw]) -> int:
     return max(created, median_low(heartbeats) if heartbeats else changed)
 
 
-class NodeState(NamedTuple):
-    """The state of a node. It is down if its kubelet does not report. `since` is 0 if the time is not known.
-
-    `evicting` are the keys of its taints by which taint eviction deletes the pods of a node that is down.
-    """
-
-    is_down: bool = False
-    since: int = 0
-    is_out_of_service: bool = False
-    evicting: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, node: Raw) -> "NodeState":
-        """Return the state of `node`, a raw API object."""
-        ready, taints = condition(node, "Ready"), [*fields.items(node, "spec", "taints")]
-        status = fields.text(ready, "status")
-        of_down = [each for each in taints if fields.text(each, "key") in NOT_READY_TAINTS]
-        # The taints of a node that is back are removed a little later.
-        if status == "True" or not (status or of_down):
-            return cls()
-        since = seconds(ready, "lastTransitionTime") if status else max(seconds(each, "timeAdded") for each in of_down)
-        evicting = (fields.text(each, "key") for each in of_down if fields.text(each, "effect") == NO_EXECUTE)
-        is_out_of_service = any(fields.text(each, "key") == OUT_OF_SERVICE for each in taints)
-        return cls(True, since, is_out_of_service, frozenset(evicting))
-
-
 class HoldingPod(NamedTuple):
     """A bound pod that holds `cards` by resource: the raw object, its facts, and its node."""
 
     content: Raw
     running: RunningPod
     cards: Mapping[str, int]
-    node: NodeState
+    node: Node
 
     @property
     def is_exempt(self) -> bool:
@@ -111,7 +83,7 @@ class HoldingPod(NamedTuple):
 
 @dataclass
 class Objects:
-    """The objects of a cluster with cards of `policy`, collected one by one, and the snapshot of the cluster.
+    """The objects of a cluster with cards of `policy`, collected one by one, and the snapshot with its nodes.
 
     `pods` have not ended, and `ended` have. Those without cards have only the fields that tell their gang and state.
     `workloads` are Workloads of Kueue.
@@ -119,7 +91,6 @@ class Objects:
 
     policy: Policy
     snapshot: Snapshot = field(default_factory=lambda: Snapshot.of(()))
-    nodes: dict[str, NodeState] = field(default_factory=dict)
     pods: dict[Name, Raw] = field(default_factory=dict)
     ended: dict[Name, Raw] = field(default_factory=dict)
     claims: dict[Name, Raw] = field(default_factory=dict)
@@ -132,8 +103,6 @@ class Objects:
         if not all(isinstance(each, Mapping) for each in maps):
             return
         match fields.text(content, "apiVersion").rpartition("/")[0], content.get("kind"):
-            case "", "Node":
-                self.nodes[full_name(content)[1]] = NodeState.of(content)
             case "", "Pod":
                 found = self.ended if field_of(content, "status", "phase") in ENDED_PHASES else self.pods
                 found[full_name(content)] = content if self.wants_cards(content) else _bare(content)
@@ -142,11 +111,16 @@ class Objects:
             case "kueue.x-k8s.io", "Workload":
                 self.workloads[full_name(content)] = content
 
+    def node_of(self, name: str) -> Node | None:
+        """Return the node `name`, or None if there is none."""
+        row = self.snapshot.rows.get(name)
+        return None if row is None else self.snapshot.nodes[row].node
+
     def usable_cards(self) -> Counter[str]:
         """Return the cards of the nodes that are not down, by resource."""
         usable = Counter[str]()
         for info in self.snapshot.nodes:
-            if not self.nodes.get(info.node.name, NodeState()).is_down:
+            if info.node.silent_seconds is None:
                 usable.update(self.cards_in(info.node.allocatable))
         return usable
 
@@ -171,7 +145,7 @@ class Objects:
         """
         devices = self._devices_by_pod()
         for content in self.pods.values():
-            node = self.nodes.get(fields.text(content, "spec", "nodeName"))
+            node = self.node_of(fields.text(content, "spec", "nodeName"))
             if node is None or not self.wants_cards(content):
                 continue
             running = RunningPod.of(content)

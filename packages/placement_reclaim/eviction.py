@@ -175,7 +175,7 @@ class Evictions:
         empty = [
             {"apiVersion": each.api_version, "kind": f"{each.kind}List"} for each, items in found.items() if not items
         ]
-        others = [each for each in (*contents, *empty) if each["kind"] not in ("Node", "Pod")]
+        others = [each for each in (*contents, *empty) if each["kind"] != "Pod"]
         snapshot = snapshot_from_documents(Document("the API server", each) for each in others)
         now = Objects(self.objects.policy, snapshot, claims=self.objects.claims)
         for content in contents:

@@ -20,6 +20,7 @@ from webhook.kube.pod.amounts import (
 )
 from webhook.kube.pod.bound_status import controller_name, is_preempted, read_seconds, waiting_reason
 from webhook.kube.pod.gang_key import GangKey, gangs_of, workload_of
+from webhook.kube.pod.pod_status import raw_conditions
 from webhook.kube.pod.ports import read_host_ports
 from webhook.kube.pod.rare_facts import USUAL, RareFacts, usual_of
 from webhook.kube.pod.resources import read_pod_resources
@@ -147,8 +148,8 @@ class Node:
 
     `allocatable` does not contain `pods`, which is `allowed_pods`. `images` are the sizes of the node's images in
     bytes, by name. `unhealthy` is the number of devices of each extended resource that are in the capacity but not
-    allocatable. `silent_seconds` is since when its kubelet does not report, by its taints, in Unix seconds; 0 if it
-    reports, or if that is not known.
+    allocatable. `silent_seconds` is since when its kubelet does not report, in Unix seconds: 0 if this is not known,
+    None if it reports.
     """
 
     name: str
@@ -159,7 +160,7 @@ class Node:
     allowed_pods: int
     images: Mapping[str, int]
     unhealthy: Amounts = field(default_factory=dict)
-    silent_seconds: int = 0
+    silent_seconds: int | None = None
 
     @classmethod
     def of(cls, node: Mapping[str, Any], interner: Interner | None = None) -> "Node":
@@ -175,7 +176,6 @@ class Node:
         if not name:
             metadata.error("name", name, "a node must have a name")
         taints, images = tuple([Taint.read(each) for each in spec.objects("taints")]), _images(status)
-        silent = [each for each in spec.objects("taints") if each.text("key") in NOT_READY_TAINTS] if taints else []
         allocatable = {each: amount for each, amount in amounts.items() if is_schedulable_resource(each)}
         if interner is not None:
             taints = interner.known_or(taints, ("taints", taints))
@@ -190,10 +190,22 @@ class Node:
             allowed_pods=amounts.get(PODS, 0),
             images=images,
             unhealthy=_unhealthy(status, allocatable),
-            silent_seconds=max([read_seconds(each, "timeAdded") for each in silent], default=0),
+            silent_seconds=_silent_seconds(spec, status),
         )
         reader.finish()
         return facts
+
+
+def _silent_seconds(spec: Reader, status: Reader) -> int | None:
+    """Return `Node.silent_seconds` by the condition Ready, or by the taints if the node has no such condition."""
+    ready = next(
+        (each for each in raw_conditions(status.raw) if each.get("type") == "Ready" and each.get("status")), None
+    )
+    if ready is not None:
+        # The taints of a node that is back are removed a little later.
+        return None if ready["status"] == "True" else read_seconds(Reader(ready), "lastTransitionTime")
+    taints = [each for each in spec.objects("taints") if each.text("key") in NOT_READY_TAINTS]
+    return max([read_seconds(each, "timeAdded") for each in taints]) if taints else None
 
 
 _ALL_HEALTHY: Amounts = {}

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
-from placement_reclaim.cluster import OUT_OF_SERVICE, HoldingPod, Name, Objects, Raw, condition, full_name, seconds
+from placement_reclaim.cluster import HoldingPod, Name, Objects, Raw, condition, full_name, seconds
 from placement_reclaim.held import IDLE, PARTIAL_GANG, Held, Remedy, Since, owner_remedy
 from webhook.cluster.batch import fields
 from webhook.documents.text import cut
 from webhook.kube.names import ENDED_PHASES, KUEUE_GATES
 from webhook.kube.pod.bound_status import waiting_status
-from webhook.kube.pod.taints import NO_EXECUTE
+from webhook.kube.pod.taints import NO_EXECUTE, NOT_READY_TAINTS
 from webhook.placement.packing import held_cards
 from webhook.placement.reasons.gang_request import pods_ready_timeout
 
@@ -19,6 +19,7 @@ _LONGEST_MESSAGE = 100
 # Source: k8s.io/kubernetes/pkg/kubelet/kubelet.go, MaxCrashLoopBackOff
 _LONG_RUN_SECONDS = 600
 _FIRST_FAILURE = "ErrImagePull"
+_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 _NO_FINALIZERS = """'[{"op":"remove","path":"/metadata/finalizers"}]'"""
 # A card that takes so much power is in use, even if its other metrics are 0. Cards that only hold memory take less.
 _BUSY_WATTS = 150
@@ -46,13 +47,13 @@ class PodUse:
 
 def ending_or_lost(pod: HoldingPod, now: int) -> Held | None:
     """Return the row of a pod that should have ended, or whose node is down, or None for another pod."""
-    running, node = pod.running, pod.node
+    running, silent = pod.running, pod.node.silent_seconds
     down = f"node {running.node_name} is down"
     if held_cards.is_overdue(running, now):
-        why = f"Terminating past its end; {down}" if node.is_down else "Terminating past its end"
+        why = "Terminating past its end" if silent is None else f"Terminating past its end; {down}"
         return Held.of([pod], held_cards.TERMINATING, Since(running.deletion_seconds), why, _end_of(pod))
-    if node.is_down:
-        since = Since(node.since or running.started_seconds, is_known=node.since > 0)
+    if silent is not None:
+        since = Since(silent or running.started_seconds, is_known=silent > 0)
         return Held.of([pod], held_cards.NODE_DOWN, since, down, Remedy(_taint_eviction(pod), _end_of(pod).commands))
     return None
 
@@ -91,11 +92,12 @@ def _begin(pod: HoldingPod, status: Raw) -> Since:
 def _end_of(pod: HoldingPod) -> Remedy:
     """Return what ends a pod that should have ended."""
     node, target = pod.running.node_name, f"pod {quote(pod.running.name)} -n {quote(pod.running.namespace)}"
-    if pod.node.is_out_of_service:
+    is_down = pod.node.silent_seconds is not None
+    if is_down and any(taint.key == _OUT_OF_SERVICE for taint in pod.node.taints):
         # It makes the phase Failed, which frees the cards, also while a finalizer keeps the object.
         return Remedy("the pod garbage collector, within 20 s")
-    if pod.node.is_down:
-        command = f"taint nodes {quote(node)} {OUT_OF_SERVICE}=nodeshutdown:NoExecute"
+    if is_down:
+        command = f"taint nodes {quote(node)} {_OUT_OF_SERVICE}=nodeshutdown:NoExecute"
         only_if = f"{node} is off: pods of a running node go on with its volumes"
         return Remedy(f"node {node} back, or out-of-service taint", {command: only_if})
     text, only_if = f"kubelet of {node}; look for a hung process", f"no process of the pod runs on {node}"
@@ -118,7 +120,7 @@ def _taint_eviction(pod: HoldingPod) -> str:
     given = [*fields.items(pod.content, "spec", "tolerations")]
     tolerations = [each for each in given if fields.text(each, "effect") in ("", NO_EXECUTE)]
     limits = []
-    for taint in pod.node.evicting:
+    for taint in (each.key for each in pod.node.taints if each.key in NOT_READY_TAINTS and each.effect == NO_EXECUTE):
         of_taint = [each for each in tolerations if fields.text(each, "key") in ("", taint)]
         limits += [fields.number(each, "tolerationSeconds") for each in of_taint] or [0]
     ends = [limit for limit in limits if limit is not None]
@@ -145,7 +147,7 @@ def partial_gangs(objects: Objects, holding: Mapping[Name, HoldingPod], lost: Ma
         alive = [pod for pod, end in zip(members, ends, strict=True) if end is None]
         waiting = [pod for pod in alive if not fields.text(pod, "spec", "nodeName")]
         # No pod runs on a node that is gone.
-        bound = [pod for pod in alive if fields.text(pod, "spec", "nodeName") in objects.nodes]
+        bound = [pod for pod in alive if fields.text(pod, "spec", "nodeName") in objects.snapshot.rows]
         running = [holding[full_name(pod)] for pod in bound if full_name(pod) in holding]
         # A pod with a nominated node is about to get room.
         starting = [pod for pod in waiting if fields.text(pod, "status", "nominatedNodeName")]

@@ -49,6 +49,7 @@ def test_an_overdue_pod_on_a_node_that_is_down_is_terminating() -> None:
 
 def test_a_node_that_is_down_since_an_unknown_time_counts_as_down() -> None:
     node = gpu_node("n9", down_for=60)
+    node["status"]["conditions"] = []
     for taint in node["spec"]["taints"]:
         del taint["timeAdded"]
     snapshot = snapshot_from_documents([Document("the test", each) for each in (node, card_pod("lost", "n9").obj())])

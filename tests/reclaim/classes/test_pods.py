@@ -2,12 +2,10 @@
 
 import pytest
 
-from placement_reclaim.cluster import Objects
-from tests.reclaim.reports import names, report
+from tests.reclaim.reports import names, objects_of, report
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.held import CARD, HOUR, ago, card_pod, gpu_node, running, waiting
 from tests.support.objects.held import NOW_SECONDS as NOW
-from webhook.policy.loader import built_in_policy
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 MESSAGE = "Back-off pulling image"
@@ -204,9 +202,9 @@ def test_fields_of_a_wrong_type_are_passed_over() -> None:
     pod["status"]["ephemeralContainerStatuses"] = ["x", {"state": "x"}]
     pod["spec"]["tolerations"] = []
     ended = {"apiVersion": "v1", "kind": "Pod", "spec": card_pod("gone", "n1").obj()["spec"]}
-    objects = Objects(built_in_policy())
+    objects = objects_of([gpu_node("n1")])
 
-    for each in (gpu_node("n1"), pod, ended, ended | {"metadata": "x"}, ended | {"metadata": {"labels": ["x"]}}):
+    for each in (pod, ended, ended | {"metadata": "x"}, ended | {"metadata": {"labels": ["x"]}}):
         objects.take(each)
     assert (len(objects.pods), objects.ended) == (1, {})
     assert [each.is_exempt for each in objects.holding()] == [True]

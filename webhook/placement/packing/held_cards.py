@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from webhook.cluster.node_info import Node, RunningPod
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.framework.node_states import is_ready
 from webhook.placement.packing.free_cards import accelerator_of
 from webhook.policy.spec.accelerators import Accelerator
 from webhook.runtime.settings import parse_go_duration
@@ -70,7 +69,7 @@ def timeless_class(pod: RunningPod, node: Node) -> str:
     """Return the class for which `pod` does not use its cards that follows from its state, without any time, or ""."""
     if is_of_node(pod):
         return ""
-    if not is_ready(node):
+    if node.silent_seconds is not None:
         return NODE_DOWN
     return "" if pod.is_terminating else waiting_class(pod)
 
@@ -80,7 +79,7 @@ def held_class(pod: RunningPod, node: Node, now: int) -> str:
     if is_overdue(pod, now) and not is_of_node(pod):
         return TERMINATING
     found = timeless_class(pod, node)
-    return "" if found == NODE_DOWN and now < node.silent_seconds + BRIEF_SECONDS else found
+    return "" if found == NODE_DOWN and now < (node.silent_seconds or 0) + BRIEF_SECONDS else found
 
 
 class HeldCards(NamedTuple):
