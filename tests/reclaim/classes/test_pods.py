@@ -55,10 +55,10 @@ def test_the_pod_garbage_collector_ends_pods_of_a_node_out_of_service() -> None:
 
 def test_of_two_containers_that_do_not_start_the_one_with_cards_counts() -> None:
     pod = waiting(running(card_pod("train", "n1").container("logs"), HOUR), "ErrImageNeverPull", HOUR, message="theirs")
-    pod = waiting(pod, "ErrImageNeverPull", HOUR, container="logs", message="of the sidecar").obj()
-    pod["status"]["containerStatuses"].reverse()
+    content = waiting(pod, "ErrImageNeverPull", HOUR, container="logs", message="of the sidecar").obj()
+    content["status"]["containerStatuses"].reverse()
 
-    assert report(gpu_node("n1"), pod)[0].why == "ErrImageNeverPull: theirs"
+    assert report(gpu_node("n1"), content)[0].why == "ErrImageNeverPull: theirs"
 
 
 def test_a_pod_on_a_node_that_is_down_is_held_since_the_node_is() -> None:
