@@ -14,7 +14,7 @@ from webhook.kube.names import HOSTNAME_LABEL
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.placement.framework.node_states import UnhealthyDevices, is_ready, state_of, unhealthy_devices
 from webhook.placement.packing.free_cards import NONE, accelerator_of
-from webhook.placement.packing.held_cards import end_seconds, held_class, is_of_node
+from webhook.placement.packing.held_cards import BRIEF_SECONDS, end_seconds, is_of_node, timeless_class
 from webhook.policy.policy import Policy
 
 _MOST_TAINTS = 16
@@ -78,6 +78,8 @@ class ClusterState:
             "product": (of_card.product_of(labels) if of_card else None) or NONE,
             "domains": {alias: labels[key] for alias, key in self._domains.items() if key in labels},
             "ready": is_ready(node),
+            # The page compares the time from which its pods count as held.
+            "downFrom": node.silent_seconds + BRIEF_SECONDS if node.silent_seconds else 0,
             "cordoned": node.unschedulable,
             "state": state_of(node, self._policy.spec.temporary_taints),
             "unhealthy": [[resource, healthy, total] for _, resource, healthy, total in self._unhealthy(node)],
@@ -119,7 +121,7 @@ class ClusterState:
         """
         fact = self._facts.of(pod.namespace, pod.name)
         found = [pod.namespace, pod.name, pod.requests[resource], fact.owner, fact.workload_type]
-        reason, end = held_class(pod, node, now=0), 0 if is_of_node(pod) else end_seconds(pod)
+        reason, end = timeless_class(pod, node), 0 if is_of_node(pod) else end_seconds(pod)
         return [*found, reason, end] if reason or end else found
 
 

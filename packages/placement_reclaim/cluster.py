@@ -6,29 +6,29 @@ from dataclasses import dataclass, field
 from statistics import median_low
 from typing import Any, NamedTuple
 
+from webhook.backends.backend import BatchNames
 from webhook.backends.registry import batch_names_of, queueing_backend_of
 from webhook.cluster.batch import fields
-from webhook.cluster.node_info import RunningPod
+from webhook.cluster.node_info import Node, RunningPod
 from webhook.cluster.objects.lease import time_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field as field_of
 from webhook.documents.object_path import object_at
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, ENDED_PHASES, MIRROR_POD_ANNOTATION
 from webhook.kube.pod.gang_key import GANG, GANG_SIZE, gangs_of
-from webhook.kube.pod.taints import NO_EXECUTE, NOT_READY_TAINTS
+from webhook.kube.pod.resources import requested_extended_resources
 from webhook.placement.packing.free_cards import accelerator_of
 from webhook.placement.packing.held_cards import is_of_node
-from webhook.placement.reasons.gang_request import group_named
+from webhook.placement.reasons.gang_request import group_named, may_have_group
 from webhook.policy.policy import Policy
 
 Raw = Mapping[str, Any]
 Name = tuple[str, str]
 """The namespace and the name of an object."""
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 # Most pods have no cards: of these, only the fields that tell their gang and state are kept.
 _BARE_FIELDS = frozenset(
     ("namespace", "name", "uid", "labels", "annotations", "ownerReferences", "creationTimestamp", "deletionTimestamp")
-) | {"nodeName", "schedulerName", "schedulingGroup", "schedulingGates", "phase"}
+) | {"nodeName", "nominatedNodeName", "schedulerName", "schedulingGroup", "schedulingGates", "phase"}
 
 
 def seconds(content: Any, *path: str) -> int:
@@ -64,39 +64,13 @@ def written_at(contents: Iterable[Raw]) -> int:
     return max(created, median_low(heartbeats) if heartbeats else changed)
 
 
-class NodeState(NamedTuple):
-    """The state of a node. It is down if its kubelet does not report. `since` is 0 if the time is not known.
-
-    `evicting` are the keys of its taints by which taint eviction deletes the pods of a node that is down.
-    """
-
-    is_down: bool = False
-    since: int = 0
-    is_out_of_service: bool = False
-    evicting: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, node: Raw) -> "NodeState":
-        """Return the state of `node`, a raw API object."""
-        ready, taints = condition(node, "Ready"), [*fields.items(node, "spec", "taints")]
-        status = fields.text(ready, "status")
-        of_down = [each for each in taints if fields.text(each, "key") in NOT_READY_TAINTS]
-        # The taints of a node that is back are removed a little later.
-        if status == "True" or not (status or of_down):
-            return cls()
-        since = seconds(ready, "lastTransitionTime") if status else max(seconds(each, "timeAdded") for each in of_down)
-        evicting = (fields.text(each, "key") for each in of_down if fields.text(each, "effect") == NO_EXECUTE)
-        is_out_of_service = any(fields.text(each, "key") == OUT_OF_SERVICE for each in taints)
-        return cls(True, since, is_out_of_service, frozenset(evicting))
-
-
 class HoldingPod(NamedTuple):
     """A bound pod that holds `cards` by resource: the raw object, its facts, and its node."""
 
     content: Raw
     running: RunningPod
     cards: Mapping[str, int]
-    node: NodeState
+    node: Node
 
     @property
     def is_exempt(self) -> bool:
@@ -109,7 +83,7 @@ class HoldingPod(NamedTuple):
 
 @dataclass
 class Objects:
-    """The objects of a cluster with cards of `policy`, collected one by one, and the snapshot of the cluster.
+    """The objects of a cluster with cards of `policy`, collected one by one, and the snapshot with its nodes.
 
     `pods` have not ended, and `ended` have. Those without cards have only the fields that tell their gang and state.
     `workloads` are Workloads of Kueue.
@@ -117,7 +91,6 @@ class Objects:
 
     policy: Policy
     snapshot: Snapshot = field(default_factory=lambda: Snapshot.of(()))
-    nodes: dict[str, NodeState] = field(default_factory=dict)
     pods: dict[Name, Raw] = field(default_factory=dict)
     ended: dict[Name, Raw] = field(default_factory=dict)
     claims: dict[Name, Raw] = field(default_factory=dict)
@@ -130,8 +103,6 @@ class Objects:
         if not all(isinstance(each, Mapping) for each in maps):
             return
         match fields.text(content, "apiVersion").rpartition("/")[0], content.get("kind"):
-            case "", "Node":
-                self.nodes[full_name(content)[1]] = NodeState.of(content)
             case "", "Pod":
                 found = self.ended if field_of(content, "status", "phase") in ENDED_PHASES else self.pods
                 found[full_name(content)] = content if self.wants_cards(content) else _bare(content)
@@ -140,27 +111,31 @@ class Objects:
             case "kueue.x-k8s.io", "Workload":
                 self.workloads[full_name(content)] = content
 
+    def node_of(self, name: str) -> Node | None:
+        """Return the node `name`, or None if there is none."""
+        row = self.snapshot.rows.get(name)
+        return None if row is None else self.snapshot.nodes[row].node
+
     def usable_cards(self) -> Counter[str]:
         """Return the cards of the nodes that are not down, by resource."""
         usable = Counter[str]()
         for info in self.snapshot.nodes:
-            if not self.nodes.get(info.node.name, NodeState()).is_down:
-                usable.update({name: n for name, n in info.node.allocatable.items() if self.is_card(name)})
+            if info.node.silent_seconds is None:
+                usable.update(self.cards_in(info.node.allocatable))
         return usable
+
+    def cards_in(self, amounts: Mapping[str, int]) -> dict[str, int]:
+        """Return those of `amounts`, by resource, that are of cards and not 0."""
+        return {name: amount for name, amount in amounts.items() if amount and self.is_card(name)}
 
     def is_card(self, resource: str) -> bool:
         """Return whether `resource` is one of cards."""
         return accelerator_of(resource, self.policy.spec.accelerators) is not None
 
-    def has_cards(self, container: Raw) -> bool:
-        """Return whether `container` requests cards."""
-        parts = (field_of(container, "resources", part) for part in ("limits", "requests"))
-        return any(self.is_card(name) for part in parts if isinstance(part, Mapping) for name in part)
-
     def wants_cards(self, pod: Raw) -> bool:
         """Return whether `pod` requests cards, or has claims, which can be for cards."""
-        containers = (each for part in ("containers", "initContainers") for each in fields.items(pod, "spec", part))
-        return any(map(self.has_cards, containers)) or any(fields.items(pod, "spec", "resourceClaims"))
+        has_claims = any(fields.items(pod, "spec", "resourceClaims"))
+        return has_claims or any(map(self.is_card, requested_extended_resources(pod)))
 
     def holding(self) -> Iterator[HoldingPod]:
         """Yield the bound pods that hold cards on a node that exists.
@@ -170,13 +145,12 @@ class Objects:
         """
         devices = self._devices_by_pod()
         for content in self.pods.values():
-            node = self.nodes.get(fields.text(content, "spec", "nodeName"))
+            node = self.node_of(fields.text(content, "spec", "nodeName"))
             if node is None or not self.wants_cards(content):
                 continue
             running = RunningPod.of(content)
-            cards = {name: amount for name, amount in running.requests.items() if amount and self.is_card(name)}
             # kube-scheduler makes a claim for a request where a driver offers the devices.
-            if held := cards or devices.get(fields.text(content, "metadata", "uid"), {}):
+            if held := self.cards_in(running.requests) or devices.get(fields.text(content, "metadata", "uid")):
                 yield HoldingPod(content, running, held, node)
 
     def _devices_by_pod(self) -> Mapping[str, Counter[str]]:
@@ -198,9 +172,7 @@ class Objects:
 
     def gang_of(self, pod: Raw) -> tuple[Name, int] | None:
         """Return the gang of `pod`, by its PodGroup or annotations, and its minimum number of pods, or None."""
-        namespace = full_name(pod)[0]
-        scheduler = fields.text(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
-        names = batch_names_of(pod, queueing_backend_of(self.policy.spec, scheduler))
+        namespace, names = full_name(pod)[0], self._batch_names(pod)
         if group := group_named(names, namespace, self.snapshot):
             return ((namespace, group.name), group.members) if group.members > 1 else None
         annotations = fields.texts(pod, "metadata", "annotations")
@@ -209,6 +181,14 @@ class Objects:
             if size.isdecimal() and int(size) > 1:
                 return (namespace, key.name), int(size)
         return None
+
+    def may_be_elastic(self, pod: Raw) -> bool:
+        """Return whether the PodGroup of `pod`, which can have a lower minimum, cannot be read."""
+        return may_have_group(self._batch_names(pod), self.snapshot)
+
+    def _batch_names(self, pod: Raw) -> tuple[BatchNames, ...]:
+        scheduler = fields.text(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
+        return batch_names_of(pod, queueing_backend_of(self.policy.spec, scheduler))
 
 
 def _bare(pod: Raw) -> Raw:

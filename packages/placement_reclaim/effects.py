@@ -38,33 +38,25 @@ _Key = tuple[bool, str]
 
 
 def effects_of(held: Sequence[Held], objects: Objects, scorer: Scorer) -> Effects:
-    """Return the gangs and pods with cards that start without the pods of `held`, but not with them.
-
-    A gang starts if at least its minimum number of pods has room or runs. Otherwise its pods take no room.
-    """
+    """Return the gangs and pods with cards that start without the pods of `held`, but not with them."""
     # A nominated pod has its room when it is placed, like the others.
-    snapshot = replace(objects.snapshot, nominated=NO_NOMINATED_PODS)
-    waiting = [
-        pod for key, pod in snapshot.pending.items() if key in objects.pods and _may_start(objects.pods[key], objects)
-    ]
+    snapshot, pods = replace(objects.snapshot, nominated=NO_NOMINATED_PODS), objects.pods
+    waiting = [pod for key, pod in snapshot.pending.items() if key in pods and _may_start(pods[key], objects)]
     waiting.sort(key=lambda each: (-each.priority, each.created))
     found = defaultdict[_Key, list[PendingPod]](list)
     for pod in waiting[:MOST_PENDING]:
-        gang = objects.gang_of(objects.pods[pod.key])
+        gang = objects.gang_of(pods[pod.key])
         found[gang is not None, "/".join(gang[0] if gang else pod.key)].append(pod)
-    with_cards = {pod.key for pod in waiting if objects.wants_cards(objects.pods[pod.key])}
-    groups = {key: pods for key, pods in found.items() if any(pod.key in with_cards for pod in pods)}
-    gone = {full_name(pod): str(field(pod, "spec", "nodeName")) for each in held for pod in each.pods}
-    by_node = defaultdict[str, set[Name]](set)
-    for name, node in gone.items():
-        by_node[node].add(name)
+    groups = {key: some for key, some in found.items() if any(objects.wants_cards(pods[each.key]) for each in some)}
+    gone = {full_name(pod) for each in held for pod in each.pods}
+    nodes = {node for each in held if each.pods for node in each.nodes}
     before = _starting(groups, snapshot, (), objects, scorer)
-    after = _starting(groups, without_pods(snapshot, by_node), gone, objects, scorer)
+    after = _starting(groups, without_pods(snapshot, dict.fromkeys(nodes, gone)), gone, objects, scorer)
     held_up = [key for key in groups if key not in before]
     return Effects(
         tuple(name for is_gang, name in held_up if is_gang),
         tuple(name for is_gang, name in held_up if not is_gang),
-        tuple(key[1] for key in after if key not in before),
+        tuple(name for is_gang, name in after if (is_gang, name) not in before),
         len(waiting) <= MOST_PENDING,
     )
 
@@ -84,11 +76,11 @@ def _starting(
 ) -> dict[_Key, None]:
     """Return the groups that start on `snapshot`, in the order of the queue, if `gone` do not run.
 
-    A gang starts with its minimum number of pods, running ones included.
+    A gang starts if at least its minimum number of pods has room or runs. Otherwise its pods take no room.
     """
     bound = (pod for key, pod in objects.pods.items() if field(pod, "spec", "nodeName") and key not in gone)
     running = Counter[_Key]((True, "/".join(gang[0])) for pod in bound if (gang := objects.gang_of(pod)))
-    assumed = AssumedPods[PodKey](snapshot)
+    assumed, starting = AssumedPods[PodKey](snapshot), dict[_Key, None]()
 
     def has_room(pod: PendingPod) -> bool:
         waiting = read_waiting(pod)
@@ -96,7 +88,6 @@ def _starting(
             return False
         return place_and_assume(scorer, pod.key, waiting, assumed, str(pod.key))[0].verdict == "Feasible"
 
-    starting: dict[_Key, None] = {}
     for key, pods in groups.items():
         placed = [pod.key for pod in pods if has_room(pod)]
         _, least = objects.gang_of(objects.pods[pods[0].key]) or (None, 1)

@@ -40,6 +40,7 @@ _REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 # No response, or that of a proxy or the API server to a request that it may go on with.
 _NO_ANSWER = (0, 502, 504)
+_SHOWN = {"Denied": "refused", "Error": "no answer", "Bypassed": "left alone"}
 _NAMESPACES, _NODES, _PODS = REQUIRED_RESOURCES
 _POD_GROUPS = [each for each in BATCH_RESOURCES if each.kind == "PodGroup"]
 
@@ -104,22 +105,22 @@ class Evictions:
         """
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self.stop.set)
         review = await self.server.create(_REVIEWS, _REVIEW, {})
-        is_first = True
+        has_begun = False
         for held, reason in chosen:
-            if not reason and not is_first:
-                await self._pause()
-            is_first = is_first and bool(reason)
-            if self.stop.is_set():
+            if not await self._goes_on(pauses=has_begun and not reason):
                 return
+            has_begun = has_begun or not reason
             async for result in self._results(held, reason):
                 if audit is not None:
                     audit.write(self._record(result, fields.text(review, "status", "userInfo", "username")))
                 yield result
 
-    async def _pause(self) -> None:
-        if self.is_confirmed:
+    async def _goes_on(self, *, pauses: bool) -> bool:
+        """Wait between two evictions if `pauses`, and return whether Ctrl-C has not ended the run."""
+        if pauses and self.is_confirmed:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.stop.wait(), self.limits.pause_seconds)
+        return not self.stop.is_set()
 
     async def _results(self, held: Held, reason: str) -> AsyncGenerator[Result, None]:
         """Ask about all pods of `held` on dry run, then evict them, unless there is a `reason` or one is refused."""
@@ -129,22 +130,17 @@ class Evictions:
         else:
             asked = [await self._evict(held, objects.pods[full_name(pod)], is_dry=True) for pod in held.pods]
         refused = next((each for each in asked if each.outcome != "Evicted"), None)
-        if refused or not self.is_confirmed:
-            for each in asked:
-                yield _left_alone(each, refused) if refused and each.outcome == "Evicted" else each
-            return
-        first: Result | None = None
-        for each in asked:
-            if first and first.outcome in ("Denied", "Bypassed"):
-                yield _left_alone(each, first)
-                continue
-            if first:
-                await self._pause()
-            if self.stop.is_set():
-                return
-            result = await (self._evict_of_gang(each) if len(asked) > 1 else self._evict(held, each.pod))
-            first = first or result
-            yield result
+        for number, result in enumerate(asked):
+            if refused and result.outcome == "Evicted":
+                detail = f"pod {full_name(refused.pod)[1]} of its gang is not evicted"
+                yield result._replace(outcome="Bypassed", detail=detail)
+            elif refused or not self.is_confirmed:
+                yield result
+            elif await self._goes_on(pauses=number > 0):
+                done = await (self._evict_of_gang(result) if len(asked) > 1 else self._evict(held, result.pod))
+                if not number and done.outcome in ("Denied", "Bypassed"):
+                    refused = done
+                yield done
 
     async def _evict_of_gang(self, asked: Result) -> Result:
         """Evict a pod of a gang if both still run, the gang in part: its other pods may have started or ended."""
@@ -175,8 +171,13 @@ class Evictions:
         for each in (_NODES, *groups, named, replace(_PODS, field_selector="", namespace=namespace)):
             await list_resource(self.server, each, on_page)
         contents = [content for items in found.values() for content in items]
-        others = [Document("the API server", each) for each in contents if each["kind"] not in ("Node", "Pod")]
-        now = Objects(self.objects.policy, snapshot_from_documents(others), claims=self.objects.claims)
+        # An empty list states that there are none, and not that they are not known.
+        empty = [
+            {"apiVersion": each.api_version, "kind": f"{each.kind}List"} for each, items in found.items() if not items
+        ]
+        others = [each for each in (*contents, *empty) if each["kind"] != "Pod"]
+        snapshot = snapshot_from_documents(Document("the API server", each) for each in others)
+        now = Objects(self.objects.policy, snapshot, claims=self.objects.claims)
         for content in contents:
             now.take(content)
         return now
@@ -248,8 +249,7 @@ class Evictions:
 def _print(result: Result, *, is_json: bool, is_confirmed: bool) -> str:
     """Print a result, and return its outcome as text."""
     held, name = result.held, "/".join(full_name(result.pod))
-    evicted = "evicted" if is_confirmed else "would be evicted"
-    shown = {"Evicted": evicted, "Denied": "refused", "Error": "no answer"}.get(result.outcome, "left alone")
+    shown = _SHOWN.get(result.outcome, "evicted" if is_confirmed else "would be evicted")
     returns = held.returns and result.outcome == "Evicted"
     if is_json:
         line = {"pod": name, "class": held.reason, "result": shown, "message": result.detail or None}
@@ -258,10 +258,6 @@ def _print(result: Result, *, is_json: bool, is_confirmed: bool) -> str:
         end = "; returns at once: a controller makes it again" if returns else ""
         echo(f"{shown}: {name}: {result.detail or held.reason}{end}")
     return shown
-
-
-def _left_alone(result: Result, refused: Result) -> Result:
-    return result._replace(outcome="Bypassed", detail=f"pod {full_name(refused.pod)[1]} of its gang is not evicted")
 
 
 def _uid(pod: Raw) -> str:

@@ -1,6 +1,7 @@
 """A row of the report: cards that are held and not used, and who can free them."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 from typing import NamedTuple
@@ -18,10 +19,9 @@ _SCALED = frozenset(("Deployment", "StatefulSet", "ReplicaSet"))
 
 
 class Since(NamedTuple):
-    """The time since which cards are not used, in Unix seconds.
+    """The time since which cards are not used, in Unix seconds, or before (`is_least`).
 
-    `is_least` is true if they may have been unused for longer. `is_known` is false if the API has no such time;
-    `seconds` is then the earliest possible time.
+    If the API has no such time, `is_known` is false, and `seconds` is the earliest possible one.
     """
 
     seconds: int
@@ -78,10 +78,15 @@ class Held:
     is_down: bool = False
 
     @classmethod
-    def of_pod(cls, pod: HoldingPod, reason: str, since: Since, why: str, remedy: Remedy) -> "Held":
-        """Return the row of one pod."""
-        node, down = (pod.running.node_name,), pod.node.is_down
-        return cls(reason, pod.cards, node, *full_name(pod.content), since, why, remedy, (pod.content,), down)
+    def of(
+        cls, pods: Sequence[HoldingPod], reason: str, since: Since, why: str, remedy: Remedy, name: str = ""
+    ) -> "Held":
+        """Return the row of one pod, or of the pods of the gang `name`."""
+        contents = tuple(pod.content for pod in pods)
+        (namespace, own_name), cards = full_name(contents[0]), sum((Counter(pod.cards) for pod in pods), Counter[str]())
+        nodes = tuple(sorted({pod.running.node_name for pod in pods}))
+        is_down = any(pod.node.silent_seconds is not None for pod in pods)
+        return cls(reason, cards, nodes, namespace, name or own_name, since, why, remedy, contents, is_down)
 
     @property
     def count(self) -> int:

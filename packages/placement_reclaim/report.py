@@ -55,7 +55,7 @@ def rows_of_pods(objects: Objects, now: int, uses: Mapping[Name, PodUse] = NO_US
     yield from ending.values()
     yield from gangs
     for key in single.keys() - ending.keys() - {full_name(pod) for each in gangs for pod in each.pods}:
-        if row := not_starting(single[key], objects) or idle(single[key], uses.get(key), now, seconds):
+        if row := not_starting(single[key]) or idle(single[key], uses.get(key), now, seconds):
             yield row
 
 

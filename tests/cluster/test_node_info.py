@@ -12,6 +12,9 @@ from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 NODE = Node.of(make_node_object("a", capacity={"cpu": 8, "nvidia.com/gpu": 8}))
 KEY = "maip.mxsf.io/gang"
 
+SINCE = "2026-01-31T12:00:00Z"
+NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}
+
 
 @st.composite
 def running_pods(draw: st.DrawFn) -> RunningPod:
@@ -71,3 +74,26 @@ def test_status_of_a_pod_that_is_not_bound_is_not_read() -> None:
     pod = make_pod("p").status(startTime="soon").obj()
 
     assert RunningPod.of(pod).started_seconds == 0
+
+
+@pytest.mark.parametrize(
+    ("conditions", "taints", "silent"),
+    [
+        ([], [], None),
+        ([{"type": "Ready", "status": "True", "lastTransitionTime": SINCE}], [], None),
+        ([{"type": "Ready", "status": "True", "lastTransitionTime": SINCE}], [NOT_READY], None),
+        ([{"type": "Ready", "status": "Unknown", "lastTransitionTime": SINCE}], [NOT_READY], 1769860800),
+        ([{"type": "Ready", "status": "False", "lastTransitionTime": SINCE}], [], 1769860800),
+        ([{"type": "Ready", "status": "Unknown"}], [], 0),
+        ([{"type": "Ready"}, {"type": "DiskPressure", "status": "True"}], [NOT_READY], 0),
+        ([], [NOT_READY, {**NOT_READY, "timeAdded": SINCE}], 1769860800),
+        ([], [{**NOT_READY, "key": "node.kubernetes.io/disk-pressure", "timeAdded": SINCE}], None),
+        (["x"], [], None),
+    ],
+)
+def test_a_kubelet_is_silent_by_its_condition_and_else_by_its_taints(
+    conditions: list[Any], taints: list[Any], silent: int | None
+) -> None:
+    node = {"metadata": {"name": "n"}, "spec": {"taints": taints}, "status": {"conditions": conditions}}
+
+    assert Node.of(node).silent_seconds == silent

@@ -43,8 +43,22 @@ WAYS: dict[str, Callable[[dict[str, Any]], RunningPod]] = {
 }
 
 
+def states(**containers: Any) -> dict[str, Any]:
+    return {"containerStatuses": [{"name": name, "state": state} for name, state in containers.items()]}
+
+
 def status(**containers: Any) -> PodBuilder:
-    return POD.status(**{key: [{"name": "c", "state": each} for each in states] for key, states in containers.items()})
+    return POD.container("logs").status(**states(**containers))
+
+
+DEBUGGER = {"name": "debugger", "state": {"running": {"startedAt": "2026-01-31T12:00:00Z"}}}
+WITH_CARD = POD.gpu(1).container("logs")
+WITH_CLAIM = POD.spec(
+    containers=[
+        {"name": "main", "image": "x", "resources": {"claims": [{"name": "gpu"}]}},
+        {"name": "logs", "image": "x"},
+    ]
+)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -79,16 +93,46 @@ def status(**containers: Any) -> PodBuilder:
         ),
         pytest.param(PLACED.annotate(KUEUE_WORKLOAD, "x" * 254), {}, id="no name of a workload"),
         pytest.param(PLACED, {}, id="no workload"),
-        pytest.param(status(containerStatuses=[{"running": {}}, {"terminated": {}}, None]), {}, id="nothing waits"),
+        pytest.param(status(main={"running": {}}, logs={"terminated": {}}, other=None), {}, id="nothing waits"),
         pytest.param(
-            status(containerStatuses=[{"running": {}}, BACK_OFF, CREATING]),
+            status(main=BACK_OFF), {"waiting_reason": "ImagePullBackOff"}, id="the only container does not start"
+        ),
+        pytest.param(status(main=CREATING), {}, id="the container is about to start"),
+        pytest.param(status(main={"running": {}}, logs=BACK_OFF), {}, id="one of two containers runs"),
+        pytest.param(
+            status(main={"terminated": {"exitCode": 1}}, logs=BACK_OFF),
             {"waiting_reason": "ImagePullBackOff"},
-            id="the first container that waits",
+            id="one of two containers has ended",
         ),
         pytest.param(
-            status(containerStatuses=[CREATING], initContainerStatuses=[{"waiting": {}}, BACK_OFF]),
+            WITH_CARD.status(**states(main={"running": {}}, logs=BACK_OFF)), {}, id="a sidecar does not start"
+        ),
+        pytest.param(
+            WITH_CARD.status(**states(main=BACK_OFF, logs={"running": {}})),
             {"waiting_reason": "ImagePullBackOff"},
-            id="init containers come first",
+            id="only a sidecar runs",
+        ),
+        pytest.param(
+            WITH_CLAIM.status(**states(main=BACK_OFF, logs={"running": {}})),
+            {"waiting_reason": "ImagePullBackOff"},
+            id="only a sidecar of a container with a claim runs",
+        ),
+        pytest.param(
+            POD.status(**states(main=BACK_OFF), ephemeralContainerStatuses=[DEBUGGER]),
+            {},
+            id="it is being debugged",
+        ),
+        pytest.param(
+            status(main=BACK_OFF).status(
+                **states(main=BACK_OFF), ephemeralContainerStatuses=[{**DEBUGGER, "state": {"terminated": {}}}]
+            ),
+            {"waiting_reason": "ImagePullBackOff"},
+            id="it was debugged",
+        ),
+        pytest.param(
+            POD.status(**states(main=CREATING), initContainerStatuses=[{"name": "c", "state": BACK_OFF}]),
+            {"waiting_reason": "ImagePullBackOff"},
+            id="an init container does not start",
         ),
     ],
 )

@@ -18,13 +18,17 @@ from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.policy.loader import built_in_policy
 
+CENTURY = 100 * 365 * 24 * HOUR
 OBJECTS: list[Any] = [
     *(gpu_node(name) for name in ("n1", "n2", "n3")),
     gpu_node("n4", down_for=HOUR),
+    # At the real time of the pages, it has not been silent for long.
+    gpu_node("n5", down_for=-CENTURY),
     waiting(card_pod("pulls", "n1", 2), "ImagePullBackOff", HOUR).obj(),
     card_pod("runs", "n2", 4).obj(),
     card_pod("ends", "n3", 8).deletion(ago(2 * HOUR)).obj(),
     card_pod("lost", "n4", 1).obj(),
+    card_pod("works", "n5", 1).obj(),
     make_pod("asks").namespace("team-b").gpu(8).status(phase="Pending").obj(),
 ]
 
@@ -48,7 +52,9 @@ def test_the_feed_sends_the_class_of_held_cards_and_the_end_of_their_pod() -> No
         "n2": [],
         "n3": ["", NOW_SECONDS - 2 * HOUR + 60],
         "n4": ["node-down", 0],
+        "n5": ["node-down", 0],
     }
+    assert [each["downFrom"] for each in nodes] == [0, 0, 0, NOW_SECONDS - HOUR + 300, NOW_SECONDS + CENTURY + 300]
 
 
 def test_the_details_of_a_node_name_the_class_of_its_pods(cluster: Path) -> None:
@@ -68,7 +74,7 @@ def test_the_cluster_has_a_column_and_a_filter_of_held_cards(browser: TestBrowse
             await page.get_by_label("Held and not used").select_option("terminating")
             return held, held_nodes, await texts_of(page.locator("tbody tr th"))
 
-    assert browser.run(use) == (["2", "0", "8", "1"], ["n1", "n3", "n4"], ["n3"])
+    assert browser.run(use) == (["2", "0", "8", "1", "0"], ["n1", "n3", "n4"], ["n3"])
 
 
 def test_the_pending_pods_are_followed_by_the_held_cards(browser: TestBrowser, cluster: Path) -> None:

@@ -227,6 +227,7 @@ BACK_OFF = {"reason": "CrashLoopBackOff"}
         (0, pod(), "no replica is ready: ", LOGS),
         (0, ended(1, 7, waiting=BACK_OFF), CRASHES, f"{LOGS[:-1]} --previous`"),
         (1, ended(1, 7, running={}), CRASHES, f"{LOGS[:-1]} --previous`"),
+        (1, ended(1, 3, running={}), CRASHES.replace("7", "3"), f"{LOGS[:-1]} --previous`"),
         (1, ended(12, 7, running={"startedAt": ago(9)}), CRASHES, f"{LOGS[:-1]} --previous`"),
         (0, ended(12, 7, ready=False, running={"startedAt": ago(11)}), CRASHES, f"{LOGS[:-1]} --previous`"),
         (
@@ -251,7 +252,7 @@ def test_a_controller_that_does_not_run_is_found(ready: int, content: Object, wh
 
 
 @pytest.mark.parametrize(
-    "content", [ended(90, 7, running={}), ended(1, 1, running={}), ended(12, 7, running={"startedAt": ago(11)})]
+    "content", [ended(90, 7, running={}), ended(1, 2, running={}), ended(12, 7, running={"startedAt": ago(11)})]
 )
 def test_a_controller_that_has_recovered_is_no_fault(content: Object) -> None:
     installation = self_managed()

@@ -10,7 +10,7 @@ import pytest
 from certs.pki import SERVER_VALIDITY, issue_ca, issue_server
 from placement_doctor.check import Severity
 from placement_doctor.cluster import Cluster, ServerClock, Trial
-from placement_doctor.matching import labels_selected_by
+from placement_doctor.matching import is_called_for_pods, labels_selected_by
 from placement_doctor.registry import CHECKS
 from placement_doctor.sample_pods import User, named_in_the_canary, reason_not_enforced, sample_pod
 from placement_doctor.source import Source
@@ -100,6 +100,21 @@ def test_a_configuration_that_is_missing_is_found_with_the_others(number: int, s
 def test_a_configuration_without_pods_is_found() -> None:
     severity, text = only(with_webhooks(rules=[]), "installed")
     assert (severity, text) == (ERROR, f"{PLACE}: webhooks: no rule has the creation of pods")
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_called"),
+    [
+        ({"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}, True),
+        ({"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}, True),
+        ({"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}, True),
+        ({"operations": ["UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}, False),
+        ({"operations": ["CREATE"], "apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["*"]}, False),
+        ({"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/*"]}, False),
+    ],
+)
+def test_a_rule_is_about_pods_as_api_servers_read_it(rule: dict[str, list[str]], is_called: bool) -> None:
+    assert is_called_for_pods({"rules": [rule]}) is is_called
 
 
 def test_a_service_that_is_missing_is_found() -> None:

@@ -16,9 +16,9 @@ from placement_doctor.kept import kept
 from placement_doctor.reader import Wanted, read_cluster
 from placement_doctor.registry import CHECKS
 from placement_doctor.source import Source
-from tests.doctor.healthy import NAMESPACE, deployment, faults, make_installation, with_args
+from tests.doctor.healthy import NAMESPACE, configuration, deployment, faults, make_installation, with_args
 from tests.support.admission import policy_with
-from tests.support.objects.builders import make_node_object
+from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.servers.http_server import http_server
 from tests.support.servers.kubeconfigs import write_kubeconfig
 from tests.support.servers.server import policies_of
@@ -28,16 +28,17 @@ from webhook.policy.loader import built_in_policy
 from webhook.policy.spec.document import API_VERSION
 from webhook.serving.policies.policy_status import GoodGeneration, status_of
 from webhook.watch.api_errors import ApiServerError
-from webhook.watch.api_server import ClientConfig
+from webhook.watch.api_server import GONE, ClientConfig
 
-NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
+NODES, PODS, NAMESPACES = "/api/v1/nodes", "/api/v1/pods", "/api/v1/namespaces"
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 
 
 class Api:
     """An API server with these objects by path, an empty list for another one; `asked` are the requests by path.
 
     Lists come in pages of two. A request for a path in `silent` has no answer, one for a key of `after` has it after
-    the path there was asked for.
+    the path there was asked for. The first continue token for a path in `expiring` has expired.
     """
 
     def __init__(
@@ -46,8 +47,10 @@ class Api:
         silent: frozenset[str] = frozenset(),
         status: int = 200,
         after: Mapping[str, str] = {},
+        expiring: frozenset[str] = frozenset(),
     ) -> None:
         self.objects, self.silent, self.status, self.after = objects, silent, status, after
+        self.expiring = expiring
         self.asked: Counter[str] = Counter()
         self._asked: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
 
@@ -59,6 +62,9 @@ class Api:
         if request.path in self.silent:
             await asyncio.Event().wait()
         items = self.objects.get(request.path, [])
+        if request.path in self.expiring and "continue" in request.query:
+            self.expiring -= {request.path}
+            return web.Response(body=b"{}", status=GONE, content_type="application/json")
         begin = int(request.query.get("continue", "0"))
         end = begin + 2
         metadata = {"resourceVersion": "1", **({"continue": str(end)} if end < len(items) else {})}
@@ -274,3 +280,16 @@ def test_an_unknown_user_is_an_error(tmp_path: Path) -> None:
 
 def test_every_source_is_needed_by_a_check() -> None:
     assert {source for check in CHECKS for source in check.needs} == set(Source)
+
+
+def test_the_pods_of_a_list_that_starts_again_count_once(tmp_path: Path) -> None:
+    pod = make_pod("p").namespace("team-a").annotate("maip.mxsf.io/workload-type", "training").gpu(1)
+    names = ("p-0", "p-1", "p-2", "p-3", "p-4")
+    pods = [{**pod.obj(), "metadata": {**pod.obj()["metadata"], "name": name}} for name in names]
+    webhooks = {**configuration(), "metadata": {"name": "c"}}
+    objects = {PODS: pods, NAMESPACES: [{"metadata": {"name": "team-a"}}], CONFIGURATIONS: [webhooks]}
+
+    whole, restarted = (Api(objects, expiring=frozenset(paths)) for paths in ((), (PODS,)))
+
+    assert [read(each, tmp_path, Source.PODS).missed_count for each in (whole, restarted)] == [5, 5]
+    assert (whole.asked[PODS], restarted.asked[PODS]) == (3, 5)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from placement_reclaim.classes.pods import CardUse, PodUse
+from placement_reclaim.classes.pods import PodUse
 from placement_reclaim.report import Limits, choose
 from tests.reclaim.reports import report
 from tests.support.admission import policy_with
@@ -33,7 +33,7 @@ def test_only_pods_that_wait_for_their_owner_are_evicted() -> None:
 
 
 def test_pods_with_idle_cards_are_left_to_their_owner() -> None:
-    (held,) = report(*NODES, card_pod("nb", "n0", 1), uses={("team-a", "nb"): PodUse({("", ""): CardUse(0)})})
+    (held,) = report(*NODES, card_pod("nb", "n0", 1), uses={("team-a", "nb"): PodUse(cards=1)})
 
     chosen = choose([held], lambda _: LISTED, snapshot_from_documents([]), MANY)
 
@@ -72,3 +72,13 @@ def test_limits_count_the_pods_before() -> None:
 
     assert reasons(one, two, other, limits=Limits(9, 1)) == ["", "--max-per-owner 1: 1 more pod of its owner", ""]
     assert reasons(one, two, other, limits=Limits(2, 2)) == ["", "", "--max 2: 1 more pod"]
+
+
+def test_limits_count_no_pods_that_are_left_alone() -> None:
+    kept, one = (
+        waiting(card_pod(f"web-{n}", "n0", cards).owner("Job", "web"), "ImagePullBackOff", HOUR)
+        for n, cards in enumerate((8, 4))
+    )
+    left_alone = f"pod web-0 has the annotation {NEVER}"
+
+    assert reasons(kept.annotate(NEVER, "never"), one, limits=Limits(1, 1)) == [left_alone, ""]

@@ -66,6 +66,14 @@ def test_of_two_gangs_the_first_of_the_queue_starts() -> None:
     assert (found.gangs, found.starting) == (("team-e/first", "team-e/second"), ("team-e/first",))
 
 
+def test_a_pod_of_a_higher_priority_starts_before_an_older_one() -> None:
+    urgent = pending("urgent", created=60).spec(priority=100)
+
+    found = effects(*NODES, *held(0), *used(1, 2, 3), pending("older"), urgent)
+
+    assert (found.pods, found.starting) == (("team-e/urgent", "team-e/older"), ("team-e/urgent",))
+
+
 def test_what_fits_already_does_not_count() -> None:
     found = effects(*NODES, *held(0), *used(2, 3), pending("eval", created=2 * HOUR), pending("next"))
 

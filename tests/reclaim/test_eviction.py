@@ -38,12 +38,14 @@ class InMemory(ApiServer):
 
     async def body(self, path: str, query: Query, *_: object, **__: object) -> bytes:
         selected = str(query.get("fieldSelector", "")).removeprefix("metadata.name=")
+        namespace = path.partition("/namespaces/")[2].partition("/")[0]
         found = [
             each
             for each in self.objects
             if path.startswith(f"/api{'s' * ('/' in each['apiVersion'])}/{each['apiVersion']}/")
             and path.endswith(f"/{PLURALS[each['kind']]}")
             and selected in ("", each["metadata"]["name"])
+            and namespace in ("", each["metadata"].get("namespace"))
         ]
         return orjson.dumps({"metadata": {}, "items": found})
 
@@ -396,6 +398,14 @@ def test_a_gang_whose_pod_group_needs_fewer_pods_meanwhile_is_left_alone() -> No
 
     assert found == dict.fromkeys(NAMES, ("Bypassed", "its gang has changed, or is gone"))
     assert server.evicted == []
+
+
+def test_a_gang_whose_pod_group_does_not_exist_is_evicted_by_its_annotations() -> None:
+    pods = [each for each in GANG if isinstance(each, PodBuilder)]
+    grouped = [each.annotate("scheduling.k8s.io/group-name", "bert").scheduler("volcano") for each in pods]
+    server = InMemory((*NODES, volcano_group("other", namespace="team-a"), *grouped))
+
+    assert evict(server) == dict.fromkeys(NAMES, ("Evicted", ""))
 
 
 def bind_the_rest(server: InMemory) -> None:

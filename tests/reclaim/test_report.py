@@ -74,6 +74,13 @@ def starting_gang(name: str, node: str, dice: Random) -> list[PodBuilder]:
     return pods
 
 
+def nominated_gang(name: str, node: str, dice: Random) -> list[PodBuilder]:
+    """Return a gang that has started in part, and whose other pods have a nominated node."""
+    size = dice.randint(2, 8)
+    pods = [gang_pod(number, node if number == 0 else "", size=size, gang=name) for number in range(size)]
+    return [pods[0], *(pod.status(nominatedNodeName=node) for pod in pods[1:])]
+
+
 def whole_gang(name: str, node: str, dice: Random) -> list[PodBuilder]:
     """Return a gang of which at least the needed number runs: an elastic one has more pods, which wait."""
     size = dice.randint(2, 5)
@@ -91,7 +98,7 @@ def elastic_gang(name: str, node: str, dice: Random) -> list[dict[str, Any] | Po
 
 NEVER: list[Callable[[str, str, Random], Sequence[dict[str, Any] | PodBuilder]]] = [
     *(long_grace, large_image, restarting_job, of_the_node, debugged, with_sidecar, fresh),
-    *(starting_gang, whole_gang, elastic_gang),
+    *(starting_gang, nominated_gang, whole_gang, elastic_gang),
 ]
 
 

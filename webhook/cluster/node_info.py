@@ -20,10 +20,11 @@ from webhook.kube.pod.amounts import (
 )
 from webhook.kube.pod.bound_status import controller_name, is_preempted, read_seconds, waiting_reason
 from webhook.kube.pod.gang_key import GangKey, gangs_of, workload_of
+from webhook.kube.pod.pod_status import raw_conditions
 from webhook.kube.pod.ports import read_host_ports
 from webhook.kube.pod.rare_facts import USUAL, RareFacts, usual_of
 from webhook.kube.pod.resources import read_pod_resources
-from webhook.kube.pod.taints import Taint
+from webhook.kube.pod.taints import NOT_READY_TAINTS, Taint
 from webhook.kube.pod.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.reader import Reader
 
@@ -76,7 +77,7 @@ class RunningPod(NamedTuple):
         scheduler = "" if scheduler == DEFAULT_SCHEDULER else scheduler
         # Preemption only reads these facts of bound pods.
         status = reader.object("status") if node_name and pod.get("status") else None
-        reason, deleted, is_evicted = waiting_reason(status) if status else "", 0, False
+        reason, deleted, is_evicted = waiting_reason(pod) if status else "", 0, False
         if is_terminating:
             deleted = read_seconds(metadata, "deletionTimestamp")
             is_evicted = status is not None and is_preempted(status)
@@ -147,7 +148,8 @@ class Node:
 
     `allocatable` does not contain `pods`, which is `allowed_pods`. `images` are the sizes of the node's images in
     bytes, by name. `unhealthy` is the number of devices of each extended resource that are in the capacity but not
-    allocatable.
+    allocatable. `silent_seconds` is since when its kubelet does not report, in Unix seconds: 0 if this is not known,
+    None if it reports.
     """
 
     name: str
@@ -158,6 +160,7 @@ class Node:
     allowed_pods: int
     images: Mapping[str, int]
     unhealthy: Amounts = field(default_factory=dict)
+    silent_seconds: int | None = None
 
     @classmethod
     def of(cls, node: Mapping[str, Any], interner: Interner | None = None) -> "Node":
@@ -187,9 +190,22 @@ class Node:
             allowed_pods=amounts.get(PODS, 0),
             images=images,
             unhealthy=_unhealthy(status, allocatable),
+            silent_seconds=_silent_seconds(spec, status),
         )
         reader.finish()
         return facts
+
+
+def _silent_seconds(spec: Reader, status: Reader) -> int | None:
+    """Return `Node.silent_seconds` by the condition Ready, or by the taints if the node has no such condition."""
+    ready = next(
+        (each for each in raw_conditions(status.raw) if each.get("type") == "Ready" and each.get("status")), None
+    )
+    if ready is not None:
+        # The taints of a node that is back are removed a little later.
+        return None if ready["status"] == "True" else read_seconds(Reader(ready), "lastTransitionTime")
+    taints = [each for each in spec.objects("taints") if each.text("key") in NOT_READY_TAINTS]
+    return max([read_seconds(each, "timeAdded") for each in taints]) if taints else None
 
 
 _ALL_HEALTHY: Amounts = {}

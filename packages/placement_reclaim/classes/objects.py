@@ -34,7 +34,7 @@ def unused_claims(objects: Objects) -> Iterator[Held]:
         command = f"delete resourceclaim {quote(name)} -n {quote(namespace)}"
         remedy = Remedy("resource claim controller", {command: "no pod is to use it"})
         cards = Counter(driver for driver, _ in devices)
-        is_down = any(objects.nodes[node].is_down for node in nodes if node in objects.nodes)
+        is_down = any(node.silent_seconds is not None for name in nodes if (node := objects.node_of(name)))
         yield Held(UNUSED_CLAIM, cards, nodes, namespace, name, since, why, remedy, is_down=is_down)
 
 
@@ -52,12 +52,11 @@ def unused_quota(objects: Objects) -> Iterator[Held]:
         has_ready_or_is_over = any(_is_true(workload, each) for each in ("PodsReady", "Finished", "Evicted"))
         cards = Counter[str]()
         for each in fields.items(workload, "status", "admission", "podSetAssignments"):
-            usage = fields.amounts(each, "resourceUsage").items()
-            cards.update({resource: amount for resource, amount in usage if amount and objects.is_card(resource)})
+            cards.update(objects.cards_in(fields.amounts(each, "resourceUsage")))
         if not cards or not _is_true(workload, "Admitted") or has_ready_or_is_over or is_elsewhere:
             continue
         # Some pods, as those of an AppWrapper, have owners of their own.
-        references = [*fields.items(workload, *_OWNERS)]
+        references = listed(workload, *_OWNERS)
         roots = tuple(f"{fields.text(each, 'name')}-" for each in references)
         has_named = any(each.startswith(roots) for each in names[namespace])
         if has_named or any(fields.text(each, "uid") in in_use for each in references):
@@ -88,11 +87,11 @@ def rejecting_nodes(objects: Objects, now: int) -> Iterator[Held]:
     for node, times in rejected.items():
         row = objects.snapshot.rows.get(node)
         is_over = max(times) < now - _RECENT_SECONDS or len(times) < _LEAST_REJECTED
-        if row is None or node not in objects.nodes or objects.nodes[node].is_down or is_over:
+        if row is None or objects.snapshot.nodes[row].node.silent_seconds is not None or is_over:
             continue
         info = objects.snapshot.nodes[row]
-        amounts = {name: amount for name, amount in info.node.allocatable.items() if objects.is_card(name)}
-        free = {name: n - info.requested.get(name, 0) for name, n in amounts.items() if n > info.requested.get(name, 0)}
+        amounts = objects.cards_in(info.node.allocatable)
+        free = +Counter({name: amount - info.requested.get(name, 0) for name, amount in amounts.items()})
         started = (pod.started_seconds for pod in info.pods if any(map(objects.is_card, pod.requests)))
         if not free or info.node.unschedulable or any(time >= min(times) for time in started):
             continue

@@ -1,18 +1,16 @@
 """Pods and gangs that hold cards and do not use them: what has not ended, has not started, or is idle."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
-from typing import NamedTuple
 
-from placement_reclaim.cluster import OUT_OF_SERVICE, HoldingPod, Name, Objects, Raw, condition, full_name, seconds
+from placement_reclaim.cluster import HoldingPod, Name, Objects, Raw, condition, full_name, seconds
 from placement_reclaim.held import IDLE, PARTIAL_GANG, Held, Remedy, Since, owner_remedy
 from webhook.cluster.batch import fields
-from webhook.documents.documents import field
 from webhook.documents.text import cut
-from webhook.kube.names import ENDED_PHASES
-from webhook.kube.pod.taints import NO_EXECUTE
+from webhook.kube.names import ENDED_PHASES, KUEUE_GATES
+from webhook.kube.pod.bound_status import waiting_status
+from webhook.kube.pod.taints import NO_EXECUTE, NOT_READY_TAINTS
 from webhook.placement.packing import held_cards
 from webhook.placement.reasons.gang_request import pods_ready_timeout
 
@@ -21,79 +19,61 @@ _LONGEST_MESSAGE = 100
 # Source: k8s.io/kubernetes/pkg/kubelet/kubelet.go, MaxCrashLoopBackOff
 _LONG_RUN_SECONDS = 600
 _FIRST_FAILURE = "ErrImagePull"
+_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 _NO_FINALIZERS = """'[{"op":"remove","path":"/metadata/finalizers"}]'"""
 # A card that takes so much power is in use, even if its other metrics are 0. Cards that only hold memory take less.
 _BUSY_WATTS = 150
-Device = tuple[str, str]
-"""The UUID of a card and, for a MIG device, its instance; both are empty for a metric of pods."""
-
-
-class CardUse(NamedTuple):
-    """The highest values of a card in the time: its activity, or NaN if this is not known for all of it, and its power.
-
-    `watts` is None if the power is not known, as for a MIG device: its metric is the power of the whole card.
-    """
-
-    activity: float
-    watts: float | None = None
-
-    @property
-    def is_idle(self) -> bool:
-        """Return whether the card has done nothing."""
-        return self.activity == 0 and (self.watts is None or self.watts < _BUSY_WATTS)
 
 
 @dataclass(slots=True)
 class PodUse:
-    """The use of the cards of a pod, the memory in use, and the requests per second; None if they are not known."""
+    """The use of the cards of a pod for a time: their number, whether all have done nothing, and the highest power.
 
-    cards: dict[Device, CardUse]
-    memory_mib: float | None = None
+    Then the memory in use, and the requests per second. A value is 0 or None if it is not known.
+    """
+
+    cards: int = 0
+    is_idle: bool = True
+    watts: float = 0
+    memory_mib: float = 0
     requests: float | None = None
+
+    def add_card(self, activity: float | None, watts: float) -> None:
+        """Add a card by its highest activity, which is None if it is not known for all of the time, and its power."""
+        self.cards += 1
+        self.is_idle &= activity == 0 and watts < _BUSY_WATTS
+        self.watts = max(self.watts, watts)
 
 
 def ending_or_lost(pod: HoldingPod, now: int) -> Held | None:
     """Return the row of a pod that should have ended, or whose node is down, or None for another pod."""
-    running, node = pod.running, pod.node
+    running, silent = pod.running, pod.node.silent_seconds
     down = f"node {running.node_name} is down"
     if held_cards.is_overdue(running, now):
-        why = f"Terminating past its end; {down}" if node.is_down else "Terminating past its end"
-        return Held.of_pod(pod, held_cards.TERMINATING, Since(running.deletion_seconds), why, _end_of(pod))
-    if node.is_down:
-        since = Since(node.since or running.started_seconds, is_known=node.since > 0)
-        return Held.of_pod(pod, held_cards.NODE_DOWN, since, down, Remedy(_taint_eviction(pod), _end_of(pod).commands))
+        why = "Terminating past its end" if silent is None else f"Terminating past its end; {down}"
+        return Held.of([pod], held_cards.TERMINATING, Since(running.deletion_seconds), why, _end_of(pod))
+    if silent is not None:
+        since = Since(silent or running.started_seconds, is_known=silent > 0)
+        return Held.of([pod], held_cards.NODE_DOWN, since, down, Remedy(_taint_eviction(pod), _end_of(pod).commands))
     return None
 
 
-def not_starting(pod: HoldingPod, objects: Objects) -> Held | None:
-    """Return the row of a pod if no container with cards runs and one does not start, else None."""
-    statuses = _card_statuses(pod.content, objects)
-    runs = any(not field(each, "state", "waiting") and not field(each, "state", "terminated") for each in statuses)
-    if pod.running.is_terminating or runs:
+def not_starting(pod: HoldingPod) -> Held | None:
+    """Return the row of a pod of which no container with cards runs and one does not start, else None."""
+    found, status = held_cards.waiting_class(pod.running), waiting_status(pod.content)
+    if pod.running.is_terminating or not found:
         return None
-    for status in (*fields.items(pod.content, "status", "initContainerStatuses"), *statuses):
-        waiting, restarts = field(status, "state", "waiting"), fields.count(status, "restartCount")
-        reason, remark = fields.text(waiting, "reason"), cut(fields.text(waiting, "message"), _LONGEST_MESSAGE)
-        if found := held_cards.waiting_class(pod.running, reason):
-            if found == held_cards.CRASH_LOOP and restarts:
-                remark = f"{restarts} restarts"
-            elif found == held_cards.IMAGE_PULL and not remark:
-                remark = fields.text(status, "image")
-            why = f"{reason}: {remark}" if remark else reason
-            return Held.of_pod(pod, found, _begin(pod, status, reason), why, owner_remedy(pod.content))
-    return None
+    remark, restarts = fields.text(status, "state", "waiting", "message"), fields.count(status, "restartCount")
+    if found == held_cards.CRASH_LOOP and restarts:
+        remark = f"{restarts} restarts"
+    elif found == held_cards.IMAGE_PULL and not remark:
+        remark = fields.text(status, "image")
+    reason = pod.running.waiting_reason
+    why = f"{reason}: {cut(remark, _LONGEST_MESSAGE)}" if remark else reason
+    return Held.of([pod], found, _begin(pod, status), why, owner_remedy(pod.content))
 
 
-def _card_statuses(pod: Raw, objects: Objects) -> list[Raw]:
-    """Return the statuses of the containers that request cards; of a pod with claims for all, of all containers."""
-    containers = [*fields.items(pod, "spec", "containers")]
-    with_cards = [each for each in containers if objects.has_cards(each)]
-    with_cards = with_cards or [each for each in containers if field(each, "resources", "claims")]
-    names = {fields.text(each, "name") for each in with_cards or containers}
-    return [each for each in fields.items(pod, "status", "containerStatuses") if fields.text(each, "name") in names]
-
-
-def _begin(pod: HoldingPod, status: Raw, reason: str) -> Since:
+def _begin(pod: HoldingPod, status: Raw) -> Since:
     """Return the time since which the pod has not run, estimated: the API has no time for a waiting container."""
     started, finished = (seconds(status, "lastState", "terminated", key) for key in ("startedAt", "finishedAt"))
     if started and finished - started >= _LONG_RUN_SECONDS:
@@ -103,7 +83,7 @@ def _begin(pod: HoldingPod, status: Raw, reason: str) -> Since:
     crashed = finished and finished - held_cards.earlier_back_offs(fields.text(status, "state", "waiting", "message"))
     if found := min(filter(None, (not_ready, crashed)), default=0):
         # A large image can take hours until its pull fails for the first time.
-        is_known = reason != _FIRST_FAILURE
+        is_known = pod.running.waiting_reason != _FIRST_FAILURE
         return Since(found, is_least=is_known, is_known=is_known)
     never_ran = not fields.count(status, "restartCount")
     return Since(pod.running.started_seconds, is_least=never_ran, is_known=never_ran)
@@ -112,19 +92,23 @@ def _begin(pod: HoldingPod, status: Raw, reason: str) -> Since:
 def _end_of(pod: HoldingPod) -> Remedy:
     """Return what ends a pod that should have ended."""
     node, target = pod.running.node_name, f"pod {quote(pod.running.name)} -n {quote(pod.running.namespace)}"
-    if pod.node.is_out_of_service:
+    is_down = pod.node.silent_seconds is not None
+    if is_down and any(taint.key == _OUT_OF_SERVICE for taint in pod.node.taints):
+        # It makes the phase Failed, which frees the cards, also while a finalizer keeps the object.
         return Remedy("the pod garbage collector, within 20 s")
-    if pod.node.is_down:
-        command = f"taint nodes {quote(node)} {OUT_OF_SERVICE}=nodeshutdown:NoExecute"
+    if is_down:
+        command = f"taint nodes {quote(node)} {_OUT_OF_SERVICE}=nodeshutdown:NoExecute"
         only_if = f"{node} is off: pods of a running node go on with its volumes"
         return Remedy(f"node {node} back, or out-of-service taint", {command: only_if})
+    text, only_if = f"kubelet of {node}; look for a hung process", f"no process of the pod runs on {node}"
+    commands = {f"delete {target} --grace-period=0 --force": f"{only_if}, or two pods would use one card"}
+    # A kubelet that ends the pod makes its phase final, which frees the cards: a finalizer only keeps the object.
+    # Source: k8s.io/kubernetes/pkg/kubelet/status/status_manager.go, TerminatePod
     if finalizers := ", ".join(map(str, fields.items(pod.content, "metadata", "finalizers"))):
-        command = f"patch {target} --type=json -p {_NO_FINALIZERS}"
+        text = f"{text}, then finalizer {finalizers}"
         only_if = f"the controller that sets {finalizers} is gone, with what it cleans up"
-        return Remedy(f"finalizer {finalizers}", {command: only_if})
-    command = f"delete {target} --grace-period=0 --force"
-    only_if = f"no process of the pod runs on {node}, or two pods would use one card"
-    return Remedy(f"kubelet of {node}; look for a hung process", {command: only_if})
+        commands[f"patch {target} --type=json -p {_NO_FINALIZERS}"] = only_if
+    return Remedy(text, commands)
 
 
 def _taint_eviction(pod: HoldingPod) -> str:
@@ -136,7 +120,7 @@ def _taint_eviction(pod: HoldingPod) -> str:
     given = [*fields.items(pod.content, "spec", "tolerations")]
     tolerations = [each for each in given if fields.text(each, "effect") in ("", NO_EXECUTE)]
     limits = []
-    for taint in pod.node.evicting:
+    for taint in (each.key for each in pod.node.taints if each.key in NOT_READY_TAINTS and each.effect == NO_EXECUTE):
         of_taint = [each for each in tolerations if fields.text(each, "key") in ("", taint)]
         limits += [fields.number(each, "tolerationSeconds") for each in of_taint] or [0]
     ends = [limit for limit in limits if limit is not None]
@@ -158,23 +142,24 @@ def partial_gangs(objects: Objects, holding: Mapping[Name, HoldingPod], lost: Ma
     for pod in (*objects.pods.values(), *objects.ended.values()):
         if gang := objects.gang_of(pod):
             gangs.setdefault(gang[0], (gang[1], []))[1].append(pod)
-    for (namespace, name), (least, members) in gangs.items():
+    for (_, name), (least, members) in gangs.items():
         ends = [_lost_at(pod, lost.get(full_name(pod))) for pod in members]
         alive = [pod for pod, end in zip(members, ends, strict=True) if end is None]
         waiting = [pod for pod in alive if not fields.text(pod, "spec", "nodeName")]
         # No pod runs on a node that is gone.
-        bound = [pod for pod in alive if fields.text(pod, "spec", "nodeName") in objects.nodes]
+        bound = [pod for pod in alive if fields.text(pod, "spec", "nodeName") in objects.snapshot.rows]
         running = [holding[full_name(pod)] for pod in bound if full_name(pod) in holding]
+        # A pod with a nominated node is about to get room.
+        starting = [pod for pod in waiting if fields.text(pod, "status", "nominatedNodeName")]
+        has_enough = len(bound) + len(starting) >= least
         has_completed = any(fields.text(pod, "status", "phase") == "Succeeded" for pod in members)
-        if not running or len(bound) >= least or has_completed or any(pod.is_exempt for pod in running):
+        may_go_on = any(pod.is_exempt for pod in running) or any(map(objects.may_be_elastic, members))
+        if not running or has_enough or has_completed or may_go_on:
             continue
-        cards = sum((Counter(pod.cards) for pod in running), Counter[str]())
-        nodes = tuple(sorted({pod.running.node_name for pod in running}))
         doubt = any(not lost[key].is_known for key in map(full_name, members) if key in lost)
         since = _since(running, [*filter(None, ends)], waiting, is_known=not doubt)
         why = f"{len(bound)} of {least} pods of gang {name} run" + (f", {len(waiting)} wait" if waiting else "")
-        pods = tuple(pod.content for pod in running)
-        yield Held(PARTIAL_GANG, cards, nodes, namespace, name, since, why, _remedy(pods, evicted_after), pods)
+        yield Held.of(running, PARTIAL_GANG, since, why, _remedy(running, evicted_after), name)
 
 
 def _lost_at(pod: Raw, lost: Since | None) -> int | None:
@@ -195,30 +180,27 @@ def _since(running: Sequence[HoldingPod], ends: Sequence[int], waiting: Sequence
     return Since(max(bound, broken), is_least=broken > bound, is_known=is_known and bool(waiting or ends))
 
 
-def _remedy(pods: Sequence[Raw], evicted_after: str) -> Remedy:
-    remedies = [*map(owner_remedy, pods)]
+def _remedy(pods: Sequence[HoldingPod], evicted_after: str) -> Remedy:
+    """Return the change of the owners of the running `pods` of a gang, and when Kueue evicts it, if it is Kueue's."""
+    remedies = [owner_remedy(pod.content) for pod in pods]
     commands = {command: condition for each in remedies for command, condition in each.commands.items()}
     owners = remedies[0].text if len(commands) == 1 else f"its {len(commands)} owners"
-    return Remedy(f"{owners}; Kueue evicts it after {evicted_after}" if evicted_after else owners, commands)
+    is_of_kueue = any(key.startswith(KUEUE_GATES) for key in pods[0].running.labels)
+    end = f"; Kueue evicts it after {evicted_after}" if evicted_after and is_of_kueue else ""
+    return Remedy(f"{owners}{end}", commands)
 
 
 def idle(pod: HoldingPod, use: PodUse | None, now: int, seconds: int) -> Held | None:
     """Return the row of a pod that has run, but not used its cards, for `seconds` before `now`, or None for another."""
     has_run = 0 < pod.running.started_seconds <= now - seconds and not pod.running.is_terminating
-    if use is None or use.requests or not has_run or len(use.cards) < sum(pod.cards.values()):
+    if use is None or use.requests or not use.is_idle or not has_run or use.cards < sum(pod.cards.values()):
         return None
-    if not all(each.is_idle for each in use.cards.values()):
-        return None
+    facts = (
+        "GPU 0 %",
+        f"at most {use.watts:.0f} W" if use.watts else "",
+        f"{use.memory_mib / 1024:.0f} GiB in use" if use.memory_mib else "",
+        "" if use.requests is None else "0 requests/s",
+    )
     remedy = owner_remedy(pod.content)
-    why, remedy = ", ".join(_facts(use)), remedy._replace(text=f"owner: {remedy.text}")
-    return Held.of_pod(pod, IDLE, Since(now - seconds, is_least=True), why, remedy)
-
-
-def _facts(use: PodUse) -> Iterator[str]:
-    yield "GPU 0 %"
-    if watts := [each.watts for each in use.cards.values() if each.watts is not None]:
-        yield f"at most {max(watts):.0f} W"
-    if use.memory_mib:
-        yield f"{use.memory_mib / 1024:.0f} GiB in use"
-    if use.requests is not None:
-        yield "0 requests/s"
+    remedy = remedy._replace(text=f"owner: {remedy.text}")
+    return Held.of([pod], IDLE, Since(now - seconds, is_least=True), ", ".join(filter(None, facts)), remedy)

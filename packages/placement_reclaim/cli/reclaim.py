@@ -135,7 +135,7 @@ def _read_live(session: Session) -> tuple[Objects, int]:
     # A kubeconfig that cannot be read is an error, before it is a reason that the policy is not known.
     list_resources(session.source, (), lambda *_: None)
     objects = Objects(session.rules.default)
-    lists: dict[str, dict[Any, Any]] = {"Pod": objects.pods, _ENDED.part: objects.ended, "Node": objects.nodes}
+    lists: dict[str, dict[Any, Any]] = {"Pod": objects.pods, _ENDED.part: objects.ended}
     lists |= {"ResourceClaim": objects.claims, "Workload.kueue.x-k8s.io": objects.workloads}
 
     def on_page(resource: Resource, items: list[JsonObject], begins: bool) -> None:

@@ -36,14 +36,15 @@ def test_explain_says_that_a_pod_does_not_use_its_cards(run: Run, tmp_path: Path
     assert (found["held"], other["held"]) == ("terminating", None)
 
 
-def test_explain_names_no_class_while_another_container_runs(run: Run, tmp_path: Path) -> None:
+def test_explain_names_no_class_while_the_container_with_cards_runs(run: Run, tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.json"
-    states = {"waits": {"waiting": {"reason": "ContainerCreating"}}, "runs": {"running": {"startedAt": LONG_AGO}}}
+    back_off, running = {"waiting": {"reason": "ImagePullBackOff"}}, {"running": {"startedAt": LONG_AGO}}
+    states = {"waits": (back_off, running), "runs": (running, back_off)}
     pods = []
-    for name, state in states.items():
-        statuses = [{"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]
+    for name, (main, logs) in states.items():
         pod = make_pod(name).namespace("team-a").node_name("n3").gpu(1).container("logs")
-        pods.append(pod.status(phase="Pending", containerStatuses=[*statuses, {"name": "logs", "state": state}]))
+        statuses = [{"name": "main", "state": main}, {"name": "logs", "state": logs}]
+        pods.append(pod.status(phase="Pending", containerStatuses=statuses))
     cluster.write_text(as_list(NODE, *pods))
 
     given = ("-n", "team-a", "--cluster", cluster, "-o", "json")

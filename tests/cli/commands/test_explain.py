@@ -298,16 +298,17 @@ def test_the_last_events_are_shown_with_their_counts() -> None:
     assert [*_event_lines([])] == []
 
 
-@pytest.mark.parametrize("runs", [False, True], ids=["no container runs", "one runs"])
-def test_a_pod_that_does_not_start_holds_its_cards_unless_a_container_runs(
-    run: Run, tmp_path: Path, runs: bool
+@pytest.mark.parametrize(("waits", "held"), [("main", "image-pull"), ("side", None)])
+def test_a_pod_holds_its_cards_if_its_container_with_cards_does_not_start(
+    run: Run, tmp_path: Path, waits: str, held: str | None
 ) -> None:
-    waiting = {"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff"}}}
-    other = {"name": "side", "state": {"running": {"startedAt": "2026-05-01T08:00:00Z"}}}
-    pod = stored(trainer("worker-0", 1), conditions=[], containerStatuses=[waiting, *([other] if runs else [])])
+    states = {name: {"running": {"startedAt": "2026-05-01T08:00:00Z"}} for name in ("main", "side")}
+    states[waits] = {"waiting": {"reason": "ImagePullBackOff"}}
+    statuses = [{"name": name, "state": state} for name, state in states.items()]
+    pod = stored(trainer("worker-0", 1), conditions=[], containerStatuses=statuses)
     pod["spec"]["nodeName"] = "plain"
 
     outcome = run("explain", "worker-0", "-n", "team-a", "--cluster", write(tmp_path, pod), "-o", "json")
 
     (found,) = lines(outcome.output)
-    assert found["held"] == (None if runs else "image-pull")
+    assert found["held"] == held

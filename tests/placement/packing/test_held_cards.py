@@ -3,14 +3,18 @@
 import pytest
 
 from tests.support.objects.builders import PodBuilder, make_pod
-from tests.support.objects.held import CARD, HOUR, NOW_SECONDS, ago, card_pod, gpu_node, waiting
+from tests.support.objects.held import CARD, HOUR, NOW_SECONDS, ago, card_pod, gpu_node, running, waiting
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.packing.held_cards import HeldCards, earlier_back_offs
 from webhook.policy.spec.accelerators import BUILT_IN_ACCELERATORS
 
-NODES = [gpu_node("n1"), gpu_node("down", down_for=HOUR)]
+NODES = [gpu_node("n1"), gpu_node("down", down_for=HOUR), gpu_node("blip", down_for=299)]
 CRASH = waiting(card_pod("crash", "n1", 2), "CrashLoopBackOff", HOUR)
+
+
+SIDECAR = waiting(running(card_pod("train", "n1").container("logs"), HOUR), "ErrImagePull", HOUR, container="logs")
+DEBUGGED = CRASH.status(ephemeralContainerStatuses=[{"name": "debug", "state": {"running": {"startedAt": ago(60)}}}])
 
 
 def counted(*pods: PodBuilder) -> HeldCards:
@@ -43,6 +47,16 @@ def test_an_overdue_pod_on_a_node_that_is_down_is_terminating() -> None:
     assert counted(card_pod("stuck", "down", 8).deletion(ago(HOUR))).cards["terminating", CARD] == 8
 
 
+def test_a_node_that_is_down_since_an_unknown_time_counts_as_down() -> None:
+    node = gpu_node("n9", down_for=60)
+    node["status"]["conditions"] = []
+    for taint in node["spec"]["taints"]:
+        del taint["timeAdded"]
+    snapshot = snapshot_from_documents([Document("the test", each) for each in (node, card_pod("lost", "n9").obj())])
+
+    assert HeldCards.of(snapshot, BUILT_IN_ACCELERATORS, NOW_SECONDS).pods["node-down"] == 1
+
+
 @pytest.mark.parametrize(
     "pod",
     [
@@ -54,6 +68,9 @@ def test_an_overdue_pod_on_a_node_that_is_down_is_terminating() -> None:
         pytest.param(card_pod("agent", "down").owner("DaemonSet", "agent"), id="is of a DaemonSet"),
         pytest.param(card_pod("static", "down").owner("Node", "down", api_version="v1"), id="is static"),
         pytest.param(waiting(card_pod("pulls", "n1"), "ContainerCreating", HOUR), id="pulls its image"),
+        pytest.param(card_pod("works", "blip"), id="is on a node that is silent for a moment"),
+        pytest.param(SIDECAR, id="runs while its sidecar does not start"),
+        pytest.param(DEBUGGED, id="is being debugged"),
         pytest.param(make_pod("web").node_name("down").status(phase="Running"), id="has no card"),
     ],
 )

@@ -1,5 +1,7 @@
 """Gangs that hold cards and wait for the rest of their pods."""
 
+from dataclasses import replace
+
 import pytest
 
 from placement_reclaim.report import held_rows
@@ -9,6 +11,7 @@ from tests.support.objects.batch_objects import pod_group, volcano_group
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.held import CARD, GANG, GANG_SIZE, HOUR, ago, gang_pod, gpu_node, running, waiting
 from tests.support.objects.held import NOW_SECONDS as NOW
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 
 NODES = [gpu_node(f"n{number}") for number in range(8)]
 THREE = [gang_pod(number, f"n{number}", since=HOUR) for number in range(3)]
@@ -24,6 +27,16 @@ def test_a_gang_that_runs_in_part_is_one_row_since_its_last_pod_was_bound() -> N
     assert (row.nodes, row.since) == (("n0", "n1", "n2"), (NOW - HOUR, False, True))
     assert row.why == "3 of 8 pods of gang bert run, 5 wait"
     assert (row.remedy.text, row.returns, len(row.pods)) == ("delete Job bert", True, 3)
+
+
+def test_a_gang_runs_in_part_since_its_pods_were_bound_whenever_their_kubelets_took_them() -> None:
+    clocks = [THREE[0].status(startTime=ago(2 * HOUR)), THREE[1].status(startTime=ago(60))]
+    unbound = THREE[2].status(conditions=[])
+
+    (row,) = report(*NODES, *clocks, THREE[2], *WAITING)
+    (by_start,) = report(*NODES, unbound, *WAITING)
+
+    assert (row.since.seconds, by_start.since.seconds) == (NOW - HOUR, NOW - HOUR)
 
 
 def test_a_gang_that_has_lost_a_pod_is_broken_since_the_new_pod_was_made() -> None:
@@ -185,3 +198,31 @@ def test_a_pod_without_cards_is_a_member_of_its_pod_group_of_kube_scheduler() ->
     objects.policy = policy_with(schedulers={"default-scheduler": {"backend": "native"}})
 
     assert held_rows(objects, NOW, 0) == []
+
+
+def test_a_gang_whose_pod_group_cannot_be_read_is_not_reported() -> None:
+    """It can be elastic."""
+    grouped = [pod.annotate("scheduling.k8s.io/group-name", "bert").scheduler("volcano") for pod in (*THREE, *WAITING)]
+    others = volcano_group("other", namespace="team-c")
+
+    assert names(report(*NODES, *grouped)) == []
+    assert names(report(*NODES, *grouped, others)) == [("partial-gang", "bert")]
+
+
+@pytest.mark.parametrize(("nominated", "rows"), [(5, 0), (4, 1)])
+def test_a_gang_whose_other_pods_have_a_nominated_node_is_starting(nominated: int, rows: int) -> None:
+    others = [pod.status(nominatedNodeName=f"n{number}") for number, pod in enumerate(WAITING[:nominated], start=3)]
+
+    assert len(report(*NODES, *THREE, *others, *WAITING[nominated:])) == rows
+
+
+@pytest.mark.parametrize("is_of_kueue", [True, False])
+def test_only_a_gang_of_kueue_is_evicted_by_kueue(is_of_kueue: bool) -> None:
+    label = "kueue.x-k8s.io/queue-name" if is_of_kueue else "app"
+    objects = objects_of((*NODES, *(pod.label(label, "research") for pod in (*THREE, *WAITING))))
+    evidence = SchedulerEvidence(frozenset(), "", pods_ready_timeout="30m")
+    objects.snapshot = replace(objects.snapshot, scheduler_evidence=evidence)
+
+    (row,) = held_rows(objects, NOW, 300)
+
+    assert row.remedy.text == f"delete Job bert{'; Kueue evicts it after 30m' if is_of_kueue else ''}"

@@ -126,6 +126,15 @@ def test_a_workload_whose_pods_exist_or_that_is_over_holds_none(kind: str) -> No
     assert not report(gpu_node("n1"), workload())[0].since.is_known
 
 
+def test_the_quota_of_a_group_of_many_pods_is_used_by_its_last_one() -> None:
+    of_group = workload()
+    pods = [{"apiVersion": "v1", "kind": "Pod", "name": f"w-{n}", "uid": f"uid-{n}"} for n in range(100)]
+    of_group["metadata"]["ownerReferences"] = pods
+    last = make_pod("w-99").namespace("team-a").uid("uid-99").gpu(8)
+
+    assert names(report(gpu_node("n1"), of_group, last)) == []
+
+
 def rejected(number: int, since: int, reason: str = "UnexpectedAdmissionError") -> PodBuilder:
     pod = make_pod(f"rejected-{number}").namespace("team-a").gpu(8).node_name("n1")
     return pod.status(phase="Failed", reason=reason, startTime=ago(since))

@@ -2,12 +2,10 @@
 
 import pytest
 
-from placement_reclaim.cluster import Objects
-from tests.reclaim.reports import names, report
+from tests.reclaim.reports import names, objects_of, report
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.held import CARD, HOUR, ago, card_pod, gpu_node, running, waiting
 from tests.support.objects.held import NOW_SECONDS as NOW
-from webhook.policy.loader import built_in_policy
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 MESSAGE = "Back-off pulling image"
@@ -24,14 +22,17 @@ def test_a_pod_past_its_end_is_reported_since_then() -> None:
     assert condition.startswith("no process of the pod runs on n1")
 
 
-def test_a_finalizer_is_what_holds_a_pod_that_should_have_ended() -> None:
+def test_a_finalizer_keeps_the_object_of_a_pod_that_its_kubelet_does_not_end() -> None:
     pod = card_pod("stuck", "n1").deletion(ago(HOUR)).obj()
     pod["metadata"]["finalizers"] = ["example.com/save"]
 
     (row,) = report(gpu_node("n1"), pod)
 
-    assert row.remedy.text == "finalizer example.com/save"
-    assert next(iter(row.remedy.commands)).startswith("patch pod stuck -n team-a --type=json")
+    assert row.remedy.text == "kubelet of n1; look for a hung process, then finalizer example.com/save"
+    assert [each.partition(" -n team-a ")[::2] for each in row.remedy.commands] == [
+        ("delete pod stuck", "--grace-period=0 --force"),
+        ("patch pod stuck", """--type=json -p '[{"op":"remove","path":"/metadata/finalizers"}]'"""),
+    ]
 
 
 def test_a_pod_past_its_end_on_a_node_that_is_down_needs_the_out_of_service_taint() -> None:
@@ -50,6 +51,14 @@ def test_the_pod_garbage_collector_ends_pods_of_a_node_out_of_service() -> None:
     (row,) = report(node, card_pod("train", "n1").deletion(ago(HOUR)))
 
     assert row.remedy == ("the pod garbage collector, within 20 s", {})
+
+
+def test_of_two_containers_that_do_not_start_the_one_with_cards_counts() -> None:
+    pod = waiting(running(card_pod("train", "n1").container("logs"), HOUR), "ErrImageNeverPull", HOUR, message="theirs")
+    content = waiting(pod, "ErrImageNeverPull", HOUR, container="logs", message="of the sidecar").obj()
+    content["status"]["containerStatuses"].reverse()
+
+    assert report(gpu_node("n1"), content)[0].why == "ErrImageNeverPull: theirs"
 
 
 def test_a_pod_on_a_node_that_is_down_is_held_since_the_node_is() -> None:
@@ -144,12 +153,15 @@ def test_a_command_is_about_the_owner_of_this_api_group(kind: str, api_version: 
     assert [*row.remedy.commands] == [command]
 
 
-def test_a_container_that_ran_for_long_has_not_been_unused_before_it_ended() -> None:
+@pytest.mark.parametrize(("ran", "rows"), [(10 * HOUR, []), (600, []), (599, [("crash-loop", "srv")])])
+def test_a_container_that_ran_for_long_has_not_been_unused_before_it_ended(
+    ran: int, rows: list[tuple[str, str]]
+) -> None:
     pod = waiting(card_pod("srv", "n1", since=11 * HOUR), "CrashLoopBackOff", 11 * HOUR).obj()
-    ended = {"exitCode": 1, "startedAt": ago(10 * HOUR), "finishedAt": ago(10)}
+    ended = {"exitCode": 1, "startedAt": ago(10 + ran), "finishedAt": ago(10)}
     pod["status"]["containerStatuses"][0]["lastState"] = {"terminated": ended}
 
-    assert report(gpu_node("n1"), pod) == []
+    assert names(report(gpu_node("n1"), pod)) == rows
 
 
 def test_a_crash_loop_began_before_the_back_offs_that_its_message_shows() -> None:
@@ -190,9 +202,9 @@ def test_fields_of_a_wrong_type_are_passed_over() -> None:
     pod["status"]["ephemeralContainerStatuses"] = ["x", {"state": "x"}]
     pod["spec"]["tolerations"] = []
     ended = {"apiVersion": "v1", "kind": "Pod", "spec": card_pod("gone", "n1").obj()["spec"]}
-    objects = Objects(built_in_policy())
+    objects = objects_of([gpu_node("n1")])
 
-    for each in (gpu_node("n1"), pod, ended, ended | {"metadata": "x"}, ended | {"metadata": {"labels": ["x"]}}):
+    for each in (pod, ended, ended | {"metadata": "x"}, ended | {"metadata": {"labels": ["x"]}}):
         objects.take(each)
     assert (len(objects.pods), objects.ended) == (1, {})
     assert [each.is_exempt for each in objects.holding()] == [True]

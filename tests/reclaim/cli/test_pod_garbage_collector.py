@@ -37,6 +37,10 @@ def rows(cluster: Cluster, run: Run) -> list[Object]:
     return found
 
 
+def running(cluster: Cluster) -> set[str]:
+    return {each["metadata"]["name"] for each in cluster.pods() if each["status"]["phase"] != "Failed"}
+
+
 def names(cluster: Cluster) -> list[str]:
     return sorted(each["metadata"]["name"] for each in cluster.pods())
 
@@ -47,7 +51,10 @@ def test_the_printed_taint_ends_the_deleted_pods_of_its_node_only(collecting: Cl
         collecting.make_nodes(make_node_object(node, capacity={"nvidia.com/gpu": 8}))
     for name, node in (("ending", "off"), ("stays", "off"), ("untouched", "silent")):
         collecting.create(make_pod(name).gpu(1).node_name(node).spec(terminationGracePeriodSeconds=30))
-    for name in ("ending", "untouched"):
+    kept = make_pod("kept").gpu(1).node_name("off").obj()
+    kept["metadata"]["finalizers"] = ["example.com/save"]
+    collecting.create(kept)
+    for name in ("ending", "untouched", "kept"):
         delete(collecting, name)
     for node in ("off", "silent"):
         make_down(collecting, node)
@@ -58,16 +65,18 @@ def test_the_printed_taint_ends_the_deleted_pods_of_its_node_only(collecting: Cl
     before = names(collecting)
     environment = {**os.environ, **collecting.control_plane.kubectl_environment}
     subprocess.run(["/bin/sh", "-c", command], env=environment, check=True, capture_output=True)
-    wait_for(lambda: "ending" not in names(collecting), "the pod garbage collector", deadline_seconds=120)
-    left = [(each["class"], each["name"]) for each in rows(collecting, run)]
+    wait_for(lambda: {"ending", "kept"}.isdisjoint(running(collecting)), "the collector", deadline_seconds=120)
+    left = {each["name"]: each["class"] for each in rows(collecting, run)}
 
     assert [(each["class"], each["name"], each["nodeDown"]) for each in found] == [
         ("node-down", "ending", True),
+        ("node-down", "kept", True),
         ("node-down", "stays", True),
         ("node-down", "untouched", True),
     ]
     assert len(commands) == 2
     assert command == "kubectl taint nodes off node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
-    assert before == ["ending", "stays", "untouched"]
-    assert names(collecting) == ["stays", "untouched"]
-    assert ("node-down", "untouched") in left
+    assert before == ["ending", "kept", "stays", "untouched"]
+    # A finalizer keeps the object, but not its cards.
+    assert names(collecting) == ["kept", "stays", "untouched"]
+    assert (left["untouched"], left.get("kept")) == ("node-down", None)

@@ -24,6 +24,8 @@ def gpu_node(name: str, *, down_for: int = 0, taints: tuple[str, ...] = (), card
     """Return a node whose kubelet has just reported, or has not for `down_for` seconds."""
     down = [f"{NOT_READY}:NoExecute", f"{NOT_READY}:NoSchedule"] if down_for else []
     node = make_node_object(name, capacity={CARD: cards}, taints=[*down, *taints])
+    for taint in node["spec"]["taints"][: len(down)]:
+        taint["timeAdded"] = ago(down_for)
     ready = node["status"]["conditions"][0]
     ready |= {"status": "Unknown" if down_for else "True", "lastTransitionTime": ago(down_for or 24 * HOUR)}
     ready["lastHeartbeatTime"] = ago(down_for)

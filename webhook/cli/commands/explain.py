@@ -39,6 +39,7 @@ from webhook.cli.predictions.replica_check import Checks
 from webhook.cli.records.audit_source import Source, webhook_namespace_option
 from webhook.cli.records.autoscaler_reports import Report, autoscaler_reports
 from webhook.cli.records.replica_logs import NAMESPACE, ReplicaSelection
+from webhook.cluster.node_info import key_of
 from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.documents.listing import some
@@ -47,7 +48,7 @@ from webhook.kube.workloads.pod_set import pod_name
 from webhook.mutation.workload.annotations import stray_keys
 from webhook.mutation.workload.card_request import ABOUT_CARDS
 from webhook.placement.packing.free_cards import accelerator_of
-from webhook.placement.packing.held_cards import WAITING_CLASSES, held_class
+from webhook.placement.packing.held_cards import held_class
 from webhook.policy.keys import Keys
 from webhook.policy.policy import Policy
 
@@ -191,30 +192,19 @@ def _explained(
 
 
 def _held_class(session: Session, content: JsonObject) -> str:
-    """Return the class for which a bound pod holds cards and does not use them, or an empty string.
-
-    A pod that does not start has a class only if none of its containers runs.
-    """
+    """Return the class for which a bound pod holds cards and does not use them, or an empty string."""
     snapshot, accelerators = session.snapshot, session.rules.default.spec.accelerators
-    key, row = PodIdentity.of(content), snapshot.rows.get(str(field(content, "spec", "nodeName")))
-    if row is None:
+    row, identity = snapshot.rows.get(str(field(content, "spec", "nodeName"))), PodIdentity.of(content)
+    node, pods = (None, ()) if row is None else snapshot.nodes[row][:2]
+    pod = next((each for each in pods if key_of(each) == (identity.namespace, identity.name)), None)
+    if node is None or pod is None:
         return ""
-    node, pods = snapshot.nodes[row].node, snapshot.nodes[row].pods
-    for pod in pods:
-        has_cards = any(amount and accelerator_of(name, accelerators) for name, amount in pod.requests.items())
-        if (pod.namespace, pod.name) == (key.namespace, key.name) and has_cards:
-            found = held_class(pod, node, int(time.time()))
-            return "" if found in WAITING_CLASSES.values() and _runs(content) else found
-    return ""
+    has_cards = any(amount and accelerator_of(name, accelerators) for name, amount in pod.requests.items())
+    return held_class(pod, node, int(time.time())) if has_cards else ""
 
 
 def _waits(pod: JsonObject) -> bool:
     return not (field(pod, "spec", "nodeName") or is_being_deleted(pod))
-
-
-def _runs(pod: JsonObject) -> bool:
-    parts = (field(pod, "status", each) or () for each in ("containerStatuses", "ephemeralContainerStatuses"))
-    return any(field(each, "state", "running") is not None for part in parts for each in part)
 
 
 def _stray(pod: JsonObject, policy: Policy) -> Sequence[str]:

@@ -21,7 +21,7 @@ from webhook.cluster.left_out import (
 from webhook.cluster.node_info import RunningPod
 from webhook.documents.field import InvalidInput
 from webhook.kube.names import KUEUE_POD_SET
-from webhook.kube.pod.bound_status import controller_in, is_preempted_in
+from webhook.kube.pod.bound_status import controller_in, is_preempted_in, waiting_reason_in
 from webhook.kube.pod.gang_key import GANG, GangKey, gangs_of, workload_of
 from webhook.kube.pod.pod_status import NO_STATUS, Time
 from webhook.kube.pod.pod_view import Volume
@@ -93,7 +93,8 @@ class RunningPodReader:
         if bytes(annotations).find(_GANG) >= 0:
             owners = decode(metadata.owner_references) if metadata.owner_references else None
             gangs = gangs_of(namespace, {"annotations": decode(annotations), "ownerReferences": owners})
-        is_terminating, reason, rare = view.is_terminating, intern(status.waiting_reason()), template.rare
+        is_terminating, rare = view.is_terminating, template.rare
+        reason = waiting_reason_in(view.spec.containers, status)
         if is_terminating or reason or workload or left_out is not rare.left_out:
             deleted = int(decode(metadata.deletion_timestamp, type=Time).timestamp()) if is_terminating else 0
             is_preempted = is_terminating and is_preempted_in(status)

@@ -1,19 +1,27 @@
 """The facts about a bound pod other than its load: its times, its controller, and the reason why it waits or ends.
 
-There are two functions for each fact: one reads the raw object and reports errors, one reads the pod's view fast.
+There are two functions for each fact: one reads the raw object, and one reads the pod's view fast.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from sys import intern
+from typing import Any
 
 from msgspec import Struct, ValidationError, convert
-from msgspec.json import Decoder
+from msgspec.json import Decoder, decode, encode
 
+from webhook.documents.documents import field
+from webhook.documents.parts import listed, texts
+from webhook.kube.pod.amounts import is_extended_resource
 from webhook.kube.pod.pod_status import PodStatus, Time, raw_conditions
 from webhook.kube.reader import Reader
 
 # Type, status and reason of the condition of a pod that kube-scheduler has preempted.
 _PREEMPTED = ("DisruptionTarget", "True", "PreemptionByScheduler")
+# The kubelet is about to start a container that waits for these reasons.
+_CREATING = ("ContainerCreating", "PodInitializing")
 # The pods of an owner have equal references to it, and their events come together.
 _MOST_OWNERS, _MOST_OWNER_BYTES = 1024, 1024
 
@@ -57,11 +65,47 @@ def is_preempted(status: Reader) -> bool:
     return next((each for each in conditions if each[0] == _PREEMPTED[0]), None) == _PREEMPTED
 
 
-def waiting_reason(status: Reader) -> str:
-    """Return the reason of the first waiting container, init containers first, or "" if none waits."""
-    statuses = (*status.objects("initContainerStatuses"), *status.objects("containerStatuses"))
-    reasons = [each.object("state").object("waiting").text("reason") for each in statuses]
-    return intern(next(filter(None, reasons), ""))
+def waiting_reason(pod: Mapping[str, Any]) -> str:
+    """Return the reason in the `waiting_status` of `pod`, or "" if there is none."""
+    return intern(str(field(waiting_status(pod), "state", "waiting", "reason") or ""))
+
+
+def waiting_status(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the status of the first container of `pod` that does not start, init containers first, or an empty one.
+
+    It is empty if a container that uses devices runs; without such containers, if any runs. So a sidecar does not
+    count, and a pod is not stuck while it is debugged.
+    """
+    containers, status = listed(pod, "spec", "containers"), field(pod, "status") or {}
+    with_devices = [*filter(_uses_devices, containers)]
+    names = {str(each.get("name")) for each in with_devices or containers}
+    own = [each for each in listed(status, "containerStatuses") if str(each.get("name")) in names]
+    if any(map(_runs, (*own, *listed(status, "ephemeralContainerStatuses")))):
+        return {}
+    for each in (*listed(status, "initContainerStatuses"), *own):
+        reason = field(each, "state", "waiting", "reason")
+        if isinstance(reason, str) and reason and reason not in _CREATING:
+            return each
+    return {}
+
+
+def _uses_devices(container: Mapping[str, Any]) -> bool:
+    amounts = (texts(container, "resources", part) for part in ("limits", "requests"))
+    return any(map(is_extended_resource, chain(*amounts))) or bool(field(container, "resources", "claims"))
+
+
+def _runs(status: Mapping[str, Any]) -> bool:
+    return field(status, "state", "waiting") is None and field(status, "state", "terminated") is None
+
+
+def waiting_reason_in(containers: Sequence[Struct] | None, status: PodStatus) -> str:
+    """Return `waiting_reason` for the containers and the status in a view."""
+    for statuses in (status.init_container_statuses, status.container_statuses):
+        for each in statuses or ():
+            waiting = None if each.state is None else each.state.waiting
+            if waiting is not None and waiting.reason and waiting.reason not in _CREATING:
+                return waiting_reason(decode(encode({"spec": {"containers": containers}, "status": status})))
+    return ""
 
 
 def controller_in(references: bytes) -> str:

@@ -28,10 +28,15 @@ class Waiting(Struct, frozen=True, gc=False, omit_defaults=True):
     reason: str | None = None
 
 
+class Terminated(Struct, frozen=True, gc=False):
+    """The state of a container that has ended. None of its fields is read."""
+
+
 class ContainerState(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The state of a container. It is only read while the container waits."""
+    """The state of a container. It is empty while the container runs."""
 
     waiting: Waiting | None = None
+    terminated: Terminated | None = None
 
 
 class ContainerStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -66,6 +71,7 @@ class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
     allocated_resources: Raw = MISSING
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
+    ephemeral_container_statuses: list[ContainerStatus] | None = None
     resource_claim_statuses: Raw = MISSING
     extended_resource_claim_status: Raw = MISSING
 
@@ -76,14 +82,6 @@ class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
             ValidationError: the conditions are malformed.
         """
         return _CONDITIONS.decode(self.conditions) or [] if bytes(self.conditions).find(word) >= 0 else []
-
-    def waiting_reason(self) -> str:
-        """Return the reason of the first waiting container, init containers first, or "" if none waits."""
-        for statuses in (self.init_container_statuses, self.container_statuses):
-            for each in statuses or ():
-                if each.state is not None and each.state.waiting is not None and each.state.waiting.reason:
-                    return each.state.waiting.reason
-        return ""
 
     def amounts(self) -> "PodStatus":
         """Return the part with the amounts of resources, which count on a node.
@@ -98,7 +96,7 @@ class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
         containers, init_containers = self.container_statuses, self.init_container_statuses
         # Most containers run. The state that is left of these is equal for all.
         for each in (*(init_containers or ()), *(containers or ())):
-            if each.state is not None and each.state.waiting is not None:
+            if each.state is not None and each.state != _RUNS:
                 containers, init_containers = _without_states(containers), _without_states(init_containers)
                 break
         return PodStatus(

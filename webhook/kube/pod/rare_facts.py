@@ -11,9 +11,9 @@ class RareFacts(NamedTuple):
 
     `left_out` are the parts that are too large, and are not in it, each with the namespace whose pods depend on it.
     `deletion_seconds` is when its deletion ends, in Unix seconds, 0 if it is not being deleted. `is_preempted`: it is
-    being deleted because kube-scheduler has preempted it. `waiting_reason` is why its first container that does not run
-    waits, such as `ImagePullBackOff`, or empty. `scheduler` is the name of its scheduler, or empty for the default one.
-    `workload` is the Workload of Kueue to which it belongs, or empty.
+    being deleted because kube-scheduler has preempted it. `waiting_reason` is why it does not start, such as
+    `ImagePullBackOff`, or empty if it runs or is being started. `scheduler` is the name of its scheduler, or empty for
+    the default one. `workload` is the Workload of Kueue to which it belongs, or empty.
     """
 
     left_out: tuple[tuple[str, str], ...] = ()

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from webhook.cluster.node_info import Node, RunningPod
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.framework.node_states import is_ready
 from webhook.placement.packing.free_cards import accelerator_of
 from webhook.policy.spec.accelerators import Accelerator
 from webhook.runtime.settings import parse_go_duration
@@ -27,11 +26,15 @@ SNAPSHOT_CLASSES = (TERMINATING, NODE_DOWN, CRASH_LOOP, IMAGE_PULL, CONFIG_ERROR
 
 # After the grace period, the kubelet kills the containers and reports that they have ended.
 _KILLING_SECONDS = 60
+# A kubelet that is silent for less, as while it restarts, does not end its pods: taint eviction waits as long.
+BRIEF_SECONDS = 300
 # The pods of a DaemonSet and static pods belong to their node.
 _OF_NODES = ("DaemonSet/", "Node/")
 _JOB = "Job/"
 _BACK_OFF = re.compile(r"back-off (\S{1,20}) restarting failed container")
-_FIRST_BACK_OFF_SECONDS, _LONGEST_BACK_OFF_SECONDS = 10, 300
+# The kubelet waits twice as long after each crash, up to 300 s, until the container has run for twice that.
+# Source: k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_manager.go, doBackOff
+_BACK_OFFS_SECONDS = (10, 20, 40, 80, 160)
 
 
 def end_seconds(pod: RunningPod) -> int:
@@ -49,36 +52,34 @@ def is_of_node(pod: RunningPod) -> bool:
     return pod.controller.startswith(_OF_NODES)
 
 
-def waiting_class(pod: RunningPod, reason: str) -> str:
-    """Return the class of a pod with a container that waits for `reason`, or empty. A Job ends its crash loops."""
-    found = WAITING_CLASSES.get(reason, "")
+def waiting_class(pod: RunningPod) -> str:
+    """Return the class of a pod that does not start, or "" for another one. A Job ends its crash loops."""
+    found = WAITING_CLASSES.get(pod.waiting_reason, "")
     return "" if found == CRASH_LOOP and pod.controller.startswith(_JOB) else found
 
 
 def earlier_back_offs(message: str) -> int:
-    """Return the minimum seconds for which a container crashed before its last run, from its `message` while it waits.
-
-    The kubelet waits twice as long each time, up to 5 minutes, until the container has run for twice that.
-
-    Source: k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_manager.go, doBackOff
-    """
+    """Return the least seconds for which a container crashed before its last run, by its `message` while it waits."""
     found = _BACK_OFF.match(message)
-    last = min((parse_go_duration(found[1]) if found else None) or 0, _LONGEST_BACK_OFF_SECONDS)
-    seconds, each = 0, _FIRST_BACK_OFF_SECONDS
-    while each < last:
-        seconds, each = seconds + each, each * 2
-    return seconds
+    last = (parse_go_duration(found[1]) if found else None) or 0
+    return sum(each for each in _BACK_OFFS_SECONDS if each < last)
+
+
+def timeless_class(pod: RunningPod, node: Node) -> str:
+    """Return the class for which `pod` does not use its cards that follows from its state, without any time, or ""."""
+    if is_of_node(pod):
+        return ""
+    if node.silent_seconds is not None:
+        return NODE_DOWN
+    return "" if pod.is_terminating else waiting_class(pod)
 
 
 def held_class(pod: RunningPod, node: Node, now: int) -> str:
     """Return the class for which `pod` does not use its cards at `now`, in Unix seconds, or "" if it may."""
-    if is_of_node(pod):
-        return ""
-    if is_overdue(pod, now):
+    if is_overdue(pod, now) and not is_of_node(pod):
         return TERMINATING
-    if not is_ready(node):
-        return NODE_DOWN
-    return "" if pod.is_terminating else waiting_class(pod, pod.waiting_reason)
+    found = timeless_class(pod, node)
+    return "" if found == NODE_DOWN and now < (node.silent_seconds or 0) + BRIEF_SECONDS else found
 
 
 class HeldCards(NamedTuple):
@@ -98,9 +99,8 @@ class HeldCards(NamedTuple):
             if not any(name in info.requested for name in resources):
                 continue
             for pod in info.pods:
-                held = [name for name in resources if pod.requests.get(name)]
-                reason = held_class(pod, info.node, now) if held else ""
-                if reason:
+                held = {name: amount for name in resources if (amount := pod.requests.get(name))}
+                if held and (reason := held_class(pod, info.node, now)):
                     pods[reason] += 1
-                    cards.update({(reason, name): pod.requests[name] for name in held})
+                    cards.update({(reason, name): amount for name, amount in held.items()})
         return cls(cards, pods)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 
 from webhook.backends.backend import BatchNames
 from webhook.backends.references import GangRequest, Within
@@ -19,6 +20,13 @@ from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.pod.network_limit import network_limit
 from webhook.placement.pod.pod_info import PodInfo
 
+# By backend, its PodGroups in a snapshot, or None if they are not known.
+_GROUPS = {
+    "volcano": attrgetter("volcano.groups"),
+    "kai": attrgetter("kai.groups"),
+    "coscheduling": attrgetter("pod_groups.coscheduling"),
+    "native": attrgetter("pod_groups.native"),
+}
 _LONGEST_NAME = 32
 _LONGEST_SHOWN = 63
 
@@ -122,13 +130,14 @@ def pod_group_of(names: BatchNames, namespace: str, snapshot: Snapshot) -> PodGr
     """Return the PodGroup that `names` names, or None if there is none or it is not known."""
     if not names.group or names.is_replaced:
         return None
-    groups = {
-        "volcano": snapshot.volcano.groups,
-        "kai": snapshot.kai.groups,
-        "coscheduling": snapshot.pod_groups.coscheduling,
-        "native": snapshot.pod_groups.native,
-    }
-    return (groups.get(names.backend) or {}).get((namespace, names.group))
+    read = _GROUPS.get(names.backend)
+    return ((read and read(snapshot)) or {}).get((namespace, names.group))
+
+
+def may_have_group(names: Iterable[BatchNames], snapshot: Snapshot) -> bool:
+    """Return whether one of `names` names a PodGroup, and the PodGroups of its backend are not known."""
+    named = (each for each in names if each.group and not each.is_replaced and each.backend in _GROUPS)
+    return any(_GROUPS[each.backend](snapshot) is None for each in named)
 
 
 def pods_ready_timeout(snapshot: Snapshot) -> str:

@@ -5,14 +5,15 @@ import { number, t } from "../lib/i18n.js";
 import { table } from "../lib/widgets.js";
 
 // `used` is a row of a card: namespace, name, number, owner, type, and of few pods also the class and the time in seconds
-// after which the pod should have ended, or 0. Returns the class, or "".
-function classOf(used, now) {
-  return used[6] && used[6] * 1000 < now ? "terminating" : used[5] ?? "";
+// after which the pod should have ended, or 0. `downFrom` is when the node counts as down. Returns the class, or "".
+function classOf(used, downFrom, now) {
+  if (used[6] && used[6] * 1000 < now) return "terminating";
+  return used[5] === "node-down" && now < downFrom * 1000 ? "" : used[5] ?? "";
 }
 
 // The rows of the pods of a node that hold cards at `now`, in milliseconds.
 export function heldOn(node, now) {
-  return node.cards.flatMap((card) => card.used.map((used) => ({ node: node.name, resource: card.resource, pod: `${used[0]}/${used[1]}`, cards: used[2], owner: used[3], class: classOf(used, now), end: used[6] ?? 0 })))
+  return node.cards.flatMap((card) => card.used.map((used) => ({ node: node.name, resource: card.resource, pod: `${used[0]}/${used[1]}`, cards: used[2], owner: used[3], class: classOf(used, node.downFrom, now), end: used[6] ?? 0 })))
     .filter((row) => row.class);
 }
 
