@@ -134,7 +134,7 @@ class Protection:
             spent = np.empty((length, number), dtype=np.int64)
             for at, budgets in enumerate(places):
                 is_spent = left.take(budgets) <= 0
-                is_violating: Mask = is_spent.any(axis=1)
+                is_violating: Mask = np.any(is_spent, axis=1)
                 left[budgets] -= ~is_violating[:, np.newaxis]
                 spent[at] = np.where(is_violating, is_spent.argmax(axis=1), _NONE)
             found = spent[here[1], here[0]]
