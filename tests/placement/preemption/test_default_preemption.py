@@ -27,6 +27,7 @@ from webhook.cluster.working_snapshot import WorkingSnapshot
 from webhook.documents.documents import Document
 from webhook.kube.deadline import never
 from webhook.kube.release import Release
+from webhook.kube.selectors import exact_selector
 from webhook.placement.framework.interface import PreFilterResult
 from webhook.placement.preemption import default_preemption
 from webhook.placement.preemption.default_preemption import chosen_by
@@ -78,6 +79,16 @@ def test_what_is_not_known_of_budgets_is_stated() -> None:
     assert found.why == "PodDisruptionBudgets are not known"
     stale = preempting(make_pod().gpu(2), info, budgets=(budget(1, is_stale=True),))
     assert stale.why == "the status of PodDisruptionBudget default/web is older than its spec"
+
+
+def test_a_budget_whose_status_counts_more_pods_than_there_are_is_named() -> None:
+    low, ends = running("low", 1, 1).label("app", "web"), running("ends", 2, 1).label("app", "web")
+    info = node("n", low, ends.deletion("2026-12-01T00:00:00Z"), capacity=TWO_CARDS)
+    counting = [preempting(make_pod().gpu(1), info, budgets=(replace(budget(1), healthy=each),)).why for each in (1, 2)]
+    counted = "it counts 2 healthy pods, but there are 1"
+    assert counting == ["", f"the status of PodDisruptionBudget default/web is older than its pods: {counted}"]
+    unrelated = replace(budget(1), name="other", selector=exact_selector({"app": "db"}), healthy=9)
+    assert not preempting(make_pod().gpu(1), info, budgets=(unrelated,)).why
 
 
 def test_nodes_that_no_eviction_helps_are_counted_in_the_message() -> None:

@@ -4,7 +4,7 @@ Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/util.go, FilterVict
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
@@ -55,6 +55,7 @@ class Protection:
         self.is_mixed: Mask = np.zeros(len(lower.pods), dtype=np.bool_)
         self.unordered: frozenset[int] = frozenset()
         self.mixes = False
+        self._by_kind: list[tuple[int, ...]] = [()]
         near = [number for number, each in enumerate(budgets) if each.namespace in lower.namespaces]
         if not near:
             return
@@ -62,7 +63,7 @@ class Protection:
         index = _Index(budgets, near)
         numbers: dict[tuple[int, ...], int] = {(): 0}
         of_kind = [numbers.setdefault(index.selecting(each), len(numbers)) for each in in_time(examples, expired)]
-        self.kinds = np.array(of_kind)[kinds]
+        self._by_kind, self.kinds = [*numbers], np.array(of_kind)[kinds]
         self._allowed = np.array([*(each.disruptions_allowed for each in budgets), LARGEST_AMOUNT])
         # The budgets of each pod in their order, and the number of budgets where it has no more.
         padded = [*zip_longest(*numbers, fillvalue=len(budgets))]
@@ -78,6 +79,12 @@ class Protection:
     def name(self, violated: int) -> str:
         """Return the namespace and the name of a budget by its number."""
         return self._budgets[violated].full_name
+
+    def selecting(self, kinds: Iterable[int]) -> frozenset[int]:
+        """Return the numbers of the budgets that select pods of `kinds`."""
+        return (
+            frozenset(chain.from_iterable(self._by_kind[each] for each in {*kinds})) if self._budgets else frozenset()
+        )
 
     def _leave_out_disrupted(self) -> None:
         """Leave out the budgets that count a pod as gone already."""

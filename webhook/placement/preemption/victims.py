@@ -33,6 +33,7 @@ class Candidate(NamedTuple):
 
     kube-scheduler minimizes `cost`. `tied` are pods that it may evict instead of some of `victims`, because they are
     equal for it. `is_open` is true if there are more outcomes than were tried; their other victims are also in `tied`.
+    `budgets` are the numbers of the PodDisruptionBudgets that select victims.
     """
 
     node: str
@@ -41,6 +42,7 @@ class Candidate(NamedTuple):
     cost: Cost
     tied: tuple[RunningPod, ...] = ()
     is_open: bool = False
+    budgets: frozenset[int] = frozenset()
 
 
 class _Tried(NamedTuple):
@@ -106,10 +108,7 @@ class Victims:
         return [outcomes for outcomes in found if outcomes]
 
     def _violated(self, orders: dict[int, Rows]) -> dict[int, Column]:
-        """Return the budgets that the pods in `orders` violate; remove the nodes on which the order of budgets decides.
-
-        Both are by the number of the node.
-        """
+        """Return the budgets that the pods in `orders` violate; remove the nodes on which these can be in any order."""
         protection = self._protection
         found = {number: protection.violated[each.ravel()] for number, each in orders.items()}
         mixed = {number: each for number, each in orders.items() if protection.is_mixed[each[0]].any()}
@@ -212,7 +211,11 @@ class Victims:
         gone = np.flatnonzero(~tried.stays)
         places, order_of, violated = tried.places[gone], tried.order_of[gone], tried.violated[gone]
         costs = self._costs(places, order_of, violated, len(tried.nodes))
-        victims, budgets = self._pods(places.tolist()), violated.tolist()
+        victims, budgets, kinds = (
+            self._pods(places.tolist()),
+            violated.tolist(),
+            self._protection.kinds[places].tolist(),
+        )
         bounds = pairwise(_bounds(order_of, len(tried.nodes)))
         for order, (node, cost, (start, end)) in enumerate(zip(tried.nodes.tolist(), costs, bounds, strict=True)):
             if start == end:
@@ -220,7 +223,8 @@ class Victims:
                 continue
             violates = {self._protection.name(each) for each in budgets[start:end] if each >= 0} if cost[0] else ()
             equal = self._pods(tied[order]) if tied and order in tied else ()
-            yield Candidate(names[node], victims[start:end], tuple(sorted(violates)), cost, equal)
+            selecting = self._protection.selecting(kinds[start:end])
+            yield Candidate(names[node], victims[start:end], tuple(sorted(violates)), cost, equal, budgets=selecting)
 
     def _costs(self, places: Rows, order_of: Rows, violated: Column, count: int) -> list[Cost]:
         """Return the cost of each order by its victims in `places`."""
