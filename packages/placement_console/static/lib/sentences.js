@@ -91,6 +91,7 @@ export const SENTENCES = [
   [/^equally important pods, or budgets of one pod, are in more orders than are tried$/, "同等重要的 Pod 或同一 Pod 的多个 PodDisruptionBudget，其顺序多于尝试的次数"],
   [/^PodDisruptionBudgets are not known$/, "PodDisruptionBudget 未知"],
   [/^the status of PodDisruptionBudget (.+) is older than its spec$/, "PodDisruptionBudget $1 的 status 旧于其 spec"],
+  [/^room is kept for nominated pods: (.+)$/, "为已提名的 Pod 保留资源：$1"],
   [/^the status of PodDisruptionBudget (.+) is older than its pods: it counts (\d+) healthy pods, but there are (\d+)$/, "PodDisruptionBudget $1 的 status 旧于其 Pod：它计有 $2 个健康的 Pod，实际有 $3 个"],
   [/^kube-scheduler compares (\d+), from a random one$/, "kube-scheduler 从随机的一个开始比较 $1 个"],
   [/^kube-scheduler evicts pods for all pods of PodGroup (\S+) at once(?:, in a domain of (\S+) of its choice)?$/, "kube-scheduler 会一次为 PodGroup $1 的所有 Pod 驱逐[（在其选择的 $2 域中）]"],
