@@ -55,7 +55,7 @@ def choose(
     if not is_exact and is_sure:
         notes.append(_tie(nodes, counts, len(possible)))
     notes += unknown_of_budgets(snapshot)
-    notes += _older_than_pods(snapshot, frozenset().union(*(each.budgets for each in winners)))
+    notes += _older_than_pods(snapshot, frozenset().union(*(each.selecting() for each in winners)))
     return PredictedPreemption(
         nodes=nodes,
         victims=possible,
@@ -105,6 +105,8 @@ def _older_than_pods(snapshot: Snapshot, budgets: Collection[int]) -> Iterator[s
     """Yield texts about `budgets` whose status counts more healthy pods than there are."""
     for number in sorted(budgets)[:_MOST_COUNTED]:
         budget = (snapshot.disruption_budgets or ())[number]
+        if not budget.healthy:
+            continue
         selected = snapshot.pods.selected((budget.namespace,), budget.selector) & ~snapshot.pods.terminating()
         if budget.healthy > (pods := len(snapshot.pods.rows_of(selected))):
             counted = f"it counts {budget.healthy} healthy pods, but there are {pods}"

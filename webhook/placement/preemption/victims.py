@@ -4,8 +4,8 @@ Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption/defa
 framework/preemption/preemption.go, pickOneNodeForPreemption
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from itertools import chain, compress, pairwise
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ class Candidate(NamedTuple):
 
     kube-scheduler minimizes `cost`. `tied` are pods that it may evict instead of some of `victims`, because they are
     equal for it. `is_open` is true if there are more outcomes than were tried; their other victims are also in `tied`.
-    `budgets` are the numbers of the PodDisruptionBudgets that select victims.
+    `selecting` returns the numbers of the PodDisruptionBudgets that select victims.
     """
 
     node: str
@@ -42,7 +42,7 @@ class Candidate(NamedTuple):
     cost: Cost
     tied: tuple[RunningPod, ...] = ()
     is_open: bool = False
-    budgets: frozenset[int] = frozenset()
+    selecting: Callable[[], frozenset[int]] = frozenset
 
 
 class _Tried(NamedTuple):
@@ -223,8 +223,8 @@ class Victims:
                 continue
             violates = {self._protection.name(each) for each in budgets[start:end] if each >= 0} if cost[0] else ()
             equal = self._pods(tied[order]) if tied and order in tied else ()
-            selecting = self._protection.selecting(kinds[start:end])
-            yield Candidate(names[node], victims[start:end], tuple(sorted(violates)), cost, equal, budgets=selecting)
+            selecting = partial(self._protection.selecting, kinds[start:end])
+            yield Candidate(names[node], victims[start:end], tuple(sorted(violates)), cost, equal, selecting=selecting)
 
     def _costs(self, places: Rows, order_of: Rows, violated: Column, count: int) -> list[Cost]:
         """Return the cost of each order by its victims in `places`."""
