@@ -67,12 +67,26 @@ def _with_port(number: int, node: int) -> Object:
     return {**_mixed(number, node), "ports": [{"containerPort": 80, "hostPort": 8000 + number}]}
 
 
+def _with_own_label(number: int, node: int) -> Object:
+    return {**_mixed(number, node), "labels": {"app": f"app-{number % _APPS}", "index": f"{node}-{number}"}}
+
+
+def _of_tier(number: int, node: int) -> Object:
+    return {**_mixed(number, node), "labels": {"app": f"app-{number % _APPS}", "tier": f"{number % 3}"}}
+
+
 def _of_few(number: int, node: int) -> Object:
     return {**_mixed(number, node), "labels": {"app": f"app-{number}-{node // 10}"}}
 
 
 def _budgets_of_apps() -> Iterator[Object]:
     return (_budget(f"app-{number}", {"app": f"app-{number}"}) for number in range(_APPS))
+
+
+def _budgets_of_apps_and_tiers() -> Iterator[Object]:
+    yield from _budgets_of_apps()
+    for number in range(3):
+        yield _budget(f"tier-{number}", {"tier": f"{number}"})
 
 
 def _budgets_of_few() -> Iterator[Object]:
@@ -94,8 +108,11 @@ _CASES = {
     "10 budgets": _Case(_mixed, budgets=_budgets_of_apps),
     "10 budgets, equal pods": _Case(_equal, budgets=_budgets_of_apps),
     "1,000 budgets of 10 pods": _Case(_of_few, budgets=_budgets_of_few),
+    "10 budgets, a label of each pod": _Case(_with_own_label, budgets=_budgets_of_apps),
+    "2 budgets a pod": _Case(_of_tier, budgets=_budgets_of_apps_and_tiers),
     "host ports": _Case(_with_port, {"cpu": "4", "ports": [{"containerPort": 80, "hostPort": 8042}]}),
     "anti-affinity": _Case(_mixed, _ANTI_AFFINITY),
+    "anti-affinity, a label of each pod": _Case(_with_own_label, _ANTI_AFFINITY),
     "topology spread over nodes": _Case(_mixed, _spread(_HOSTNAME)),
     "topology spread over zones": _Case(_mixed, _spread(_ZONE)),
 }

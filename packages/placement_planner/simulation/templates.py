@@ -138,7 +138,7 @@ class Templates:
         workload_type = mutated.injection.workload_type if mutated else ""
         created = self._with_priority(as_created(mutated.pod if mutated else content.pod, namespace), workload_type)
         check_storable(created)
-        check_admitted(created, self.snapshot)
+        check_admitted(_without_priority(created), self.snapshot)
         signature = PodSignature.of(created)
         running = running_pod(signature.info, created["metadata"])._replace(name=pod["metadata"].get("name") or "")
         grace = pod["spec"].get("terminationGracePeriodSeconds")
@@ -192,6 +192,11 @@ class Templates:
             return configured.get(self.profile) or profiles_for(spec)[self.profile]
         of_backend = BATCH_PROFILES.get(backend_of(spec, name).profile)
         return configured.get(name) or of_backend or configured.get(DEFAULT_SCHEDULER, DEFAULT)
+
+
+def _without_priority(pod: JsonObject) -> JsonObject:
+    """Return `pod` without its priority, which stands for a PriorityClass that the cluster need not have."""
+    return {**pod, "spec": {key: value for key, value in pod["spec"].items() if key != "priority"}}
 
 
 def _with_domain(pod: JsonObject, domain: str) -> JsonObject:

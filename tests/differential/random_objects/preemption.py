@@ -180,8 +180,16 @@ def _spread(dice: Dice) -> Object:
 
 
 def _budget(dice: Dice, number: int) -> Object:
-    selector = dice.choice(({}, {"matchLabels": {"app": dice.choice("abc")}}, {"matchLabels": {"app": "a"}}))
-    status = {"disruptionsAllowed": dice.randint(0, 2), "currentHealthy": 3, "desiredHealthy": 1, "expectedPods": 3}
+    several = {"key": "app", "operator": dice.choice(("In", "NotIn")), "values": dice.some("abc", 1, 2)}
+    of_app = {"matchLabels": {"app": dice.choice("abc")}}
+    selector: Object = dice.choice(({}, of_app, {"matchLabels": {"app": "a"}}, {"matchExpressions": [several]}))
+    status: Object = {
+        "disruptionsAllowed": dice.randint(0, 2),
+        "currentHealthy": 3,
+        "desiredHealthy": 1,
+        "expectedPods": 3,
+        "disruptedPods": {"node-000-0": "2026-12-01T00:00:00Z"} if dice.chance(30) else {},
+    }
     return {
         "apiVersion": POLICY,
         "kind": "PodDisruptionBudget",

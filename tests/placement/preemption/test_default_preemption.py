@@ -21,12 +21,15 @@ from tests.support.objects.moves import budget as moved_budget
 from tests.support.plugins import node, pod_info
 from tests.support.preemption import TWO_CARDS, budget, preempting, running
 from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.cluster.node_info import RunningPod
 from webhook.cluster.objects.disruption_budget import DISRUPTION_BUDGET_KIND
+from webhook.cluster.pods.nominated_pods import NominatedPods
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.working_snapshot import WorkingSnapshot
 from webhook.documents.documents import Document
 from webhook.kube.deadline import never
 from webhook.kube.release import Release
+from webhook.kube.selectors import exact_selector
 from webhook.placement.framework.interface import PreFilterResult
 from webhook.placement.preemption import default_preemption
 from webhook.placement.preemption.default_preemption import chosen_by
@@ -78,6 +81,30 @@ def test_what_is_not_known_of_budgets_is_stated() -> None:
     assert found.why == "PodDisruptionBudgets are not known"
     stale = preempting(make_pod().gpu(2), info, budgets=(budget(1, is_stale=True),))
     assert stale.why == "the status of PodDisruptionBudget default/web is older than its spec"
+
+
+def test_a_budget_whose_status_counts_more_pods_than_there_are_is_named() -> None:
+    low, ends = running("low", 1, 1).label("app", "web"), running("ends", 2, 1).label("app", "web")
+    info = node("n", low, ends.deletion("2026-12-01T00:00:00Z"), capacity=TWO_CARDS)
+    counting = [preempting(make_pod().gpu(1), info, budgets=(replace(budget(1), healthy=each),)).why for each in (1, 2)]
+    counted = "it counts 2 healthy pods, but there are 1"
+    assert counting == ["", f"the status of PodDisruptionBudget default/web is older than its pods: {counted}"]
+    unrelated = replace(budget(1), name="other", selector=exact_selector({"app": "db"}), healthy=9)
+    assert not preempting(make_pod().gpu(1), info, budgets=(unrelated,)).why
+
+
+def test_pods_that_are_nominated_to_a_node_where_pods_can_be_evicted_are_named() -> None:
+    nodes = [node(each, running(f"low-{each}", 1, 2), capacity=TWO_CARDS) for each in "ab"]
+    waits = running("waits", 200, 2).spec(nodeName="a")
+    nominated = NominatedPods.of([RunningPod.of(waits.obj())])
+    signature = PodSignature.of(make_pod().gpu(2).spec(priority=100).obj())
+
+    snapshot = Snapshot.of(nodes, disruption_budgets=(), nominated=nominated)
+    found = Scheduler().preemption(signature, snapshot)
+
+    assert found is not None
+    assert (found.nodes, found.is_exact) == (("b",), True)
+    assert found.why == "room is kept for nominated pods: default/waits on a"
 
 
 def test_nodes_that_no_eviction_helps_are_counted_in_the_message() -> None:

@@ -3,7 +3,9 @@
 from tests.support.objects.builders import make_pod
 from tests.support.plugins import node
 from tests.support.preemption import ROOM, running, victims
+from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Snapshot
+from webhook.kube.selectors import LabelRequirement, selector_matches
 from webhook.placement.preemption.lower_pods import LowerPods
 
 
@@ -32,3 +34,23 @@ def test_amounts_are_those_of_each_pod_up_to_the_largest() -> None:
     lower = LowerPods(Snapshot.of([node("a", huge, running("none"))]), [0], 2)
 
     assert lower.requested("memory").tolist() == [LARGEST_AMOUNT, 0]
+
+
+def test_pods_that_selectors_do_not_distinguish_are_of_one_kind_in_each_namespace() -> None:
+    template = RunningPod.of(running("a", 1).obj())
+    labels = [{"app": "abc"[at % 3], "index": f"{at}"} for at in range(3000)] + [{}, {"index": "none"}]
+    pods = [
+        template._replace(name=f"{at}", labels=each, namespace="xy"[at % 2])
+        for at, each in enumerate(sorted(labels, key=str))
+    ]
+    lower = LowerPods(Snapshot.of([node("n").with_pods(pods)]), [0], 2)
+    selector = (LabelRequirement("app", "In", ("a",)), LabelRequirement("index", "Exists"))
+
+    kinds, examples = lower.kinds([selector, None])
+
+    # Those with a, with another app, without one, and without labels.
+    assert len(examples) == 6
+    counted = lower.counted(lambda each: selector_matches(selector, each.labels), [selector])
+    assert counted.tolist() == [selector_matches(selector, each.labels) for each in lower.pods]
+    assert [examples[each].namespace for each in kinds.tolist()] == [each.namespace for each in lower.pods]
+    assert [bool(examples[each].labels) for each in kinds.tolist()] == [bool(each.labels) for each in lower.pods]

@@ -236,6 +236,37 @@ _MIXED = [node("small"), *_TAINTED, node("control", taints=["node-role.kubernete
             id="a pod of lower priority has the port",
         ),
         pytest.param(
+            make_pod().gpu(1).affinity({"podAntiAffinity": _BESIDE_WEB}).spec(priority=100),
+            [
+                node(
+                    "n",
+                    make_pod("web").label("app", "web").gpu(1).spec(priority=10),
+                    make_pod("less-important").gpu(1).spec(priority=1),
+                    labels={"kubernetes.io/hostname": "n"},
+                    capacity={"nvidia.com/gpu": 2},
+                )
+            ],
+            ["n fits once 1 pod of lower priority is gone"],
+            id="no other change to evict another pod instead",
+        ),
+        pytest.param(
+            make_pod().gpu(2).affinity({"podAntiAffinity": _BESIDE_WEB}).spec(priority=100),
+            [
+                node(
+                    "n",
+                    *(make_pod(name).label("app", "web").spec(priority=1) for name in "abc"),
+                    make_pod("large").gpu(2).spec(priority=1),
+                    labels={"kubernetes.io/hostname": "n"},
+                    capacity={"nvidia.com/gpu": 2},
+                )
+            ],
+            [
+                "n fits once 4 pods of lower priority are gone",
+                "n would fit once 1 pod of lower priority is gone without its required podAntiAffinity",
+            ],
+            id="another change to evict fewer pods",
+        ),
+        pytest.param(
             make_pod().spec(priority=100),
             [node("n", *(make_pod(name).spec(priority=10) for name in "abc"), capacity={"pods": 2})],
             ["n fits once 2 pods of lower priority are gone"],

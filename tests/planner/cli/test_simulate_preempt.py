@@ -15,6 +15,12 @@ _TRACE = lines(
     "10,20,cpu=4;nvidia.com/gpu=8,workload-type=inference",
     header="arrival,duration,requests,annotations",
 )
+_CRITICAL = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "system-node-critical"},
+    "value": 2_000_001_000,
+}
 PREEMPT = ("--scheduler-profile", "default", "--preempt", "--priority", "inference=100")
 
 
@@ -46,6 +52,26 @@ def test_evictions_are_in_json(run: Run, files: Path) -> None:
         {"priority": 0, "pods": 1, "ended": 0, "pod_hours": 0.011111, "card_hours": 0.088889},
     ]
     assert [each["value"] for each in found["waits"] if each["by"] == "priority"] == ["0", "100"]
+
+
+@pytest.mark.parametrize("column", ["", "100"], ids=["of the option", "of the trace"])
+def test_priorities_need_no_priority_class_of_the_cluster(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
+    """Every cluster has PriorityClasses, and its API server would reject another priority."""
+    monkeypatch.chdir(tmp_path)
+    trace = lines(
+        "0,100,cpu=4;nvidia.com/gpu=8,workload-type=training,",
+        f"10,20,cpu=4;nvidia.com/gpu=8,workload-type=inference,{column}",
+        header="arrival,duration,requests,annotations,priority",
+    )
+    node = make_node_object("a", labels={POOL: "hybrid"}, capacity={"nvidia.com/gpu": 8})
+    write_experiment(tmp_path, trace, [node, _CRITICAL])
+
+    option = () if column else ("--priority", "inference=100")
+    found = json.loads(simulate(run, "--scheduler-profile", "default", "--preempt", *option, "-o", "json").output)
+
+    assert [(each["priority"], each["pods"]) for each in found["evictions"]] == [(0, 1)]
 
 
 def test_evictions_are_in_the_plot(run: Run, files: Path) -> None:

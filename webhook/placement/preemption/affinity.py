@@ -3,7 +3,7 @@
 Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity/filtering.go, updateWithPod
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from webhook.cluster.index.pod_term import PodTerm
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Column, Snapshot
 from webhook.kube.deadline import Expired, in_time
+from webhook.kube.selectors import LabelSelector
 from webhook.placement.framework.domain_counts import DomainCounts
 from webhook.placement.plugins.inter_pod_affinity import (
     ERR_REASON_ANTI_AFFINITY,
@@ -26,14 +27,21 @@ from webhook.placement.pod.pod_info import PodInfo
 class Repulsion(NamedTuple):
     """Required anti-affinity with one topology key, between the pending pod and running pods.
 
-    `of` returns the number of terms between the pending pod and a running pod. `here` is their sum over the running
-    pods in the domain of each node; the nodes in the mask `labelled` are in a domain.
+    `of` returns the number of terms between the pending pod and a running pod, which depends on `selectors`, or if
+    these are None, on the terms of the running pod. `here` is their sum over the running pods in the domain of each
+    node; the nodes in the mask `labelled` are in a domain.
     """
 
     reason: str
     of: Callable[[RunningPod], int]
+    selectors: Sequence[LabelSelector | None] | None
     here: Column
     labelled: Mask
+
+
+def selectors_of(selections: Iterable[Selection]) -> list[LabelSelector | None]:
+    """Return the label selectors of `selections`."""
+    return [selector for _, selector in selections]
 
 
 def is_selected(selections: Iterable[Selection], running: RunningPod) -> int:
@@ -51,7 +59,8 @@ def repulsions(plugin: InterPodAffinity, pod: PodInfo, nodes: Snapshot, expired:
         for selection in in_time(selections, expired):
             counts.add(key, nodes.pods.rows_selected(*selection, expired), 1)
         of = partial(_terms_selecting, selections)
-        yield Repulsion(ERR_REASON_ANTI_AFFINITY, of, counts.of_nodes, nodes.labels.domains(key).codes >= 0)
+        labelled = nodes.labels.domains(key).codes >= 0
+        yield Repulsion(ERR_REASON_ANTI_AFFINITY, of, selectors_of(selections), counts.of_nodes, labelled)
     namespace, labels = pod.inter_pod.namespace, dict(pod.inter_pod.labels)
     selecting: dict[str, tuple[DomainCounts, set[PodTerm]]] = {}
     for carried in in_time(nodes.pods.carried(namespace, nodes.namespace_labels(namespace), labels), expired):
@@ -62,7 +71,8 @@ def repulsions(plugin: InterPodAffinity, pod: PodInfo, nodes: Snapshot, expired:
             terms.add(carried.term)
     for key, (counts, terms) in selecting.items():
         of = partial(_terms_among, terms)
-        yield Repulsion(ERR_REASON_EXISTING_ANTI_AFFINITY, of, counts.of_nodes, nodes.labels.domains(key).codes >= 0)
+        labelled = nodes.labels.domains(key).codes >= 0
+        yield Repulsion(ERR_REASON_EXISTING_ANTI_AFFINITY, of, None, counts.of_nodes, labelled)
 
 
 def _terms_selecting(selections: Iterable[Selection], running: RunningPod) -> int:

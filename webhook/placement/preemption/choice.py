@@ -3,7 +3,7 @@
 Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption/preemption.go, SelectCandidate
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 from webhook.cluster.snapshot import Snapshot
@@ -16,6 +16,8 @@ from webhook.placement.preemption.victims import ABOVE_ALL_PRIORITIES, Candidate
 from webhook.placement.profiles.profile import Profile
 
 _MORE_ORDERS = "equally important pods, or budgets of one pod, are in more orders than are tried"
+# The most budgets whose pods are counted.
+_MOST_COUNTED = 20
 _WORST: Cost = (2**31, 0, 0, 0, 0)
 
 
@@ -23,17 +25,17 @@ def choose(
     profile: Profile, pod: PodInfo, snapshot: Snapshot, found: Sequence[Sequence[Candidate]]
 ) -> PredictedPreemption:
     """Return the choice among `found`, the possible outcomes of each node."""
-    notes = [*unknown_of_budgets(snapshot)]
     best, worst = zip(*(_bounds(outcomes, snapshot) for outcomes in found), strict=True)
     # An outcome can win if no other node is better in all its outcomes.
     limit = min(worst)
     possible_on = [outcomes for outcomes, cost in zip(found, best, strict=True) if cost <= limit]
     is_open = any(each.is_open for outcomes in possible_on for each in outcomes)
+    notes = list[str]()
     interested = [each.name for each in profile.preempting_extenders if each.applies_to(pod)]
     if interested or is_open:
         winners = [each for outcomes in (found if interested else possible_on) for each in outcomes]
         chooser = f"{', '.join(interested)} can choose among {len(found)} nodes"
-        notes.insert(0, chooser if interested else _MORE_ORDERS)
+        notes.append(chooser if interested else _MORE_ORDERS)
     else:
         winners = [each for outcomes in found for each in outcomes if each.cost <= limit]
     winners.sort(key=lambda each: each.cost)
@@ -51,7 +53,9 @@ def choose(
     if len(nodes) == 1 and min(counts) == max(counts) and is_sure:
         message = _success(snapshot, nodes[0], counts[0])
     if not is_exact and is_sure:
-        notes.insert(0, _tie(nodes, counts, len(possible)))
+        notes.append(_tie(nodes, counts, len(possible)))
+    notes += unknown_of_budgets(snapshot)
+    notes += _older_than_pods(snapshot, frozenset().union(*(each.selecting() for each in winners)))
     return PredictedPreemption(
         nodes=nodes,
         victims=possible,
@@ -95,3 +99,15 @@ def unknown_of_budgets(snapshot: Snapshot) -> Iterable[str]:
     stale = [each.full_name for each in snapshot.disruption_budgets if each.is_stale]
     if stale:
         yield f"the status of PodDisruptionBudget {some(stale)} is older than its spec"
+
+
+def _older_than_pods(snapshot: Snapshot, budgets: Collection[int]) -> Iterator[str]:
+    """Yield texts about `budgets` whose status counts more healthy pods than there are."""
+    for number in sorted(budgets)[:_MOST_COUNTED]:
+        budget = (snapshot.disruption_budgets or ())[number]
+        if not budget.healthy:
+            continue
+        selected = snapshot.pods.selected((budget.namespace,), budget.selector) & ~snapshot.pods.terminating()
+        if budget.healthy > (pods := len(snapshot.pods.rows_of(selected))):
+            counted = f"it counts {budget.healthy} healthy pods, but there are {pods}"
+            yield f"the status of PodDisruptionBudget {budget.full_name} is older than its pods: {counted}"

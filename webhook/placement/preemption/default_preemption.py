@@ -14,6 +14,7 @@ import numpy as np
 from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Snapshot
+from webhook.documents.listing import some
 from webhook.documents.text import cut
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.release import Change
@@ -90,13 +91,14 @@ def _predicted(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expi
         return PredictedPreemption(message=_WAITS)
     rows, reasons = np.flatnonzero(potential).tolist(), Counter[str]()
     compared, candidates = _compared(profile, len(rows)), 0
-    evaluated = []
+    question, evaluated = Question(profile, pod, snapshot, expired), []
     # One more candidate than kube-scheduler compares shows that the choice is random.
-    for rooms in _rooms(Question(profile, pod, snapshot, expired), rows, min(compared + 1, _MOST_AT_ONCE), reasons):
+    for rooms in _rooms(question, rows, min(compared + 1, _MOST_AT_ONCE), reasons):
         evaluated.append(rooms)
         candidates += int(np.count_nonzero(rooms.fits))
         if candidates > compared:
-            why = "; ".join([f"kube-scheduler compares {compared}, from a random one", *unknown_of_budgets(snapshot)])
+            random = f"kube-scheduler compares {compared}, from a random one"
+            why = "; ".join([random, *unknown_of_budgets(snapshot), *_kept_rooms(question, rows)])
             most = int(snapshot.load.pods[rows].max())
             return PredictedPreemption(candidates=compared + 1, least=1, most=most, is_exact=False, why=why)
     if not candidates:
@@ -105,7 +107,22 @@ def _predicted(profile: Profile, pod: PodInfo, snapshot: Snapshot, expired: Expi
         return PredictedPreemption(message=f"preemption: {fit_error(len(snapshot.nodes), counted)}")
     budgets = snapshot.disruption_budgets or ()
     found = [outcomes for rooms in evaluated for outcomes in Victims(rooms, budgets).candidates()]
-    return choose(profile, pod, snapshot, found) if found else PredictedPreemption()
+    if not found:
+        return PredictedPreemption()
+    chosen = choose(profile, pod, snapshot, found)
+    return replace(chosen, why="; ".join(filter(None, (chosen.why, *_kept_rooms(question, rows)))))
+
+
+def _kept_rooms(question: Question, rows: Sequence[int]) -> Iterator[str]:
+    """Yield a text with the nominated pods on the nodes in `rows`. A nomination can be older than the pods there."""
+    nodes, nominated = question.snapshot.nodes, question.nominated
+    names = [
+        f"{each.namespace}/{each.name} on {nodes[row].node.name}"
+        for row in sorted(nominated.keys() & rows)
+        for each in nominated[row]
+    ]
+    if names:
+        yield f"room is kept for nominated pods: {some(names)}"
 
 
 def not_predicted_for(group: PodGroup) -> PredictedPreemption:

@@ -16,6 +16,7 @@ from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.pod.ports import HostPort
 from webhook.kube.release import Change
+from webhook.kube.selectors import LabelSelector
 from webhook.placement.framework.interface import Failure, FilterPlugin, concerns
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.plugins import inter_pod_affinity, node_ports, node_volume_limits, pod_topology_spread
@@ -29,7 +30,7 @@ from webhook.placement.plugins.volume_restrictions import (
     VolumeRestrictions,
 )
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.preemption.affinity import is_selected, repulsions
+from webhook.placement.preemption.affinity import is_selected, repulsions, selectors_of
 from webhook.placement.preemption.lower_pods import LowerPods
 from webhook.placement.profiles.profile import Profile
 
@@ -161,27 +162,32 @@ class Demands:
             more = more_in_domain[self._rows] - self._of_nominated(selects) * here
             yield Failure(pod_topology_spread.ERR_REASON_NODE_LABEL_NOT_MATCH, unlabelled[self._rows])
             yield Demand(
-                pod_topology_spread.ERR_REASON_CONSTRAINTS_NOT_MATCH, more, partial(self._counted, selects, here)
+                pod_topology_spread.ERR_REASON_CONSTRAINTS_NOT_MATCH,
+                more,
+                partial(self._counted, selects, [selector], here),
             )
 
     def _affinity(self, plugin: InterPodAffinity) -> Iterator[Failure | Demand]:
         pod, snapshot, expired, lower = self._question.pod, self._question.snapshot, self._question.expired, self._lower
         if pod.inter_pod.terms.required:
             terms = in_time(pod.inter_pod.terms.required, expired)
-            selected = partial(is_selected, [plugin.selection(term, snapshot, expired) for term in terms])
+            selections = [plugin.selection(term, snapshot, expired) for term in terms]
+            selected = partial(is_selected, selections)
             leaving = np.zeros(len(snapshot.nodes), dtype=np.int64)
-            leaving[self._rows] = lower.on_nodes(lower.counted(selected))
+            leaving[self._rows] = lower.on_nodes(lower.counted(selected, selectors_of(selections)))
             self.needs_nominated = ~plugin.nodes_near_others(pod, snapshot, leaving, expired)[self._rows]
             is_near_nominated = self._of_nominated(selected) > 0
             yield Failure(inter_pod_affinity.ERR_REASON_AFFINITY, self.needs_nominated & ~is_near_nominated)
-        for reason, of, in_domain, labelled in repulsions(plugin, pod, snapshot, expired):
+        for reason, of, selectors, in_domain, labelled in repulsions(plugin, pod, snapshot, expired):
             here = labelled[self._rows]
             more = -in_domain[self._rows] - self._of_nominated(of) * here
-            yield Demand(reason, more, partial(self._counted, of, here))
+            yield Demand(reason, more, partial(self._counted, of, selectors, here))
 
-    def _counted(self, of: Callable[[RunningPod], int], here: Mask) -> Column:
-        """Return `of` each lower pod on the nodes `here`, and 0 elsewhere."""
-        found: Column = self._lower.counted(of) * here[self._lower.node_of]
+    def _counted(
+        self, of: Callable[[RunningPod], int], selectors: Iterable[LabelSelector | None] | None, here: Mask
+    ) -> Column:
+        """Return `of` each lower pod on the nodes `here`, and 0 elsewhere; see `LowerPods.counted`."""
+        found: Column = self._lower.counted(of, selectors) * here[self._lower.node_of]
         return found
 
     def _of_nominated(self, count: Callable[[RunningPod], int]) -> Column:

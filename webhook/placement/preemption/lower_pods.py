@@ -1,9 +1,9 @@
 """The pods of lower priority on some nodes, in kube-scheduler's order of importance."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
-from operator import attrgetter, itemgetter
+from itertools import chain, repeat
+from operator import attrgetter, itemgetter, methodcaller
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
+from webhook.kube.selectors import LabelSelector
 
 NOT_STARTED = 2**62
 """The start of a pod that has not started: after all others."""
@@ -21,6 +22,8 @@ _NAMESPACE = attrgetter("namespace")
 _LABELS = attrgetter("labels")
 _TERMS = attrgetter("terms")
 _REQUESTS = attrgetter("requests")
+# It takes as long to match 2,000 pods with selectors as to read so many labels of each.
+_MANY_LABELS, _MOST_KEYS = 2000, 16
 
 
 class LowerPods:
@@ -48,7 +51,6 @@ class LowerPods:
         lower = np.flatnonzero(priorities < priority)
         if len(lower) < len(pods):
             pods, node_of, priorities = [pods[at] for at in lower.tolist()], node_of[lower], priorities[lower]
-        self._terms = (_TERMS,) if snapshot.pods.has_terms else ()
         starts = self._column(map(_STARTED, pods), pods)
         starts[starts == 0] = NOT_STARTED
         # A priority has 32 bits.
@@ -63,7 +65,7 @@ class LowerPods:
         self.is_tied: Mask = ~(np.append([True], is_next) & np.append(is_next, [True]))
 
     @staticmethod
-    def _column(values: Any, pods: Sequence[RunningPod]) -> Column:
+    def _column(values: Any, pods: Sequence[Any]) -> Column:
         return np.fromiter(values, np.int64, len(pods))
 
     def requested(self, resource: str) -> Column:
@@ -76,24 +78,64 @@ class LowerPods:
         return np.minimum(amounts, LARGEST_AMOUNT)
 
     @cached_property
-    def kinds(self) -> tuple[Rows, list[RunningPod]]:
-        """Return the kind of each pod, and a pod of each kind. Pods of a kind share namespace, labels and terms."""
-        namespaces = [*map(_NAMESPACE, self.pods)]
-        is_one_namespace = namespaces.count(namespaces[0]) == len(namespaces)
-        kinds: Rows = np.zeros(len(self.pods), dtype=np.intp)
-        for shared in (_LABELS, *self._terms) if is_one_namespace else (_LABELS, _NAMESPACE, *self._terms):
-            # A column of numbers: tuples of all pods would set off the garbage collector.
-            distinct, number = np.unique(self._column(map(id, map(shared, self.pods)), self.pods), return_inverse=True)
-            is_first = shared is _LABELS
-            kinds = number if is_first else np.unique(kinds * len(distinct) + number, return_inverse=True)[1]
-        examples = np.empty(int(kinds.max()) + 1, dtype=np.intp)
-        examples[kinds] = np.arange(len(kinds))
-        return kinds, [self.pods[at] for at in examples.tolist()]
+    def namespaces(self) -> frozenset[str]:
+        """Return the namespaces of the pods."""
+        return frozenset(map(_NAMESPACE, self.pods))
 
-    def counted(self, count: Callable[[RunningPod], int]) -> Column:
-        """Return the `count` of each pod, which depends only on its namespace, its labels and its terms."""
-        kinds, examples = self.kinds
+    def kinds(self, selectors: Iterable[LabelSelector | None]) -> tuple[Rows, list[RunningPod]]:
+        """Return the kind of each pod, and a pod of each kind.
+
+        Pods of a kind are in one namespace and equal for all `selectors`, and all of them have labels, or none has.
+        """
+        kinds, at = self._distinct(self._column(map(id, map(_LABELS, self.pods)), self.pods))
+        if len(at) > _MANY_LABELS:
+            # Most pods have labels of their own, such as the index of the pod.
+            kinds = self._by_label([self.pods[each].labels for each in at.tolist()], selectors)[kinds]
+        if len(self.namespaces) > 1:
+            number = {each: at for at, each in enumerate(self.namespaces)}
+            kinds = kinds * len(number) + self._column(map(number.__getitem__, map(_NAMESPACE, self.pods)), self.pods)
+        kinds, at = self._distinct(kinds)
+        return kinds, [self.pods[each] for each in at.tolist()]
+
+    def _by_label(self, labels: Sequence[Mapping[str, str]], selectors: Iterable[LabelSelector | None]) -> Rows:
+        """Return a number for each of `labels` that is equal for those that `selectors` do not distinguish."""
+        read: dict[str, set[str]] = {}
+        for requirement in chain.from_iterable(each or () for each in selectors):
+            read.setdefault(requirement.key, set()).update(requirement.values)
+        if len(read) > _MOST_KEYS:
+            return np.arange(len(labels))
+        found: Rows = self._column(map(bool, labels), labels)
+        for key, values in read.items():
+            known: dict[str | None, int] = {value: number for number, value in enumerate((None, *values))}
+            here = map(known.get, map(methodcaller("get", key), labels), repeat(len(known)))
+            found = self._distinct(found * (len(known) + 1) + self._column(here, labels))[0]
+        return found
+
+    def counted(
+        self, count: Callable[[RunningPod], int], selectors: Iterable[LabelSelector | None] | None = None
+    ) -> Column:
+        """Return the `count` of each pod, which depends only on its namespace and on which of `selectors` select it.
+
+        Without `selectors`, it depends on the terms of the pod.
+        """
+        if selectors is None:
+            kinds, at = self._distinct(self._column(map(id, map(_TERMS, self.pods)), self.pods))
+            examples = [self.pods[each] for each in at.tolist()]
+        else:
+            kinds, examples = self.kinds(selectors)
         return np.array([count(each) for each in examples], dtype=np.int64)[kinds]
+
+    @staticmethod
+    def _distinct(values: Column) -> tuple[Rows, Rows]:
+        """Return the number of each value, and the place of each number."""
+        if values.min() >= 0 and values.max() < 8 * len(values):
+            is_there = np.bincount(values) > 0
+            numbers: Rows = (np.cumsum(is_there) - 1)[values]
+        else:
+            numbers = np.unique(values, return_inverse=True)[1]
+        places = np.empty(int(numbers.max()) + 1, dtype=np.intp)
+        places[numbers] = np.arange(len(numbers))
+        return numbers, places
 
     def on_nodes(self, values: Column) -> Column:
         """Return the sum for each node of `values`, which has one for each pod."""

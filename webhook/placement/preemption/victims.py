@@ -4,10 +4,9 @@ Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption/defa
 framework/preemption/preemption.go, pickOneNodeForPreemption
 """
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
-from itertools import chain, compress, pairwise, permutations
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from itertools import chain, compress, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,14 +16,13 @@ from webhook.cluster.node_info import RunningPod
 from webhook.cluster.objects.disruption_budget import DisruptionBudget
 from webhook.cluster.snapshot import Column, Rows
 from webhook.placement.preemption.lower_pods import NOT_STARTED
+from webhook.placement.preemption.orders import every_order, in_one
 from webhook.placement.preemption.protection import Protection
 from webhook.placement.preemption.rooms import Rooms, total
 
 # kube-scheduler adds it to each priority, so that the sum grows with every victim.
 ABOVE_ALL_PRIORITIES = 2**31
-# The most orders of equally important pods that are tried on a node, and the pods in all orders; the latter are tried
-# in some 5 ms.
-_MOST_ORDERS = 24
+# The most pods in all orders that are tried, which takes some 5 ms.
 _MOST_TRIED = 50_000
 
 Cost = tuple[int, int, int, int, int]
@@ -35,6 +33,7 @@ class Candidate(NamedTuple):
 
     kube-scheduler minimizes `cost`. `tied` are pods that it may evict instead of some of `victims`, because they are
     equal for it. `is_open` is true if there are more outcomes than were tried; their other victims are also in `tied`.
+    `selecting` returns the numbers of the PodDisruptionBudgets that select victims.
     """
 
     node: str
@@ -43,6 +42,7 @@ class Candidate(NamedTuple):
     cost: Cost
     tied: tuple[RunningPod, ...] = ()
     is_open: bool = False
+    selecting: Callable[[], frozenset[int]] = frozenset
 
 
 class _Tried(NamedTuple):
@@ -92,27 +92,49 @@ class Victims:
         while asked:
             orders = dict[int, Rows]()
             undecided, left = self._undecided(mixed, [*chain.from_iterable(tied.values())])
-            for number in sorted(asked):
-                every = None if number in unordered else self._orders(undecided[number], mixed[number], patterns)
+            for number in sorted(asked - unordered):
+                every = every_order(undecided[number], mixed[number], patterns)
                 work -= 0 if every is None else every.size
                 if every is not None and work >= 0:
                     orders[number] = every
-                elif found[number]:
+            violated = self._violated(orders)
+            for number in asked - orders.keys():
+                if found[number]:
                     # The room that these pods leave decides on all pods after them.
                     pods, bounds = self._possible
                     here = pods[bounds[number] : bounds[number + 1]]
                     found[number] = [found[number][0]._replace(tied=here, is_open=True)]
-            asked = self._tried(orders, left, mixed, found) if orders else set()
+            asked = self._tried(orders, violated, left, mixed, found) if orders else set()
         return [outcomes for outcomes in found if outcomes]
 
+    def _violated(self, orders: dict[int, Rows]) -> dict[int, Column]:
+        """Return the budgets that the pods in `orders` violate; remove the nodes on which these can be in any order."""
+        protection = self._protection
+        found = {number: protection.violated[each.ravel()] for number, each in orders.items()}
+        mixed = {number: each for number, each in orders.items() if protection.is_mixed[each[0]].any()}
+        if mixed:
+            # The order of the pods decides which of them violate a budget.
+            places, order_of, numbers = in_one(mixed)
+            in_order = protection.in_order(places, order_of)
+            ends = np.cumsum([each.size for each in mixed.values()])
+            found |= zip(mixed, np.split(in_order.violated, ends[:-1]), strict=True)
+            for number in {*numbers[in_order.unordered].tolist()}:
+                del orders[number], found[number]
+        return found
+
     def _tried(
-        self, orders: Mapping[int, Rows], left: Column, mixed: dict[int, list[Rows]], found: list[list[Candidate]]
+        self,
+        orders: Mapping[int, Rows],
+        violated: Mapping[int, Column],
+        left: Column,
+        mixed: dict[int, list[Rows]],
+        found: list[list[Candidate]],
     ) -> set[int]:
         """Set the candidates of the nodes of `orders` in `found`. Return the nodes for which there are more orders.
 
         On these, one of `orders` leaves room for only some of a group of equally important pods, which becomes `mixed`.
         """
-        tried, numbers = self._distinct(orders, left)
+        tried, numbers = self._distinct(orders, violated, left)
         tied, groups = self._groups(tried)
         more = set[int]()
         for order, of_order in groups.items():
@@ -154,39 +176,15 @@ class Victims:
         bounds = _bounds(first.order_of[~stays], len(first.nodes))
         return [others[start:end] for start, end in pairwise(bounds)], left
 
-    def _orders(self, places: Rows, groups: Sequence[Rows], patterns: dict[tuple[Any, ...], Rows]) -> Rows | None:
-        """Return each order of `places` in which the pods of `groups`, which are among them, can be.
-
-        Return None if there are too many, also of budgets. `patterns` are the orders of other nodes.
-        """
-        if math.prod(min(math.factorial(min(len(each), 9)), 2 * _MOST_ORDERS) for each in groups) > _MOST_ORDERS:
-            return None
-        at = [np.searchsorted(places, group) for group in groups]
-        key = (len(places), *map(np.ndarray.tobytes, at))
-        if key not in patterns:
-            patterns[key] = np.arange(len(places))[None]
-            for group in at:
-                permuted, before = group[_permutations(len(group))], patterns[key]
-                patterns[key] = np.repeat(before, len(permuted), axis=0)
-                patterns[key][:, group] = np.tile(permuted, (len(before), 1))
-        orders, protection = places[patterns[key]], self._protection
-        is_mixed = protection.mixes and protection.is_mixed[places].any()
-        return None if is_mixed and any(protection.in_order(row)[2] for row in orders) else orders
-
-    def _distinct(self, orders: Mapping[int, Rows], left: Column) -> tuple[_Tried, list[int]]:
+    def _distinct(
+        self, orders: Mapping[int, Rows], violated_on: Mapping[int, Column], left: Column
+    ) -> tuple[_Tried, list[int]]:
         """Try `orders` of each node. Return those that have different victims or violations, and the node of each.
 
         Nodes have the numbers of their orders in the first try.
         """
-        counts = [len(each) for each in orders.values()]
-        numbers = np.repeat([*orders], counts)
-        widths = np.repeat([each.shape[1] for each in orders.values()], counts)
-        places = np.concatenate([each.ravel() for each in orders.values()])
-        order_of = np.repeat(np.arange(len(numbers)), widths)
-        violated = self._protection.violated[places]
-        if self._protection.mixes:
-            # The order of the pods decides which of them violate a budget.
-            violated = np.concatenate([self._protection.in_order(row)[0] for each in orders.values() for row in each])
+        places, order_of, numbers = in_one(orders)
+        violated = np.concatenate([*violated_on.values()])
         tried = self._try(places, order_of, self._first.nodes[numbers], violated, left.take(numbers, axis=1))
         gone = np.flatnonzero(~tried.stays)
         gone = gone[np.lexsort((places[gone], order_of[gone]))]
@@ -213,7 +211,11 @@ class Victims:
         gone = np.flatnonzero(~tried.stays)
         places, order_of, violated = tried.places[gone], tried.order_of[gone], tried.violated[gone]
         costs = self._costs(places, order_of, violated, len(tried.nodes))
-        victims, budgets = self._pods(places.tolist()), violated.tolist()
+        victims, budgets, kinds = (
+            self._pods(places.tolist()),
+            violated.tolist(),
+            self._protection.kinds[places].tolist(),
+        )
         bounds = pairwise(_bounds(order_of, len(tried.nodes)))
         for order, (node, cost, (start, end)) in enumerate(zip(tried.nodes.tolist(), costs, bounds, strict=True)):
             if start == end:
@@ -221,7 +223,8 @@ class Victims:
                 continue
             violates = {self._protection.name(each) for each in budgets[start:end] if each >= 0} if cost[0] else ()
             equal = self._pods(tied[order]) if tied and order in tied else ()
-            yield Candidate(names[node], victims[start:end], tuple(sorted(violates)), cost, equal)
+            selecting = partial(self._protection.selecting, kinds[start:end])
+            yield Candidate(names[node], victims[start:end], tuple(sorted(violates)), cost, equal, selecting=selecting)
 
     def _costs(self, places: Rows, order_of: Rows, violated: Column, count: int) -> list[Cost]:
         """Return the cost of each order by its victims in `places`."""
@@ -287,11 +290,6 @@ class Victims:
 
     def _pods(self, places: Iterable[int]) -> tuple[RunningPod, ...]:
         return tuple(map(self._lower.pods.__getitem__, places))
-
-
-@cache
-def _permutations(count: int) -> Rows:
-    return np.array([*permutations(range(count))], dtype=np.intp)
 
 
 def _bounds(order_of: Rows, count: int) -> list[int]:

@@ -114,7 +114,7 @@ def suggest(
     for candidate in candidates[:_MOST_TRIED]:
         if len(found) == most or (found and len(candidate.changes) > len(found[0].changes) + 1):
             break
-        if not any(set(known.changes) <= set(candidate.changes) for known in found):
+        if not any(_includes(candidate.changes, known.changes) for known in found):
             found += _verified(candidate, scenario, feasible_nodes)
     if len(found) < most and pod.by_container:
         found += _fewer_devices(scenario, feasible_nodes, expired)
@@ -160,6 +160,18 @@ def _fewer_devices(scenario: Scenario, feasible_nodes: FeasibleNodes, expired: E
             text = suggestion_text(changes, row, 1, np.array([row]), scenario)
             yield Suggestion(text, changes, 1, scenario.nodes.nodes[row].node.name)
             return
+
+
+def _includes(changes: Sequence[Change], smaller: Sequence[Change]) -> bool:
+    """Return whether `changes` have all of `smaller`, where other pods of a node are no smaller eviction."""
+
+    def is_within(other: Change) -> bool:
+        if not isinstance(other, Evict):
+            return other in changes
+        evicted = (each for each in changes if isinstance(each, Evict) and each.node == other.node)
+        return any(len(each.pods) >= len(other.pods) for each in evicted)
+
+    return all(map(is_within, smaller))
 
 
 def _changed(changes: Sequence[Change], pod: PodInfo, nodes: Snapshot) -> Scenario:
