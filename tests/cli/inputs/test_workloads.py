@@ -58,6 +58,16 @@ def test_an_unknown_field_is_a_warning_and_with_strict_an_error(
     assert 'unknown field "spec.template.annotations"' in outcome.errors
 
 
+def test_unknown_fields_in_templates_of_other_kinds_are_reported(run: Run, tmp_path: Path) -> None:
+    template = {"spec": {"containers": [{"name": "c", "resources": {"nvidia.com/gpu": 1}}]}}
+    job = volcano({"name": "w", "replicas": 1, "template": template, "odd": 1})
+    component = inference_service(odd=1, **template["spec"])
+    outcome = _check(run, tmp_path, job, component)
+
+    where = "spec.tasks[0].template.spec.containers[0].resources.nvidia.com/gpu"
+    assert outcome.errors == f'Warning: team-a/web: unknown field "{where}"\n'
+
+
 def test_replicas_are_counted_one_after_the_other(run: Run, tmp_path: Path) -> None:
     outcome = _check(run, tmp_path, apps("Deployment", replicas=6, template=FOUR))
 

@@ -25,6 +25,7 @@ from webhook.documents.field import (
     invalid,
     prefixed_errors,
 )
+from webhook.documents.object_path import matches
 from webhook.kube.api.admission import pod_request
 from webhook.kube.api.strict_decoding import unknown_fields
 from webhook.kube.names import DEFAULT_NAMESPACE
@@ -32,7 +33,7 @@ from webhook.kube.release import is_server_version
 from webhook.kube.workloads.pod_set import PodSet, pod_name
 from webhook.kube.workloads.pod_sets import kind_of, pod_sets
 from webhook.kube.workloads.pod_template_path import group_of
-from webhook.kube.workloads.workload_kinds import creates_no_pods
+from webhook.kube.workloads.workload_kinds import PATCHED_TEMPLATES, creates_no_pods
 from webhook.objects.misplaced import misplaced
 from webhook.objects.split_job import ScheduledSet, split_job
 from webhook.policy.policy import Policy
@@ -134,13 +135,25 @@ def print_findings(workloads: Sequence[Workload], snapshot: Snapshot | None, *, 
 
 def _check_fields(workloads: Iterable[Workload], *, is_strict: bool) -> None:
     """Print a warning to standard error for each field that the API server does not know."""
-    for source in {id(each.source): each.source for each in workloads}.values():
-        unknown = unknown_fields(source.content)
+    for _, each in groupby(workloads, key=lambda workload: id(workload.source)):
+        workload = next(each)
+        source = workload.source
+        unknown = unknown_fields(source.content, _pod_templates(workload))
         if unknown and is_strict:
             text = f"strict decoding error: {', '.join(unknown)}"
             raise InvalidInput([RefusedObjectError(source.place, "Forbidden", None, text)])
         for text in unknown:
             warn(f"{pod_name(source.content)}: {text}")
+
+
+def _pod_templates(workload: Workload) -> Iterator[tuple[str, Any]]:
+    """Yield the path and the value of each PodTemplateSpec in the object, if its controller copies them to the pods."""
+    content = workload.source.content
+    kind = kind_of(content, workload.policy.kinds)
+    if kind is not None and (kind.group, kind.kind) in PATCHED_TEMPLATES:
+        for template in kind.templates:
+            if template.shape == "PodTemplate":
+                yield from ((path, value) for path, _, value in matches(content, template.template))
 
 
 def print_misplaced(workloads: Iterable[Workload], snapshot: Snapshot | None) -> None:
