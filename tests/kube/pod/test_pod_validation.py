@@ -128,6 +128,8 @@ REJECTED = {
     "a negative amount of the pod as a whole": of_pod(requests={"memory": "-1"}),
     "resources of a Windows pod": of_pod(requests={"cpu": "1"}).spec(os={"name": "windows"}),
     "claims of the pod as a whole": of_pod(requests={"cpu": "1"}, claims=[]),
+    "no container": make_pod("p").spec(containers=[]),
+    "only an init container": make_pod("p").spec(containers=None, initContainers=[{"name": "i", "image": "pause"}]),
     "a bad container name": make_pod("p").spec(containers=[{"name": "Main", "image": "pause"}]),
 }
 STORED = {

@@ -17,7 +17,7 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def check_storable(pod: Mapping[str, Any]) -> None:
-    """Check that the API server accepts the names, labels, resources, tolerations and node affinity of `pod`.
+    """Check that the API server accepts names, labels, containers, resources, tolerations and node affinity of `pod`.
 
     The fields of `pod` must have valid types. Its name can be missing: a generated name is valid if its prefix is
     valid. Malformed quantities are left to the modules that read the amounts. A value that is only valid in some
@@ -29,7 +29,7 @@ def check_storable(pod: Mapping[str, Any]) -> None:
 
     Source: k8s.io/kubernetes/pkg/apis/core/validation/validation.go, ValidatePodCreate
     """
-    of_pod = (_metadata_errors, _container_name_errors, resource_errors, _toleration_errors, _node_errors)
+    of_pod = (_metadata_errors, _container_errors, resource_errors, _toleration_errors, _node_errors)
     if errors := [error for each in of_pod for error in each(pod)]:
         raise InvalidInput(errors[:MOST_ERRORS])
 
@@ -47,7 +47,10 @@ def _metadata_errors(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
         yield from invalid_value("metadata.labels", value, LABEL_VALUE.errors(value))
 
 
-def _container_name_errors(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
+def _container_errors(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
+    """Yield the errors of the containers and their names. A controller can add a missing name."""
+    if not field(pod, "spec", "containers"):
+        yield RejectedFieldError("spec.containers", "Required value", None, "")
     names: set[str] = set()
     # The names of init containers are compared with those of all others.
     for path, container in each_container(pod):
