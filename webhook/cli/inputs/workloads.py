@@ -12,7 +12,7 @@ from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.cli.inputs.policies import NamespacePolicies, PlacedPolicies, is_namespace, policy_to_json
 from webhook.cli.inputs.train_jobs import Runtimes
-from webhook.cli.inputs.unknown_kinds import unknown_kind
+from webhook.cli.inputs.unknown_kinds import undescribed_templates, unknown_kind
 from webhook.cli.output.terminal import echo, warn
 from webhook.cluster.planned_objects import is_planned, with_planned_claims
 from webhook.cluster.snapshot import Snapshot
@@ -33,7 +33,7 @@ from webhook.kube.release import is_server_version
 from webhook.kube.workloads.pod_set import PodSet, pod_name
 from webhook.kube.workloads.pod_sets import kind_of, pod_sets
 from webhook.kube.workloads.pod_template_path import group_of
-from webhook.kube.workloads.workload_kinds import PATCHED_TEMPLATES, creates_no_pods
+from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS, PATCHED_TEMPLATES, creates_no_pods
 from webhook.objects.misplaced import misplaced
 from webhook.objects.split_job import ScheduledSet, split_job
 from webhook.policy.policy import Policy
@@ -159,8 +159,8 @@ def _pod_templates(workload: Workload) -> Iterator[tuple[str, Any]]:
 def print_misplaced(workloads: Iterable[Workload], snapshot: Snapshot | None) -> None:
     """Print a warning to standard error for each object with annotations that belong on its pod template.
 
-    So is one whose templates go to two schedulers, because only some name a type. `snapshot` has the defaults of its
-    namespace.
+    So is one whose templates go to two schedulers, because only some name a type, and one with templates that the
+    policy does not name. `snapshot` has the defaults of its namespace.
     """
     for _, each in groupby(workloads, key=lambda workload: id(workload.source)):
         first, *others = each
@@ -171,6 +171,8 @@ def print_misplaced(workloads: Iterable[Workload], snapshot: Snapshot | None) ->
         note = kind.note if kind and not kind.templates else first.note
         # The templates of a TrainJob are in another object.
         warnings = misplaced(first.source.content, pods if note == first.note else (), first.policy, note)
+        if kind is not None and kind not in BUILT_IN_KINDS:
+            warnings += undescribed_templates(first.source.content, kind)
         if others:
             sets = (_scheduled(workload, snapshot) for workload in (first, *others))
             warnings += split_job(filter(None, sets), first.policy)
