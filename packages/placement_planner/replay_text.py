@@ -49,8 +49,8 @@ def print_notes(report: Report, old: PolicySet, invalid: int, *, is_text: bool) 
         echo(f"left out: {count} × {reason}", err=True)
     if invalid:
         echo(f"left out: {plural(invalid, 'line')} that cannot be read", err=True)
-    known = {each.identity for each in old}
-    others = Counter({name: count for name, count in report.policies.items() if name not in known})
+    known = {each.revision for each in old}
+    others = Counter({name: count for name, count in report.policies.items() if name.rpartition("@")[2] not in known})
     if others:
         names = _top(others)
         echo(f"note: {sum(others.values())} pods were admitted by other policies than --against: {names}", err=True)
