@@ -255,7 +255,8 @@ class Admissions:
         return verdict
 
     def _note(self, workload: Workload, verdict: Verdict | None) -> None:
-        if isinstance(verdict, Patched | Denied):
+        # A stored pod that would be denied must not be created again.
+        if isinstance(verdict, Patched) or (isinstance(verdict, Denied) and not self.are_stored):
             self._changed.append(workload.name)
 
     def print_hint(self) -> None:
