@@ -42,8 +42,8 @@ def _pod(row: CsvRow, is_card: IsCard) -> tuple[JsonObject, int]:
     limits = {name: amount for name, amount in requests.items() if "/" in name}
     container = {"name": "main", "image": "trace", "resources": {"requests": requests, "limits": limits}}
     name = row.cells.get("name") or "trace"
-    if error := next(SUBDOMAIN.errors(name), ""):
-        raise row.error("name", error)
+    if detail := next(SUBDOMAIN.errors(name), ""):
+        raise row.error("name", detail)
     metadata: JsonObject = {"name": name, "annotations": _pairs(row, "annotations")}
     metadata |= {"labels": _pairs(row, "labels"), "namespace": row.cells.get("namespace") or "default"}
     spec: JsonObject = {"containers": [container]}
