@@ -68,6 +68,12 @@ def test_unknown_fields_in_templates_of_other_kinds_are_reported(run: Run, tmp_p
     assert outcome.errors == f'Warning: team-a/web: unknown field "{where}"\n'
 
 
+def test_a_controller_can_add_the_name_and_the_image_of_a_container(run: Run, tmp_path: Path) -> None:
+    component = inference_service(containers=[{"resources": {"limits": {"nvidia.com/gpu": "1"}}}])
+
+    assert _check(run, tmp_path, component).code == 0
+
+
 @pytest.mark.parametrize("pod", [make_pod("p"), make_pod("p").annotate(TYPE, "training")], ids=["untyped", "typed"])
 def test_a_mistyped_resource_is_named_once(run: Run, tmp_path: Path, pod: PodBuilder) -> None:
     outcome = _check(run, tmp_path, pod.gpu(1, "nvidia.com/gpus").obj())

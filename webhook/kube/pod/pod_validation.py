@@ -34,6 +34,29 @@ def check_storable(pod: Mapping[str, Any]) -> None:
         raise InvalidInput(errors[:MOST_ERRORS])
 
 
+def check_complete(pod: Mapping[str, Any]) -> None:
+    """Check that a Pod has its name, and the name and image of each container, which controllers add to other pods.
+
+    Raises:
+        InvalidInput: the API server rejects the pod; contains the first MOST_ERRORS errors with the API server's
+            messages.
+
+    Source: k8s.io/kubernetes/pkg/apis/core/validation/validation.go, validateContainerCommon;
+    k8s.io/apimachinery/pkg/api/validation/objectmeta.go, ValidateObjectMetaAccessorWithOpts
+    """
+    if errors := [*_missing(pod)]:
+        raise InvalidInput(errors[:MOST_ERRORS])
+
+
+def _missing(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
+    if not (field(pod, "metadata", "name") or field(pod, "metadata", "generateName")):
+        yield RejectedFieldError("metadata.name", "Required value", None, "name or generateName is required")
+    for path, container in each_container(pod):
+        for name in ("name", "image"):
+            if not container.get(name):
+                yield RejectedFieldError(f"{path}.{name}", "Required value", None, "")
+
+
 def _metadata_errors(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
     prefix = field(pod, "metadata", "generateName")
     if prefix:
