@@ -11,6 +11,7 @@ from placement_planner.replay.policy_comparison import Difference, Report, Tally
 from webhook.cli.output.screen import Column, Row, print_line, print_table, text_console
 from webhook.cli.output.terminal import echo
 from webhook.cli.output.yaml_text import print_diff
+from webhook.documents.field import BETWEEN_ERRORS
 from webhook.documents.listing import plural
 from webhook.policy.policy_set import PolicySet
 
@@ -49,8 +50,8 @@ def print_notes(report: Report, old: PolicySet, invalid: int, *, is_text: bool) 
         echo(f"left out: {count} × {reason}", err=True)
     if invalid:
         echo(f"left out: {plural(invalid, 'line')} that cannot be read", err=True)
-    known = {each.identity for each in old}
-    others = Counter({name: count for name, count in report.policies.items() if name not in known})
+    known = {each.revision for each in old}
+    others = Counter({name: count for name, count in report.policies.items() if name.rpartition("@")[2] not in known})
     if others:
         names = _top(others)
         echo(f"note: {sum(others.values())} pods were admitted by other policies than --against: {names}", err=True)
@@ -65,7 +66,7 @@ def print_patches(found: Difference) -> None:
 
 def _lines(decision: Decision) -> list[str]:
     head = [f"outcome: {decision.outcome}", *([f"verdict: {decision.verdict}"] if decision.verdict else [])]
-    message = [f"message: {decision.message}"] if decision.message else []
+    message = [f"message: {each}" for each in decision.message.split(BETWEEN_ERRORS) if each]
     warnings = [f"warning: {each}" for each in decision.warnings]
     return [*head, *message, *warnings, *(orjson.dumps(each).decode() for each in decision.operations)]
 

@@ -171,7 +171,7 @@ BY_LABEL = {"matchLabels": {"team": "a"}}
 def test_a_case_for_a_namespace_of_another_policy_names_that_policy(policies: Any, index: int) -> None:
     found = parse_tested_policies(_documents(*policies), "policies.yaml")
 
-    assert [*map(str, cases_of_others(found))] == [
+    assert [str(error) for _, error in cases_of_others(found)] == [
         (
             f'policies.yaml, document {index} (default): spec.tests[0].namespace: Invalid value: "team-b"; policy b is '
             "in force there; move the case to it, or name another namespace"

@@ -11,18 +11,19 @@ from tests.support.objects.builders import make_pod
 
 def test_the_lines_of_two_decisions_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     old = Decision("default@a", "Patched", "", warnings=("w",), verdict="Feasible", operations=({"op": "add"},))
-    new = Decision("default@b", "Denied", "no")
+    new = Decision("default@b", "Denied", "no;\nand no")
     admission = admission_of(make_pod("p").obj(), "lab", name="p")
     print_patches(Difference(admission, old, new, (), is_first=True))
 
     assert capsys.readouterr().out.splitlines() == [
         "--- lab/p (default@a)",
         "+++ lab/p (default@b)",
-        "@@ -1,4 +1,2 @@",
+        "@@ -1,4 +1,3 @@",
         "-outcome: Patched",
         "-verdict: Feasible",
         "-warning: w",
         '-{"op":"add"}',
         "+outcome: Denied",
         "+message: no",
+        "+message: and no",
     ]

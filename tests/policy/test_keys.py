@@ -40,30 +40,30 @@ def test_no_products(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("80Gi", 81920),
-        ("1Gi", 1024),
-        ("1073741825", 1025),
-        ("80G", 76294),
-        ("1.5Gi", 1536),
-        ("2e9", 1908),
-        ("8Ei", 2**63 // 2**20),
+        ("80Gi", 80 * 2**30),
+        ("1Gi", 2**30),
+        ("1073741825", 2**30 + 1),
+        ("80G", 80 * 10**9),
+        ("1.5Gi", 3 * 2**29),
+        ("2e9", 2 * 10**9),
+        ("8Ei", 2**63 - 1),
     ],
 )
-def test_memory_is_rounded_up_to_mebibytes(text: str, wanted: int) -> None:
+def test_memory_is_in_bytes(text: str, wanted: int) -> None:
     assert card_memory(0)(text) == CardMemory(wanted, "")
 
 
 @pytest.mark.parametrize(
-    ("text", "percent", "least_mib"),
+    ("text", "percent", "least_bytes"),
     [
-        ("80Gi", 5, 77824),
-        ("80Gi", 50, 40960),
-        ("80Gi", 1, 81101),  # 81100.8
-        ("8Ei", 5, 8356288371098),
+        ("80Gi", 5, 76 * 2**30),
+        ("80Gi", 50, 40 * 2**30),
+        ("80Gi", 1, 85040352461),  # 85040352460.8
+        ("8Ei", 5, 8762203435012037017),  # 8762203435012037016.65
     ],
 )
-def test_card_may_report_less_than_the_size_that_it_is_sold_by(text: str, percent: int, least_mib: int) -> None:
-    assert card_memory(percent)(text) == CardMemory(least_mib, f"{text} less {percent} %")
+def test_card_may_report_less_than_the_size_that_it_is_sold_by(text: str, percent: int, least_bytes: int) -> None:
+    assert card_memory(percent)(text) == CardMemory(least_bytes, f"{text} less {percent} %")
 
 
 @pytest.mark.parametrize(
@@ -71,11 +71,11 @@ def test_card_may_report_less_than_the_size_that_it_is_sold_by(text: str, percen
 )
 def test_cards_match_the_size_that_they_are_sold_by(sold: str, reported_mib: int) -> None:
     """H100, H20, H200 and A100 as nvidia-smi reports them."""
-    assert card_memory(5)(sold).least_mib <= reported_mib
+    assert card_memory(5)(sold).least_bytes <= reported_mib * 2**20
 
 
 def test_card_of_the_next_smaller_size_does_not_match() -> None:
-    assert card_memory(5)("96Gi").least_mib > 81559
+    assert card_memory(5)("96Gi").least_bytes > 81559 * 2**20
 
 
 @pytest.mark.parametrize("text", ["", "80 Gi", "80GB", "Gi", "eighty", "1e", "0x10", "--1", "1_000"])

@@ -74,8 +74,8 @@ def parse_tested_policies(text: str | bytes, place: str) -> list[PlacedPolicy]:
     return parse_policies(text, place, _errors_of_cases)
 
 
-def cases_of_others(found: Sequence[PlacedPolicy]) -> Iterator[FieldError]:
-    """Yield an error for each test case for a namespace that another policy of `found` selects by its name.
+def cases_of_others(found: Sequence[PlacedPolicy]) -> Iterator[tuple[PlacedPolicy, FieldError]]:
+    """Yield an error, with its policy, for each test case for a namespace that another of `found` selects by its name.
 
     The labels of namespaces are not known, so a policy that selects by them can be in force for any of them.
     """
@@ -89,7 +89,7 @@ def cases_of_others(found: Sequence[PlacedPolicy]) -> Iterator[FieldError]:
             other = policies.of_namespace(case.namespace, None)
             if other is not each.policy and any(other is one for one in selecting):
                 detail = f"policy {other.name} is in force there; move the case to it, or name another namespace"
-                yield invalid(f"{each.place}: spec.tests[{index}].namespace", case.namespace, detail)
+                yield each, invalid(f"{each.place}: spec.tests[{index}].namespace", case.namespace, detail)
 
 
 def _errors_of_cases(policy: Policy, expired: Expired = never) -> Iterator[FieldError]:

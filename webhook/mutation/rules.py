@@ -55,10 +55,10 @@ def _amounts(workload: Workload) -> Iterator[Edit]:
     accelerator, amounts = workload.accelerator, workload.amounts
     memory = amounts.memory
     if memory is not None and accelerator.labels.memory_values:
-        values = accelerator.memory_values(memory.least_mib)
+        values = accelerator.memory_values(memory.least_bytes)
         yield _require(accelerator.memory_labels, "In", values, memory.origin)
     elif memory is not None:
-        yield _at_least(accelerator.memory_labels, accelerator.least_memory(memory.least_mib), memory.origin)
+        yield _at_least(accelerator.memory_labels, accelerator.least_memory(memory.least_bytes), memory.origin)
     if amounts.count is not None:
         yield _at_least(accelerator.count_labels, amounts.count)
     if amounts.driver is not None:

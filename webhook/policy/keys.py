@@ -56,12 +56,12 @@ def products(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CardMemory:
-    """The minimum memory of a card in MiB, as nodes report it.
+    """The minimum memory of a card in bytes, as nodes report it.
 
     If it differs from the annotation, `origin` describes how it was derived from the annotation.
     """
 
-    least_mib: int
+    least_bytes: int
     origin: str
 
 
@@ -79,8 +79,8 @@ def card_memory(tolerance_percent: int) -> Callable[[str], CardMemory]:
             raise ValueError('must be above zero, as in "80Gi"')
         if size_bytes < _LEAST_CARD_BYTES:
             raise ValueError(f'must be at least 1Gi, as in "80Gi"{_meant_card_memory(text)}')
-        least_mib = -(-size_bytes * (100 - tolerance_percent) // (100 * MEBIBYTE))
-        return CardMemory(least_mib, f"{text} less {tolerance_percent} %" if tolerance_percent else "")
+        least_bytes = -(-size_bytes * (100 - tolerance_percent) // 100)
+        return CardMemory(least_bytes, f"{text} less {tolerance_percent} %" if tolerance_percent else "")
 
     return parse
 

@@ -158,7 +158,7 @@ def _check_flags(
     if by and together:
         raise click.UsageError("--by counts each pod by itself: leave --together out.")
     if nodes and not drained:
-        raise click.UsageError(f"Got unexpected extra argument ({' '.join(nodes)}); nodes follow --drain.")
+        raise click.UsageError(f"Got unexpected extra argument ({' '.join(nodes)}); files follow -f, nodes --drain.")
     if not session.has_pods and (with_room or together):
         raise click.UsageError("Missing option '-f' / '--filename', which names the pods to count.")
     if with_room and (drained or together):

@@ -15,7 +15,7 @@ from webhook.admission.recorded_pod import RecordedPod
 from webhook.admission.verdict import Patched, Verdict, placement_of
 from webhook.audit.field_changes import field_path
 from webhook.documents.documents import JsonObject
-from webhook.documents.field import InvalidInput
+from webhook.documents.field import BETWEEN_ERRORS, InvalidInput
 from webhook.documents.text import cut, printable
 from webhook.kube.api.admission import pod_request
 from webhook.kube.api.independent_patch import TooDeepError, independently_patched
@@ -230,4 +230,4 @@ def _fields(old: Iterable[JsonObject], new: Iterable[JsonObject]) -> list[str]:
 
 
 def _short(text: str) -> str:
-    return cut(printable(text), _LONGEST_DETAIL)
+    return cut(printable(text.replace(BETWEEN_ERRORS, "; ")), _LONGEST_DETAIL)

@@ -4,6 +4,7 @@ from placement_planner.simulation.arrival import Arrival, IsCard
 from placement_planner.simulation.csv_rows import CsvRow, csv_rows
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
+from webhook.kube.pod.name_rules import SUBDOMAIN
 from webhook.placement.scorer import PodSignature
 
 COLUMNS = ("arrival", "requests")
@@ -40,7 +41,10 @@ def _pod(row: CsvRow, is_card: IsCard) -> tuple[JsonObject, int]:
     # An extended resource needs equal limits.
     limits = {name: amount for name, amount in requests.items() if "/" in name}
     container = {"name": "main", "image": "trace", "resources": {"requests": requests, "limits": limits}}
-    metadata: JsonObject = {"name": row.cells.get("name") or "trace", "annotations": _pairs(row, "annotations")}
+    name = row.cells.get("name") or "trace"
+    if detail := next(SUBDOMAIN.errors(name), ""):
+        raise row.error("name", detail)
+    metadata: JsonObject = {"name": name, "annotations": _pairs(row, "annotations")}
     metadata |= {"labels": _pairs(row, "labels"), "namespace": row.cells.get("namespace") or "default"}
     spec: JsonObject = {"containers": [container]}
     if row.cells.get("priority"):

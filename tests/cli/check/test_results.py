@@ -143,6 +143,13 @@ def test_mutate_warns_of_a_pod_that_the_api_server_rejects(run: Run) -> None:
     assert warning.startswith("Warning: default/half: the API server rejects this pod: spec.containers[0].resources")
 
 
+def test_mutate_warns_of_a_pod_without_an_image(run: Run) -> None:
+    outcome = run("mutate", "-f", "-", "-o", "patch", stdin=as_list(make_pod("p").spec(containers=[{"name": "c"}])))
+
+    warning = "Warning: default/p: the API server rejects this pod: spec.containers[0].image: Required value"
+    assert warning in outcome.errors.splitlines()
+
+
 def test_a_priority_class_of_the_file_says_nothing_of_the_other_classes(run: Run, cluster: Path) -> None:
     """The cluster file has none, so its classes are not known."""
     high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}

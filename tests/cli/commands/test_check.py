@@ -385,6 +385,11 @@ INVALID = {
         make_pod("counted").spec(containers=5),
         "spec.containers: Invalid value: 5; must be a list",
     ),
+    "no container": (make_pod("empty").spec(containers=[]), "spec.containers: Required value"),
+    "a container without an image": (
+        make_pod("bare").spec(containers=[{"name": "main"}]),
+        "spec.containers[0].image: Required value",
+    ),
     "limits that are a list": (
         make_pod("listed").spec(containers=[{"name": "main", "resources": {"limits": ["cpu"]}}]),
         'spec.containers[0].resources.limits: Invalid value: ["cpu"]; must be an object',

@@ -39,6 +39,27 @@ def test_a_pod_that_waits_has_rules_nodes_suggestion_and_events(run: Run, tmp_pa
     assert shown[-1] == f"    2026-05-01T08:01:00Z Warning FailedScheduling: {REPORT} (3 times)"
 
 
+def test_annotations_of_the_owner_of_a_pod_have_no_effect(run: Run, tmp_path: Path) -> None:
+    metadata = {"name": "job", "namespace": "team-a", "uid": "j1", "annotations": {TYPE: "training"}}
+    owner = {**JOB, "metadata": metadata, "spec": {"template": make_pod().gpu(4).template()}}
+    pod = stored(make_pod("worker-0").gpu(4), owner="j1")
+    pod["metadata"]["ownerReferences"][0]["apiVersion"] = "batch/v1"
+
+    outcome = run("explain", "pod/worker-0", "-n", "team-a", "--cluster", write(tmp_path, pod, owner))
+
+    assert outcome.errors.startswith(f"Warning: team-a/job: {TYPE} has no effect on the Job itself: ")
+
+
+def test_a_pod_that_the_policy_denies_is_not_to_be_created_again(run: Run, tmp_path: Path) -> None:
+    pod = stored(make_pod("worker-0").gpu(4))
+    pod["metadata"]["annotations"] = {TYPE: "trainin"}
+
+    outcome = run("explain", "pod/worker-0", "-n", "team-a", "--cluster", write(tmp_path, pod))
+
+    assert f"  the policy denies it: metadata.annotations[{TYPE}]: Unsupported value" in outcome.output
+    assert "create it again" not in outcome.output + outcome.errors
+
+
 def test_the_pods_that_come_first_are_counted(run: Run, tmp_path: Path) -> None:
     first = stored(trainer("first", 2), uid="u0", conditions=[])
     first["metadata"]["creationTimestamp"] = "2026-05-01T07:00:00Z"

@@ -135,6 +135,14 @@ def test_json_is_one_object_a_pod(run: Run) -> None:
     assert "trainnig" in second["denied"]
 
 
+def test_several_errors_of_a_pod_are_in_one_line(run: Run) -> None:
+    pod = TRAINER.annotate(TYPE, "trainnig").annotate("maip.mxsf.io/gpu-memory", "80GB")
+    outcome = run("missed", "--cluster", "-", stdin=as_list(pod))
+
+    assert '"inference", "training"; metadata.annotations[maip.mxsf.io/gpu-memory]: ' in outcome.output
+    assert "\\n" not in outcome.output
+
+
 def test_the_text_is_limited(run: Run) -> None:
     pods = [named(TRAINER, f"trainer-{number}") for number in range(5)]
     outcome = run("missed", "--cluster", "-", "--limit", 2, stdin=as_list(*pods))

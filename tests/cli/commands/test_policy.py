@@ -281,6 +281,10 @@ def test_a_case_for_a_namespace_of_another_policy_is_an_error(run: Run, tmp_path
 
     assert outcome.code == 2
     assert 'spec.tests[0].namespace: Invalid value: "default"; policy b is in force there' in outcome.errors
+    assert str(default) not in outcome.output
+    if command == "check":
+        assert outcome.output.startswith(f"{other}: valid: ")
+        assert outcome.errors.endswith("1 of 2 files are not valid\n")
 
 
 def test_check_reports_the_errors_of_each_document(tmp_path: Path, run: Run) -> None:

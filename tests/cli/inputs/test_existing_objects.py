@@ -12,7 +12,15 @@ from tests.support.programs.cluster_files import lines
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
 from webhook.cli.inputs import existing_objects
-from webhook.cli.inputs.existing_objects import FileObjects, LiveObjects, event_time, events_of, pods_of, type_named
+from webhook.cli.inputs.existing_objects import (
+    FileObjects,
+    LiveObjects,
+    event_time,
+    events_of,
+    pods_of,
+    top_owner,
+    type_named,
+)
 from webhook.cluster.cache.resources import Resource
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
@@ -199,3 +207,32 @@ def test_a_kind_that_cannot_be_read_is_reported_unless_it_is_not_installed(
 
     assert LiveObjects(ClientConfig(None)).list(kind, "") == []
     assert capsys.readouterr().err == ("not known: things: no\n" if is_reported else "")
+
+
+def _controlled(kind: str, name: str, by: str = "") -> dict[str, Any]:
+    """Return an object of apps whose controller is `by`, a kind and a name."""
+    owner_kind, _, owner = by.partition("/")
+    reference = {"apiVersion": "apps/v1", "kind": owner_kind, "name": owner, "controller": True}
+    metadata = {"name": name, "namespace": "a", "ownerReferences": [{"kind": "Node", "name": "n"}, reference]}
+    return {
+        "apiVersion": "v1" if kind == "Pod" else "apps/v1",
+        "kind": kind,
+        "metadata": metadata if by else {"name": name, "namespace": "a"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("owners", "top"),
+    [
+        pytest.param([("ReplicaSet", "r", "Deployment/d"), ("Deployment", "d", "")], "d", id="through a ReplicaSet"),
+        pytest.param([("ReplicaSet", "r", "Deployment/d")], "r", id="an owner that is absent"),
+        pytest.param([("ReplicaSet", "r", "Foo/d")], "r", id="an owner of an unknown kind"),
+        pytest.param([], "p", id="no owner that is there"),
+        pytest.param([("ReplicaSet", "r", "ReplicaSet/r")], "r", id="a circle"),
+    ],
+)
+def test_the_top_owner_is_the_last_controller_that_can_be_read(owners: list[tuple[str, str, str]], top: str) -> None:
+    pod = _controlled("Pod", "p", "ReplicaSet/r")
+    objects = FileObjects([Document("", _controlled(*each)) for each in owners])
+
+    assert top_owner(objects, pod, built_in_policy().kinds.values())["metadata"]["name"] == top

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tests.support.objects.builders import make_pod
-from webhook.cli.inputs.unknown_kinds import unknown_kind
+from webhook.cli.inputs.unknown_kinds import undescribed_templates, unknown_kind
+from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKind
 
 TEMPLATE = make_pod("").gpu(1).template()
 COUNTED = {"replicas": 2, "template": TEMPLATE}
@@ -43,6 +44,12 @@ def advised(spec: dict[str, Any], kind: str = "FooJob") -> str:
             id="a map with other values",
         ),
         pytest.param(
+            {"roles": {"Worker": COUNTED}},
+            "{path: spec.roles.*.template, replicas: spec.roles.*.replicas}",
+            id="a map with one value",
+        ),
+        pytest.param({"driver": {"template": TEMPLATE}}, "{path: spec.driver.template}", id="a field"),
+        pytest.param(
             {"roles": {"a.b": {"template": TEMPLATE}}}, "{path: spec.roles[a.b].template}", id="a key with a dot"
         ),
     ],
@@ -57,3 +64,45 @@ def test_all_templates_are_named_with_their_numbers(spec: dict[str, Any], templa
 )
 def test_the_plural_is_that_of_code_generators(kind: str, plural: str) -> None:
     assert advised({}, kind).startswith(f"{plural}, ")
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "advice"),
+    [
+        ("v1", "pod", "is not a kind of v1; did you mean Pod of v1?"),
+        ("v1", "Deployment", "is not a kind of v1; did you mean Deployment of apps/v1?"),
+        ("batch/v1", "CronJbo", "is not a kind of batch/v1; did you mean CronJob of batch/v1?"),
+        ("v1", "configmap", "is not a kind of v1; did you mean ConfigMap of v1?"),
+        (
+            "kubeflow.org/v1",
+            "PytorchJob",
+            "is not a known kind; did you mean PyTorchJob? Or describe it in the policy: ",
+        ),
+        ("grove.io/v1", "PodClique", "is not a known kind; describe it in the policy: "),
+        ("training.kubedl.io/v1", "PyTorchJob", "is not a known kind; describe it in the policy: "),
+        ("v1", "Foo", "is not a known kind; describe it in the policy: "),
+    ],
+)
+def test_a_mistyped_kind_gets_the_one_that_was_meant(api_version: str, kind: str, advice: str) -> None:
+    found = unknown_kind({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}})
+
+    assert found.startswith(advice)
+
+
+@pytest.mark.parametrize(
+    ("paths", "counted"),
+    [
+        pytest.param(["spec.roles.*.template"], [], id="all"),
+        pytest.param(["spec.roles.Master.template"], ["spec.roles.Worker.template"], id="one of a map"),
+        pytest.param(["spec.roles.*.template.spec"], [], id="a part"),
+        pytest.param([], [], id="a kind that creates no pods"),
+    ],
+)
+def test_templates_that_the_policy_does_not_name_are_reported(paths: list[str], counted: list[str]) -> None:
+    kind = WorkloadKind("example.com", "FooJob", "foojobs", tuple(map(PodTemplatePath, paths)))
+    content = {"kind": "FooJob", "spec": {"roles": {"Master": COUNTED, "Worker": COUNTED}}}
+    expected = [
+        f"the pods of {each} are not counted: spec.workloadKinds of the policy does not name it" for each in counted
+    ]
+
+    assert list(undescribed_templates(content, kind)) == expected

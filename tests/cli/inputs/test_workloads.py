@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from tests.support.admission import TYPE
-from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.objects.storage import available, make_pv, make_storage_class
 from tests.support.objects.workload_objects import (
     TEMPLATE,
@@ -56,6 +56,30 @@ def test_an_unknown_field_is_a_warning_and_with_strict_an_error(
     assert outcome.code == code
     assert outcome.errors.startswith(begin)
     assert 'unknown field "spec.template.annotations"' in outcome.errors
+
+
+def test_unknown_fields_in_templates_of_other_kinds_are_reported(run: Run, tmp_path: Path) -> None:
+    template = {"spec": {"containers": [{"name": "c", "resources": {"nvidia.com/gpu": 1}}]}}
+    job = volcano({"name": "w", "replicas": 1, "template": template, "odd": 1})
+    component = inference_service(odd=1, **template["spec"])
+    outcome = _check(run, tmp_path, job, component)
+
+    where = "spec.tasks[0].template.spec.containers[0].resources.nvidia.com/gpu"
+    assert outcome.errors == f'Warning: team-a/web: unknown field "{where}"\n'
+
+
+def test_a_controller_can_add_the_name_and_the_image_of_a_container(run: Run, tmp_path: Path) -> None:
+    component = inference_service(containers=[{"resources": {"limits": {"nvidia.com/gpu": "1"}}}])
+
+    assert _check(run, tmp_path, component).code == 0
+
+
+@pytest.mark.parametrize("pod", [make_pod("p"), make_pod("p").annotate(TYPE, "training")], ids=["untyped", "typed"])
+def test_a_mistyped_resource_is_named_once(run: Run, tmp_path: Path, pod: PodBuilder) -> None:
+    outcome = _check(run, tmp_path, pod.gpu(1, "nvidia.com/gpus").obj())
+
+    meant = "resource nvidia.com/gpus is not that of an accelerator of the policy; did you mean nvidia.com/gpu?"
+    assert outcome.errors.count(meant) == 1
 
 
 def test_replicas_are_counted_one_after_the_other(run: Run, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from tests.support.admission import TYPE, admit_pod
 from tests.support.objects.builders import make_pod
 from webhook.admission.verdict import Patched
 from webhook.cli.inputs.profiles import read_schedulers
-from webhook.cli.predictions.injected import Injected, admissions_of, injected
+from webhook.cli.predictions.injected import Injected, admissions_of, injected, left_alone
 from webhook.documents.documents import JsonObject
 from webhook.policy.loader import built_in_policy
 
@@ -93,3 +93,37 @@ def test_a_stored_pod_with_the_mark_alone_has_no_rules(pod: JsonObject) -> None:
     found = injected(pod, BUILT_IN, is_known=False)
 
     assert (found.rules, found.is_by_policy_in_force) == ((), True)
+
+
+GPU_MEMORY = "maip.mxsf.io/gpu-memory"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "defaults", "is_known", "begins"),
+    [
+        pytest.param(
+            {TYPE: "trainin", GPU_MEMORY: "80GB"},
+            {},
+            True,
+            [f"the policy denies it: metadata.annotations[{each}]: " for each in (TYPE, GPU_MEMORY)],
+            id="values that are denied",
+        ),
+        pytest.param({TYPE: "trainin"}, {}, False, [], id="a policy that is not known"),
+        pytest.param({GPU_MEMORY: "80Gi"}, {}, True, [f"{TYPE} is missing: add it"], id="no type"),
+        pytest.param({GPU_MEMORY: "80Gi"}, {TYPE: "training"}, True, [], id="a type of the namespace"),
+        pytest.param({TYPE: "training"}, {}, True, [], id="a pod that would be changed"),
+        pytest.param({}, {}, True, [], id="a pod without annotations"),
+    ],
+)
+def test_the_reason_why_nothing_is_injected_is_stated(
+    annotations: dict[str, str], defaults: dict[str, str], is_known: bool, begins: list[str]
+) -> None:
+    pod = make_pod("p").gpu(1).obj()
+    pod["metadata"]["annotations"] = annotations
+
+    stated = [*left_alone(injected(pod, BUILT_IN, is_known=is_known), pod, BUILT_IN, defaults)]
+
+    assert len(stated) == len(begins)
+    assert all(line.startswith(begin) for line, begin in zip(stated, begins, strict=True))
+    bound = {**pod, "spec": {**pod["spec"], "nodeName": "n"}}
+    assert [*left_alone(injected(bound, BUILT_IN, is_known=is_known), bound, BUILT_IN, defaults)] == []

@@ -42,6 +42,16 @@ def test_unknown_fields_are_named_by_their_paths(content: dict[str, object], unk
     assert unknown_fields(content) == unknown
 
 
+def test_only_the_pod_templates_of_other_kinds_are_checked() -> None:
+    job = {"apiVersion": "ray.io/v1", "kind": "RayJob", "spec": {"x": 1}}
+    template = {"annotations": {}, "spec": {"containers": [ODD]}}
+
+    assert unknown_fields(job, [("spec.a", template), ("spec.b", POD.template())]) == [
+        'unknown field "spec.a.annotations"',
+        'unknown field "spec.a.spec.containers[0].resources.nvidia.com/gpu"',
+    ]
+
+
 def test_the_number_of_unknown_fields_is_bounded() -> None:
     assert len(unknown_fields({"apiVersion": "v1", "kind": "Pod", **{f"x{n}": 1 for n in range(100)}})) == 20
 

@@ -8,7 +8,7 @@ from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.documents.field import InvalidInput
-from webhook.kube.pod.pod_validation import check_storable
+from webhook.kube.pod.pod_validation import check_complete, check_storable
 
 Amounts = Mapping[str, Mapping[str, str]]
 
@@ -128,6 +128,8 @@ REJECTED = {
     "a negative amount of the pod as a whole": of_pod(requests={"memory": "-1"}),
     "resources of a Windows pod": of_pod(requests={"cpu": "1"}).spec(os={"name": "windows"}),
     "claims of the pod as a whole": of_pod(requests={"cpu": "1"}, claims=[]),
+    "no container": make_pod("p").spec(containers=[]),
+    "only an init container": make_pod("p").spec(containers=None, initContainers=[{"name": "i", "image": "pause"}]),
     "a bad container name": make_pod("p").spec(containers=[{"name": "Main", "image": "pause"}]),
 }
 STORED = {
@@ -190,3 +192,28 @@ def test_what_an_api_server_stores_is_no_error(cluster: Cluster, pod: PodBuilder
 )
 def test_what_some_api_servers_store_is_no_error(pod: PodBuilder) -> None:
     check_storable(pod.obj())
+
+
+INCOMPLETE = {
+    "no name": make_pod(""),
+    "no name of a container": make_pod("p").spec(containers=[{"image": "pause"}]),
+    "no image": make_pod("p").spec(containers=[{"name": "c"}]),
+    "neither of an init container": make_pod("p").spec(
+        containers=[{"name": "c", "image": "pause"}], initContainers=[{}]
+    ),
+}
+
+
+@pytest.mark.parametrize("pod", INCOMPLETE.values(), ids=INCOMPLETE)
+def test_what_is_missing_is_stated_in_the_words_of_the_api_server(cluster: Cluster, pod: PodBuilder) -> None:
+    with pytest.raises(ApiError) as rejected:
+        cluster.client.create(pod.namespace(cluster.namespace).obj())
+    with pytest.raises(InvalidInput) as found:
+        check_complete(pod.obj())
+
+    causes = rejected.value.status["details"]["causes"]
+    assert {str(each) for each in found.value.errors} == {f"{each['field']}: {each['message']}" for each in causes}
+
+
+def test_a_complete_pod_has_no_error() -> None:
+    check_complete(make_pod("").generate_name("p-").spec(containers=[{"name": "c", "image": "pause"}]).obj())

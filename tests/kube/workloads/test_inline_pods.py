@@ -36,6 +36,36 @@ def test_a_spark_pod_has_the_amounts_of_its_fields(
     assert resources == {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}}
 
 
+@pytest.mark.parametrize(
+    ("application", "more"),
+    [
+        pytest.param({"type": "Python", "memoryOverheadFactor": "0.2"}, (1, 5), id="a stated factor"),
+        pytest.param({"type": "Python", "memoryOverheadFactor": "x"}, (2, 5), id="no factor"),
+        pytest.param({"type": "R"}, (2, 5), id="the language"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["SparkApplication", "ScheduledSparkApplication"])
+def test_spark_pods_have_the_memory_that_the_application_adds(
+    kind: str, application: dict[str, Any], more: tuple[int, int]
+) -> None:
+    spec = {"driver": {}, "executor": {"memory": "8g"}, **application}
+    spec = spec if kind == "SparkApplication" else {"schedule": "@daily", "template": spec}
+    _, found = sets_of(workload("sparkoperator.k8s.io/v1beta2", kind, spec))
+
+    size, (part, whole) = 8 * 1024**2, more
+    limits = found.pod["spec"]["containers"][0]["resources"]["limits"]
+    assert limits == {"memory": f"{size + size * part // whole}Ki"}
+
+
+def test_a_part_of_a_pod_spec_has_the_containers_of_its_controller() -> None:
+    (found,) = sets_of(
+        workload("serving.kserve.io/v1alpha1", "LLMInferenceService", {"template": {"nodeSelector": {}}})
+    )
+
+    assert found.pod["spec"]["containers"] == [{"name": "main"}]
+    assert found.caveat == "its controller adds the containers of spec.template"
+
+
 def test_spark_executors_have_gpus_template_scheduler_and_number() -> None:
     executor = {
         "instances": 3,

@@ -315,6 +315,15 @@ def test_a_configured_kind() -> None:
     ]
 
 
+def test_a_pod_spec_that_the_policy_describes_as_a_template_is_named() -> None:
+    kinds = kinds_by_name((WorkloadKind("example.com", "FooJob", "foojobs", (PodTemplatePath("spec.pod"),)),))
+    with pytest.raises(InvalidInput) as refused:
+        pod_sets(workload("example.com/v1", "FooJob", {"pod": SPEC}), kinds)
+
+    detail = "spec.pod is a PodSpec: set podSpec: true for it in spec.workloadKinds of the policy"
+    assert str(refused.value) == f"spec.pod.spec: Required value: {detail}"
+
+
 MALFORMED = [
     ({}, "kind: Required value"),
     ({"kind": ""}, "kind: Required value"),

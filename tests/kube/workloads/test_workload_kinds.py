@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKind, group_of
-from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS, kinds_by_name
+from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS, creates_no_pods, kinds_by_name
 
 PATHS = [
     pytest.param(kind, template, id=f"{kind.kind}.{kind.group} {template.template}")
@@ -29,6 +29,22 @@ def test_the_kinds_that_people_use_are_built_in() -> None:
 def test_a_kind_of_a_group_is_in_the_table_once() -> None:
     assert len(kinds_by_name()) == len(BUILT_IN_KINDS)
     assert len({(kind.group, kind.resource) for kind in BUILT_IN_KINDS}) == len(BUILT_IN_KINDS)
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "expected"),
+    [
+        ("scheduling.run.ai", "Queue", True),
+        ("resource.nvidia.com", "ComputeDomain", True),
+        ("k8s.cni.cncf.io", "NetworkAttachmentDefinition", True),
+        ("kubeflow.org", "PodDefault", True),
+        ("kubeflow.org", "Experiment", False),
+        ("", "Service", True),
+        ("serving.knative.dev", "Service", False),
+    ],
+)
+def test_objects_that_create_no_pods_are_known(group: str, kind: str, *, expected: bool) -> None:
+    assert creates_no_pods(group, kind) == expected
 
 
 def test_a_kind_without_templates_says_why() -> None:

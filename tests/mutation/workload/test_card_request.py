@@ -53,11 +53,12 @@ def test_a_warning_names_three_resources_at_most() -> None:
     )
 
 
-def test_a_resource_one_edit_away_from_a_card_is_a_question() -> None:
-    pod = make_pod().annotate(TYPE, "training").limits(**{"nvidia.com/gpus": 1, "example.com/nic": 1})
+@pytest.mark.parametrize("resource", ["nvidia.com/gpus", "nvidia.com/GPU"])
+def test_a_resource_similar_to_a_card_is_a_question(resource: str) -> None:
+    pod = make_pod().annotate(TYPE, "training").limits(**{resource: 1, "example.com/nic": 1})
 
     assert read_workload(pod.obj(), "default", {}, policy_with()).warnings == (
-        "resource nvidia.com/gpus is not that of an accelerator of the policy; did you mean nvidia.com/gpu?",
+        f"resource {resource} is not that of an accelerator of the policy; did you mean nvidia.com/gpu?",
     )
 
 

@@ -116,6 +116,15 @@ def test_amount_whose_label_no_node_has_is_reported(node: Object, similar: str) 
     assert about("gpu-memory", pod, make_node_object("labelled", labels={"nvidia.com/gpu.memory": "24564"})) == []
 
 
+def test_label_of_a_cloud_is_not_similar_on_nodes_with_cards_of_another_vendor() -> None:
+    memory = {"karpenter.k8s.aws/instance-gpu-memory": "49152"}
+    nvidia = make_node_object("l40s", labels=memory, capacity={"nvidia.com/gpu": 1})
+    ascend = make_node_object("ascend", capacity={"huawei.com/Ascend910": 8})
+    pod = make_pod("pod").annotate(TYPE, "training").annotate(f"{DOMAIN}/gpu-memory", "60Gi")
+    pod = pod.gpu(1, "huawei.com/Ascend910")
+    assert about("gpu-memory", pod, nvidia, ascend) == ["gpu-memory: no node has the label huawei.com/npu.memory"]
+
+
 def test_amount_whose_label_a_node_template_has_is_not_reported() -> None:
     pod = training_pod("pod").annotate(f"{DOMAIN}/gpu-count", "8")
     template = {"name": "big", "labels": {"nvidia.com/gpu.count": "8"}, "capacity": {"cpu": "8"}}

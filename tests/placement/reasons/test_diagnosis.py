@@ -144,8 +144,8 @@ def test_details_have_the_nodes_and_the_number_of_reasons_of_the_words(
     assert {name: len(each) for name, each in details.items()} == {name: len(each) for name, each in words.items()}
 
 
-def test_details_are_those_of_a_single_term() -> None:
-    """A node needs to match one of several terms, so no label of one of them is what it lacks."""
+def test_details_are_those_of_all_terms() -> None:
+    """A node needs to match one of several terms, so it surely lacks only a label that all of them require."""
     terms = [{"matchExpressions": [{"key": "pool", "operator": "In", "values": [value]}]} for value in "ab"]
 
     def details(*chosen: Object) -> Mapping[str, tuple[str, ...]]:
@@ -155,6 +155,10 @@ def test_details_are_those_of_a_single_term() -> None:
 
     assert details(terms[0]) == {"c": ("wants pool In [a], has c",)}
     assert details(*terms) == {"c": ("node(s) didn't match Pod's node affinity/selector",)}
+    usage = {"key": "usage", "operator": "Exists"}
+    with_usage = [{"matchExpressions": [*each["matchExpressions"], usage]} for each in terms]
+    assert details(*with_usage) == {"c": ("wants usage Exists, has none",)}
+    assert details(*with_usage, {}) == {"c": ("node(s) didn't match Pod's node affinity/selector",)}
 
 
 def test_amounts_are_no_reason_on_a_node_that_is_kept_for_another_pod() -> None:

@@ -141,7 +141,9 @@ def test_an_unknown_node_is_an_error_with_the_nearest_names(run: Run, tmp_path: 
     ("arguments", "error"),
     [
         pytest.param(("--make-room",), "Missing option '-f'", id="make room for nothing"),
-        pytest.param(("a", "-f", "x"), "Got unexpected extra argument (a); nodes follow --drain.", id="stray argument"),
+        pytest.param(
+            ("a", "-f", "x"), "Got unexpected extra argument (a); files follow -f, nodes --drain.", id="stray argument"
+        ),
         pytest.param(("-f", "x", "--make-room", "--drain", "a"), "leave --drain out", id="make room on drained nodes"),
         pytest.param(("-f", "x", "--make-room", "--together"), "leave --together out", id="make room for several"),
     ],

@@ -205,6 +205,13 @@ class TestOutput:
         assert (done.code, done.output.splitlines()[1]) == (0, "no pod would be decided otherwise")
         assert f"6 pods were admitted by other policies than --against: {built_in_policy().identity} (6)" in done.errors
 
+    def test_a_policy_of_the_same_revision_under_another_name_is_the_one_of_the_records(self) -> None:
+        head = "apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\n"
+        Path("renamed.yaml").write_text(f"{head}metadata: {{name: renamed}}\n")
+        done = run_here("replay", "--policy", "new.yaml", "--against", "renamed.yaml", "audit.jsonl")
+
+        assert "were admitted by other policies" not in done.errors
+
     def test_an_interrupt_reports_what_was_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
         add = Replay.add
 

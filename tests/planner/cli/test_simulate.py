@@ -107,9 +107,12 @@ def test_the_plot_has_a_line_for_each_configuration(run: Run, files: Path) -> No
 
 
 def test_denied_pods_are_a_warning(run: Run, files: Path) -> None:
-    Path("trace.csv").write_text(lines("0,1,cpu=1,workload-type=trainning", "0,1,cpu=1,", header=_HEADER))
+    wrong = "0,1,cpu=1,workload-type=trainning;gpu-memory=80GB"
+    Path("trace.csv").write_text(lines(wrong, "0,1,cpu=1,", header=_HEADER))
 
-    assert "Warning: policy built-in denies 1 of 2 pods: " in simulate(run).errors
+    errors = simulate(run).errors
+    assert "Warning: policy built-in denies 1 of 2 pods: " in errors
+    assert '"training"; metadata.annotations[maip.mxsf.io/gpu-memory]: ' in errors
 
 
 @pytest.mark.parametrize(

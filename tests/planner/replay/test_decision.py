@@ -114,8 +114,8 @@ def test_the_patch_of_a_refused_pod_is_not_compared_but_its_reason(refused: str)
 
     assert [each.kind for each in changes(BASE, other)] == ["outcome", "verdict", "workload type", "warnings"]
     assert [each.kind for each in changes(other, BASE)] == ["outcome", "verdict", "workload type", "warnings"]
-    assert [*map(str, changes(other, other._replace(message="more")))] == [
-        f"outcome: {refused} for another reason: more"
+    assert [*map(str, changes(other, other._replace(message="more;\nand more")))] == [
+        f"outcome: {refused} for another reason: more; and more"
     ]
     # The reason of a pod that is created is no outcome.
     assert changes(BASE, BASE._replace(message="more")) == ()

@@ -55,6 +55,13 @@ def test_the_error_of_a_trace_names_line_and_column(row: bytes, message: str) ->
     assert str(error).startswith(f"t, line 3, column {message}")
 
 
+def test_a_name_that_the_api_server_rejects_is_an_error() -> None:
+    with pytest.raises(InvalidInput) as raised:
+        plain(b"arrival,requests,name\n0,cpu=1,Bad_Name\n", "t")
+
+    assert str(raised.value).startswith('t, line 2, column name: Invalid value: "Bad_Name"; a lowercase RFC 1123')
+
+
 def test_a_pod_that_is_too_large_for_a_step_comes_in_a_later_one() -> None:
     first, second = filling([8, 1, 1, 1], lambda each: each, 1, [2, 11])
 

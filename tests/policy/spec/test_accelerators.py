@@ -55,6 +55,28 @@ def test_memory_in_values_with_a_unit(value: str, size_mib: int | None) -> None:
     assert AMD.memory_mib(value) == size_mib
 
 
+@pytest.mark.parametrize(
+    ("unit", "least_bytes", "least"),
+    [
+        ("MiB", 2**30, 1024),
+        ("MiB", 2**30 + 1, 1025),
+        ("GB", 80 * 10**9, 80),
+        ("GB", 80 * 10**9 + 1, 81),
+        ("GiB", 80 * 10**9, 75),
+        ("B", 80 * 10**9, 80 * 10**9),
+    ],
+)
+def test_the_least_memory_is_exact_in_each_unit(unit: str, least_bytes: int, least: int) -> None:
+    assert accelerator(memory_unit=unit).least_memory(least_bytes) == least
+
+
+def test_a_listed_value_is_enough_for_exactly_its_size() -> None:
+    found = accelerator(memory_unit="GB", memory_values=("40GB", "80GB"))
+
+    assert found.memory_values(80 * 10**9) == ("80GB",)
+    assert found.memory_values(80 * 10**9 + 1) == ()
+
+
 @pytest.mark.parametrize(("value", "size_mib"), [("81559", 81559), ("81559Mi", None), ("8e4", None)])
 def test_memory_in_plain_numbers(value: str, size_mib: int | None) -> None:
     assert accelerator().memory_mib(value) == size_mib

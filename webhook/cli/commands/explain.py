@@ -21,6 +21,7 @@ from webhook.cli.inputs.existing_objects import (
     event_time,
     events_of,
     pods_of,
+    top_owner,
     type_named,
 )
 from webhook.cli.inputs.files import STANDARD_INPUT, file_option, output_option
@@ -34,7 +35,15 @@ from webhook.cli.output.screen import marked, print_lines, text_console
 from webhook.cli.output.terminal import echo, echo_json
 from webhook.cli.predictions.admission import Admissions
 from webhook.cli.predictions.checked_replicas import Answer
-from webhook.cli.predictions.injected import ENDING, Injected, admissions_of, injected, is_being_deleted
+from webhook.cli.predictions.injected import (
+    ENDING,
+    Injected,
+    admissions_of,
+    injected,
+    is_being_deleted,
+    left_alone,
+    stray_lines,
+)
 from webhook.cli.predictions.replica_check import Checks
 from webhook.cli.records.audit_source import Source, webhook_namespace_option
 from webhook.cli.records.autoscaler_reports import Report, autoscaler_reports
@@ -45,22 +54,13 @@ from webhook.documents.field import InvalidInput
 from webhook.documents.listing import some
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.kube.workloads.pod_set import pod_name
-from webhook.mutation.workload.annotations import stray_keys
-from webhook.mutation.workload.card_request import ABOUT_CARDS
 from webhook.placement.packing.free_cards import accelerator_of
 from webhook.placement.packing.held_cards import held_class
-from webhook.policy.keys import Keys
-from webhook.policy.policy import Policy
 
 _MOST_EVENTS, _MOST_PODS = 5, 3
 # The record is written before the API server stores the pod.
 _BEFORE = timedelta(minutes=1)
-_MOST_FOREIGN = 3
-# Names that no other project gives its keys.
-_OWN_NAMES = frozenset(
-    each.attribute.replace("_", "-")
-    for each in (Keys.workload_type, *ABOUT_CARDS, Keys.bin_packing, Keys.gang_size, Keys.placement_check)
-)
+_MOST_FINALIZERS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class _Explained:
     held: str = ""
     """The class for which a bound pod does not use its cards, or empty."""
     stray: Sequence[str] = ()
-    """The warnings about its labels and annotations that look like annotations of the webhook."""
+    """The warnings about its labels and annotations that have no effect, or for which the policy would deny it."""
 
     @property
     def phase(self) -> str:
@@ -93,7 +93,7 @@ class _Explained:
         if self.node or not is_being_deleted(self.pod):
             return ""
         finalizers = [str(each) for each in field(self.pod, "metadata", "finalizers") or ()]
-        kept = f" once these finalizers are removed: {some(finalizers, _MOST_FOREIGN)}" if finalizers else ""
+        kept = f" once these finalizers are removed: {some(finalizers, _MOST_FINALIZERS)}" if finalizers else ""
         return f"{ENDING}, and it ends{kept}"
 
     @property
@@ -148,8 +148,9 @@ def explain(
     if session.cluster is not None:
         objects = FileObjects(read_objects(session.cluster))
     owner = objects.get(kind, namespace, name)
-    if kind != POD:
-        print_misplaced(session.workloads_of([Document(target, owner)], snapshot), snapshot)
+    top = top_owner(objects, owner, policy.kinds.values())
+    if top["kind"] != POD.kind:
+        print_misplaced(session.workloads_of([Document(target, top)], snapshot), snapshot)
     queue = session.queue(snapshot)
     pods = sorted(pods_of(objects, owner, namespace), key=lambda pod: not _waits(pod))
     replicas = None
@@ -187,7 +188,8 @@ def _explained(
         answer = Checks(queue, admissions).answers(workloads)[0]
     events = events_of(objects, content) if exists else []
     reports = [] if is_bound else autoscaler_reports(objects, content, events)
-    stray = _stray(content, policy) if exists else ()
+    defaults = session.snapshot.namespace_annotations(str(field(content, "metadata", "namespace") or ""))
+    stray = (*stray_lines(content, policy), *left_alone(found, content, policy, defaults)) if exists else ()
     return _Explained(content, exists, found, answer, events, reports, held=_held_class(session, content), stray=stray)
 
 
@@ -205,18 +207,6 @@ def _held_class(session: Session, content: JsonObject) -> str:
 
 def _waits(pod: JsonObject) -> bool:
     return not (field(pod, "spec", "nodeName") or is_being_deleted(pod))
-
-
-def _stray(pod: JsonObject, policy: Policy) -> Sequence[str]:
-    annotations, labels = (field(pod, "metadata", each) or {} for each in ("annotations", "labels"))
-    found = stray_keys(annotations, labels, policy)
-    domain = policy.spec.key_domain
-    # Admission is silent about these: other projects can have keys of the same name.
-    others = [key for key in (*annotations, *labels) if key.partition("/")[2] in _OWN_NAMES]
-    foreign = [key for key in others if not key.startswith(f"{domain}/") and key not in " ".join(found)]
-    if foreign:
-        found.append(f"keys of another domain have no effect: {some(foreign, _MOST_FOREIGN)}; those of {domain} do")
-    return found
 
 
 def _record(source: Source, pod: JsonObject) -> Mapping[str, Any] | None:

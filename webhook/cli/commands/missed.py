@@ -21,7 +21,7 @@ from webhook.cli.output.terminal import Progress, echo, echo_json
 from webhook.cluster.cache.resources import Resource
 from webhook.cluster.snapshot import Namespace
 from webhook.documents.documents import JsonObject, field, parse
-from webhook.documents.field import InvalidInput, invalid
+from webhook.documents.field import BETWEEN_ERRORS, InvalidInput, invalid
 from webhook.policy.policy_documents import accepted_policies
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.spec.document import API_VERSION, KIND
@@ -238,6 +238,7 @@ def _print_rest(console: Console, count: int) -> None:
 
 
 def _row(pod: MissedPod, *, is_chosen: bool) -> Row:
-    what = f"would be denied: {pod.denial}" if pod.denial else ", ".join(pod.rules)
+    denial = pod.denial.replace(BETWEEN_ERRORS, "; ")
+    what = f"would be denied: {denial}" if denial else ", ".join(pod.rules)
     by = f"{pod.policy.identity}: " if is_chosen else ""
     return Row((pod.namespace, pod.name, str(pod.owner or ""), pod.created, f"{by}{what}"))

@@ -20,7 +20,7 @@ from webhook.cli.output.yaml_text import diff_lines, print_diff, to_yaml
 from webhook.cli.predictions.admission import admit_checked_document, admitted_pod, print_verdict
 from webhook.documents.field import InvalidInput
 from webhook.documents.text import printable_lines
-from webhook.kube.pod.pod_validation import check_storable
+from webhook.kube.pod.pod_validation import check_complete, check_storable
 from webhook.kube.shape import check_pod
 from webhook.kube.workloads.pod_set import pod_name
 from webhook.placement.scorer import Scorer
@@ -109,6 +109,8 @@ def _warn_of_rejection(workload: Workload) -> None:
     try:
         check_pod(workload.document.content)
         check_storable(workload.document.content)
+        if not workload.owner:
+            check_complete(workload.document.content)
     except InvalidInput as error:
         warn(f"{workload.name}: the API server rejects this pod: {'; '.join(map(str, error.errors))}")
 

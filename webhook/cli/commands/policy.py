@@ -51,26 +51,26 @@ def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, c
     """
     check_standard_input(*(("FILE", file) for file in files))
     valid: list[PlacedPolicy] = []
-    good = 0
+    wrong: set[str] = set()
     for file in files:
         try:
-            found = _read_valid(file)
+            valid += _read_valid(file)
         except InvalidInput as error:
+            wrong.add(place_of(file))
             for each in error.errors:
                 echo(f"Error: {each}", err=True)
-        else:
-            good += 1
-            valid += found
-            for one in found:
-                types = ", ".join(one.policy.spec.workload_types)
-                echo(f"{one.file}: valid: {one.policy.identity}, workload types {types}")
+    misplaced = [*cases_of_others(valid)]
+    wrong |= {one.file for one, _ in misplaced}
+    for one in valid:
+        if one.file not in wrong:
+            types = ", ".join(one.policy.spec.workload_types)
+            echo(f"{one.file}: valid: {one.policy.identity}, workload types {types}")
     _warn_of_conflicts([each.policy for each in valid])
-    for misplaced in cases_of_others(valid):
-        echo(f"Error: {misplaced}", err=True)
-        good = 0
-    if good < len(files) > 1:
-        echo(f"{len(files) - good} of {len(files)} files are not valid", err=True)
-    code = 0 if good == len(files) else 2
+    for _, misplacement in misplaced:
+        echo(f"Error: {misplacement}", err=True)
+    if wrong and len(files) > 1:
+        echo(f"{len(wrong)} of {len(files)} files are not valid", err=True)
+    code = 2 if wrong else 0
     if code == 0 and (kubeconfig is not None or context is not None):
         live = [("--kubeconfig", kubeconfig), ("--context", context)]
         options = [str(each) for option in live if option[1] is not None for each in option]
@@ -130,8 +130,8 @@ def test(ctx: click.Context, files: tuple[str, ...], output: str) -> None:
     """
     check_standard_input(*(("FILE", file) for file in files))
     read = [parse_policies(read_text(file, "FILE"), place_of(file)) for file in files]
-    if errors := [*cases_of_others([each for of_file in read for each in of_file])]:
-        raise InvalidInput(errors)
+    if misplaced := [*cases_of_others([each for of_file in read for each in of_file])]:
+        raise InvalidInput([error for _, error in misplaced])
     has_failed = False
     for of_file in read:
         for each in of_file:

@@ -61,6 +61,24 @@ def pods_of(objects: "Objects", owner: JsonObject, namespace: str) -> list[JsonO
     return [each for each in objects.list(POD, namespace) if owners & _owner_uids(each)]
 
 
+def top_owner(objects: "Objects", content: JsonObject, kinds: Iterable[WorkloadKind]) -> JsonObject:
+    """Return the topmost controller of an object, as far as its kind is known and it can be read, or the object."""
+    known = [*kinds]
+    for _ in _BETWEEN:
+        references = field(content, "metadata", "ownerReferences")
+        found = (each for each in (references if isinstance(references, list) else ()) if field(each, "controller"))
+        reference = next(found, None)
+        if reference is None:
+            break
+        name = f"{field(reference, 'kind')}.{group_of(field(reference, 'apiVersion'))}"
+        namespace = str(field(content, "metadata", "namespace") or DEFAULT_NAMESPACE)
+        try:
+            content = objects.get(type_named(name, known), namespace, str(field(reference, "name")))
+        except (InvalidInput, click.ClickException):
+            break
+    return content
+
+
 def _owner_uids(content: JsonObject) -> set[str]:
     references = field(content, "metadata", "ownerReferences")
     uids = (field(each, "uid") for each in (references if isinstance(references, list) else ()))

@@ -2,12 +2,20 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from webhook.documents.documents import JsonObject, field
-from webhook.documents.object_path import STAR
-from webhook.kube.workloads.pod_template_path import group_of
+from webhook.documents.object_path import STAR, segments
+from webhook.documents.text import cut
+from webhook.kube.workloads.pod_template_path import WorkloadKind, group_of
+from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS, CORE_KINDS
 
+_OF_KUBERNETES = {"": "v1", "apps": "apps/v1", "batch": "batch/v1", "extensions": ""}
+# Operators have kinds with similar names, such as PodClique and PodCliqueSet. Kubernetes has few kinds.
+_SIMILARITY, _SIMILARITY_OF_KUBERNETES = 0.95, 0.85
+_LONGEST_COMPARED = 63
+_LONGEST_SHOWN = 253
 _MOST_STEPS = 10_000
 _MOST_TEMPLATES = 16
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_*-]+")
@@ -18,12 +26,44 @@ Path = tuple[str, ...]
 def unknown_kind(content: JsonObject) -> str:
     """Return the advice to describe the kind of `content` in a policy."""
     group, kind = group_of(content["apiVersion"]), content["kind"]
+    meant = _meant(group, kind)
+    if meant and group in _OF_KUBERNETES:
+        return f"is not a kind of {content['apiVersion']}; did you mean {meant}?"
     paths = _with_stars(content, [*_template_paths(content)])
     templates = ", ".join(_entry(content, path) for path in paths)
     empty = '""'
     entry = f"{{group: {group or empty}, kind: {kind}, resource: {_plural(kind.lower())}, templates: [{templates}]}}"
     why = "" if paths else "; with the paths of its pod templates, if it has some"
-    return f"is not a known kind; describe it in the policy: spec.workloadKinds: [{entry}]{why}"
+    begin = f"did you mean {meant}? Or " if meant else ""
+    return f"is not a known kind; {begin}describe it in the policy: spec.workloadKinds: [{entry}]{why}"
+
+
+def _meant(group: str, kind: str) -> str:
+    """Return the kind of `group` that probably was meant, of a group of Kubernetes with its apiVersion, or ""."""
+    is_core = group in _OF_KUBERNETES
+    known = {each.kind: each.kind for each in BUILT_IN_KINDS if each.group == group}
+    if is_core:
+        kinds = [(each.group, each.kind) for each in BUILT_IN_KINDS if each.group in _OF_KUBERNETES]
+        kinds += [("", each) for each in ("Pod", *CORE_KINDS)]
+        known = {each: f"{each} of {_OF_KUBERNETES[of]}" for of, each in kinds}
+    by_text = {each.lower(): shown for each, shown in known.items()}
+    similarity = _SIMILARITY_OF_KUBERNETES if is_core else _SIMILARITY
+    close = get_close_matches(kind[:_LONGEST_COMPARED].lower(), by_text, 1, similarity)
+    return by_text[close[0]] if close else ""
+
+
+def undescribed_templates(content: JsonObject, kind: WorkloadKind) -> Iterator[str]:
+    """Yield a warning for each value that looks like a pod template and is at none of the paths of `kind`."""
+    described = [segments(path) for each in kind.templates for path in (each.template, each.or_else) if path]
+    for path in _template_paths(content):
+        if described and not any(_is_part_of(path, each) for each in described):
+            place = cut(_text(path), _LONGEST_SHOWN)
+            yield f"the pods of {place} are not counted: spec.workloadKinds of the policy does not name it"
+
+
+def _is_part_of(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether one of two paths can be the beginning of the other, or equal to it."""
+    return all(first == second or STAR in (first, second) for first, second in zip(one, other, strict=False))
 
 
 def _plural(kind: str) -> str:
@@ -62,7 +102,9 @@ def _with_stars(content: JsonObject, paths: Sequence[Path]) -> list[Path]:
                 each for each in found if (*each[:index], *each[index + 1 :]) == (*path[:index], *path[index + 1 :])
             ]
             parent = _first_at(content, path[:index])
-            if len(alike) > 1 and isinstance(parent, Mapping) and {each[index] for each in alike} == set(parent):
+            # Fields of objects begin with a small letter, such keys of a map as Worker do not.
+            is_map = len(alike) > 1 or path[index][:1].isupper()
+            if is_map and isinstance(parent, Mapping) and {each[index] for each in alike} == set(parent):
                 found[found.index(alike[0])] = (*path[:index], STAR, *path[index + 1 :])
                 found = [each for each in found if each not in alike]
     return found

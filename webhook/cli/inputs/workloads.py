@@ -12,11 +12,11 @@ from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.cli.inputs.policies import NamespacePolicies, PlacedPolicies, is_namespace, policy_to_json
 from webhook.cli.inputs.train_jobs import Runtimes
-from webhook.cli.inputs.unknown_kinds import unknown_kind
+from webhook.cli.inputs.unknown_kinds import undescribed_templates, unknown_kind
 from webhook.cli.output.terminal import echo, warn
 from webhook.cluster.planned_objects import is_planned, with_planned_claims
 from webhook.cluster.snapshot import Snapshot
-from webhook.documents.documents import Document
+from webhook.documents.documents import Document, field
 from webhook.documents.field import (
     MOST_ERRORS,
     FieldError,
@@ -25,14 +25,17 @@ from webhook.documents.field import (
     invalid,
     prefixed_errors,
 )
+from webhook.documents.object_path import matches
 from webhook.kube.api.admission import pod_request
 from webhook.kube.api.strict_decoding import unknown_fields
 from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.pod.resources import requested_extended_resources
 from webhook.kube.release import is_server_version
 from webhook.kube.workloads.pod_set import PodSet, pod_name
 from webhook.kube.workloads.pod_sets import kind_of, pod_sets
 from webhook.kube.workloads.pod_template_path import group_of
-from webhook.kube.workloads.workload_kinds import creates_no_pods
+from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS, PATCHED_TEMPLATES, creates_no_pods
+from webhook.mutation.workload.card_request import mistyped_resources
 from webhook.objects.misplaced import misplaced
 from webhook.objects.split_job import ScheduledSet, split_job
 from webhook.policy.policy import Policy
@@ -123,19 +126,24 @@ def print_policy(workload: Workload) -> None:
 
 
 def print_findings(workloads: Sequence[Workload], snapshot: Snapshot | None, *, is_strict: bool) -> None:
-    """Print warnings about the objects of `workloads` to standard error: unknown fields, then misplaced annotations.
+    """Print warnings about the objects of `workloads` to standard error.
+
+    They are about unknown fields, misplaced annotations and, of pods without a workload type, mistyped resources.
 
     Raises:
         InvalidInput: an object has unknown fields, with `is_strict`; the errors name file and document.
     """
     _check_fields(workloads, is_strict=is_strict)
     print_misplaced(workloads, snapshot)
+    _print_mistyped(workloads)
 
 
 def _check_fields(workloads: Iterable[Workload], *, is_strict: bool) -> None:
     """Print a warning to standard error for each field that the API server does not know."""
-    for source in {id(each.source): each.source for each in workloads}.values():
-        unknown = unknown_fields(source.content)
+    for _, each in groupby(workloads, key=lambda workload: id(workload.source)):
+        workload = next(each)
+        source = workload.source
+        unknown = unknown_fields(source.content, _pod_templates(workload))
         if unknown and is_strict:
             text = f"strict decoding error: {', '.join(unknown)}"
             raise InvalidInput([RefusedObjectError(source.place, "Forbidden", None, text)])
@@ -143,11 +151,31 @@ def _check_fields(workloads: Iterable[Workload], *, is_strict: bool) -> None:
             warn(f"{pod_name(source.content)}: {text}")
 
 
+def _print_mistyped(workloads: Iterable[Workload]) -> None:
+    """Print a warning for each mistyped resource of a pod without a workload type. Others get it from the webhook."""
+    for each in workloads:
+        pod, policy = each.document.content, each.policy
+        if each.pods is None or field(pod, "metadata", "annotations", policy.keys.workload_type) is not None:
+            continue
+        for warning in mistyped_resources(requested_extended_resources(pod), policy):
+            warn(f"{each.name}: {warning}")
+
+
+def _pod_templates(workload: Workload) -> Iterator[tuple[str, Any]]:
+    """Yield the path and the value of each PodTemplateSpec in the object, if its controller copies them to the pods."""
+    content = workload.source.content
+    kind = kind_of(content, workload.policy.kinds) if workload.owner else None
+    if kind is not None and (kind.group, kind.kind) in PATCHED_TEMPLATES:
+        for template in kind.templates:
+            if template.shape == "PodTemplate":
+                yield from ((path, value) for path, _, value in matches(content, template.template))
+
+
 def print_misplaced(workloads: Iterable[Workload], snapshot: Snapshot | None) -> None:
     """Print a warning to standard error for each object with annotations that belong on its pod template.
 
-    So is one whose templates go to two schedulers, because only some name a type. `snapshot` has the defaults of its
-    namespace.
+    So is one whose templates go to two schedulers, because only some name a type, and one with templates that the
+    policy does not name. `snapshot` has the defaults of its namespace.
     """
     for _, each in groupby(workloads, key=lambda workload: id(workload.source)):
         first, *others = each
@@ -158,6 +186,8 @@ def print_misplaced(workloads: Iterable[Workload], snapshot: Snapshot | None) ->
         note = kind.note if kind and not kind.templates else first.note
         # The templates of a TrainJob are in another object.
         warnings = misplaced(first.source.content, pods if note == first.note else (), first.policy, note)
+        if kind is not None and kind not in BUILT_IN_KINDS:
+            warnings += undescribed_templates(first.source.content, kind)
         if others:
             sets = (_scheduled(workload, snapshot) for workload in (first, *others))
             warnings += split_job(filter(None, sets), first.policy)

@@ -27,7 +27,7 @@ from webhook.kube.api.independent_patch import PatchError, TooDeepError, indepen
 from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
-from webhook.kube.pod.pod_validation import check_storable
+from webhook.kube.pod.pod_validation import check_complete, check_storable
 from webhook.kube.shape import check_pod
 from webhook.kube.workloads.pod_set import pod_name
 from webhook.placement.framework.result import Placement
@@ -141,6 +141,8 @@ class Admissions:
             # The API server decodes a pod before it asks the webhook.
             self.check_storable(found.pod)
             PodSignature.of(found.pod)
+            if not (workload.owner or self.are_stored):
+                check_complete(found.pod)
         return replace(workload, document=replace(workload.document, content=found.pod)), found
 
     def _completed(self, pod: JsonObject, snapshot: Snapshot) -> Completed:
@@ -255,7 +257,8 @@ class Admissions:
         return verdict
 
     def _note(self, workload: Workload, verdict: Verdict | None) -> None:
-        if isinstance(verdict, Patched | Denied):
+        # A stored pod that would be denied must not be created again.
+        if isinstance(verdict, Patched) or (isinstance(verdict, Denied) and not self.are_stored):
             self._changed.append(workload.name)
 
     def print_hint(self) -> None:

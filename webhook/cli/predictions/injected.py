@@ -1,14 +1,21 @@
 """Find what the webhook has injected into a pod that is stored."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from webhook.admission.evaluation import evaluate
 from webhook.admission.injection import Bypassed, Denied
+from webhook.admission.pod_content import PodContent
 from webhook.cli.inputs.profiles import SchedulersOf
 from webhook.cli.predictions.admission import Admissions, admit_document
 from webhook.documents.documents import Document, JsonObject, field
-from webhook.documents.field import InvalidInput
+from webhook.documents.field import BETWEEN_ERRORS, InvalidInput
+from webhook.documents.listing import some
+from webhook.kube.api.admission import pod_request
+from webhook.mutation.workload.annotations import keys_without_type, stray_keys
+from webhook.mutation.workload.card_request import ABOUT_CARDS
+from webhook.policy.keys import Keys
 from webhook.policy.policy import Policy
 
 ENDING = "it is being deleted: no scheduler gives it a node"
@@ -19,6 +26,13 @@ Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go skipPodSchedule
 
 # The parts of a pod that rules read and do not change.
 _READ = ("containers", "initContainers", "volumes", "resources", "resourceClaims", "priorityClassName")
+
+_MOST_FOREIGN = 3
+# Names that no other project gives its keys.
+_OWN_NAMES = frozenset(
+    each.attribute.replace("_", "-")
+    for each in (Keys.workload_type, *ABOUT_CARDS, Keys.bin_packing, Keys.gang_size, Keys.placement_check)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +110,36 @@ def _edits(pod: JsonObject, policy: Policy) -> dict[str, tuple[str, ...]]:
     except InvalidInput:
         return {}
     return {} if isinstance(verdict, Bypassed | Denied) else {each.name: each.edits for each in verdict.rules}
+
+
+def stray_lines(pod: JsonObject, policy: Policy) -> Sequence[str]:
+    """Return the warnings about labels and annotations of `pod` that look like annotations of the webhook."""
+    annotations, labels = (field(pod, "metadata", each) or {} for each in ("annotations", "labels"))
+    found = stray_keys(annotations, labels, policy)
+    domain = policy.spec.key_domain
+    # Admission is silent about these: other projects can have keys of the same name.
+    others = [key for key in (*annotations, *labels) if key.partition("/")[2] in _OWN_NAMES]
+    foreign = [key for key in others if not key.startswith(f"{domain}/") and key not in " ".join(found)]
+    if foreign:
+        found.append(f"keys of another domain have no effect: {some(foreign, _MOST_FOREIGN)}; those of {domain} do")
+    return found
+
+
+def left_alone(found: Injected, pod: JsonObject, policy: Policy, defaults: Mapping[str, str]) -> Iterator[str]:
+    """Yield why `policy`, if it is in force, injects nothing into a stored `pod`: its type is missing, or it is denied.
+
+    `defaults` are the annotations of its namespace.
+    """
+    if found.policy or not found.in_force or field(pod, "spec", "nodeName"):
+        return
+    try:
+        result = evaluate(
+            PodContent(pod_request(pod, str(field(pod, "metadata", "namespace") or "")), defaults), policy
+        )
+    except InvalidInput:
+        return
+    if isinstance(result, Denied):
+        yield from (f"the policy denies it: {each}" for each in result.denial.message.split(BETWEEN_ERRORS))
+    elif policy.keys.workload_type not in defaults:
+        annotations = field(pod, "metadata", "annotations") or {}
+        yield from () if policy.keys.workload_type in annotations else keys_without_type(annotations, policy)

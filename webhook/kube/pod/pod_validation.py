@@ -17,7 +17,7 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def check_storable(pod: Mapping[str, Any]) -> None:
-    """Check that the API server accepts the names, labels, resources, tolerations and node affinity of `pod`.
+    """Check that the API server accepts names, labels, containers, resources, tolerations and node affinity of `pod`.
 
     The fields of `pod` must have valid types. Its name can be missing: a generated name is valid if its prefix is
     valid. Malformed quantities are left to the modules that read the amounts. A value that is only valid in some
@@ -29,9 +29,32 @@ def check_storable(pod: Mapping[str, Any]) -> None:
 
     Source: k8s.io/kubernetes/pkg/apis/core/validation/validation.go, ValidatePodCreate
     """
-    of_pod = (_metadata_errors, _container_name_errors, resource_errors, _toleration_errors, _node_errors)
+    of_pod = (_metadata_errors, _container_errors, resource_errors, _toleration_errors, _node_errors)
     if errors := [error for each in of_pod for error in each(pod)]:
         raise InvalidInput(errors[:MOST_ERRORS])
+
+
+def check_complete(pod: Mapping[str, Any]) -> None:
+    """Check that a Pod has its name, and the name and image of each container, which controllers add to other pods.
+
+    Raises:
+        InvalidInput: the API server rejects the pod; contains the first MOST_ERRORS errors with the API server's
+            messages.
+
+    Source: k8s.io/kubernetes/pkg/apis/core/validation/validation.go, validateContainerCommon;
+    k8s.io/apimachinery/pkg/api/validation/objectmeta.go, ValidateObjectMetaAccessorWithOpts
+    """
+    if errors := [*_missing(pod)]:
+        raise InvalidInput(errors[:MOST_ERRORS])
+
+
+def _missing(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
+    if not (field(pod, "metadata", "name") or field(pod, "metadata", "generateName")):
+        yield RejectedFieldError("metadata.name", "Required value", None, "name or generateName is required")
+    for path, container in each_container(pod):
+        for name in ("name", "image"):
+            if not container.get(name):
+                yield RejectedFieldError(f"{path}.{name}", "Required value", None, "")
 
 
 def _metadata_errors(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
@@ -47,7 +70,10 @@ def _metadata_errors(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
         yield from invalid_value("metadata.labels", value, LABEL_VALUE.errors(value))
 
 
-def _container_name_errors(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
+def _container_errors(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
+    """Yield the errors of the containers and their names. A controller can add a missing name."""
+    if not field(pod, "spec", "containers"):
+        yield RejectedFieldError("spec.containers", "Required value", None, "")
     names: set[str] = set()
     # The names of init containers are compared with those of all others.
     for path, container in each_container(pod):

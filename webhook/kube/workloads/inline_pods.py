@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
-from webhook.documents.documents import JsonObject, field
+from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput, invalid
-from webhook.documents.object_path import Match, object_at
+from webhook.documents.object_path import Match, value_at
 from webhook.kube.workloads.pod_template_path import Shaped
 
 _FIELDS = (
@@ -16,8 +17,11 @@ _FIELDS = (
 
 
 def pod_spec(found: Match, _: JsonObject) -> Shaped:
-    """Return the pod of a PodSpec, which has no metadata."""
-    return Shaped(None, None, found.value, f"{found.path}.annotations", found.path)
+    """Return the pod of a PodSpec, which has no metadata. A part of one, without containers, is merged into another."""
+    spec, caveat = found.value, ""
+    if not spec.get("containers"):
+        spec, caveat = {**spec, "containers": [{"name": "main"}]}, f"its controller adds the containers of {found.path}"
+    return Shaped(None, None, spec, f"{found.path}.annotations", found.path, caveat)
 
 
 def inline_container(found: Match, _: JsonObject) -> Shaped:
@@ -43,9 +47,8 @@ def spark_pod(found: Match, content: JsonObject) -> Shaped:
     containers = _objects(spec, f"{at_template}.spec", "containers")
     spec |= {name: inline[name] for name in _FIELDS if inline.get(name) is not None}
     first, *others = [*containers, *_objects(inline, path, "sidecars")] or [{}]
-    application = object_at(content, "spec")
-    is_jvm = field(application, "type") not in ("Python", "R")
-    memory = _with_overhead(inline.get("memory") or "1g", inline.get("memoryOverhead"), is_jvm=is_jvm)
+    application = value_at(content, path.rpartition(".")[0], ()).value
+    memory = _with_overhead(inline.get("memory") or "1g", inline.get("memoryOverhead"), _overhead_factor(application))
     requests = {"cpu": str(inline.get("coreRequest") or inline.get("cores") or 1), "memory": memory}
     limits = {"memory": memory}
     if inline.get("coreLimit"):
@@ -82,19 +85,31 @@ def _objects(parent: Mapping[str, Any], path: str, name: str) -> list[Mapping[st
 
 # More digits are no memory of a node, and Python limits the digits that it reads.
 _MEMORY = re.compile(r"([0-9]{1,18})([kmgt]?)b?", re.IGNORECASE)
+_FACTOR = re.compile(r"[0-9]{1,4}(\.[0-9]{1,9})?")
 _KIB = {"k": 1, "m": 1024, "": 1024, "g": 1024**2, "t": 1024**3}
 _LEAST_OVERHEAD_KIB = 384 * 1024
 
 
-def _with_overhead(memory: Any, overhead: Any, *, is_jvm: bool) -> str:
-    """Return the memory of a Spark pod as a quantity: that of the JVM, and 10 % (else 40 %), at least 384 MiB, more.
+def _overhead_factor(application: Mapping[str, Any]) -> Fraction:
+    """Return the part of the memory that is added for processes beside the JVM: 40 % for Python and R, else 10 %.
+
+    Source: github.com/kubeflow/spark-operator/api/v1beta2/sparkapplication_types.go, MemoryOverheadFactor
+    """
+    stated = application.get("memoryOverheadFactor")
+    if isinstance(stated, str) and _FACTOR.fullmatch(stated):
+        return Fraction(stated)
+    return Fraction(2, 5) if application.get("type") in ("Python", "R") else Fraction(1, 10)
+
+
+def _with_overhead(memory: Any, overhead: Any, factor: Fraction) -> str:
+    """Return the memory of a Spark pod as a quantity: that of the JVM, and `factor` of it, at least 384 MiB, more.
 
     A text that Spark rejects is returned as it is, so the reader of the pod reports it.
     """
     size = _kib(memory)
     if size is None:
         return str(memory)
-    more = _kib(overhead) if overhead is not None else max(size // 10 if is_jvm else size * 2 // 5, _LEAST_OVERHEAD_KIB)
+    more = _kib(overhead) if overhead is not None else max(int(size * factor), _LEAST_OVERHEAD_KIB)
     return f"{size + (more or 0)}Ki"
 
 

@@ -15,7 +15,7 @@ from webhook.kube.workloads.exclusive_topology import Exclusive
 from webhook.kube.workloads.pod_set import Dimension, PodNames, PodSet
 from webhook.kube.workloads.pod_set_shapes import SHAPES
 from webhook.kube.workloads.pod_template_path import Count, PodTemplatePath, Shaped, WorkloadKind, group_of
-from webhook.kube.workloads.workload_kinds import Kinds, creates_no_pods
+from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS, Kinds, creates_no_pods
 
 # KAI reads it from the owner of the pods. Other schedulers ignore it.
 _OF_KAI = (f"metadata.annotations[{KAI_TOPOLOGY}]", f"KAI keeps its pods within a domain: {KAI_TOPOLOGY}")
@@ -159,6 +159,9 @@ def _pod_set(
     shaped = SHAPES[template.shape](match, content)
     if shaped is None:
         return None
+    if shaped.spec is None and match.value.get("containers") and kind not in BUILT_IN_KINDS:
+        detail = f"{match.path} is a PodSpec: set podSpec: true for it in spec.workloadKinds of the policy"
+        raise InvalidInput([required(shaped.spec_path, detail)])
     if template.shape == "PodSpec" and template.annotations:
         beside = value_at(content, template.annotations, match.keys[: template.annotations.count("*")])
         shaped = replace(shaped, annotations=beside.value, annotations_path=beside.path)

@@ -92,10 +92,11 @@ PATCHED_TEMPLATES: Mapping[tuple[str, str], frozenset[str]] = {
 }
 
 
-_CORE = (
+CORE_KINDS = (
     *("ConfigMap", "Endpoints", "Event", "LimitRange", "Namespace", "Node", "PersistentVolume"),
     *("PersistentVolumeClaim", "ResourceQuota", "Secret", "Service", "ServiceAccount"),
 )
+"""The kinds of the group v1 that create no pods."""
 # Every kind of these groups.
 _GROUPS = frozenset(
     (
@@ -109,16 +110,22 @@ _GROUPS = frozenset(
         *("resource.nvidia.com", "nfd.k8s-sigs.io", "karpenter.sh", "karpenter.k8s.aws", "kyverno.io", "cilium.io"),
         *("constraints.gatekeeper.sh", "templates.gatekeeper.sh", "policies.kyverno.io", "helm.toolkit.fluxcd.io"),
         *("inference.networking.k8s.io", "inference.networking.x-k8s.io", "source.toolkit.fluxcd.io"),
+        *("bitnami.com", "cloud.google.com", "crd.projectcalico.org", "eks.amazonaws.com", "k8s.cni.cncf.io"),
+        *("kustomize.toolkit.fluxcd.io", "metallb.io", "monitoring.googleapis.com", "networking.gke.io"),
+        *("nv-ipam.nvidia.com", "projectcalico.org", "route.openshift.io", "secrets-store.csi.x-k8s.io"),
+        *("telemetry.istio.io", "traefik.io"),
     )
 )
 _KINDS: Mapping[str, tuple[str, ...]] = {
-    "": _CORE,
+    "": CORE_KINDS,
     "apps": ("ControllerRevision",),
     "cert-manager.io": ("Certificate", "CertificateRequest", "ClusterIssuer", "Issuer"),
     "external-secrets.io": ("ClusterExternalSecret", "ClusterSecretStore", "ExternalSecret", "SecretStore"),
     "argoproj.io": ("AppProject", "Application", "ApplicationSet"),
     "grove.io": ("ClusterTopology", "ClusterTopologyBinding"),
     "keda.sh": ("ClusterTriggerAuthentication", "ScaledObject", "TriggerAuthentication"),
+    "kubeflow.org": ("PodDefault", "Profile"),
+    "sriovnetwork.openshift.io": ("OVSNetwork", "SriovIBNetwork", "SriovNetwork", "SriovNetworkNodePolicy"),
     "monitoring.coreos.com": ("AlertmanagerConfig", "PodMonitor", "Probe", "PrometheusRule", "ServiceMonitor"),
     "serving.kserve.io": (
         "LLMInferenceServiceConfig",

@@ -28,7 +28,9 @@ class CardAmounts:
             annotations.reject(Keys.gpu_memory, _without_label(accelerator, "memory"))
             memory = None
         elif (
-            memory is not None and accelerator.labels.memory_values and not accelerator.memory_values(memory.least_mib)
+            memory is not None
+            and accelerator.labels.memory_values
+            and not accelerator.memory_values(memory.least_bytes)
         ):
             most = max(accelerator.labels.memory_values, key=lambda each: accelerator.memory_mib(each) or 0)
             detail = f"a card of {accelerator.name} has at most {most} (accelerators.labels.memoryValues)"

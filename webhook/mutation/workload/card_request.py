@@ -70,10 +70,12 @@ def is_of_kai(scheduler: str, policy: Policy) -> bool:
     return backend_of(policy.spec, scheduler) is Kai
 
 
-def _mistyped(extended_resources: Sequence[str], policy: Policy) -> Iterator[str]:
+def mistyped_resources(extended_resources: Sequence[str], policy: Policy) -> Iterator[str]:
+    """Yield a warning for each resource that is almost that of an accelerator of the policy."""
     known = [resource for each in policy.spec.accelerators for resource in each.resources]
     for name in extended_resources[:_MOST_SHOWN]:
-        if meant := next((each for each in known if is_one_edit(name, each)), None):
+        similar = (each for each in known if is_one_edit(name, each) or name.lower() == each.lower() != name)
+        if meant := next(similar, None):
             yield f"resource {name} is not that of an accelerator of the policy; did you mean {meant}?"
 
 
@@ -91,7 +93,7 @@ def without_card_warnings(
         remedy += ", or list it under accelerators of the policy"
     if annotations.is_own(keys.workload_type) and handling.pod_annotations == "leave":
         return [f"{missing}, so {keys.workload_type} has no effect: {remedy}"]
-    warnings = list(_mistyped(request.extended_resources, policy))
+    warnings = list(mistyped_resources(request.extended_resources, policy))
     if not annotations.is_own(keys.workload_type) and handling.namespace_defaults == "warn":
         warnings.append(f'{missing}, but has workload type "{type_name}" from namespace "{namespace}"')
     asked = [

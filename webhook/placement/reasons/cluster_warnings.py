@@ -18,6 +18,7 @@ from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.placement.pod.inter_pod_info import InterPodInfo
 from webhook.policy.spec.accelerators import Accelerator, Fact, similar_labels
 from webhook.policy.spec.document import PolicySpec
+from webhook.policy.spec.field_types import matches_any
 from webhook.policy.spec.schedulers import BUILT_IN_SCHEDULERS, BinPacking, NodeTemplate, SchedulerSettings
 
 # Products of one pod that are compared with the products of the nodes, and products of the nodes that they are
@@ -90,10 +91,22 @@ def _without_label(accelerator: Accelerator, fact: Fact, snapshot: Snapshot) -> 
     """Return that no node has a label of `accelerator` for `fact`, with a similar label that nodes have instead."""
     missing = f"no node has the label {' or '.join(accelerator.labels_of(fact))}"
     for label in similar_labels(accelerator, fact):
-        if values := snapshot.labels.values(label):
+        # A label of a cloud can tell the cards of another vendor.
+        if snapshot.labels.values(label) and (values := _values_beside_cards(label, accelerator, snapshot)):
             example = f"{label}={cut(min(values), _LONGEST_SHOWN)}"
             return f"{missing}, but some have {example}: name it in accelerators.labels.{fact} of the policy"
     return missing
+
+
+def _values_beside_cards(label: str, accelerator: Accelerator, snapshot: Snapshot) -> set[str]:
+    """Return the values of `label` on the nodes that offer cards of `accelerator`, or no devices yet."""
+    found = set()
+    for info in snapshot.nodes:
+        if (value := info.node.labels.get(label)) is not None:
+            devices = [resource for resource in info.node.allocatable if "/" in resource]
+            if not devices or any(matches_any(each, accelerator.resources) for each in devices):
+                found.add(value)
+    return found
 
 
 def meant_product(

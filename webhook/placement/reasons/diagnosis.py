@@ -138,6 +138,12 @@ class _NodeDetails:
         self._pod, self._nodes = pod, nodes
         self._requests = dict(pod.requests)
         self._matches = cache(nodes.labels.matches)
+        self._required = [Requirement(key, "In", (value,)) for key, value in pod.node_selector]
+        first, *others = pod.required or (None,)
+        if first is not None:
+            # A node needs to match only one of several terms, but what all of them contain.
+            known = [frozenset(term.expressions) for term in others]
+            self._required += [each for each in first.expressions if all(each in term for term in known)]
 
     def __call__(self, rejection: Rejection, row: int) -> str | None:
         """Return the reason of the node in `row` with its details, or None if there is nothing to add."""
@@ -170,12 +176,9 @@ class _NodeDetails:
         return f"wants {amount_text(resource, wanted)} {resource}, {held}"
 
     def _unmet(self, row: int) -> Iterator[str]:
-        """Yield the labels of the node that do not match the pod's requirements; none for a pod with several terms."""
-        required = [Requirement(key, "In", (value,)) for key, value in self._pod.node_selector]
-        terms = self._pod.required or ()
-        required += terms[0].expressions if len(terms) == 1 else ()
+        """Yield the labels of the node that do not match the requirements that are in all terms of the pod."""
         labels = self._nodes.nodes[row].node.labels
-        for each in required:
+        for each in self._required:
             if not self._matches(*each)[row]:
                 values = ", ".join(each.values[:_MOST_VALUES]) + (", …" if len(each.values) > _MOST_VALUES else "")
                 wanted = f"{each.key} {each.operator} [{values}]" if each.values else f"{each.key} {each.operator}"

@@ -138,18 +138,22 @@ class Accelerator(StrictModel):
 
     def memory_mib(self, value: str) -> int | None:
         """Return the MiB in the value of a `memory` label, rounded down, or None if it has no number."""
+        size = self._memory_bytes(value)
+        return None if size is None else size // MEBIBYTE
+
+    def least_memory(self, least_bytes: int) -> int:
+        """Return the number of `memoryUnit` that is at least `least_bytes`."""
+        return -(-least_bytes // _BYTES[self.labels.memory_unit])
+
+    def memory_values(self, least_bytes: int) -> tuple[str, ...]:
+        """Return the listed values of the `memory` labels that are at least `least_bytes`."""
+        return tuple(each for each in self.labels.memory_values if (self._memory_bytes(each) or 0) >= least_bytes)
+
+    def _memory_bytes(self, value: str) -> int | None:
         number = _NUMBER.match(value)
         if number is None or (not self.labels.memory_values and number[0] != value):
             return None
-        return int(number[0]) * _BYTES[self.labels.memory_unit] // MEBIBYTE
-
-    def least_memory(self, least_mib: int) -> int:
-        """Return the number of `memoryUnit` that is at least `least_mib`."""
-        return -(-least_mib * MEBIBYTE // _BYTES[self.labels.memory_unit])
-
-    def memory_values(self, least_mib: int) -> tuple[str, ...]:
-        """Return the listed values of the `memory` labels that are at least `least_mib`."""
-        return tuple(each for each in self.labels.memory_values if (self.memory_mib(each) or 0) >= least_mib)
+        return int(number[0]) * _BYTES[self.labels.memory_unit]
 
 
 # The sizes of cards, whole or partitioned, to which AMD's labeller rounds.

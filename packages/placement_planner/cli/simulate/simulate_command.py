@@ -18,6 +18,7 @@ from webhook.cli.inputs.files import PATH, DurationType, check_standard_input, f
 from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.cli.output.screen import text_console
 from webhook.cli.output.terminal import Progress, echo_json, warn
+from webhook.documents.field import BETWEEN_ERRORS
 
 # The largest of a PriorityClass that is not one of the system's.
 _LARGEST_PRIORITY = 1_000_000_000
@@ -206,6 +207,7 @@ def _show_arrivals(show: Callable[[str], None], run: str, done: int, total: int)
 def _warn(outcomes: Sequence[Outcome]) -> None:
     """Warn about pods that were denied and plugins that were not evaluated, which the outcomes do not show."""
     for each in {each.policy: each for each in outcomes if each.denied}.values():
-        warn(f"policy {each.policy} denies {each.denied} of {each.denied + each.pods} pods: {each.denial}")
+        denial = each.denial.replace(BETWEEN_ERRORS, "; ")
+        warn(f"policy {each.policy} denies {each.denied} of {each.denied + each.pods} pods: {denial}")
     if unmodelled := sorted({name for each in outcomes for name in each.unmodelled}):
         warn(f"not evaluated, though a pod depends on it: {', '.join(unmodelled)}")
