@@ -3,11 +3,13 @@
 import asyncio
 import base64
 import copy
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from certs.cluster.client import configuration_named
 from certs.controller.admin import MEND, ControllerMetrics
 from certs.controller.reconciler import Memory, Options, Pass, Reconciler
 from certs.names import server_names
@@ -16,6 +18,7 @@ from certs.pki import issue_ca
 from certs.plan import Action, Rules
 from certs.registration import Target, manifest
 from certs.secret import artifacts_in
+from certs.webhook_rules import PODS
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
 from tests.support.tls.certificates import NOW
 from webhook.watch.api_errors import ApiServerError
@@ -48,11 +51,13 @@ def test_a_secret_is_unchanged_from_its_last_version() -> None:
     assert found == [0, 4, 0, 2]
 
 
-def passes(api: FakeConfigurationApi, folder: Path, metrics: ControllerMetrics) -> list[Pass]:
+def passes(
+    api: FakeConfigurationApi, folder: Path, metrics: ControllerMetrics, options: Options = OPTIONS
+) -> list[Pass]:
     """Make passes until one has nothing to do."""
 
     async def make() -> list[Pass]:
-        reconciler, made = Reconciler(OPTIONS, metrics), list[Pass]()
+        reconciler, made = Reconciler(options, metrics), list[Pass]()
         async with ClientConfig(api.kubeconfig(folder)).connect() as server:
             while not made or made[-1].pause == NONE:
                 made.append(await reconciler.reconcile(server))
@@ -75,6 +80,21 @@ def test_an_object_that_another_client_changes_meanwhile_is_read_again(tmp_path:
     assert trusted == {artifacts_in(api.objects[SECRET]).ca_certificate}
     counted = metrics.actions.labels(MEND, "conflict")
     assert counted._value.get() == conflicts
+
+
+def test_webhooks_are_added_only_to_the_configuration_that_the_controller_creates(tmp_path: Path) -> None:
+    options = replace(OPTIONS, configurations=(*OPTIONS.configurations, "other"), creates=True)
+    with fake_api() as api:
+        for name in options.configurations:
+            of_an_earlier_version = manifest(Target(configuration=name))
+            del of_an_earlier_version["webhooks"][1:]
+            of_an_earlier_version["metadata"]["resourceVersion"] = "1"
+            api.objects[configuration_named(name).path] = of_an_earlier_version
+        passes(api, tmp_path, ControllerMetrics(), options)
+
+    own, other = (api.objects[configuration_named(name).path]["webhooks"] for name in options.configurations)
+    assert [each["name"] for each in own] == [each["name"] for each in manifest(Target())["webhooks"]]
+    assert [each["name"] for each in other] == [PODS]
 
 
 def test_a_secret_that_another_controller_creates_meanwhile_is_kept(tmp_path: Path) -> None:

@@ -52,6 +52,15 @@ def test_force_issues_a_new_ca(certs: Run, tmp_path: Path) -> None:
     assert inspect(store.read(tmp_path), utc_now()).problems == ()
 
 
+def test_a_ca_key_that_is_already_there_is_deleted_if_it_is_discarded(certs: Run, tmp_path: Path) -> None:
+    certs("issue", "--dir", tmp_path, "--dns", "a")
+    before = store.read(tmp_path)
+
+    assert certs("issue", "--dir", tmp_path, "--dns", "a", "--discard-ca-key").code == 0
+
+    assert store.read(tmp_path) == replace(before, ca_key=None)
+
+
 def test_discarded_ca_key_is_nowhere(certs: Run, tmp_path: Path) -> None:
     for _ in range(2):
         assert certs("issue", "--dir", tmp_path, "--dns", "a", "--discard-ca-key").code == 0
