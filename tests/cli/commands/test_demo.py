@@ -45,6 +45,7 @@ def test_the_demo_prints_seven_examples_and_keeps_the_audit_log(tmp_path: Path) 
     for record in records:
         if record.placement and record.placement.node:
             assert f"Feasible on {record.placement.node}" in outcome.output
+            assert re.search(rf"^   why       {record.placement.node} ", outcome.output, re.MULTILINE)
         for rule in record.rules:
             for edit in rule.edits:
                 assert edit in outcome.output

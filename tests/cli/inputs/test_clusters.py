@@ -49,3 +49,13 @@ def test_a_large_file_is_read_like_a_small_one(text: str, tmp_path: Path, monkey
     small = _outcome(file)
     monkeypatch.setattr(clusters, "_LARGE_BYTES", -1)
     assert _outcome(file) == small
+
+
+def test_errors_of_other_objects_are_not_shown_if_there_is_no_node(tmp_path: Path) -> None:
+    """The file is that of another command, so its pods are not what is wrong."""
+    file = tmp_path / "pods.json"
+    file.write_text(_list(_BROKEN, _POD))
+
+    (error,) = _outcome(file)
+
+    assert error.startswith(f'--cluster: Invalid value: "{file}"; holds no Node, only Pod; give what `kubectl get ')

@@ -15,6 +15,7 @@ from tests.support.programs.command import Run
 from tests.support.programs.commands_on_files import pods_of
 from tests.support.servers.threads import LocalServer, served_in_thread
 from webhook.cli.inputs import manifests
+from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
 
 
@@ -146,6 +147,20 @@ def test_objects_without_pods_are_counted_by_kind(run: Run, command: tuple[Any, 
 
     passed = [line for line in outcome.errors.splitlines() if "passed over" in line]
     assert passed == ["passed over, because they make no pod: 1 Namespace, 2 Node"]
+
+
+def test_a_pod_keeps_the_node_that_its_creator_set(capsys: pytest.CaptureFixture[str]) -> None:
+    """No scheduler was asked about such a pod, so it is evaluated with its node, as it was admitted."""
+    made, bound, new = (make_pod(name).node_name("n").obj() for name in ("made", "bound", "new"))
+    made["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {"f:nodeName": {}}}}]
+    bound["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {"f:containers": {}}}}]
+    for pod in (made, bound):
+        pod["status"] = {"phase": "Running"}
+
+    found = manifests.unbound(Document("file", pod) for pod in (made, bound, new))
+
+    assert [each.content["spec"].get("nodeName") for each in found] == ["n", None, "n"]
+    assert capsys.readouterr().err == "1 pod with a node: evaluated without spec.nodeName\n"
 
 
 def test_the_version_in_a_snapshot_is_no_object(run: Run, command: tuple[Any, ...]) -> None:

@@ -1,5 +1,6 @@
 """The options of `serve`, and the settings that they make."""
 
+import math
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,10 +8,14 @@ from typing import Any, Self
 
 import pytest
 
+from tests.support.programs.cluster_files import write_cluster
 from tests.support.programs.command import Run
+from tests.support.servers.kubeconfigs import write_kubeconfig
 from webhook.cli.commands.serve import serve_command as serve
 from webhook.cli.commands.serve import serve_outputs
+from webhook.placement.waiting.pod_table import UNSEEN_SECONDS
 from webhook.runtime.settings import Address, Settings
+from webhook.serving.app import scoring
 
 
 @pytest.mark.parametrize(
@@ -159,3 +164,27 @@ def test_the_replica_is_named_after(
     assert run("serve", "--tls-dir", "t").code == 0
 
     assert started.settings == Settings(Path("t"), replica=replica)
+
+
+@pytest.mark.parametrize(
+    ("view", "unseen_seconds"),
+    [
+        pytest.param((), math.inf, id="no view"),
+        pytest.param(("--cluster", "cluster.json"), math.inf, id="a file, which shows no new pod"),
+        pytest.param(("--kubeconfig", "kubeconfig"), UNSEEN_SECONDS, id="a live cluster"),
+    ],
+)
+@pytest.mark.usefixtures("started")
+def test_only_a_live_cluster_shows_that_an_admitted_pod_was_not_created(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, view: tuple[str, ...], unseen_seconds: float
+) -> None:
+    """A pod that another webhook denies keeps its room for as long as the policy says, unless it should be seen."""
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(serve, "scoring", lambda *args, **options: given.update(options) or scoring(*args, **options))
+    monkeypatch.chdir(tmp_path)
+    write_cluster(tmp_path)
+    write_kubeconfig(tmp_path, "http://127.0.0.1:1")
+
+    assert run("serve", "--tls-dir", "t", *view).code == 0
+
+    assert given == {"unseen_seconds": unseen_seconds}
