@@ -20,7 +20,8 @@ from webhook.documents.field import InvalidInput
 
 
 def write_folder(folder: Path) -> Path:
-    (folder / "manifests" / "inner").mkdir(parents=True)
+    for inner in ("inner", "a-folder.yaml"):
+        (folder / "manifests" / inner).mkdir(parents=True)
     for path, name in (("b.yaml", "b"), ("a.json", "a"), ("inner/c.yml", "c"), ("notes.txt", "no")):
         (folder / "manifests" / path).write_text(as_list(make_pod(name)))
     return folder / "manifests"
