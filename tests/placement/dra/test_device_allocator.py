@@ -44,6 +44,16 @@ def test_claim_that_gets_too_many_devices_by_any_alternative_is_an_error() -> No
         allocate([first, second, third], [], _stock(40, FREE), StepBudget())
 
 
+def test_devices_that_are_given_back_do_not_count_for_the_limit_of_a_claim() -> None:
+    """The first alternative takes all devices of the second request, so it is given up."""
+    some, one = DeviceRequest("a/some", "gpu", amount=31), DeviceRequest("a/one", "gpu")
+    first, second = choice_for(some, one), choice_for(DeviceRequest("b", "gpu"), first=2)
+    cards = [Candidate((FREE, NOT_SELECTED, FREE), ())] * 31
+    others = [Candidate((NOT_SELECTED, FREE, NOT_SELECTED), ())]
+
+    assert allocate([first, second], [], [*cards, *others], StepBudget()) == (1, 0)
+
+
 def test_a_claim_with_too_many_devices_leaves_the_claim_before_it_to_try_on() -> None:
     """All alternatives of the second claim are too many beside its first request: that is no error for the first."""
     first = choice_for(DeviceRequest("a", "gpu"))

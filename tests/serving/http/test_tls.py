@@ -1,4 +1,4 @@
-"""The TLS of the server, and the pairs of files that it takes."""
+"""The TLS of the server, the pairs of files that it takes, and the CAs of its clients."""
 
 import asyncio
 import ssl
@@ -7,6 +7,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from certs.pki import issue_ca
 from tests.serving.story import with_server
 from tests.support.servers.server import (
     Running,
@@ -16,6 +17,7 @@ from tests.support.tls.pairs import MadePair, pairs
 from webhook.documents.field import InvalidInput
 from webhook.runtime.metrics import Metrics
 from webhook.serving.http.certificate import Certificate
+from webhook.serving.http.tls import read_client_ca, read_pair, server_context
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1], ids=lambda version: version.name)
@@ -48,3 +50,35 @@ def test_pair_that_cannot_be_served_names_the_remedy(tmp_path: Path, name: str, 
 def test_pair_of_other_tools_is_served(tmp_path: Path, pair: MadePair) -> None:
     certificate = Certificate(pair.write(tmp_path), Metrics(), utc_now)
     assert certificate.invalid_reason() == ""
+
+
+def handshake(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
+    """Make a handshake in memory.
+
+    Raises:
+        ssl.SSLError: one of the two rejects the other.
+    """
+    one, other = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = [server.wrap_bio(one, other, server_side=True), client.wrap_bio(other, one)]
+    while sides:
+        for side in tuple(sides):
+            try:
+                side.do_handshake()
+                sides.remove(side)
+            except ssl.SSLWantReadError:
+                continue
+
+
+@pytest.mark.parametrize("name", ["ca-is-an-intermediate", "self-signed-of-req-x509"])
+def test_a_client_needs_no_ca_above_those_in_the_file(tmp_path: Path, name: str) -> None:
+    """Go verifies clients in the same way, so the CA file of an API server works here, too."""
+    (made,) = [each for each in pairs("trusted") if each.name == name]
+    folder = made.write(tmp_path)
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    client.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+
+    handshake(server_context(read_pair(folder), read_client_ca(folder / "ca.crt")), client)
+
+    with pytest.raises(ssl.SSLCertVerificationError):
+        handshake(server_context(read_pair(folder), issue_ca(now=utc_now()).certificate.decode()), client)
