@@ -10,6 +10,7 @@ from tests.certs.controller.quiet import OPTIONS, Quiet
 from tests.support.servers.live import until
 from webhook.runtime.settings import Address
 
+
 @pytest.mark.parametrize("with_event", [True, False])
 def test_a_stop_ends_the_controller_also_with_an_event(with_event: bool) -> None:
     async def run() -> None:

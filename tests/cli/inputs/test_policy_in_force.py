@@ -16,8 +16,10 @@ from tests.support.programs.cluster_files import as_list, lines
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
 from webhook.cli.inputs import session
+from webhook.cli.inputs.policy_in_force import read_policies_in_force
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.policy_documents import policy_text
+from webhook.watch.api_server import ClientConfig
 
 OWN = "placement-webhook"
 SERVERS = {
@@ -254,6 +256,26 @@ def outside(api: FakeConfigurationApi) -> FakeConfigurationApi:
     api.objects[CONFIGURATIONS] = listing({"metadata": {"name": "our-own"}, "webhooks": [called]})
     api.objects[DEPLOYMENTS] = listing()
     return api
+
+
+@pytest.mark.parametrize(
+    ("workloads", "is_known", "place"),
+    [
+        pytest.param((SERVERS,), True, "ConfigMap own-policy, in force", id="installed"),
+        pytest.param((), False, f"built in; no webhook in namespace {OWN}", id="no webhook anywhere"),
+    ],
+)
+def test_without_a_webhook_no_policy_is_known_to_be_in_force(
+    api: FakeConfigurationApi, kubeconfig: Path, workloads: tuple[Any, ...], is_known: bool, place: str
+) -> None:
+    """Its servers can be outside the cluster, and may be registered later."""
+    api.objects[DEPLOYMENTS] = listing(*workloads)
+
+    found = read_policies_in_force(ClientConfig(kubeconfig))
+
+    assert found is not None
+    default = found.policies.default
+    assert (found.is_known(default), found.place_of(default)) == (is_known, place)
 
 
 def test_beside_servers_outside_the_cluster_missed_advises_nothing(
