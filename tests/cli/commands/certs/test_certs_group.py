@@ -12,6 +12,7 @@ from certs import directory as store
 from certs.inspection import Artifacts, inspect
 from certs.pki import issue_ca, issue_server
 from tests.support.programs.command import Run
+from tests.support.servers.fake_configuration_api import fake_api
 from tests.support.servers.server import utc_now
 from tests.support.tls import certificates
 from tests.support.tls.certificates import AGED, ALL_EXPIRED, FRESH, OTHER
@@ -68,6 +69,16 @@ def test_discarded_ca_key_is_nowhere(certs: Run, tmp_path: Path) -> None:
     refused = certs("issue", "--dir", tmp_path, "--dns", "b")
     assert refused.code == 2
     assert "ca.key: Required value: the private key of ca.crt; --force replaces" in refused.errors
+
+
+def test_a_dry_run_of_register_stores_nothing(certs: Run, tmp_path: Path) -> None:
+    with fake_api() as api:
+        where = ("--kubeconfig", api.kubeconfig(tmp_path))
+        done = certs("register", "--skip-probe", "--dry-run", "server", *where)
+
+    assert (done.code, api.objects) == (0, {})
+    assert [query["dryRun"] for _, query in api.writes] == ["All", "All"]
+    assert all(line.endswith(" (server dry run)") for line in done.output.splitlines())
 
 
 @pytest.mark.parametrize(

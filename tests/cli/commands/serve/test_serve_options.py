@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.support.programs.cluster_files import write_cluster
 from tests.support.programs.command import Run
@@ -14,8 +15,10 @@ from tests.support.servers.kubeconfigs import write_kubeconfig
 from webhook.cli.commands.serve import serve_command as serve
 from webhook.cli.commands.serve import serve_outputs
 from webhook.placement.waiting.pod_table import UNSEEN_SECONDS
+from webhook.policy.spec.document import API_VERSION
 from webhook.runtime.settings import Address, Settings
 from webhook.serving.app import scoring
+from webhook.serving.policies.in_force import Policies
 
 
 @pytest.mark.parametrize(
@@ -66,9 +69,10 @@ def test_a_number_outside_its_range_is_rejected(run: Run, flag: str, value: str,
 
 @dataclass
 class Started:
-    """The settings that `serve` starts its server with, and the options of its audit log."""
+    """The settings and policies that `serve` starts its server with, and the options of its audit log."""
 
     settings: Settings | None = None
+    policies: Policies | None = None
     audit: dict[str, Any] = field(default_factory=dict)
 
 
@@ -87,8 +91,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
 
         def __exit__(self, *_: object) -> None: ...
 
-    def build(settings: Settings, *_: object) -> None:
-        found.settings = settings
+    def build(settings: Settings, policies: Policies, *_: object) -> None:
+        found.settings, found.policies = settings, policies
 
     monkeypatch.setattr(serve_outputs, "AuditWriter", Writer)
     monkeypatch.setattr(serve, "build_server", build)
@@ -188,3 +192,20 @@ def test_only_a_live_cluster_shows_that_an_admitted_pod_was_not_created(
     assert run("serve", "--tls-dir", "t", *view).code == 0
 
     assert given == {"unseen_seconds": unseen_seconds}
+
+
+def test_of_several_policy_files_the_last_one_counts_and_the_others_are_named(
+    run: Run, started: Started, tmp_path: Path
+) -> None:
+    """A chart appends `extraArgs` to the flags of its manifest."""
+    files = [tmp_path / f"{name}.yaml" for name in ("first", "second", "last")]
+    for file in files:
+        file.write_text(f"apiVersion: {API_VERSION}\nkind: PlacementPolicy\nmetadata: {{name: {file.stem}}}\nspec: {{}}\n")
+
+    with capture_logs() as logs:
+        assert run("serve", "--tls-dir", "t", *(each for file in files for each in ("--policy", file))).code == 0
+
+    assert started.policies is not None
+    assert started.policies.current().name == "last"
+    (warned,) = [each for each in logs if each["event"] == "--policy is given several times"]
+    assert (warned["used"], warned["ignored"]) == (str(files[-1]), [str(files[0]), str(files[1])])

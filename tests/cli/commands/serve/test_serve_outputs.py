@@ -37,6 +37,36 @@ def test_the_exported_policy_is_compared_again_after_a_change_of_the_policy() ->
     assert exported._changed.is_set()
 
 
+def test_policies_are_exported_once_they_are_known_and_removed_at_once() -> None:
+    """The built-in policy, which is in force before the objects are read, would replace them."""
+
+    class Followed:
+        reason = "the PlacementPolicies of the cluster have not been read yet"
+
+        def unready_reason(self) -> str:
+            return self.reason
+
+    followed = Followed()
+    on, remove = (
+        exported_policy(
+            {"export_policy": mode},
+            ClientConfig().connect,
+            Policies(built_in_policy(), Metrics(), lambda: ""),
+            followed,  # type: ignore[arg-type] # only its readiness is read
+            Metrics(),
+            "r",
+            "",
+        )
+        for mode in ("on", "remove")
+    )
+    assert on is not None
+    assert remove is not None
+
+    assert (on._is_known(), remove._is_known()) == (False, True)
+    followed.reason = ""
+    assert on._is_known()
+
+
 @pytest.mark.slow
 def test_audit_files_that_are_dropped_are_logged_and_counted(tls_dir: Path, tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
