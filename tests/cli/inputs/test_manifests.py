@@ -81,22 +81,27 @@ def test_a_url_that_cannot_be_read_is_an_error(run: Run, cluster_file: Path, url
     assert f'Error: --filename: Invalid value: "{url}/other.json"; cannot be read: HTTP Error 404' in outcome.errors
 
 
-@pytest.mark.parametrize(("program", "subcommand"), [("kubectl", "kustomize"), ("kustomize", "build")])
-def test_a_kustomization_is_built_by_the_program_that_is_there(
+@pytest.mark.parametrize(
+    ("programs", "subcommand"),
+    [(("kubectl",), "kustomize"), (("kustomize",), "build"), (("kustomize", "kubectl"), "kustomize")],
+    ids=str,
+)
+def test_a_kustomization_is_built_by_kubectl_or_else_by_kustomize(
     run: Run,
     command: tuple[Any, ...],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    program: str,
+    programs: tuple[str, ...],
     subcommand: str,
 ) -> None:
-    """The folder of $PATH has one program, which prints a pod with the name of its subcommand."""
+    """The folder of $PATH has these programs, which print a pod with the name of their subcommand."""
     path = tmp_path / "bin"
     path.mkdir()
-    file = path / program
     pod = as_list(make_pod("NAME")).replace("NAME", "$1")
-    file.write_text(f"#!/bin/sh\n/bin/cat <<END\n{pod}\nEND\n")
-    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    for program in programs:
+        file = path / program
+        file.write_text(f"#!/bin/sh\n/bin/cat <<END\n{pod}\nEND\n")
+        file.chmod(file.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", str(path))
 
     assert pods_of(run(*command, "-k", tmp_path)) == [f"default/{subcommand}"]

@@ -424,6 +424,21 @@ def test_progress_is_printed_five_times_a_second_at_most_and_ended_once(monkeypa
     assert errors.getvalue() == "\r0.2\r0.41\n"
 
 
+def test_progress_is_no_remark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The console takes remarks of each request, and the terminal is that of its server."""
+    errors = io.StringIO()
+    monkeypatch.setattr(errors, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", errors)
+    monkeypatch.setattr("webhook.cli.output.terminal._SECONDS_BETWEEN", 0)
+
+    with remarks_taken() as remarks:
+        progress = Progress()
+        progress.show("1 placed")
+        progress.end()
+
+    assert (remarks, errors.getvalue()) == ([], "")
+
+
 def test_remarks_are_printed_again_after_a_block_that_fails(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="failed"), remarks_taken() as remarks:  # noqa: PT012 - what fails is the block
         warn("one")

@@ -18,6 +18,7 @@ from webhook.placement.waiting.pod_table import UNSEEN_SECONDS
 from webhook.policy.spec.document import API_VERSION
 from webhook.runtime.settings import Address, Settings
 from webhook.serving.app import scoring
+from webhook.serving.observed.predictions import Predictions
 from webhook.serving.policies.in_force import Policies
 
 
@@ -69,10 +70,11 @@ def test_a_number_outside_its_range_is_rejected(run: Run, flag: str, value: str,
 
 @dataclass
 class Started:
-    """The settings and policies that `serve` starts its server with, and the options of its audit log."""
+    """The settings, policies and predictions that the server starts with, and the options of its audit log."""
 
     settings: Settings | None = None
     policies: Policies | None = None
+    predictions: Predictions | None = None
     audit: dict[str, Any] = field(default_factory=dict)
 
 
@@ -91,8 +93,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
 
         def __exit__(self, *_: object) -> None: ...
 
-    def build(settings: Settings, policies: Policies, *_: object) -> None:
-        found.settings, found.policies = settings, policies
+    def build(settings: Settings, policies: Policies, *others: Any) -> None:
+        found.settings, found.policies, found.predictions = settings, policies, others[3]
 
     monkeypatch.setattr(serve_outputs, "AuditWriter", Writer)
     monkeypatch.setattr(serve, "build_server", build)
@@ -178,11 +180,15 @@ def test_the_replica_is_named_after(
         pytest.param(("--kubeconfig", "kubeconfig"), UNSEEN_SECONDS, id="a live cluster"),
     ],
 )
-@pytest.mark.usefixtures("started")
-def test_only_a_live_cluster_shows_that_an_admitted_pod_was_not_created(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, view: tuple[str, ...], unseen_seconds: float
+def test_only_a_live_cluster_shows_what_becomes_of_an_admitted_pod(
+    run: Run,
+    started: Started,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    view: tuple[str, ...],
+    unseen_seconds: float,
 ) -> None:
-    """A pod that another webhook denies keeps its room for as long as the policy says, unless it should be seen."""
+    """Elsewhere, a pod that another webhook denies keeps its room, and no prediction is ever compared."""
     given: dict[str, Any] = {}
     monkeypatch.setattr(serve, "scoring", lambda *args, **options: given.update(options) or scoring(*args, **options))
     monkeypatch.chdir(tmp_path)
@@ -192,6 +198,7 @@ def test_only_a_live_cluster_shows_that_an_admitted_pod_was_not_created(
     assert run("serve", "--tls-dir", "t", *view).code == 0
 
     assert given == {"unseen_seconds": unseen_seconds}
+    assert (started.predictions is not None) == (unseen_seconds == UNSEEN_SECONDS)
 
 
 def test_of_several_policy_files_the_last_one_counts_and_the_others_are_named(
