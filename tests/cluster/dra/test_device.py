@@ -45,3 +45,6 @@ def test_attribute_without_a_domain_is_one_of_the_driver() -> None:
     content["attributes"]["example.com/rack"] = {"int": 7}
     found = _device(content).attributes
     assert found == {"gpu.example.com/model": ("string", "H20"), "example.com/rack": ("int", 7)}
+
+    content["attributes"]["gpu.example.com/model"] = {"string": "H200"}
+    assert _device(content).attributes["gpu.example.com/model"] == ("string", "H200")

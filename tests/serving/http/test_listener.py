@@ -404,6 +404,34 @@ def test_a_connection_whose_request_is_processed_is_kept_and_the_new_one_refused
     asyncio.run(run())
 
 
+def test_of_requests_that_arrive_slowly_the_one_that_began_first_is_given_up() -> None:
+    """The connections were opened in the other order."""
+
+    async def run() -> None:
+        began: asyncio.Queue[None] = asyncio.Queue()
+
+        async def read(request: web.BaseRequest) -> web.Response:
+            began.put_nowait(None)
+            return web.Response(text=await request.text())
+
+        listener = Listener(read, replace(LIMITS, most=2))
+        address = await listener.start("--listen", LOOPBACK)
+        later, first = [await asyncio.open_connection(address.host, address.port) for _ in range(2)]
+        for _, writer in (first, later):
+            writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nha")
+            await began.get()
+
+        new = await asyncio.open_connection(address.host, address.port)
+        await until_closed(first)
+
+        later[1].write(b"lf")
+        await later[0].readuntil(b"half")
+        drop(later, new)
+        await listener.close(0)
+
+    asyncio.run(run())
+
+
 def test_an_address_without_connections_is_forgotten() -> None:
     """A port that many addresses reach must not keep a count for each."""
 

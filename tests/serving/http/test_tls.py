@@ -13,11 +13,12 @@ from tests.support.servers.server import (
     Running,
     utc_now,
 )
+from tests.support.tls.certificates import make_artifacts
 from tests.support.tls.pairs import MadePair, pairs
 from webhook.documents.field import InvalidInput
 from webhook.runtime.metrics import Metrics
 from webhook.serving.http.certificate import Certificate
-from webhook.serving.http.tls import read_client_ca, read_pair, server_context
+from webhook.serving.http.tls import Pair, read_client_ca, read_pair, server_context, validity
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1], ids=lambda version: version.name)
@@ -82,3 +83,26 @@ def test_a_client_needs_no_ca_above_those_in_the_file(tmp_path: Path, name: str)
 
     with pytest.raises(ssl.SSLCertVerificationError):
         handshake(server_context(read_pair(folder), issue_ca(now=utc_now()).certificate.decode()), client)
+
+
+@pytest.mark.parametrize(
+    ("dns_names", "ip_addresses", "called", "is_valid"),
+    [
+        (("*.team.svc",), (), "webhook.team.svc", True),
+        (("*.team.svc",), (), "a.webhook.team.svc", False),
+        (("webhook.team.svc",), (), "Webhook.Team.svc", True),
+        (("localhost",), ("10.0.0.1",), "10.0.0.1", True),
+        (("localhost",), ("10.0.0.1",), "10.0.0.2", False),
+        pytest.param(("localhost",), (), "", True, id="no name is required"),
+    ],
+)
+def test_a_certificate_is_for_the_name_by_which_api_servers_call(
+    dns_names: tuple[str, ...], ip_addresses: tuple[str, ...], called: str, is_valid: bool
+) -> None:
+    made = make_artifacts(dns_names=dns_names, ip_addresses=ip_addresses)
+    pair = Pair(Path("tls"), made.certificate or b"", made.key or b"")
+
+    fault = validity(pair, called).fault
+
+    assert fault.startswith("" if is_valid else f"the certificate is not valid for {called}, which API servers call")
+    assert bool(fault) is not is_valid

@@ -207,7 +207,9 @@ def test_of_several_policy_files_the_last_one_counts_and_the_others_are_named(
     """A chart appends `extraArgs` to the flags of its manifest."""
     files = [tmp_path / f"{name}.yaml" for name in ("first", "second", "last")]
     for file in files:
-        file.write_text(f"apiVersion: {API_VERSION}\nkind: PlacementPolicy\nmetadata: {{name: {file.stem}}}\nspec: {{}}\n")
+        file.write_text(
+            f"apiVersion: {API_VERSION}\nkind: PlacementPolicy\nmetadata: {{name: {file.stem}}}\nspec: {{}}\n"
+        )
 
     with capture_logs() as logs:
         assert run("serve", "--tls-dir", "t", *(each for file in files for each in ("--policy", file))).code == 0
