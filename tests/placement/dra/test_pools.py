@@ -103,7 +103,7 @@ def test_only_the_newest_generation_of_a_pool_offers_devices(newest: str) -> Non
 
 def test_an_older_generation_leaves_open_nothing_on_a_node_that_the_newest_does_not_name() -> None:
     """kube-scheduler skips such a pool, also for a request for all devices."""
-    old = make_slice("a", *make_cards(1), name="old", pool="net", generation=1)
+    old = make_slice("a", *make_cards(1), name="old", pool="net", generation=1, count=2)
     new = make_slice("other", *make_cards(1), name="new", pool="net", generation=2, count=2)
     own = make_slice("a", *make_cards(1))
     claim = make_resource_claim("own", exactly("cards", 0))
