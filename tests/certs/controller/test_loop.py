@@ -55,7 +55,12 @@ class Unsteady(Quiet):
 
 def test_pauses_begin_anew_after_a_pass_that_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
     failures: list[int] = []
-    monkeypatch.setattr(loop, "backoff_seconds", lambda count, _: failures.append(count) or 0.0)
+
+    def note(count: int, _: float) -> float:
+        failures.append(count)
+        return 0.0
+
+    monkeypatch.setattr(loop, "backoff_seconds", note)
 
     async def run() -> None:
         stop, server = asyncio.Event(), Unsteady(iter([True, True, False, True]))
@@ -67,3 +72,29 @@ def test_pauses_begin_anew_after_a_pass_that_succeeds(monkeypatch: pytest.Monkey
 
     asyncio.run(run())
     assert failures[:4] == [1, 2, 1, 2]
+
+
+def test_an_event_during_a_pass_leads_to_another_pass() -> None:
+    """The objects may have changed after they were read."""
+
+    async def run() -> None:
+        event, stop = asyncio.Event(), asyncio.Event()
+
+        class Changing(Quiet):
+            async def get(self, path: str, *_: Any, **__: Any) -> dict[str, Any]:
+                if not self.reads:
+                    event.set()
+                    for _ in range(20):
+                        await asyncio.sleep(0)
+                return await super().get(path)
+
+        server = Changing(event)
+        controller = Controller(OPTIONS, lambda: server, ControllerMetrics(), resync_seconds=3600)
+        running = asyncio.create_task(controller.run(stop, Address("127.0.0.1", 0)))
+        async with asyncio.timeout(20):
+            while server.reads <= len(OPTIONS.watched):  # noqa: ASYNC110 - a read is no event
+                await asyncio.sleep(0)
+        stop.set()
+        await running
+
+    asyncio.run(run())

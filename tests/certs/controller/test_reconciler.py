@@ -3,13 +3,18 @@
 import asyncio
 import base64
 import copy
+import json
 from dataclasses import replace
 from datetime import timedelta
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from certs.cluster.client import configuration_named
+from certs.cluster.probe import Called, Outcome
+from certs.controller import reconciler
 from certs.controller.admin import MEND, ControllerMetrics
 from certs.controller.reconciler import Memory, Options, Pass, Reconciler
 from certs.names import server_names
@@ -17,7 +22,7 @@ from certs.pem import certificates
 from certs.pki import issue_ca
 from certs.plan import Action, Rules
 from certs.registration import Target, manifest
-from certs.secret import artifacts_in
+from certs.secret import SETTINGS_ANNOTATION, artifacts_in
 from certs.webhook_rules import PODS
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
 from tests.support.tls.certificates import NOW
@@ -119,3 +124,41 @@ def test_a_rejected_request_is_an_error_of_the_pass(tmp_path: Path) -> None:
         api.refuses = 403
         with pytest.raises(ApiServerError, match=f"^GET {SECRET}: 403 because Refused$"):
             passes(api, tmp_path, ControllerMetrics())
+
+
+def test_a_configuration_that_was_deleted_gets_the_settings_of_the_administrator_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = replace(OPTIONS, creates=True)
+    monkeypatch.setattr(reconciler, "probe", lambda endpoint, _: Called(str(endpoint), Outcome.TRUSTED, ""))
+
+    async def create(kubeconfig: Path) -> None:
+        async with ClientConfig(kubeconfig).connect() as server:
+            await Reconciler(options, ControllerMetrics()).reconcile(server)
+
+    with fake_api() as api:
+        passes(api, tmp_path, ControllerMetrics(), options)
+        settings = {PODS: {"failurePolicy": "Fail"}, "of.another.version": {"failurePolicy": "Fail"}}
+        api.objects[SECRET]["metadata"]["annotations"] = {SETTINGS_ANNOTATION: json.dumps(settings)}
+        before = {each["name"]: each["failurePolicy"] for each in api.objects.pop(CONFIGURATION)["webhooks"]}
+        asyncio.run(create(api.kubeconfig(tmp_path)))
+
+        after = {each["name"]: each["failurePolicy"] for each in api.objects[CONFIGURATION]["webhooks"]}
+        assert (before[PODS], after) == ("Ignore", before | {PODS: "Fail"})
+
+
+def test_a_server_that_is_waited_for_is_logged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    details = chain(["refused", "refused"], repeat("timed out"))
+    monkeypatch.setattr(reconciler, "probe", lambda at, _: Called(str(at), Outcome.UNREACHABLE, next(details)))
+
+    async def make(kubeconfig: Path) -> None:
+        made = Reconciler(replace(OPTIONS, creates=True), ControllerMetrics())
+        async with ClientConfig(kubeconfig).connect() as server:
+            for _ in range(6):
+                await made.reconcile(server)
+
+    with fake_api() as api, capture_logs() as logs:
+        asyncio.run(make(api.kubeconfig(tmp_path)))
+
+    reasons = [each["reason"] for each in logs if each["event"] == "the webhook configuration is created later"]
+    assert [each.rpartition(": ")[2] for each in reasons] == ["refused", "timed out"]

@@ -25,7 +25,7 @@ def workload(name: str, namespace: str = "own", **labels: str) -> dict[str, Any]
 )
 def test_an_endpoint_is_ready_unless_its_slice_says_otherwise(conditions: dict[str, bool], is_ready: bool) -> None:
     endpoint = {"conditions": conditions, "targetRef": {"name": "pod"}}
-    slices = [{"endpoints": None}, {"endpoints": [endpoint]}]
+    slices: list[dict[str, Any]] = [{"endpoints": None}, {"endpoints": [endpoint]}]
 
     assert ready_endpoints(slices) == ([(endpoint, slices[1])] if is_ready else [])
 

@@ -13,8 +13,7 @@ def amounts(**status: object) -> PodStatus:
 @pytest.mark.parametrize("field", ["containerStatuses", "initContainerStatuses"])
 def test_a_container_that_waits_changes_no_amount(field: str) -> None:
     """Otherwise each change of its reason would be one of the node."""
-    waiting, running = ({"waiting": {"reason": "ImagePullBackOff"}}, {"running": {}})
-    states = (waiting, running)
+    states: tuple[dict[str, object], ...] = ({"waiting": {"reason": "ImagePullBackOff"}}, {"running": {}})
     first, second = (amounts(**{field: [{"name": "main", "state": state}]}) for state in states)
 
     assert first == second

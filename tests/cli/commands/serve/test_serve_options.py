@@ -17,7 +17,7 @@ from webhook.cli.commands.serve import serve_outputs
 from webhook.placement.waiting.pod_table import UNSEEN_SECONDS
 from webhook.policy.spec.document import API_VERSION
 from webhook.runtime.settings import Address, Settings
-from webhook.serving.app import scoring
+from webhook.serving.app import Scoring, scoring
 from webhook.serving.observed.predictions import Predictions
 from webhook.serving.policies.in_force import Policies
 
@@ -190,7 +190,12 @@ def test_only_a_live_cluster_shows_what_becomes_of_an_admitted_pod(
 ) -> None:
     """Elsewhere, a pod that another webhook denies keeps its room, and no prediction is ever compared."""
     given: dict[str, Any] = {}
-    monkeypatch.setattr(serve, "scoring", lambda *args, **options: given.update(options) or scoring(*args, **options))
+
+    def note(*args: Any, **options: Any) -> Scoring:
+        given.update(options)
+        return scoring(*args, **options)
+
+    monkeypatch.setattr(serve, "scoring", note)
     monkeypatch.chdir(tmp_path)
     write_cluster(tmp_path)
     write_kubeconfig(tmp_path, "http://127.0.0.1:1")
