@@ -97,3 +97,17 @@ def test_pods_of_which_only_a_page_is_read_are_too_many(more: str, found: int | 
     pods = asyncio.run(pods_of(Server(), subject, 0.0))  # type: ignore[arg-type] # what is called
 
     assert (None if pods is None else len(pods)) == found
+
+
+def test_of_two_pods_the_one_that_is_stored_later_gets_its_event_later(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        for _ in range(2):
+            scene.report(pod_of("web"), WAITING)
+        scene.api.pods = [stored(1)]
+        await scene.after(1)
+        assert scene.api.counts() == {("web-1", "PlacementWaiting"): 1}
+        scene.api.pods = [stored(1), stored(2)]
+        await scene.after(3)
+        assert scene.api.counts() == {("web-1", "PlacementWaiting"): 1, ("web-2", "PlacementWaiting"): 1}
+
+    play(scene)

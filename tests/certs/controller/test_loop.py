@@ -84,7 +84,7 @@ def test_an_event_during_a_pass_leads_to_another_pass() -> None:
             async def get(self, path: str, *_: Any, **__: Any) -> dict[str, Any]:
                 if not self.reads:
                     event.set()
-                    for _ in range(20):
+                    for _turn in range(20):
                         await asyncio.sleep(0)
                 return await super().get(path)
 

@@ -138,6 +138,9 @@ def test_an_accepted_object_that_selects_the_namespace_comes_first(
     outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, stdin=as_list(TRAINER))
 
     assert f"  policy: {identity(of_team)} (PlacementPolicy, in force)" in outcome.output.splitlines()
+    other = run("check", "-f", "-", "--kubeconfig", kubeconfig, stdin=as_list(TRAINER.namespace("team-b")))
+    of_file = identity(scheduling("own", "own-scheduler"))
+    assert f"  policy: {of_file} (ConfigMap own-policy, in force)" in other.output.splitlines()
 
 
 def test_the_webhook_configuration_names_namespace_and_service(

@@ -136,3 +136,12 @@ def test_a_device_that_one_constraint_rejects_counts_for_no_other() -> None:
     devices = [Candidate((FREE,), values) for values in ((texts[0], None), (texts[1], texts[1]))]
 
     assert allocate([choice_for(DeviceRequest("r", "gpu"), constraints=(0, 1))], rules, devices, StepBudget()) == (0,)
+
+
+def test_access_of_an_administrator_does_not_need_a_device_that_no_other_claim_of_the_pod_has() -> None:
+    admin = DeviceRequest("admin", "gpu", is_admin=True)
+    own, watching = choice_for(DeviceRequest("own", "gpu")), choice_for(admin, claim=1, first=1)
+
+    assert allocate([own, watching], [], _stock(1, FREE), StepBudget()) == (0, 0)
+    twice = choice_for(admin, claim=1, first=2)
+    assert allocate([own, watching, twice], [], _stock(1, FREE), StepBudget()) is None

@@ -106,3 +106,11 @@ def test_a_certificate_is_for_the_name_by_which_api_servers_call(
 
     assert fault.startswith("" if is_valid else f"the certificate is not valid for {called}, which API servers call")
     assert bool(fault) is not is_valid
+
+
+def test_all_files_that_are_missing_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read_pair(tmp_path)
+
+    named = [str(each).partition("; ")[0] for each in caught.value.errors]
+    assert named == [f'--tls-dir: Invalid value: "{tmp_path / name}"' for name in ("tls.crt", "tls.key")]

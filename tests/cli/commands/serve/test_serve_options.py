@@ -14,11 +14,13 @@ from tests.support.programs.command import Run
 from tests.support.servers.kubeconfigs import write_kubeconfig
 from webhook.cli.commands.serve import serve_command as serve
 from webhook.cli.commands.serve import serve_outputs
+from webhook.cli.commands.serve.serve_command import with_objects
 from webhook.placement.waiting.pod_table import UNSEEN_SECONDS
 from webhook.policy.spec.document import API_VERSION
 from webhook.runtime.settings import Address, Settings
 from webhook.serving.app import Scoring, scoring
 from webhook.serving.observed.predictions import Predictions
+from webhook.serving.policies.cluster_policies import PolicySource
 from webhook.serving.policies.in_force import Policies
 
 
@@ -34,6 +36,12 @@ from webhook.serving.policies.in_force import Policies
         pytest.param(("--in-cluster",), {"KUBECONFIG": "absent"}, "--in-cluster: Invalid", id="this one, not another"),
         pytest.param(
             ("--kubeconfig", "absent"), {"KUBECONFIG": "other"}, '--kubeconfig: Invalid value: "absent"', id="its own"
+        ),
+        pytest.param(
+            ("--kubeconfig", "absent"),
+            {"IN_CLUSTER": "true"},
+            '--kubeconfig: Invalid value: "absent"',
+            id="not this one",
         ),
         pytest.param(("--context", "c"), {"KUBECONFIG": "other"}, 'Invalid value: "other"', id="a context of the file"),
     ],
@@ -223,3 +231,22 @@ def test_of_several_policy_files_the_last_one_counts_and_the_others_are_named(
     assert started.policies.current().name == "last"
     (warned,) = [each for each in logs if each["event"] == "--policy is given several times"]
     assert (warned["used"], warned["ignored"]) == (str(files[-1]), [str(files[0]), str(files[1])])
+
+
+@pytest.mark.parametrize(("flags", "are_written"), [((), True), (("--no-events",), False)])
+@pytest.mark.usefixtures("started")
+def test_rejected_objects_get_events_unless_there_are_none(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, flags: tuple[str, ...], are_written: bool
+) -> None:
+    recorders: list[object] = []
+
+    def note(*given: Any) -> PolicySource:
+        recorders.extend(given[4:])
+        return with_objects(*given)
+
+    monkeypatch.setattr(serve, "with_objects", note)
+    live = ("--kubeconfig", write_kubeconfig(tmp_path, "http://127.0.0.1:1"), "--policy-source", "crd")
+
+    assert run("serve", "--tls-dir", "t", *live, *flags).code == 0
+
+    assert [each is not None for each in recorders] == [are_written]
