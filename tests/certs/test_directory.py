@@ -75,6 +75,22 @@ def test_a_failure_leaves_nothing_half_written(tmp_path: Path, failing: str) -> 
     assert all((tmp_path / name).read_bytes() in whole for name in FILES if name != failing)
 
 
+def test_a_key_is_in_place_before_its_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads the files at each new certificate has the new key by then."""
+    placed, replace_file = list[str](), Path.replace
+
+    def note(path: Path, target: Path) -> Path:
+        placed.append(target.name)
+        return replace_file(path, target)
+
+    monkeypatch.setattr(Path, "replace", note)
+    store.write(tmp_path, FRESH)
+
+    assert sorted(placed) == FILES
+    assert placed.index("ca.key") < placed.index("ca.crt")
+    assert placed.index("tls.key") < placed.index("tls.crt")
+
+
 def test_staging_fails_before_anything_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store.write(tmp_path, FRESH)
     synced: list[int] = []

@@ -111,6 +111,16 @@ def test_a_requested_rotation_comes_after_one_that_is_not_complete(
     assert fulfils(step, rotation) is is_done
 
 
+def test_nothing_is_to_do_until_the_first_of_ca_and_certificate_is_due() -> None:
+    """A third of a life of 30 days is left then. The certificate ends with its CA, and is due later."""
+    ca = issue_ca(now=NOW - timedelta(days=15), validity=timedelta(days=30))
+    server = issue_server(ca, dns_names=["localhost"], now=NOW)
+
+    step = planned(Artifacts(ca.certificate, ca.key, server.certificate, server.key))
+
+    assert (step.action, step.wait) == (Action.KEEP, timedelta(days=5))
+
+
 def test_a_new_certificate_waits_until_every_bundle_has_had_its_ca_for_a_while() -> None:
     both = (SECOND, FIRST)
     assert planned(ADDED, both, (FIRST,)).wait == RULES.trust_wait

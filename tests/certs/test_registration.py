@@ -172,3 +172,25 @@ def test_a_ca_bundle_that_cert_manager_keeps_is_left_to_it() -> None:
     configuration["metadata"]["annotations"] = {"cert-manager.io/inject-ca-from": "team/tls"}
     with pytest.raises(InvalidInput, match="cert-manager keeps this caBundle"):
         registration.check_not_injected(configuration)
+
+
+@pytest.mark.parametrize(
+    ("changed", "own"),
+    [
+        pytest.param({}, {}, id="nothing"),
+        pytest.param({"objectSelector": {}}, {}, id="the empty selector that the API server sets"),
+        pytest.param({"failurePolicy": "Fail"}, {"failurePolicy": "Fail"}, id="the failure policy"),
+        pytest.param({"namespaceSelector": {}}, {"namespaceSelector": {}}, id="a selector that was emptied"),
+        pytest.param({"timeoutSeconds": 1}, {}, id="what an administrator does not set"),
+    ],
+)
+def test_the_settings_of_an_administrator_are_those_that_differ_from_the_manifest(
+    changed: dict[str, Any], own: dict[str, Any]
+) -> None:
+    configuration = registration.manifest(Target())
+    webhook = configuration["webhooks"][0]
+    webhook |= changed
+
+    found = registration.own_settings(configuration, registration.manifest(Target()))
+
+    assert found == ({webhook["name"]: own} if own else {})

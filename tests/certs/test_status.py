@@ -8,7 +8,7 @@ import pytest
 
 from certs.inspection import Artifacts
 from certs.status import report
-from tests.support.tls.certificates import FRESH, NOW, OTHER
+from tests.support.tls.certificates import ALL_EXPIRED, EXPIRED, FRESH, NOW, OTHER
 
 
 def reported(held: Artifacts) -> dict[str, Any]:
@@ -48,3 +48,15 @@ def test_chain_and_key_are_distinguished(held: Artifacts, verifies: bool, matche
 def test_only_the_key_of_the_ca_may_be_absent(held: Artifacts, problems: list[str]) -> None:
     found = reported(held)
     assert (found["problems"], found["healthy"]) == (problems, not problems)
+
+
+@pytest.mark.parametrize(
+    ("held", "files"),
+    [
+        pytest.param(EXPIRED, ["tls.crt"], id="the certificate"),
+        pytest.param(ALL_EXPIRED, ["ca.crt", "tls.crt"], id="its CA, too"),
+    ],
+)
+def test_an_expired_certificate_is_one_problem(held: Artifacts, files: list[str]) -> None:
+    found = [problem.split(": ")[1] for problem in reported(held)["problems"]]
+    assert found == files

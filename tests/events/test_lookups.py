@@ -1,5 +1,6 @@
 """The objects that an Event is on: the pod, and the owner of its owner."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -7,7 +8,9 @@ import pytest
 
 from tests.events.scene import Scene, pod_of, stored
 from tests.support.objects.builders import make_pod
+from webhook.events.lookups import pods_of
 from webhook.events.report import Report
+from webhook.events.subject import controller_of
 
 DENIED = Report("PlacementDenied", "a pod is refused: no such type")
 WAITING = Report("PlacementWaiting", "no node can take the pod now: 0/1 nodes are available: 1 Insufficient cpu.")
@@ -76,5 +79,35 @@ def test_event_is_on_no_other_pod(play: Play, other: dict[str, Any]) -> None:
         scene.report(pod_of("web"), WAITING)
         await scene.after(1)
         assert scene.api.events == {}
+
+    play(scene)
+
+
+@pytest.mark.parametrize(("more", "found"), [("", 1), ("token", None)])
+def test_pods_of_which_only_a_page_is_read_are_too_many(more: str, found: int | None) -> None:
+    """Which of them are new is not known, so their owner gets the Event."""
+
+    class Server:
+        async def get(self, *_: Any, **__: Any) -> dict[str, Any]:
+            return {"items": [stored(1)], "metadata": {"continue": more} if more else {}}
+
+    subject = controller_of(stored(1)["metadata"], "team-a")
+    assert subject is not None
+
+    pods = asyncio.run(pods_of(Server(), subject, 0.0))  # type: ignore[arg-type] # what is called
+
+    assert (None if pods is None else len(pods)) == found
+
+
+def test_of_two_pods_the_one_that_is_stored_later_gets_its_event_later(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        for _ in range(2):
+            scene.report(pod_of("web"), WAITING)
+        scene.api.pods = [stored(1)]
+        await scene.after(1)
+        assert scene.api.counts() == {("web-1", "PlacementWaiting"): 1}
+        scene.api.pods = [stored(1), stored(2)]
+        await scene.after(3)
+        assert scene.api.counts() == {("web-1", "PlacementWaiting"): 1, ("web-2", "PlacementWaiting"): 1}
 
     play(scene)

@@ -18,6 +18,7 @@ from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import never
 from webhook.placement.framework.result import Placement
 from webhook.placement.reasons.cluster_warnings import NO_SIGN
+from webhook.placement.reasons.evictions import OF_NAMESPACE
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.pending_placement import place_pending, predict_placement
@@ -138,3 +139,12 @@ def waiting_behind(count: int) -> Report:
     report = report_of(allowed(predict_placement(Scheduler(), asked, assumed, None, never)))
     assert report is not None
     return report
+
+
+def test_the_names_of_evicted_pods_do_not_part_reports() -> None:
+    """The next pod of the template finds other victims, and one Event counts both."""
+    evicted = "no node can take the pod now. kube-scheduler would evict 1 pod of lower priority on one node"
+    topics = {Report("PlacementWaiting", f"{evicted}{OF_NAMESPACE}{name} is among them.").topic for name in ("a", "b")}
+
+    assert len(topics) == 1
+    assert topics != {Report("PlacementWaiting", "no node can take the pod now.").topic}

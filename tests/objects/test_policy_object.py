@@ -50,6 +50,7 @@ def test_a_policy_that_servers_would_reject_is_denied(content: Object, message: 
     assert isinstance(verdict, Denied)
     assert (verdict.denial.code, verdict.denial.reason) == (422, "Invalid")
     assert f"PlacementPolicy {content['metadata']['name']}: {message}" in verdict.denial.message
+    assert "; ".join(map(str, verdict.errors)) == verdict.denial.message
 
 
 def test_a_valid_policy_is_allowed_without_a_word() -> None:

@@ -1,6 +1,7 @@
 """The probe reports whether an API server with a caBundle would trust the server."""
 
 import asyncio
+import base64
 import contextlib
 import socket
 import threading
@@ -95,6 +96,18 @@ def test_the_certificate_that_a_server_sends_is_reported_if_it_can_be_read(serve
     assert called is not None
     assert called.outcome is Outcome.UNTRUSTED
     assert (called.certificate and called.certificate.public_bytes(Encoding.PEM)) == sent
+
+
+def test_each_webhook_is_judged_by_its_own_ca_bundle() -> None:
+    """One that was edited alone rejects the server that the others trust."""
+    with tls_server(server_of(FRESH)) as port:
+        bundles = (BUNDLE, ca_of(OTHER).certificate, BUNDLE)
+        url = f"https://localhost:{port}/mutate"
+        clients = ({"url": url, "caBundle": base64.b64encode(bundle).decode()} for bundle in bundles)
+        called = call_webhooks({"webhooks": [{"clientConfig": client} for client in clients]}, f"127.0.0.1:{port}")
+
+    outcomes = [each and each.outcome for each in called]
+    assert outcomes == [Outcome.TRUSTED, Outcome.UNTRUSTED, Outcome.TRUSTED]
 
 
 @pytest.mark.slow

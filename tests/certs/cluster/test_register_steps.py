@@ -13,7 +13,7 @@ from certs.cluster.register import Registration
 from certs.inspection import Artifacts, inspect
 from certs.names import server_names
 from certs.registration import Target, manifest
-from certs.secret import artifacts_in
+from certs.secret import artifacts_in, new_secret
 from tests.support.programs.command import run_here
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
 from tests.support.servers.kubeconfigs import write_kubeconfig
@@ -271,3 +271,16 @@ def test_a_read_whose_connection_breaks_is_tried_once_more(tmp_path: Path) -> No
             reported(api.kubeconfig(tmp_path), UNPROBED)
 
     assert [request.partition(b" HTTP")[0] for request in requests] == [f"GET {CONFIGURATION}".encode()] * 2
+
+
+def test_a_secret_of_the_controller_is_registered_and_not_replaced(api: FakeConfigurationApi, kubeconfig: Path) -> None:
+    api.objects[SECRET] = new_secret(Target(), MINE)
+    api.objects[SECRET]["metadata"]["resourceVersion"] = "1"
+
+    assert reported(kubeconfig, UNPROBED)[1:] == [
+        "MutatingWebhookConfiguration 00-placement-webhook: created, 1 CA in caBundle",
+        "Secret placement-webhook/placement-webhook-tls: kept; everything is in order",
+    ]
+    with pytest.raises(InvalidInput, match="the certs controller maintains it: `placement-webhook certs rotate`"):
+        reported(kubeconfig, replace(UNPROBED, force=True))
+    assert [path for path, _ in api.writes] == [CONFIGURATION]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.objects.manifests import ROOT
+from tests.support.programs.audit_records import chain_lines, make_record, write_lines
 from tests.support.programs.command import run_alone
 from tests.support.programs.programs import forked, write_program
 from webhook.audit.record import parse_line
@@ -17,7 +18,8 @@ from webhook.cli.output.program import as_called
 
 @pytest.mark.slow
 def test_the_demo_prints_seven_examples_and_keeps_the_audit_log(tmp_path: Path) -> None:
-    log = tmp_path / "audit.jsonl"
+    log, earlier = tmp_path / "audit.jsonl", chain_lines([make_record()])
+    write_lines(log, earlier)
 
     outcome = run_alone("demo", "--audit", log)
 
@@ -26,7 +28,7 @@ def test_the_demo_prints_seven_examples_and_keeps_the_audit_log(tmp_path: Path) 
     assert str(log) in outcome.output
     assert "\x1b" not in outcome.output
 
-    records = [parse_line(line) for line in log.read_bytes().splitlines()]
+    records = [parse_line(line) for line in log.read_bytes().splitlines()[len(earlier) :]]
     assert [record.outcome for record in records] == [*["Patched"] * 4, "Denied", "Bypassed", "Patched"]
     verdicts = [record.placement.verdict for record in records if record.placement]
     assert verdicts == ["Feasible", "Feasible", "Feasible", "Infeasible", "Feasible"]
@@ -45,6 +47,7 @@ def test_the_demo_prints_seven_examples_and_keeps_the_audit_log(tmp_path: Path) 
     for record in records:
         if record.placement and record.placement.node:
             assert f"Feasible on {record.placement.node}" in outcome.output
+            assert re.search(rf"^   why       {record.placement.node} ", outcome.output, re.MULTILINE)
         for rule in record.rules:
             for edit in rule.edits:
                 assert edit in outcome.output

@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.objects.builders import make_node_object, make_pod
 from webhook.cli.inputs import clusters
+from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
 
 _NODE = make_node_object("a")
@@ -49,3 +51,24 @@ def test_a_large_file_is_read_like_a_small_one(text: str, tmp_path: Path, monkey
     small = _outcome(file)
     monkeypatch.setattr(clusters, "_LARGE_BYTES", -1)
     assert _outcome(file) == small
+
+
+def test_errors_of_other_objects_are_not_shown_if_there_is_no_node(tmp_path: Path) -> None:
+    """The file is that of another command, so its pods are not what is wrong."""
+    file = tmp_path / "pods.json"
+    file.write_text(_list(_VERSION, _BROKEN, _POD))
+
+    (error,) = _outcome(file)
+
+    assert error.startswith(f'--cluster: Invalid value: "{file}"; holds no Node, only Pod; give what `kubectl get ')
+
+
+def test_nodes_are_named_once_each_and_an_unknown_one_with_the_nearest_names() -> None:
+    snapshot = snapshot_from_documents(Document("c", make_node_object(name)) for name in ("gpu-1", "gpu-2", "cpu"))
+
+    assert clusters.known_nodes("--node", ["gpu-2,gpu-1", "gpu-2"], snapshot) == ("gpu-2", "gpu-1")
+    with pytest.raises(InvalidInput) as caught:
+        clusters.known_nodes("--node", ["gpu-3,gpu-1", "disk"], snapshot)
+    wrong = [str(each).partition("; the cluster has no such node; the nearest names: ") for each in caught.value.errors]
+    assert [name for name, _, _ in wrong] == ['--node: Invalid value: "gpu-3"', '--node: Invalid value: "disk"']
+    assert [sorted(nearest.split(", ")[:2]) for _, _, nearest in wrong[:1]] == [["gpu-1", "gpu-2"]]

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from tests.support.objects.moves import budget, running
 from tests.support.programs.cluster_files import as_list, lines
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi
-from webhook.cluster.cache.resources import RESOURCES
+from webhook.cli.inputs import live
+from webhook.cluster.cache.resources import RESOURCES, Resource
+from webhook.watch.api_server import ClientConfig
 
 WORKLOADS = ("deployments", "statefulsets")
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
@@ -177,3 +180,21 @@ def test_a_drain_reads_the_pods_and_their_budgets(
     assert (found["pods"][0]["evictionRefused"] is not None) is has_budget
     is_reported = any("not known: poddisruptionbudgets: " in line for line in outcome.errors.splitlines())
     assert is_reported is not known
+
+
+def test_a_list_that_begins_anew_replaces_the_pages_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API server ends a list of several pages if its continue token is too old."""
+    pods = [make_pod(name).obj() for name in ("a", "b")]
+
+    def pages(_: object, resources: Iterable[Resource], on_page: live.OnPage) -> list[Resource]:
+        for resource in resources:
+            on_page(resource, [], True)
+            if resource.kind == "Pod":
+                on_page(resource, pods[:1], False)
+                on_page(resource, pods[:1], True)
+                on_page(resource, pods[1:], False)
+        return []
+
+    monkeypatch.setattr(live, "list_resources", pages)
+
+    assert [each.content for each in live.read_live_workloads(ClientConfig())] == pods

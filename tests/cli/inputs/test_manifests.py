@@ -15,11 +15,13 @@ from tests.support.programs.command import Run
 from tests.support.programs.commands_on_files import pods_of
 from tests.support.servers.threads import LocalServer, served_in_thread
 from webhook.cli.inputs import manifests
+from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
 
 
 def write_folder(folder: Path) -> Path:
-    (folder / "manifests" / "inner").mkdir(parents=True)
+    for inner in ("inner", "a-folder.yaml"):
+        (folder / "manifests" / inner).mkdir(parents=True)
     for path, name in (("b.yaml", "b"), ("a.json", "a"), ("inner/c.yml", "c"), ("notes.txt", "no")):
         (folder / "manifests" / path).write_text(as_list(make_pod(name)))
     return folder / "manifests"
@@ -79,22 +81,27 @@ def test_a_url_that_cannot_be_read_is_an_error(run: Run, cluster_file: Path, url
     assert f'Error: --filename: Invalid value: "{url}/other.json"; cannot be read: HTTP Error 404' in outcome.errors
 
 
-@pytest.mark.parametrize(("program", "subcommand"), [("kubectl", "kustomize"), ("kustomize", "build")])
-def test_a_kustomization_is_built_by_the_program_that_is_there(
+@pytest.mark.parametrize(
+    ("programs", "subcommand"),
+    [(("kubectl",), "kustomize"), (("kustomize",), "build"), (("kustomize", "kubectl"), "kustomize")],
+    ids=str,
+)
+def test_a_kustomization_is_built_by_kubectl_or_else_by_kustomize(
     run: Run,
     command: tuple[Any, ...],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    program: str,
+    programs: tuple[str, ...],
     subcommand: str,
 ) -> None:
-    """The folder of $PATH has one program, which prints a pod with the name of its subcommand."""
+    """The folder of $PATH has these programs, which print a pod with the name of their subcommand."""
     path = tmp_path / "bin"
     path.mkdir()
-    file = path / program
     pod = as_list(make_pod("NAME")).replace("NAME", "$1")
-    file.write_text(f"#!/bin/sh\n/bin/cat <<END\n{pod}\nEND\n")
-    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    for program in programs:
+        file = path / program
+        file.write_text(f"#!/bin/sh\n/bin/cat <<END\n{pod}\nEND\n")
+        file.chmod(file.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", str(path))
 
     assert pods_of(run(*command, "-k", tmp_path)) == [f"default/{subcommand}"]
@@ -146,6 +153,20 @@ def test_objects_without_pods_are_counted_by_kind(run: Run, command: tuple[Any, 
 
     passed = [line for line in outcome.errors.splitlines() if "passed over" in line]
     assert passed == ["passed over, because they make no pod: 1 Namespace, 2 Node"]
+
+
+def test_a_pod_keeps_the_node_that_its_creator_set(capsys: pytest.CaptureFixture[str]) -> None:
+    """No scheduler was asked about such a pod, so it is evaluated with its node, as it was admitted."""
+    made, bound, new = (make_pod(name).node_name("n").obj() for name in ("made", "bound", "new"))
+    made["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {"f:nodeName": {}}}}]
+    bound["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {"f:containers": {}}}}]
+    for pod in (made, bound):
+        pod["status"] = {"phase": "Running"}
+
+    found = manifests.unbound(Document("file", pod) for pod in (made, bound, new))
+
+    assert [each.content["spec"].get("nodeName") for each in found] == ["n", None, "n"]
+    assert capsys.readouterr().err == "1 pod with a node: evaluated without spec.nodeName\n"
 
 
 def test_the_version_in_a_snapshot_is_no_object(run: Run, command: tuple[Any, ...]) -> None:

@@ -15,9 +15,11 @@ from tests.support.objects.policy_objects import policy
 from tests.support.programs.cluster_files import as_list, lines
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
-from webhook.cli.inputs import session
+from webhook.cli.inputs import policy_in_force, session
 from webhook.policy.loader import built_in_policy, parse_policy
+from webhook.policy.policy import Policy
 from webhook.policy.policy_documents import policy_text
+from webhook.watch.api_server import ClientConfig
 
 OWN = "placement-webhook"
 SERVERS = {
@@ -136,6 +138,9 @@ def test_an_accepted_object_that_selects_the_namespace_comes_first(
     outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, stdin=as_list(TRAINER))
 
     assert f"  policy: {identity(of_team)} (PlacementPolicy, in force)" in outcome.output.splitlines()
+    other = run("check", "-f", "-", "--kubeconfig", kubeconfig, stdin=as_list(TRAINER.namespace("team-b")))
+    of_file = identity(scheduling("own", "own-scheduler"))
+    assert f"  policy: {of_file} (ConfigMap own-policy, in force)" in other.output.splitlines()
 
 
 def test_the_webhook_configuration_names_namespace_and_service(
@@ -157,6 +162,29 @@ def test_the_webhook_configuration_names_namespace_and_service(
 
     assert lines(outcome.output)[0]["spec"]["schedulerName"] == "own-scheduler"
     assert "not known: the policy in force" not in outcome.errors
+
+
+def test_a_replica_of_the_called_service_reports_its_default_policy_beside_the_others_of_the_file(
+    api: FakeConfigurationApi, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replica follows its file with a delay, and reports its default policy only."""
+    called = {"clientConfig": {"service": {"namespace": OWN, "name": "svc"}}}
+    api.objects[CONFIGURATIONS] = listing({"metadata": {"name": "00-placement-webhook"}, "webhooks": [called]})
+    api.objects[f"/api/v1/namespaces/{OWN}/services/svc"] = SERVICE
+    of_file = (scheduling("own", "own-scheduler"), scheduling("team", "team-scheduler", "a"))
+    api.objects[CONFIG_MAP] = {"data": {"policy.yaml": "\n---\n".join(orjson.dumps(each).decode() for each in of_file)}}
+    asked: list[object] = []
+
+    async def ask(_: object, *of: object) -> Policy:
+        asked.append(of[1:])
+        return parse_policy(policy_text(scheduling("running", "its-scheduler")), "policy")
+
+    monkeypatch.setattr(policy_in_force, "ask_replica", ask)
+    found = policy_in_force.read_policies_in_force(ClientConfig(kubeconfig))
+
+    assert found is not None
+    assert [each.name for each in found.policies] == ["running", "team"]
+    assert asked == [(OWN, "svc")]
 
 
 def test_a_given_policy_replaces_the_one_in_force(run: Run, kubeconfig: Path, tmp_path: Path) -> None:
@@ -254,6 +282,26 @@ def outside(api: FakeConfigurationApi) -> FakeConfigurationApi:
     api.objects[CONFIGURATIONS] = listing({"metadata": {"name": "our-own"}, "webhooks": [called]})
     api.objects[DEPLOYMENTS] = listing()
     return api
+
+
+@pytest.mark.parametrize(
+    ("workloads", "is_known", "place"),
+    [
+        pytest.param((SERVERS,), True, "ConfigMap own-policy, in force", id="installed"),
+        pytest.param((), False, f"built in; no webhook in namespace {OWN}", id="no webhook anywhere"),
+    ],
+)
+def test_without_a_webhook_no_policy_is_known_to_be_in_force(
+    api: FakeConfigurationApi, kubeconfig: Path, workloads: tuple[Any, ...], is_known: bool, place: str
+) -> None:
+    """Its servers can be outside the cluster, and may be registered later."""
+    api.objects[DEPLOYMENTS] = listing(*workloads)
+
+    found = policy_in_force.read_policies_in_force(ClientConfig(kubeconfig))
+
+    assert found is not None
+    default = found.policies.default
+    assert (found.is_known(default), found.place_of(default)) == (is_known, place)
 
 
 def test_beside_servers_outside_the_cluster_missed_advises_nothing(

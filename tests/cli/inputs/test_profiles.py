@@ -10,6 +10,8 @@ import yaml
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.programs.cluster_files import lines
 from tests.support.programs.command import Run
+from webhook.cli.inputs.profiles import Schedulers
+from webhook.placement.profiles.profile import PROFILES
 
 _CONFIGURATION = Path(__file__).parents[3] / "deploy/scheduler/kube-scheduler-configuration.yaml"
 
@@ -149,3 +151,15 @@ def test_pending_pods_take_their_places_by_the_chosen_profile(files: Path, run: 
     first, *_ = lines(run("check", *given, "-o", "json").output)
 
     assert first["reserved"]["nodes"] == {node: 1}
+
+
+def test_a_profile_of_the_configuration_comes_before_that_of_the_batch_scheduler_of_its_name() -> None:
+    """A kube-scheduler can be called like a backend of the policy."""
+    profiles = {"default-scheduler": PROFILES["default"], "volcano": PROFILES["binpack"]}
+    pod = make_pod().scheduler("volcano").obj()
+    own, other = (Schedulers(each, None).scheduler_of(pod) for each in (profiles, {"a": PROFILES["default"]}))
+
+    assert own is not None
+    assert other is not None
+    assert own.profile.name == "binpack"
+    assert other.profile.name == "volcano"

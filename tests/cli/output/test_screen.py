@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from webhook.cli.output.screen import Column, Row, print_table
+from webhook.cli.output.screen import Column, Row, SafeConsole, print_lines, print_table
 from webhook.cli.records.audit_text import LIST_COLUMNS
 
 SCORES = (
@@ -32,6 +32,29 @@ def test_columns_that_are_zero_or_empty_everywhere_are_left_out() -> None:
     columns = (Column("a"), Column("b"), Column("c"), Column("d"))
 
     assert table(columns, ("0", "0", "-", "1"), ("0", "", "-", "0")) == ["a  d", "0  1", "0  0"]
+
+
+def test_a_column_that_only_the_last_of_many_rows_fills_is_kept() -> None:
+    shown = table((Column("a"), Column("b", is_number=True)), *[("x", "0")] * 1000, ("y", "5"))
+
+    assert (shown[0], shown[-1]) == ("a  b", "y  5")
+
+
+def test_the_last_of_many_rows_are_below_the_columns_of_the_first() -> None:
+    shown = table((Column("a"), Column("b")), ("long name", "1"), *[("x", "2")] * 1000)
+
+    assert (shown[0], shown[1], shown[-1]) == ("a          b", "long name  1", "x          2")
+
+
+def test_lines_fold_under_their_own_text(capsys: pytest.CaptureFixture[str]) -> None:
+    print_lines(SafeConsole(width=20), ["two words and three", "", "  - and a list of words"])
+
+    assert capsys.readouterr().out.splitlines() == [
+        "  two words and",
+        "  three",
+        "    - and a list of",
+        "      words",
+    ]
 
 
 def test_a_table_without_rows_has_its_header() -> None:
@@ -102,3 +125,11 @@ def test_the_list_of_records_has_whole_pods_on_80_columns() -> None:
     rows = lines[1 : lines.index("80 columns are too few for TYPE, VERDICT, MS, NOTE; -o json has all")]
     begin = lines[0].index("POD")
     assert "".join(row[begin : begin + 19].strip() for row in rows) == pod
+
+
+def test_names_of_wide_characters_are_cut_to_the_terminal() -> None:
+    shown = table((SCORES[0], SCORES[-1]), ("训练节点" * 10, "node(s) had untolerated taint(s)"), width=60)
+
+    assert max(map(cell_len, shown)) <= 60
+    assert shown[1].startswith("训练节点训练节点")
+    assert "…" in shown[1]

@@ -36,7 +36,7 @@ from tests.cli.hostile import (
 from tests.support.programs.audit_records import chain_lines, write_lines
 from tests.support.programs.command import Run
 from tests.support.programs.programs import forked
-from webhook.cli.output.terminal import echo_json, echo_progress
+from webhook.cli.output.terminal import Progress, echo_json, echo_progress, remarks_taken, warn
 from webhook.documents.documents import parse
 
 ROOT = Path(__file__).parents[3]
@@ -406,6 +406,47 @@ def test_progress_replaces_the_last_line_on_a_terminal_alone(
         echo_progress(text)
 
     assert errors.getvalue() == printed
+
+
+def test_progress_is_printed_five_times_a_second_at_most_and_ended_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors, now = io.StringIO(), 100.0
+    monkeypatch.setattr(errors, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", errors)
+    monkeypatch.setattr("webhook.cli.output.terminal.time.monotonic", lambda: now)
+
+    progress = Progress()
+    for seconds in (0.1, 0.2, 0.25, 0.39, 0.41):
+        now = 100 + seconds
+        progress.show(f"{seconds}")
+    progress.end()
+    progress.end()
+
+    assert errors.getvalue() == "\r0.2\r0.41\n"
+
+
+def test_progress_is_no_remark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The console takes remarks of each request, and the terminal is that of its server."""
+    errors = io.StringIO()
+    monkeypatch.setattr(errors, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", errors)
+    monkeypatch.setattr("webhook.cli.output.terminal._SECONDS_BETWEEN", 0)
+
+    with remarks_taken() as remarks:
+        progress = Progress()
+        progress.show("1 placed")
+        progress.end()
+
+    assert (remarks, errors.getvalue()) == ([], "")
+
+
+def test_remarks_are_printed_again_after_a_block_that_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="failed"), remarks_taken() as remarks:  # noqa: PT012 - what fails is the block
+        warn("one")
+        raise ValueError("failed")
+    warn("two")
+
+    assert remarks == ["Warning: one"]
+    assert capsys.readouterr().err == "Warning: two\n"
 
 
 def test_all_output_goes_through_one_module() -> None:

@@ -1,6 +1,6 @@
 """ResourceSlices by node and by pool, and the devices that a selector matches."""
 
-from tests.support.objects.devices import DRIVER, make_device, make_slice
+from tests.support.objects.devices import DRIVER, make_counters, make_device, make_slice
 from webhook.cluster.dra.resource_slice import ResourceSlice, Slices
 
 
@@ -30,3 +30,11 @@ def test_pools_of_one_name_whose_devices_consume_counters_are_ambiguous() -> Non
 
     assert Slices.of(slices).ambiguous_pools == {"p"}
     assert Slices.of(slices[:1]).ambiguous_pools == frozenset()
+
+
+def test_counters_of_a_pool_are_those_of_all_nodes_also_if_their_slice_names_one() -> None:
+    """Devices of other nodes can consume them, too."""
+    counters = ResourceSlice.of(make_counters("a", {"memory": "4"}))
+    found = Slices.of([counters])
+
+    assert (found.of_node, found.shared) == ({}, (counters,))

@@ -49,3 +49,28 @@ def test_pod_level_report_replaces_those_of_the_containers() -> None:
         )
     )
     assert resources_of(pod, running=True).requests == {"cpu": 3000}
+
+
+@pytest.mark.parametrize(
+    ("reported", "expected"),
+    [
+        pytest.param({"allocatedResources": {"cpu": "3"}}, 3000, id="what is allocated, until something is set"),
+        pytest.param({"resources": {"requests": {"cpu": "2"}}}, 2000, id="what is set"),
+        pytest.param({}, 0, id="nothing is reported"),
+    ],
+)
+def test_of_a_resize_that_cannot_be_what_is_reported_counts(reported: dict[str, object], expected: int) -> None:
+    pending = {"type": "PodResizePending", "reason": "Infeasible"}
+    pod = make_pod().requests(cpu="4").status(containerStatuses=[{"name": "main", **reported}], conditions=[pending])
+
+    assert resources_of(pod, running=True).requests.get("cpu", 0) == expected
+
+
+def test_a_container_without_set_resources_has_its_allocated_ones_beside_those_of_the_others() -> None:
+    statuses = [
+        {"name": "main", "allocatedResources": {"cpu": "3"}},
+        {"name": "side", "allocatedResources": {"cpu": "1"}, "resources": {"requests": {"cpu": "5"}}},
+    ]
+    pod = make_pod().requests(cpu="1").container("side", cpu="1").status(containerStatuses=statuses)
+
+    assert resources_of(pod, running=True).requests == {"cpu": 8000}

@@ -44,6 +44,16 @@ def test_claim_that_gets_too_many_devices_by_any_alternative_is_an_error() -> No
         allocate([first, second, third], [], _stock(40, FREE), StepBudget())
 
 
+def test_devices_that_are_given_back_do_not_count_for_the_limit_of_a_claim() -> None:
+    """The first alternative takes all devices of the second request, so it is given up."""
+    some, one = DeviceRequest("a/some", "gpu", amount=31), DeviceRequest("a/one", "gpu")
+    first, second = choice_for(some, one), choice_for(DeviceRequest("b", "gpu"), first=2)
+    cards = [Candidate((FREE, NOT_SELECTED, FREE), ())] * 31
+    others = [Candidate((NOT_SELECTED, FREE, NOT_SELECTED), ())]
+
+    assert allocate([first, second], [], [*cards, *others], StepBudget()) == (1, 0)
+
+
 def test_a_claim_with_too_many_devices_leaves_the_claim_before_it_to_try_on() -> None:
     """All alternatives of the second claim are too many beside its first request: that is no error for the first."""
     first = choice_for(DeviceRequest("a", "gpu"))
@@ -126,3 +136,12 @@ def test_a_device_that_one_constraint_rejects_counts_for_no_other() -> None:
     devices = [Candidate((FREE,), values) for values in ((texts[0], None), (texts[1], texts[1]))]
 
     assert allocate([choice_for(DeviceRequest("r", "gpu"), constraints=(0, 1))], rules, devices, StepBudget()) == (0,)
+
+
+def test_access_of_an_administrator_does_not_need_a_device_that_no_other_claim_of_the_pod_has() -> None:
+    admin = DeviceRequest("admin", "gpu", is_admin=True)
+    own, watching = choice_for(DeviceRequest("own", "gpu")), choice_for(admin, claim=1, first=1)
+
+    assert allocate([own, watching], [], _stock(1, FREE), StepBudget()) == (0, 0)
+    twice = choice_for(admin, claim=1, first=2)
+    assert allocate([own, watching, twice], [], _stock(1, FREE), StepBudget()) is None

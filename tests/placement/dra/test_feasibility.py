@@ -513,6 +513,16 @@ def test_a_claim_with_a_device_that_failed_is_waited_for(condition: str, verdict
     assert _place(make_pod().spec(resourceClaims=claiming("c")), _CLASS, _CARDS, claim).verdict == verdict
 
 
+def test_a_node_that_lacks_two_claims_is_counted_once() -> None:
+    """kube-scheduler names the search for devices first."""
+    kept = allocated(make_resource_claim("kept", exactly()), "a", "card-0")
+    objects = (make_device_class(), make_slice("a", *make_cards(1)), kept, make_resource_claim("new", exactly()))
+
+    placement = _place(make_pod().spec(resourceClaims=claiming("kept", "new")), *objects)
+
+    assert placement.message.startswith("0/2 nodes are available: 2 cannot allocate all claims.")
+
+
 @pytest.mark.parametrize(("uses", "verdict"), [(("own", "own"), "Unknown"), (("own", "more"), "Feasible")])
 def test_it_is_not_known_which_devices_a_claim_gets_that_a_pod_names_twice(uses: tuple[str, str], verdict: str) -> None:
     claims = [make_resource_claim(name, exactly()) for name in ("own", "more")]

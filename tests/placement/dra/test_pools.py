@@ -19,7 +19,11 @@ from tests.support.objects.devices import (
     make_slice,
 )
 from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.cluster.dra.resource_claim import DeviceRequest
 from webhook.documents.documents import Document
+from webhook.kube.deadline import never
+from webhook.placement.dra.device_allocator import IndexedRequest
+from webhook.placement.dra.pools import NodePools
 from webhook.placement.scheduler import Scheduler
 
 Object = dict[str, Any]
@@ -95,3 +99,27 @@ def test_only_the_newest_generation_of_a_pool_offers_devices(newest: str) -> Non
     old = make_slice("a", *make_cards(1), name="middle", generation=1)
     new = make_slice("a", *make_cards(2), name=newest, generation=2)
     assert verdict(make_resource_claim("own", exactly("cards", 2)), old, new) == "Feasible"
+
+
+def test_an_older_generation_leaves_open_nothing_on_a_node_that_the_newest_does_not_name() -> None:
+    """kube-scheduler skips such a pool, also for a request for all devices."""
+    old = make_slice("a", *make_cards(1), name="old", pool="net", generation=1, count=2)
+    new = make_slice("other", *make_cards(1), name="new", pool="net", generation=2, count=2)
+    own = make_slice("a", *make_cards(1))
+    claim = make_resource_claim("own", exactly("cards", 0))
+
+    assert verdict(claim, own, old, new) == "Feasible"
+
+
+@pytest.mark.parametrize("first", ["a-first", "z-last"])
+def test_devices_without_binding_conditions_come_first(first: str) -> None:
+    """Whatever the names of their pools, as in kube-scheduler."""
+    conditional = make_device("slow", model="slow", bindingConditions=["ready"], bindingFailureConditions=["failed"])
+    slices = (make_slice("n", conditional, pool=first), make_slice("n", make_device("fast", model="fast"), pool="m"))
+    found = snapshot_from_documents(Document("c", each) for each in (make_node_object("n"), *slices))
+    assert found.devices.slices is not None
+    request = IndexedRequest(DeviceRequest("r", "gpu"), 0, ())
+
+    devices = NodePools(found.devices.slices, found, [request], [f"{DRIVER}/model"], never).of(0)
+
+    assert [each.values for each in devices.candidates] == [(("string", "fast"),), (("string", "slow"),)]

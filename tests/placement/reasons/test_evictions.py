@@ -10,7 +10,7 @@ from tests.support.plugins import node
 from tests.support.preemption import ROOM, TWO_CARDS, budget, preempting, running
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
-from webhook.placement.framework.result import Placement
+from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.reasons.evictions import eviction_lines, eviction_text, eviction_warning
 
 _NOW = 1_767_236_400.0  # 2026-01-01T03:00:00Z
@@ -113,3 +113,15 @@ def test_victims_of_one_controller_wait_if_none_of_them_has_room(free: int, *, w
     lines = eviction_lines(found, Snapshot.of([info, other]), _NOW)
 
     assert f"Job web creates them again{': they would wait' if wait else ''}" in lines
+
+
+@pytest.mark.parametrize(
+    ("gang", "is_warned"), [(None, True), (GangFit("bert", 4, 1, 0), False)], ids=["alone", "with other pods"]
+)
+def test_evictions_for_one_pod_of_a_gang_are_no_warning(gang: GangFit | None, is_warned: bool) -> None:
+    """The others wait for room, too, so the pod does not start after them."""
+    info = node("a", running("low", 1, 2), capacity=TWO_CARDS)
+    found = preempting(make_pod().gpu(2), info)
+    placement = replace(Placement.unknown(""), verdict="Waiting", preemption=found, gang=gang)
+
+    assert bool(eviction_warning(placement, "default")) is is_warned

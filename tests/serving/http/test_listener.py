@@ -20,8 +20,10 @@ from tests.support.servers.server import LOOPBACK, Running, World
 from tests.support.tls.certificates import FRESH, server_of
 from webhook.documents.field import InvalidInput
 from webhook.runtime.settings import Address
+from webhook.serving.connection import Stage
 from webhook.serving.http.arrivals import Limits
 from webhook.serving.http.listener import Listener
+from webhook.serving.http.protocol import protocol_of
 
 LIMITS = Limits(most=8, most_per_address=8, head_seconds=60.0, keepalive_seconds=60.0)
 PARTIAL_RECORD = b"\x16\x03\x01\x40\x00\x01" + bytes(64)
@@ -370,6 +372,62 @@ def test_at_the_limit_an_address_with_the_most_connections_gives_one_up() -> Non
         drop(*streams)
         await listener.close(0)
         assert (listener.connections, held()) == (0, {})
+
+    asyncio.run(run())
+
+
+def test_a_connection_whose_request_is_processed_is_kept_and_the_new_one_refused() -> None:
+    async def run() -> None:
+        closed: list[str] = []
+        is_processed, ends = asyncio.Event(), asyncio.Event()
+
+        async def process(request: web.BaseRequest) -> web.Response:
+            protocol_of(request).begin(Stage.PROCESSING)
+            is_processed.set()
+            await ends.wait()
+            return web.Response(text="done")
+
+        listener = Listener(process, replace(LIMITS, most=1), count_closed=closed.append)
+        address = await listener.start("--listen", LOOPBACK)
+        busy = await asyncio.open_connection(address.host, address.port)
+        busy[1].write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        await is_processed.wait()
+
+        await until_closed(await asyncio.open_connection(address.host, address.port))
+
+        assert closed == ["refused"]
+        ends.set()
+        await busy[0].readuntil(b"done")
+        drop(busy)
+        await listener.close(0)
+
+    asyncio.run(run())
+
+
+def test_of_requests_that_arrive_slowly_the_one_that_began_first_is_given_up() -> None:
+    """The connections were opened in the other order."""
+
+    async def run() -> None:
+        began: asyncio.Queue[None] = asyncio.Queue()
+
+        async def read(request: web.BaseRequest) -> web.Response:
+            began.put_nowait(None)
+            return web.Response(text=await request.text())
+
+        listener = Listener(read, replace(LIMITS, most=2))
+        address = await listener.start("--listen", LOOPBACK)
+        later, first = [await asyncio.open_connection(address.host, address.port) for _ in range(2)]
+        for _, writer in (first, later):
+            writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nha")
+            await began.get()
+
+        new = await asyncio.open_connection(address.host, address.port)
+        await until_closed(first)
+
+        later[1].write(b"lf")
+        await later[0].readuntil(b"half")
+        drop(later, new)
+        await listener.close(0)
 
     asyncio.run(run())
 

@@ -168,9 +168,10 @@ def test_without_a_view_of_the_cluster_policies_select_by_the_name_of_the_namesp
     assert set(in_force(read()[0])) == {"default", "a"}
     path.write_bytes(text(document("a", TEAM)))
     assert set(in_force(read()[0])) == {"a"}
-    path.write_bytes(text(document("default"), document("a", TEAM)))
-    with pytest.raises(InvalidInput, match=r"document 2 \(a\): spec.namespaceSelector: Forbidden: the labels"):
-        read()
+    for selector in (TEAM, {"matchLabels": by_name["matchLabels"] | TEAM["matchLabels"]}):
+        path.write_bytes(text(document("default"), document("a", selector)))
+        with pytest.raises(InvalidInput, match=r"document 2 \(a\): spec.namespaceSelector: Forbidden: the labels"):
+            read()
 
 
 @pytest.mark.slow

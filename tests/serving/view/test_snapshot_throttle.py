@@ -18,3 +18,5 @@ def test_a_look_at_the_cluster_holds_for_a_moment_only() -> None:
     assert throttle().stale_reason == "look 1"
     clock.seconds += 0.01
     assert throttle().stale_reason == "look 2"
+    throttle.forget()
+    assert throttle().stale_reason == "look 3"

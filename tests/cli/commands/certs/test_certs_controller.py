@@ -1,17 +1,24 @@
-"""`certs controller` as a process: its flags, its end, and an API server that is away."""
+"""`certs controller` as a process: its flags, its end, and an API server that is away. `certs rotate`: its end."""
 
 import json
 import signal
 import socket
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from certs.inspection import Artifacts
+from certs.plan import Request
+from certs.registration import Target
+from certs.secret import REQUEST_ANNOTATION, new_secret
 from tests.support.programs.command import Run, run_alone
 from tests.support.programs.programs import forked
 from tests.support.servers.kubeconfigs import write_kubeconfig
 from tests.support.servers.loopback import closed_port
+from tests.support.tls.certificates import FRESH, NOW, OTHER, ca_of, make_artifacts
+from webhook.cli.commands.certs.certs_controller import _is_done
 
 
 @pytest.mark.parametrize(
@@ -73,3 +80,34 @@ def test_a_signal_ends_the_process_while_the_api_server_does_not_answer(tmp_path
             process.send_signal(signal.SIGINT)
             assert process.wait(timeout=25) == 0
             connection.close()
+
+
+RENEWED = make_artifacts(ca=ca_of(FRESH))
+BOTH_CAS = (OTHER.ca_certificate or b"") + (FRESH.ca_certificate or b"")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "now", "is_done"),
+    [
+        pytest.param(Request.SERVING, FRESH, False, id="the same certificate"),
+        pytest.param(Request.SERVING, RENEWED, True, id="a new certificate"),
+        pytest.param(Request.SERVING, replace(RENEWED, key=OTHER.key), False, id="a certificate with another key"),
+        pytest.param(Request.CA, RENEWED, False, id="the same CA, after another request took the place of this one"),
+        pytest.param(
+            Request.CA,
+            replace(RENEWED, ca_certificate=BOTH_CAS, ca_key=OTHER.ca_key),
+            False,
+            id="a new CA, which has not issued the certificate",
+        ),
+        pytest.param(Request.CA, replace(OTHER, ca_certificate=BOTH_CAS), True, id="a certificate of a new CA"),
+    ],
+)
+def test_a_rotation_is_done_once_the_secret_has_what_was_requested(
+    wanted: Request, now: Artifacts, is_done: bool
+) -> None:
+    before, after = new_secret(Target(), FRESH), new_secret(Target(), now)
+    requested = new_secret(Target(), now)
+    requested["metadata"]["annotations"] = {REQUEST_ANNOTATION: wanted}
+
+    assert _is_done(after, before, wanted, NOW) == is_done
+    assert not _is_done(requested, before, wanted, NOW)

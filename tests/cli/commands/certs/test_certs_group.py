@@ -12,6 +12,7 @@ from certs import directory as store
 from certs.inspection import Artifacts, inspect
 from certs.pki import issue_ca, issue_server
 from tests.support.programs.command import Run
+from tests.support.servers.fake_configuration_api import fake_api
 from tests.support.servers.server import utc_now
 from tests.support.tls import certificates
 from tests.support.tls.certificates import AGED, ALL_EXPIRED, FRESH, OTHER
@@ -52,6 +53,15 @@ def test_force_issues_a_new_ca(certs: Run, tmp_path: Path) -> None:
     assert inspect(store.read(tmp_path), utc_now()).problems == ()
 
 
+def test_a_ca_key_that_is_already_there_is_deleted_if_it_is_discarded(certs: Run, tmp_path: Path) -> None:
+    certs("issue", "--dir", tmp_path, "--dns", "a")
+    before = store.read(tmp_path)
+
+    assert certs("issue", "--dir", tmp_path, "--dns", "a", "--discard-ca-key").code == 0
+
+    assert store.read(tmp_path) == replace(before, ca_key=None)
+
+
 def test_discarded_ca_key_is_nowhere(certs: Run, tmp_path: Path) -> None:
     for _ in range(2):
         assert certs("issue", "--dir", tmp_path, "--dns", "a", "--discard-ca-key").code == 0
@@ -59,6 +69,16 @@ def test_discarded_ca_key_is_nowhere(certs: Run, tmp_path: Path) -> None:
     refused = certs("issue", "--dir", tmp_path, "--dns", "b")
     assert refused.code == 2
     assert "ca.key: Required value: the private key of ca.crt; --force replaces" in refused.errors
+
+
+def test_a_dry_run_of_register_stores_nothing(certs: Run, tmp_path: Path) -> None:
+    with fake_api() as api:
+        where = ("--kubeconfig", api.kubeconfig(tmp_path))
+        done = certs("register", "--skip-probe", "--dry-run", "server", *where)
+
+    assert (done.code, api.objects) == (0, {})
+    assert [query["dryRun"] for _, query in api.writes] == ["All", "All"]
+    assert all(line.endswith(" (server dry run)") for line in done.output.splitlines())
 
 
 @pytest.mark.parametrize(

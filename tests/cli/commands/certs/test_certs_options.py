@@ -7,6 +7,7 @@ import pytest
 from certs import directory as store
 from certs.inspection import inspect
 from tests.support.programs.command import Run
+from tests.support.servers.fake_configuration_api import fake_api
 from tests.support.servers.server import utc_now
 
 
@@ -92,6 +93,19 @@ def test_api_server_that_does_not_answer_is_a_fault(certs: Run, tmp_path: Path) 
     assert failed.code == 1
     assert "Error: https://127.0.0.1:1: the API server does not answer" in failed.errors
     assert "Traceback" not in failed.errors
+
+
+@pytest.mark.parametrize(("status", "code"), [(403, 2), (429, 1), (503, 1)])
+def test_a_request_that_the_caller_can_correct_is_bad_input_and_a_busy_api_server_a_fault(
+    certs: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, code: int
+) -> None:
+    monkeypatch.setattr("certs.cluster.client._RETRY_SECONDS", 0)
+    with fake_api() as api:
+        api.refuses = status
+        failed = certs("register", "--kubeconfig", api.kubeconfig(tmp_path))
+
+    assert (failed.code, failed.output) == (code, "")
+    assert f": {status} because Refused" in failed.errors
 
 
 @pytest.mark.parametrize(

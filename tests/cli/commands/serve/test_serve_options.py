@@ -1,16 +1,27 @@
 """The options of `serve`, and the settings that they make."""
 
+import math
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 import pytest
+from structlog.testing import capture_logs
 
+from tests.support.programs.cluster_files import write_cluster
 from tests.support.programs.command import Run
+from tests.support.servers.kubeconfigs import write_kubeconfig
 from webhook.cli.commands.serve import serve_command as serve
 from webhook.cli.commands.serve import serve_outputs
+from webhook.cli.commands.serve.serve_command import with_objects
+from webhook.placement.waiting.pod_table import UNSEEN_SECONDS
+from webhook.policy.spec.document import API_VERSION
 from webhook.runtime.settings import Address, Settings
+from webhook.serving.app import Scoring, scoring
+from webhook.serving.observed.predictions import Predictions
+from webhook.serving.policies.cluster_policies import PolicySource
+from webhook.serving.policies.in_force import Policies
 
 
 @pytest.mark.parametrize(
@@ -25,6 +36,12 @@ from webhook.runtime.settings import Address, Settings
         pytest.param(("--in-cluster",), {"KUBECONFIG": "absent"}, "--in-cluster: Invalid", id="this one, not another"),
         pytest.param(
             ("--kubeconfig", "absent"), {"KUBECONFIG": "other"}, '--kubeconfig: Invalid value: "absent"', id="its own"
+        ),
+        pytest.param(
+            ("--kubeconfig", "absent"),
+            {"IN_CLUSTER": "true"},
+            '--kubeconfig: Invalid value: "absent"',
+            id="not this one",
         ),
         pytest.param(("--context", "c"), {"KUBECONFIG": "other"}, 'Invalid value: "other"', id="a context of the file"),
     ],
@@ -61,9 +78,11 @@ def test_a_number_outside_its_range_is_rejected(run: Run, flag: str, value: str,
 
 @dataclass
 class Started:
-    """The settings that `serve` starts its server with, and the options of its audit log."""
+    """The settings, policies and predictions that the server starts with, and the options of its audit log."""
 
     settings: Settings | None = None
+    policies: Policies | None = None
+    predictions: Predictions | None = None
     audit: dict[str, Any] = field(default_factory=dict)
 
 
@@ -82,8 +101,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
 
         def __exit__(self, *_: object) -> None: ...
 
-    def build(settings: Settings, *_: object) -> None:
-        found.settings = settings
+    def build(settings: Settings, policies: Policies, *others: Any) -> None:
+        found.settings, found.policies, found.predictions = settings, policies, others[3]
 
     monkeypatch.setattr(serve_outputs, "AuditWriter", Writer)
     monkeypatch.setattr(serve, "build_server", build)
@@ -159,3 +178,75 @@ def test_the_replica_is_named_after(
     assert run("serve", "--tls-dir", "t").code == 0
 
     assert started.settings == Settings(Path("t"), replica=replica)
+
+
+@pytest.mark.parametrize(
+    ("view", "unseen_seconds"),
+    [
+        pytest.param((), math.inf, id="no view"),
+        pytest.param(("--cluster", "cluster.json"), math.inf, id="a file, which shows no new pod"),
+        pytest.param(("--kubeconfig", "kubeconfig"), UNSEEN_SECONDS, id="a live cluster"),
+    ],
+)
+def test_only_a_live_cluster_shows_what_becomes_of_an_admitted_pod(
+    run: Run,
+    started: Started,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    view: tuple[str, ...],
+    unseen_seconds: float,
+) -> None:
+    """Elsewhere, a pod that another webhook denies keeps its room, and no prediction is ever compared."""
+    given: dict[str, Any] = {}
+
+    def note(*args: Any, **options: Any) -> Scoring:
+        given.update(options)
+        return scoring(*args, **options)
+
+    monkeypatch.setattr(serve, "scoring", note)
+    monkeypatch.chdir(tmp_path)
+    write_cluster(tmp_path)
+    write_kubeconfig(tmp_path, "http://127.0.0.1:1")
+
+    assert run("serve", "--tls-dir", "t", *view).code == 0
+
+    assert given == {"unseen_seconds": unseen_seconds}
+    assert (started.predictions is not None) == (unseen_seconds == UNSEEN_SECONDS)
+
+
+def test_of_several_policy_files_the_last_one_counts_and_the_others_are_named(
+    run: Run, started: Started, tmp_path: Path
+) -> None:
+    """A chart appends `extraArgs` to the flags of its manifest."""
+    files = [tmp_path / f"{name}.yaml" for name in ("first", "second", "last")]
+    for file in files:
+        file.write_text(
+            f"apiVersion: {API_VERSION}\nkind: PlacementPolicy\nmetadata: {{name: {file.stem}}}\nspec: {{}}\n"
+        )
+
+    with capture_logs() as logs:
+        assert run("serve", "--tls-dir", "t", *(each for file in files for each in ("--policy", file))).code == 0
+
+    assert started.policies is not None
+    assert started.policies.current().name == "last"
+    (warned,) = [each for each in logs if each["event"] == "--policy is given several times"]
+    assert (warned["used"], warned["ignored"]) == (str(files[-1]), [str(files[0]), str(files[1])])
+
+
+@pytest.mark.parametrize(("flags", "are_written"), [((), True), (("--no-events",), False)])
+@pytest.mark.usefixtures("started")
+def test_rejected_objects_get_events_unless_there_are_none(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, flags: tuple[str, ...], are_written: bool
+) -> None:
+    recorders: list[object] = []
+
+    def note(*given: Any) -> PolicySource:
+        recorders.extend(given[4:])
+        return with_objects(*given)
+
+    monkeypatch.setattr(serve, "with_objects", note)
+    live = ("--kubeconfig", write_kubeconfig(tmp_path, "http://127.0.0.1:1"), "--policy-source", "crd")
+
+    assert run("serve", "--tls-dir", "t", *live, *flags).code == 0
+
+    assert [each is not None for each in recorders] == [are_written]

@@ -1,4 +1,4 @@
-"""The audit log of `serve`."""
+"""The audit log of `serve`, and the exported policy."""
 
 import json
 import resource
@@ -10,13 +10,61 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands.serve.served import post, serving
-from tests.support.admission import TYPE
+from tests.support.admission import TYPE, policy_with
 from tests.support.objects.builders import make_pod
 from tests.support.programs.command import run_alone
 from tests.support.servers.server import review_bytes
 from webhook.audit.record import parse_line
+from webhook.cli.commands.serve.serve_outputs import exported_policy
+from webhook.policy.loader import built_in_policy
+from webhook.runtime.metrics import Metrics
+from webhook.serving.policies.in_force import Policies
+from webhook.watch.api_server import ClientConfig
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
+
+
+def test_the_exported_policy_is_compared_again_after_a_change_of_the_policy() -> None:
+    policies = Policies(built_in_policy(), Metrics(), lambda: "")
+    connect = ClientConfig().connect
+
+    assert exported_policy({"export_policy": "off"}, connect, policies, None, Metrics(), "r", "") is None
+    exported = exported_policy({"export_policy": "on"}, connect, policies, None, Metrics(), "r", "")
+    assert exported is not None
+    assert not exported._changed.is_set()
+
+    policies.replace(policy_with(productAffinity=False))
+    assert exported._changed.is_set()
+
+
+def test_policies_are_exported_once_they_are_known_and_removed_at_once() -> None:
+    """The built-in policy, which is in force before the objects are read, would replace them."""
+
+    class Followed:
+        reason = "the PlacementPolicies of the cluster have not been read yet"
+
+        def unready_reason(self) -> str:
+            return self.reason
+
+    followed = Followed()
+    on, remove = (
+        exported_policy(
+            {"export_policy": mode},
+            ClientConfig().connect,
+            Policies(built_in_policy(), Metrics(), lambda: ""),
+            followed,  # type: ignore[arg-type] # only its readiness is read
+            Metrics(),
+            "r",
+            "",
+        )
+        for mode in ("on", "remove")
+    )
+    assert on is not None
+    assert remove is not None
+
+    assert (on._is_known(), remove._is_known()) == (False, True)
+    followed.reason = ""
+    assert on._is_known()
 
 
 @pytest.mark.slow
