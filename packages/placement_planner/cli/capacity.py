@@ -115,7 +115,7 @@ def capacity(
     queue, is_drained = session.queue(snapshot), True
     if drain:
         queue, is_drained = drained(session, (*drain, *nodes), console, progress)
-    workloads = session.workloads(queue.assumed.base)
+    workloads = session.workloads(queue.assumed.base, may_be_none=False)
     admissions = Admissions(session.with_policy, session.schedulers)
     counts = Counts(queue, admissions, until, progress.of, session.report, by or "")
     blocks = _blocks(session, counts.snapshot)

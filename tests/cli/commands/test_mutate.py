@@ -278,10 +278,18 @@ def test_bad_input_is_code_2_and_names_file_document_and_field(
     assert outcome.errors.startswith(f"Error: {tmp_path}/{expected}")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "# nothing\n", "---\n", "apiVersion: v1\nkind: Service\n", '{"kind": "List", "items": []}']
-)
-def test_no_pod_at_all_is_code_2(run: Run, text: str) -> None:
+@pytest.mark.parametrize("command", ["mutate", "check"])
+def test_objects_that_make_no_pods_are_passed_over(run: Run, command: str, cluster_file: Path) -> None:
+    """Tools call the command for each file of a folder."""
+    cluster = ("--cluster", cluster_file) if command == "check" else ()
+    outcome = run(command, "-f", "-", *cluster, stdin="apiVersion: scheduling.run.ai/v2\nkind: Queue\n")
+
+    assert (outcome.code, outcome.output) == (0, "")
+    assert outcome.errors == "passed over, because they make no pod: 1 Queue\n"
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", '{"kind": "List", "items": []}'])
+def test_no_object_at_all_is_code_2(run: Run, text: str) -> None:
     outcome = run("mutate", "-f", "-", stdin=text)
 
     assert (outcome.code, outcome.output) == (2, "")

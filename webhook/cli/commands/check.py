@@ -73,7 +73,7 @@ def check(session: Session) -> int:
     if not session.is_json and len(answers) > 1:
         _print_total(console, answers)
     codes = {_EXIT_CODES[answer.verdict] for answer in answers}
-    return _EXIT_CODES["Invalid"] if _EXIT_CODES["Invalid"] in codes else max(codes)
+    return _EXIT_CODES["Invalid"] if _EXIT_CODES["Invalid"] in codes else max(codes, default=0)
 
 
 def print_answer(console: Console, answer: Answer, max_nodes: int) -> None:

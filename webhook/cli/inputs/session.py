@@ -225,18 +225,18 @@ class Session:
         """The namespace of the option or of the context, else the default one."""
         return self._given_namespace or DEFAULT_NAMESPACE
 
-    def workloads(self, snapshot: Snapshot | None) -> list[Workload]:
+    def workloads(self, snapshot: Snapshot | None, *, may_be_none: bool = True) -> list[Workload]:
         """Return the pods of the files, with the policies for their namespaces in `snapshot`; print what is wrong.
 
         Raises:
-            InvalidInput: no object has a pod, or with `strict` an object cannot be read, or has unknown fields.
+            InvalidInput: there is no object, no object has a pod and not `may_be_none`, or with `strict` an object cannot be read, or has unknown fields.
         """
         if not self.has_pods:
             return []
         found, errors = read_pods(self.documents, self._known_policies, snapshot)
         if errors and not found:
             raise InvalidInput(errors)
-        if not found:
+        if not self.documents or not (found or may_be_none):
             names = " ".join((*self.filenames, self.kustomize or "")).strip()
             raise InvalidInput([invalid("--filename", names, "holds no pod and nothing that makes one")])
         self.report(errors)
