@@ -1,6 +1,6 @@
 """Fixtures of the tests of the commands."""
 
-from tests.cli.inputs.fake_cluster import api, kubeconfig
+from tests.cli.fake_cluster import api, kubeconfig
 from tests.cli.records.sample_records import audit, lines
 from tests.support.programs.command import run
 

@@ -27,7 +27,8 @@ from webhook.serving.clock import rfc3339_now
 def report(session: Session, audit: tuple[str, ...], path: Path) -> int:
     """Write the pages of `console` for this moment into one file, which needs no network, such as for a ticket.
 
-    It names the nodes, the namespaces and the pods of the cluster, so review it before you share it.
+    It names the nodes, the namespaces and the pods of the cluster; `snapshot --hash-names` writes a cluster file with
+    other names, and --cluster reads it.
 
     \b
     Examples:

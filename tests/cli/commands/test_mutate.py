@@ -279,9 +279,9 @@ def test_bad_input_is_code_2_and_names_file_document_and_field(
 
 
 @pytest.mark.parametrize("command", ["mutate", "check"])
-def test_objects_that_make_no_pods_are_passed_over(run: Run, command: str, cluster_file: Path) -> None:
+def test_objects_that_make_no_pods_are_passed_over(run: Run, tmp_path: Path, command: str) -> None:
     """Tools call the command for each file of a folder."""
-    cluster = ("--cluster", cluster_file) if command == "check" else ()
+    cluster = ("--cluster", write_cluster(tmp_path)) if command == "check" else ()
     outcome = run(command, "-f", "-", *cluster, stdin="apiVersion: scheduling.run.ai/v2\nkind: Queue\n")
 
     assert (outcome.code, outcome.output) == (0, "")

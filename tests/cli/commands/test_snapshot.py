@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.inputs.fake_cluster import REQUIRED, listing
+from tests.cli.fake_cluster import REQUIRED, listing
 from tests.support.objects.moves import budget, running
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi
@@ -122,3 +122,10 @@ def test_a_snapshot_of_all_kinds_is_read_with_what_preemption_reads(
     assert found == RunningPod.of(pod.obj())
     assert (found.started_seconds, found.is_preempted, found.waiting_reason) == (1767225600, True, "ImagePullBackOff")
     assert read.disruption_budgets == (DisruptionBudget.of(budget("web", 1)),)
+
+
+def test_a_snapshot_with_hashed_names_has_none_of_the_others(run: Run, kubeconfig: Path) -> None:
+    outcome = run("snapshot", "--kubeconfig", kubeconfig, "--hash-names", "--all-kinds")
+
+    named = [each["metadata"]["name"] for each in json.loads(outcome.output)["items"] if "metadata" in each]
+    assert (outcome.code, named) == (0, ["node-1", "node-2", "namespace-1"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.inputs.fake_cluster import REQUIRED, listing
+from tests.cli.fake_cluster import REQUIRED, listing
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.moves import budget, running
 from tests.support.programs.cluster_files import as_list, lines

@@ -10,6 +10,7 @@ import click
 from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.files import PATH, file_option
 from webhook.cli.inputs.live import list_resources, read_live_release
+from webhook.cli.inputs.other_names import with_other_names
 from webhook.cli.inputs.private_fields import without_secrets
 from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.cli.output.terminal import echo, echo_progress
@@ -36,22 +37,27 @@ _OTHERS = (*OPTIONAL_RESOURCES, *BATCH_RESOURCES)
     help="Also write the other kinds that are read: Services and controllers, storage, devices, PriorityClasses, "
     "RuntimeClasses, LimitRanges, PodDisruptionBudgets, queues and pod groups.",
 )
-def snapshot(kubeconfig: Path | None, context: str | None, output: Path | None, all_kinds: bool) -> None:
+@click.option("--hash-names", is_flag=True, help="Replace the names of all objects, for sharing.")
+def snapshot(
+    kubeconfig: Path | None, context: str | None, output: Path | None, all_kinds: bool, hash_names: bool
+) -> None:
     """Write the nodes, pods and namespaces of a running cluster as a v1 List, as `check --cluster` reads it.
 
     With --all-kinds, `check` can also evaluate volumes, devices, default spreading and pods of lower priority, and
     `capacity` respects PodDisruptionBudgets. A kind that you have no right to read is left out and reported on standard
     error.
 
-    Managed fields, environment variables and commands of containers are left out. Names, labels, taints, image names
-    and the annotations of namespaces stay, so review them before you share the file. The key `serverVersion` beside the
-    items is the version of the API server, as `kubectl version -o json` prints it.
+    Managed fields, environment variables and commands of containers are left out. --hash-names replaces the names of
+    objects, of their owners and of gangs by numbers in the same order, also in the labels that repeat them, which
+    changes no placement. Other labels, taints, image names and the annotations of namespaces stay, so review them
+    before you share the file. The key `serverVersion` beside the items is the version of the API server, as `kubectl
+    version -o json` prints it.
 
     \b
     Examples:
       placement-webhook snapshot -o cluster.json
       placement-webhook check -f pod.yaml --cluster cluster.json
-      placement-webhook snapshot --all-kinds -o cluster.json
+      placement-webhook snapshot --all-kinds --hash-names -o cluster.json
     """
     check_writable(output, "--output")
     # By path: several API groups have a kind of the same name.
@@ -74,6 +80,8 @@ def snapshot(kubeconfig: Path | None, context: str | None, output: Path | None, 
     # An empty list states that there are no objects of the kind. Without it, the kind is not known.
     empty = (each for each in resources if not each.is_required and not found[each.path])
     objects += [{"apiVersion": each.api_version, "kind": f"{each.kind}List", "items": []} for each in empty]
+    if hash_names:
+        objects = with_other_names(objects)
     release = read_live_release(source)
     version = {} if release is None else {"serverVersion": {"gitVersion": release.version}}
     write_atomically(output, "--output", lambda file: _write(file, objects, version))

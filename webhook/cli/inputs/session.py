@@ -229,7 +229,8 @@ class Session:
         """Return the pods of the files, with the policies for their namespaces in `snapshot`; print what is wrong.
 
         Raises:
-            InvalidInput: there is no object, no object has a pod and not `may_be_none`, or with `strict` an object cannot be read, or has unknown fields.
+            InvalidInput: there is no object, or no object has a pod and not `may_be_none`; or, with `strict`, an object
+                cannot be read or has unknown fields.
         """
         if not self.has_pods:
             return []

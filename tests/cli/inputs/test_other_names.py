@@ -1,0 +1,113 @@
+"""Names of a cluster file that is shared are replaced, and every pod has the same placement."""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from tests.differential.random_objects.dice import Dice
+from tests.differential.random_objects.worlds import pending_pods, random_world
+from tests.support.objects.builders import make_node_object, make_pod
+from webhook.cli.inputs.other_names import with_other_names
+from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.documents.documents import Document
+from webhook.placement.scheduler import Scheduler
+
+Object = dict[str, Any]
+
+NAMESPACE: Object = {
+    "kind": "Namespace",
+    "metadata": {"name": "payroll", "labels": {"kubernetes.io/metadata.name": "payroll"}, "annotations": {"a": "b c"}},
+}
+_SMALL = ((4, 8),)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_other_names_change_no_placement(seed: int) -> None:
+    dice = Dice(seed)
+    world = random_world(dice, _SMALL)
+    for pod in pending_pods(dice, world, 10):
+        results = []
+        for cluster in ([*world.objects, pod], with_other_names(deepcopy([*world.objects, pod]))):
+            asked = cluster[-1]
+            snapshot = snapshot_from_documents(Document("cluster", each) for each in cluster)
+            placement = Scheduler().place(asked, snapshot)
+            # A message with a name in quotes is about this object.
+            message = placement.message.partition('"')[0]
+            results.append((placement.verdict, message, placement.feasible, [*map(dict, placement.scores.values())]))
+        assert results[0] == results[1]
+
+
+def test_names_are_numbered_in_their_order_with_one_width() -> None:
+    nodes = with_other_names([make_node_object(f"host-{letter}") for letter in "jihgfedcba"])
+
+    assert [node["metadata"]["name"] for node in (nodes[-1], nodes[0])] == ["node-01", "node-10"]
+
+
+def test_a_pod_keeps_its_node_owner_and_labels_under_other_names() -> None:
+    pod = make_pod("web-1").namespace("payroll").node_name("host").status(nominatedNodeName="host", hostIP="10.0.0.1")
+    content = pod.owner("Job", "train-jane").label("job-name", "train-jane").label("app", "web").obj()
+
+    _, shared = with_other_names([make_node_object("host"), content])
+
+    assert (shared["metadata"]["name"], shared["metadata"]["namespace"]) == ("pod-1", "namespace-1")
+    assert shared["metadata"]["ownerReferences"][0]["name"] == "job-1"
+    assert shared["metadata"]["labels"] == {"job-name": "job-1", "app": "web"}
+    assert shared["spec"]["nodeName"] == shared["status"]["nominatedNodeName"] == "node-1"
+    assert "hostIP" not in shared["status"]
+
+
+def test_references_of_all_kinds_follow_the_names() -> None:
+    claim: Object = {
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "salaries", "namespace": "payroll"},
+        "spec": {"volumeName": "disk", "storageClassName": "fast"},
+    }
+    volume: Object = {
+        "kind": "PersistentVolume",
+        "metadata": {"name": "disk"},
+        "spec": {"claimRef": {"name": "salaries", "namespace": "payroll"}},
+    }
+    storage_class: Object = {"kind": "StorageClass", "metadata": {"name": "fast"}}
+    pod = (
+        make_pod("web")
+        .namespace("payroll")
+        .spec(volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "salaries"}}])
+    )
+
+    claim, volume, shared_class, shared = with_other_names([claim, volume, storage_class, pod.obj()])
+
+    assert claim["metadata"] == {"name": "persistentvolumeclaim-1", "namespace": "namespace-1"}
+    assert claim["spec"] == {"volumeName": "persistentvolume-1", "storageClassName": "fast"}
+    assert volume["spec"]["claimRef"] == {"name": "persistentvolumeclaim-1", "namespace": "namespace-1"}
+    assert shared["spec"]["volumes"][0]["persistentVolumeClaim"] == {"claimName": "persistentvolumeclaim-1"}
+    assert shared_class == storage_class
+
+
+def test_a_gang_and_its_pod_group_have_one_other_name() -> None:
+    group: Object = {"kind": "PodGroup", "metadata": {"name": "bert", "namespace": "payroll"}}
+    pod = make_pod("web").annotate("maip.mxsf.io/gang", "bert").annotate("note", '{"by": "jane"}').obj()
+
+    group, shared = with_other_names([group, pod])
+
+    assert shared["metadata"]["annotations"] == {"maip.mxsf.io/gang": group["metadata"]["name"]}
+
+
+def test_a_name_stays_that_placement_reads_as_something_else() -> None:
+    node = make_node_object("host", labels={"maip.mxsf.io/node.usage": "training"})
+    pods = [make_pod(name).namespace(name).scheduler("volcano").obj() for name in ("training", "volcano", "default")]
+
+    _, *shared = with_other_names([node, *pods])
+
+    assert [each["metadata"]["namespace"] for each in shared] == ["training", "volcano", "default"]
+    assert shared[0]["spec"]["schedulerName"] == "volcano"
+
+
+def test_a_namespace_keeps_its_annotations() -> None:
+    (namespace,) = with_other_names([NAMESPACE])
+
+    assert namespace["metadata"] == {
+        "name": "namespace-1",
+        "labels": {"kubernetes.io/metadata.name": "namespace-1"},
+        "annotations": {"a": "b c"},
+    }
