@@ -31,6 +31,8 @@ _ADDRESSES = (
     "clusterIP",
     "clusterIPs",
 )
+# Volumes that name objects of no file, and that no scheduler reads.
+_FILES = frozenset(("configMap", "secret", "projected", "downwardAPI"))
 _GROUPS = (GANG, "group-name", "pod-group", "pod-group-name")
 # A name, a number, or a list of them. Other annotations can contain names as parts.
 _PLAIN = re.compile(r"[\w.,@=-]{0,253}")
@@ -41,8 +43,8 @@ def with_other_names(objects: Sequence[JsonObject]) -> list[JsonObject]:
 
     The numbers in the new names follow the order of the old ones, so that nodes with equal scores are still selected in
     the same order. A name stays if it is also the name of a class or a scheduler, or the value of a label or taint of a
-    node, because placement would change. Addresses, and annotations of objects other than namespaces that can contain
-    a name as a part, are removed.
+    node, because placement would change. Addresses, volumes of ConfigMaps and Secrets, and annotations of objects other
+    than namespaces that can contain a name as a part, are removed.
     """
     names = _other_names(objects)
     return [_renamed(each, names) for each in objects]
@@ -83,6 +85,8 @@ def _renamed(content: JsonObject, names: dict[str, str]) -> JsonObject:
     for part in ("spec", "status"):
         for key in _ADDRESSES:
             (renamed.get(part) or {}).pop(key, None)
+    if volumes := field(renamed, "spec", "volumes"):
+        renamed["spec"]["volumes"] = [each for each in volumes if _FILES.isdisjoint(each)]
     metadata = renamed.get("metadata") or {}
     metadata.pop("generateName", None)
     if metadata.get("annotations") and content.get("kind") != "Namespace":
