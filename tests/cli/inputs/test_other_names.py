@@ -72,7 +72,12 @@ def test_references_of_all_kinds_follow_the_names() -> None:
     pod = (
         make_pod("web")
         .namespace("payroll")
-        .spec(volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "salaries"}}])
+        .spec(
+            volumes=[
+                {"name": "data", "persistentVolumeClaim": {"claimName": "salaries"}},
+                {"name": "key", "secret": {"secretName": "jane"}},
+            ]
+        )
     )
 
     claim, volume, shared_class, shared = with_other_names([claim, volume, storage_class, pod.obj()])
@@ -80,7 +85,8 @@ def test_references_of_all_kinds_follow_the_names() -> None:
     assert claim["metadata"] == {"name": "persistentvolumeclaim-1", "namespace": "namespace-1"}
     assert claim["spec"] == {"volumeName": "persistentvolume-1", "storageClassName": "fast"}
     assert volume["spec"]["claimRef"] == {"name": "persistentvolumeclaim-1", "namespace": "namespace-1"}
-    assert shared["spec"]["volumes"][0]["persistentVolumeClaim"] == {"claimName": "persistentvolumeclaim-1"}
+    (kept,) = shared["spec"]["volumes"]
+    assert kept["persistentVolumeClaim"] == {"claimName": "persistentvolumeclaim-1"}
     assert shared_class == storage_class
 
 
