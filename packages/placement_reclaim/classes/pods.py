@@ -186,7 +186,8 @@ def _since(running: Sequence[HoldingPod], ends: Sequence[int], waiting: Sequence
     bound = max(seconds(each, "lastTransitionTime") or started for each, started in conditions)
     # A pod that a controller has made in place of a lost one is newer than the others.
     broken = max([0, *ends, *(seconds(each, "metadata", "creationTimestamp") for each in waiting)])
-    return Since(max(bound, broken), is_least=broken > bound, is_known=is_known and bool(waiting or ends))
+    is_known = is_known and bool(waiting or ends)
+    return Since(max(bound, broken), is_least=is_known and broken > bound, is_known=is_known)
 
 
 def _remedy(pods: Sequence[HoldingPod], evicted_after: str) -> Remedy:

@@ -80,7 +80,7 @@ def test_the_begin_is_not_known_if_the_pods_of_a_node_that_is_not_ready_can_go_o
 
     rest = next(each for each in report(*NODES[:7], node, *eight, older_than=60) if each.reason == "partial-gang")
 
-    assert rest.since == (NOW - down_for, True, False)
+    assert rest.since == (NOW - down_for, False, False)
 
 
 def test_a_failed_pod_breaks_its_gang_at_its_end() -> None:
