@@ -79,7 +79,7 @@ class ClusterState:
             "domains": {alias: labels[key] for alias, key in self._domains.items() if key in labels},
             "ready": is_ready(node),
             # The page compares the time from which its pods count as held.
-            "downFrom": node.silent_seconds + BRIEF_SECONDS if node.silent_seconds else 0,
+            "downFrom": node.not_ready_seconds + BRIEF_SECONDS if node.not_ready_seconds else 0,
             "cordoned": node.unschedulable,
             "state": state_of(node, self._policy.spec.temporary_taints),
             "unhealthy": [[resource, healthy, total] for _, resource, healthy, total in self._unhealthy(node)],

@@ -120,7 +120,7 @@ class Objects:
         """Return the cards of the nodes that are not down, by resource."""
         usable = Counter[str]()
         for info in self.snapshot.nodes:
-            if info.node.silent_seconds is None:
+            if info.node.not_ready_seconds is None:
                 usable.update(self.cards_in(info.node.allocatable))
         return usable
 

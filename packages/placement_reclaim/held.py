@@ -85,7 +85,7 @@ class Held:
         contents = tuple(pod.content for pod in pods)
         (namespace, own_name), cards = full_name(contents[0]), sum((Counter(pod.cards) for pod in pods), Counter[str]())
         nodes = tuple(sorted({pod.running.node_name for pod in pods}))
-        is_down = any(pod.node.silent_seconds is not None for pod in pods)
+        is_down = any(pod.node.not_ready_seconds is not None for pod in pods)
         return cls(reason, cards, nodes, namespace, name or own_name, since, why, remedy, contents, is_down)
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from placement_reclaim.classes.objects import rejecting_nodes, unused_claims, unused_quota
-from placement_reclaim.classes.pods import PodUse, ending_or_lost, idle, not_starting, partial_gangs
+from placement_reclaim.classes.pods import PodUse, ending_or_lost, idle, lost_since, not_starting, partial_gangs
 from placement_reclaim.cluster import Name, Objects, Raw, full_name
 from placement_reclaim.held import EVICTABLE, IDLE, Held, owner_of
 from webhook.cluster.snapshot import Snapshot
@@ -51,7 +51,8 @@ def rows_of_pods(objects: Objects, now: int, uses: Mapping[Name, PodUse] = NO_US
     holding = {full_name(each.content): each for each in objects.holding()}
     single = {key: pod for key, pod in holding.items() if not pod.is_exempt}
     ending = {key: row for key, pod in single.items() if (row := ending_or_lost(pod, now))}
-    gangs = [*partial_gangs(objects, holding, {key: row.since for key, row in ending.items()})]
+    lost = {key: lost_since(row, single[key], now) for key, row in ending.items()}
+    gangs = [*partial_gangs(objects, holding, lost)]
     yield from ending.values()
     yield from gangs
     for key in single.keys() - ending.keys() - {full_name(pod) for each in gangs for pod in each.pods}:

@@ -77,23 +77,25 @@ def test_status_of_a_pod_that_is_not_bound_is_not_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("conditions", "taints", "silent"),
+    ("conditions", "taints", "since", "is_silent"),
     [
-        ([], [], None),
-        ([{"type": "Ready", "status": "True", "lastTransitionTime": SINCE}], [], None),
-        ([{"type": "Ready", "status": "True", "lastTransitionTime": SINCE}], [NOT_READY], None),
-        ([{"type": "Ready", "status": "Unknown", "lastTransitionTime": SINCE}], [NOT_READY], 1769860800),
-        ([{"type": "Ready", "status": "False", "lastTransitionTime": SINCE}], [], 1769860800),
-        ([{"type": "Ready", "status": "Unknown"}], [], 0),
-        ([{"type": "Ready"}, {"type": "DiskPressure", "status": "True"}], [NOT_READY], 0),
-        ([], [NOT_READY, {**NOT_READY, "timeAdded": SINCE}], 1769860800),
-        ([], [{**NOT_READY, "key": "node.kubernetes.io/disk-pressure", "timeAdded": SINCE}], None),
-        (["x"], [], None),
+        ([], [], None, False),
+        ([{"type": "Ready", "status": "True", "lastTransitionTime": SINCE}], [], None, False),
+        ([{"type": "Ready", "status": "True", "lastTransitionTime": SINCE}], [NOT_READY], None, False),
+        ([{"type": "Ready", "status": "Unknown", "lastTransitionTime": SINCE}], [NOT_READY], 1769860800, True),
+        ([{"type": "Ready", "status": "False", "lastTransitionTime": SINCE}], [], 1769860800, False),
+        ([{"type": "Ready", "status": "Unknown"}], [], 0, True),
+        ([{"type": "Ready"}, {"type": "DiskPressure", "status": "True"}], [NOT_READY], 0, True),
+        ([], [NOT_READY, {**NOT_READY, "timeAdded": SINCE}], 1769860800, True),
+        ([], [{**NOT_READY, "key": "node.kubernetes.io/disk-pressure", "timeAdded": SINCE}], None, False),
+        (["x"], [], None, False),
     ],
 )
-def test_a_kubelet_is_silent_by_its_condition_and_else_by_its_taints(
-    conditions: list[Any], taints: list[Any], silent: int | None
+def test_a_node_is_ready_by_its_condition_and_else_by_its_taints(
+    conditions: list[Any], taints: list[Any], since: int | None, is_silent: bool
 ) -> None:
     node = {"metadata": {"name": "n"}, "spec": {"taints": taints}, "status": {"conditions": conditions}}
 
-    assert Node.of(node).silent_seconds == silent
+    read = Node.of(node)
+
+    assert (read.not_ready_seconds, read.is_silent) == (since, is_silent)

@@ -51,7 +51,15 @@ def status(**containers: Any) -> PodBuilder:
     return POD.container("logs").status(**states(**containers))
 
 
+def with_init(container: dict[str, Any], state: Any, *others: Any) -> PodBuilder:
+    """A pod with the init container `c` in `state`, and `others`, statuses of sidecars."""
+    sidecars = [{"name": each["name"], "restartPolicy": "Always"} for each in others]
+    pod = POD.spec(initContainers=[*sidecars, {"name": "c", **container}])
+    return pod.status(initContainerStatuses=[*others, {"name": "c", "state": state}])
+
+
 DEBUGGER = {"name": "debugger", "state": {"running": {"startedAt": "2026-01-31T12:00:00Z"}}}
+CARD = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
 WITH_CARD = POD.gpu(1).container("logs")
 WITH_CLAIM = POD.spec(
     containers=[
@@ -133,6 +141,26 @@ WITH_CLAIM = POD.spec(
             POD.status(**states(main=CREATING), initContainerStatuses=[{"name": "c", "state": BACK_OFF}]),
             {"waiting_reason": "ImagePullBackOff"},
             id="an init container does not start",
+        ),
+        pytest.param(
+            with_init({"restartPolicy": "Always"} | CARD, {"running": {}}).status(**states(main=BACK_OFF)),
+            {},
+            id="a sidecar with a card runs",
+        ),
+        pytest.param(
+            with_init({"restartPolicy": "Always"}, {"running": {}}).status(**states(main=BACK_OFF)),
+            {"waiting_reason": "ImagePullBackOff"},
+            id="only a sidecar without a card runs",
+        ),
+        pytest.param(
+            with_init({}, {"terminated": {}}).status(**states(main=BACK_OFF)),
+            {"waiting_reason": "ImagePullBackOff"},
+            id="the init container has ended",
+        ),
+        pytest.param(
+            with_init({}, {"running": {}}, {"name": "proxy", "state": BACK_OFF}).status(**states(main=CREATING)),
+            {},
+            id="an init container runs while a sidecar does not start",
         ),
     ],
 )

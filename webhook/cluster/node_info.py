@@ -148,8 +148,8 @@ class Node:
 
     `allocatable` does not contain `pods`, which is `allowed_pods`. `images` are the sizes of the node's images in
     bytes, by name. `unhealthy` is the number of devices of each extended resource that are in the capacity but not
-    allocatable. `silent_seconds` is since when its kubelet does not report, in Unix seconds: 0 if this is not known,
-    None if it reports.
+    allocatable. `not_ready_seconds` is since when it is not ready, in Unix seconds: 0 if this is not known, None if it
+    is ready. `is_silent` is true if it is not ready because its kubelet does not report.
     """
 
     name: str
@@ -160,7 +160,8 @@ class Node:
     allowed_pods: int
     images: Mapping[str, int]
     unhealthy: Amounts = field(default_factory=dict)
-    silent_seconds: int | None = None
+    not_ready_seconds: int | None = None
+    is_silent: bool = False
 
     @classmethod
     def of(cls, node: Mapping[str, Any], interner: Interner | None = None) -> "Node":
@@ -181,6 +182,7 @@ class Node:
             taints = interner.known_or(taints, ("taints", taints))
             allocatable = interner.known_or(allocatable, ("allocatable", *allocatable.items()))
             images = interner.known_or(images, ("images", *images.items()))
+        not_ready_seconds, is_silent = _readiness(spec, status)
         facts = cls(
             name=name,
             labels=metadata.text_map("labels"),
@@ -190,22 +192,25 @@ class Node:
             allowed_pods=amounts.get(PODS, 0),
             images=images,
             unhealthy=_unhealthy(status, allocatable),
-            silent_seconds=_silent_seconds(spec, status),
+            not_ready_seconds=not_ready_seconds,
+            is_silent=is_silent,
         )
         reader.finish()
         return facts
 
 
-def _silent_seconds(spec: Reader, status: Reader) -> int | None:
-    """Return `Node.silent_seconds` by the condition Ready, or by the taints if the node has no such condition."""
+def _readiness(spec: Reader, status: Reader) -> tuple[int | None, bool]:
+    """Return `not_ready_seconds` and `is_silent` by the condition Ready, or by the taints if the node has none."""
     ready = next(
         (each for each in raw_conditions(status.raw) if each.get("type") == "Ready" and each.get("status")), None
     )
     if ready is not None:
-        # The taints of a node that is back are removed a little later.
-        return None if ready["status"] == "True" else read_seconds(Reader(ready), "lastTransitionTime")
+        if ready["status"] == "True":
+            # The taints of a node that is back are removed a little later.
+            return None, False
+        return read_seconds(Reader(ready), "lastTransitionTime"), ready["status"] != "False"
     taints = [each for each in spec.objects("taints") if each.text("key") in NOT_READY_TAINTS]
-    return max([read_seconds(each, "timeAdded") for each in taints]) if taints else None
+    return (max([read_seconds(each, "timeAdded") for each in taints]), True) if taints else (None, False)
 
 
 _ALL_HEALTHY: Amounts = {}

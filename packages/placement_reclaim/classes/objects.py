@@ -34,7 +34,7 @@ def unused_claims(objects: Objects) -> Iterator[Held]:
         command = f"delete resourceclaim {quote(name)} -n {quote(namespace)}"
         remedy = Remedy("resource claim controller", {command: "no pod is to use it"})
         cards = Counter(driver for driver, _ in devices)
-        is_down = any(node.silent_seconds is not None for name in nodes if (node := objects.node_of(name)))
+        is_down = any(node.not_ready_seconds is not None for name in nodes if (node := objects.node_of(name)))
         yield Held(UNUSED_CLAIM, cards, nodes, namespace, name, since, why, remedy, is_down=is_down)
 
 
@@ -87,7 +87,7 @@ def rejecting_nodes(objects: Objects, now: int) -> Iterator[Held]:
     for node, times in rejected.items():
         row = objects.snapshot.rows.get(node)
         is_over = max(times) < now - _RECENT_SECONDS or len(times) < _LEAST_REJECTED
-        if row is None or objects.snapshot.nodes[row].node.silent_seconds is not None or is_over:
+        if row is None or objects.snapshot.nodes[row].node.not_ready_seconds is not None or is_over:
             continue
         info = objects.snapshot.nodes[row]
         amounts = objects.cards_in(info.node.allocatable)

@@ -47,15 +47,24 @@ class PodUse:
 
 def ending_or_lost(pod: HoldingPod, now: int) -> Held | None:
     """Return the row of a pod that should have ended, or whose node is down, or None for another pod."""
-    running, silent = pod.running, pod.node.silent_seconds
+    running, begin = pod.running, pod.node.not_ready_seconds
     down = f"node {running.node_name} is down"
     if held_cards.is_overdue(running, now):
-        why = "Terminating past its end" if silent is None else f"Terminating past its end; {down}"
+        why = "Terminating past its end" if begin is None else f"Terminating past its end; {down}"
         return Held.of([pod], held_cards.TERMINATING, Since(running.deletion_seconds), why, _end_of(pod))
-    if silent is not None:
-        since = Since(silent or running.started_seconds, is_known=silent > 0)
+    if begin is not None:
+        since = Since(begin or running.started_seconds, is_known=begin > 0)
         return Held.of([pod], held_cards.NODE_DOWN, since, down, Remedy(_taint_eviction(pod), _end_of(pod).commands))
     return None
+
+
+def lost_since(row: Held, pod: HoldingPod, now: int) -> Since:
+    """Return the time since which a gang may lack `pod`, which has the row `row` of `ending_or_lost`."""
+    is_brief = row.since.age(now) < held_cards.BRIEF_SECONDS
+    if row.reason == held_cards.NODE_DOWN and (is_brief or not pod.node.is_silent):
+        # The pod can go on, as while its kubelet restarts, or reports that the network is not ready.
+        return row.since._replace(is_known=False)
+    return row.since
 
 
 def not_starting(pod: HoldingPod) -> Held | None:
@@ -92,7 +101,7 @@ def _begin(pod: HoldingPod, status: Raw) -> Since:
 def _end_of(pod: HoldingPod) -> Remedy:
     """Return what ends a pod that should have ended."""
     node, target = pod.running.node_name, f"pod {quote(pod.running.name)} -n {quote(pod.running.namespace)}"
-    is_down = pod.node.silent_seconds is not None
+    is_down = pod.node.not_ready_seconds is not None
     if is_down and any(taint.key == _OUT_OF_SERVICE for taint in pod.node.taints):
         # It makes the phase Failed, which frees the cards, also while a finalizer keeps the object.
         return Remedy("the pod garbage collector, within 20 s")
@@ -134,9 +143,9 @@ def _taint_eviction(pod: HoldingPod) -> str:
 def partial_gangs(objects: Objects, holding: Mapping[Name, HoldingPod], lost: Mapping[Name, Since]) -> Iterator[Held]:
     """Yield the gangs that run with fewer pods than the minimum.
 
-    `holding` are the pods that hold cards. `lost` has the time since which a bound pod should have ended or its node is
-    down. A gang with a completed pod is left out, because its other pods end soon, too. Pods without cards count as
-    members, such as a launcher.
+    `holding` are the pods that hold cards. `lost` has the time since which a bound pod may be lost. A gang with a
+    completed pod is left out, because its other pods end soon, too. Pods without cards count as members, such as a
+    launcher.
     """
     gangs, evicted_after = dict[Name, tuple[int, list[Raw]]](), pods_ready_timeout(objects.snapshot)
     for pod in (*objects.pods.values(), *objects.ended.values()):
@@ -177,7 +186,8 @@ def _since(running: Sequence[HoldingPod], ends: Sequence[int], waiting: Sequence
     bound = max(seconds(each, "lastTransitionTime") or started for each, started in conditions)
     # A pod that a controller has made in place of a lost one is newer than the others.
     broken = max([0, *ends, *(seconds(each, "metadata", "creationTimestamp") for each in waiting)])
-    return Since(max(bound, broken), is_least=broken > bound, is_known=is_known and bool(waiting or ends))
+    is_known = is_known and bool(waiting or ends)
+    return Since(max(bound, broken), is_least=is_known and broken > bound, is_known=is_known)
 
 
 def _remedy(pods: Sequence[HoldingPod], evicted_after: str) -> Remedy:

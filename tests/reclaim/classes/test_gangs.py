@@ -72,6 +72,17 @@ def test_a_gang_is_broken_by_a_node_that_is_down() -> None:
     assert (rest.reason, rest.count, rest.since.seconds) == ("partial-gang", 56, NOW - HOUR)
 
 
+@pytest.mark.parametrize(("down_for", "status"), [(200, "Unknown"), (HOUR, "False")])
+def test_the_begin_is_not_known_if_the_pods_of_a_node_that_is_not_ready_can_go_on(down_for: int, status: str) -> None:
+    node = gpu_node("n7", down_for=down_for)
+    node["status"]["conditions"][0]["status"] = status
+    eight = [gang_pod(number, f"n{number}", since=9 * HOUR) for number in range(8)]
+
+    rest = next(each for each in report(*NODES[:7], node, *eight, older_than=60) if each.reason == "partial-gang")
+
+    assert rest.since == (NOW - down_for, False, False)
+
+
 def test_a_failed_pod_breaks_its_gang_at_its_end() -> None:
     seven = [gang_pod(number, f"n{number}", since=9 * HOUR) for number in range(7)]
     ended = [{"name": "main", "state": {"terminated": {"exitCode": 1, "finishedAt": ago(2 * HOUR)}}}]

@@ -94,7 +94,7 @@ class RunningPodReader:
             owners = decode(metadata.owner_references) if metadata.owner_references else None
             gangs = gangs_of(namespace, {"annotations": decode(annotations), "ownerReferences": owners})
         is_terminating, rare = view.is_terminating, template.rare
-        reason = waiting_reason_in(view.spec.containers, status)
+        reason = waiting_reason_in(view.spec, status)
         if is_terminating or reason or workload or left_out is not rare.left_out:
             deleted = int(decode(metadata.deletion_timestamp, type=Time).timestamp()) if is_terminating else 0
             is_preempted = is_terminating and is_preempted_in(status)

@@ -3,7 +3,7 @@
 There are two functions for each fact: one reads the raw object, and one reads the pod's view fast.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import chain
 from sys import intern
@@ -74,15 +74,17 @@ def waiting_status(pod: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the status of the first container of `pod` that does not start, init containers first, or an empty one.
 
     It is empty if a container that uses devices runs; without such containers, if any runs. So a sidecar does not
-    count, and a pod is not stuck while it is debugged.
+    count, and a pod is not stuck while it is debugged or while its init containers do their work.
     """
-    containers, status = listed(pod, "spec", "containers"), field(pod, "status") or {}
-    with_devices = [*filter(_uses_devices, containers)]
-    names = {str(each.get("name")) for each in with_devices or containers}
-    own = [each for each in listed(status, "containerStatuses") if str(each.get("name")) in names]
+    containers, init_containers = (listed(pod, "spec", part) for part in ("containers", "initContainers"))
+    counting = [*filter(_uses_devices, containers)] or [*containers]
+    counting += [each for each in init_containers if _uses_devices(each) or each.get("restartPolicy") != "Always"]
+    names, status = {str(each.get("name")) for each in counting}, field(pod, "status") or {}
+    first, then = (listed(status, part) for part in ("initContainerStatuses", "containerStatuses"))
+    own = [each for each in (*first, *then) if str(each.get("name")) in names]
     if any(map(_runs, (*own, *listed(status, "ephemeralContainerStatuses")))):
         return {}
-    for each in (*listed(status, "initContainerStatuses"), *own):
+    for each in (*first, *own):
         reason = field(each, "state", "waiting", "reason")
         if isinstance(reason, str) and reason and reason not in _CREATING:
             return each
@@ -98,13 +100,13 @@ def _runs(status: Mapping[str, Any]) -> bool:
     return field(status, "state", "waiting") is None and field(status, "state", "terminated") is None
 
 
-def waiting_reason_in(containers: Sequence[Struct] | None, status: PodStatus) -> str:
-    """Return `waiting_reason` for the containers and the status in a view."""
+def waiting_reason_in(spec: Struct, status: PodStatus) -> str:
+    """Return `waiting_reason` for the spec and the status in a view."""
     for statuses in (status.init_container_statuses, status.container_statuses):
         for each in statuses or ():
             waiting = None if each.state is None else each.state.waiting
             if waiting is not None and waiting.reason and waiting.reason not in _CREATING:
-                return waiting_reason(decode(encode({"spec": {"containers": containers}, "status": status})))
+                return waiting_reason(decode(encode({"spec": spec, "status": status})))
     return ""
 
 

@@ -26,7 +26,7 @@ SNAPSHOT_CLASSES = (TERMINATING, NODE_DOWN, CRASH_LOOP, IMAGE_PULL, CONFIG_ERROR
 
 # After the grace period, the kubelet kills the containers and reports that they have ended.
 _KILLING_SECONDS = 60
-# A kubelet that is silent for less, as while it restarts, does not end its pods: taint eviction waits as long.
+# A node that is not ready for less, as while its kubelet restarts, goes on with its pods. Taint eviction waits as long.
 BRIEF_SECONDS = 300
 # The pods of a DaemonSet and static pods belong to their node.
 _OF_NODES = ("DaemonSet/", "Node/")
@@ -69,7 +69,7 @@ def timeless_class(pod: RunningPod, node: Node) -> str:
     """Return the class for which `pod` does not use its cards that follows from its state, without any time, or ""."""
     if is_of_node(pod):
         return ""
-    if node.silent_seconds is not None:
+    if node.not_ready_seconds is not None:
         return NODE_DOWN
     return "" if pod.is_terminating else waiting_class(pod)
 
@@ -79,7 +79,7 @@ def held_class(pod: RunningPod, node: Node, now: int) -> str:
     if is_overdue(pod, now) and not is_of_node(pod):
         return TERMINATING
     found = timeless_class(pod, node)
-    return "" if found == NODE_DOWN and now < (node.silent_seconds or 0) + BRIEF_SECONDS else found
+    return "" if found == NODE_DOWN and now < (node.not_ready_seconds or 0) + BRIEF_SECONDS else found
 
 
 class HeldCards(NamedTuple):

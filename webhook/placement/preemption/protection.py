@@ -82,9 +82,7 @@ class Protection:
 
     def selecting(self, kinds: Iterable[int]) -> frozenset[int]:
         """Return the numbers of the budgets that select pods of `kinds`."""
-        return (
-            frozenset(chain.from_iterable(self._by_kind[each] for each in {*kinds})) if self._budgets else frozenset()
-        )
+        return frozenset(chain.from_iterable(self._by_kind[each] for each in {*kinds}))
 
     def _leave_out_disrupted(self) -> None:
         """Leave out the budgets that count a pod as gone already."""
@@ -150,7 +148,7 @@ class Protection:
 
 
 class _Index:
-    """The numbers of the budgets with the rest of their selectors, by the label that the fewest budgets require.
+    """The numbers of the budgets with the rest of their selectors, by the values of the label that the fewest require.
 
     Budgets with an empty selector match nothing here, as in kube-scheduler.
     """

@@ -211,11 +211,8 @@ class Victims:
         gone = np.flatnonzero(~tried.stays)
         places, order_of, violated = tried.places[gone], tried.order_of[gone], tried.violated[gone]
         costs = self._costs(places, order_of, violated, len(tried.nodes))
-        victims, budgets, kinds = (
-            self._pods(places.tolist()),
-            violated.tolist(),
-            self._protection.kinds[places].tolist(),
-        )
+        victims, budgets = self._pods(places.tolist()), violated.tolist()
+        kinds = self._protection.kinds[places].tolist()
         bounds = pairwise(_bounds(order_of, len(tried.nodes)))
         for order, (node, cost, (start, end)) in enumerate(zip(tried.nodes.tolist(), costs, bounds, strict=True)):
             if start == end:

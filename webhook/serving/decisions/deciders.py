@@ -15,7 +15,7 @@ from webhook.policy.exempt import request_exemption, shadow_reason
 from webhook.policy.policy import Policy
 from webhook.runtime.byte_cache import ByteCache, parsed_bytes
 from webhook.serving.decisions.decision_cache import DecisionCache
-from webhook.serving.decisions.decision_keys import PodKey
+from webhook.serving.decisions.decision_keys import ContentKey
 from webhook.serving.decisions.rendering import Rendered
 from webhook.serving.work_budget import WorkBudget
 
@@ -76,7 +76,7 @@ class WorkerDecider:
         scorer: Callable[[Policy], Scorer] | None = None,
         monotonic_seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._kept: ByteCache[tuple[PodKey, str | None, bool], _Kept] = ByteCache(_CACHE_BYTES)
+        self._kept: ByteCache[tuple[ContentKey, str | None, bool], _Kept] = ByteCache(_CACHE_BYTES)
         self._monotonic_seconds = monotonic_seconds
         self._decisions = DecisionCache(0, scorer)
 
@@ -97,7 +97,7 @@ class WorkerDecider:
             return self._decisions.decide(request, policy, cluster, work_budget)
         began_seconds = self._monotonic_seconds()
         content = read_pod(request, cluster)
-        pod_key = PodKey.of_decision(content, policy)
+        pod_key = ContentKey.of_decision(content, policy)
         if pod_key is None or content.data is None:
             return self._decisions.decide(request, policy, cluster, work_budget)
         is_current = cluster is not None and not cluster.stale_reason

@@ -22,7 +22,7 @@ from webhook.placement.scorer import PodSignature, Scorer
 from webhook.policy.exempt import shadow_reason
 from webhook.policy.policy import Policy
 from webhook.runtime.byte_cache import ByteCache
-from webhook.serving.decisions.decision_keys import PodKey
+from webhook.serving.decisions.decision_keys import ContentKey
 from webhook.serving.decisions.rendering import Candidate, PodParts, Rendered, Renderer, render
 from webhook.serving.work_budget import WorkBudget
 
@@ -54,7 +54,7 @@ class _Known:
     """The cached results for equal pods: the policy's result, the last placement, and the last rendered verdict."""
 
     result: PolicyResult
-    rules_key: PodKey | None = None
+    rules_key: ContentKey | None = None
     parts: PodParts | None = None
     warned_on: Ref = lambda: None
     of_cluster: tuple[str, ...] = ()
@@ -86,8 +86,8 @@ class DecisionCache:
         on_reuse: Callable[[], object] = lambda: None,
     ) -> None:
         self._scorer = scorer
-        self.known: ByteCache[PodKey, _Known] = ByteCache(cache_bytes * 5 // 8)
-        self.of_policies: ByteCache[PodKey, _OfPolicy] = ByteCache(cache_bytes * 5 // 16)
+        self.known: ByteCache[ContentKey, _Known] = ByteCache(cache_bytes * 5 // 8)
+        self.of_policies: ByteCache[ContentKey, _OfPolicy] = ByteCache(cache_bytes * 5 // 16)
         self.renderer = Renderer(cache_bytes // 16)
         self.on_reuse = on_reuse
         self._policies: dict[str, Policy] = {}
@@ -127,7 +127,7 @@ class DecisionCache:
         finally:
             steps.finish()
 
-    def keep(self, key: PodKey, of_policy: _OfPolicy) -> None:
+    def keep(self, key: ContentKey, of_policy: _OfPolicy) -> None:
         """Cache the injection and the signature for pods that differ only in containers and volumes."""
         size_bytes = _rules_bytes(of_policy.result) + sum(map(len, key.extended_resources))
         self.of_policies.put(key, of_policy, size_bytes + (of_policy.like.size_bytes if of_policy.like else 0))
@@ -148,12 +148,12 @@ class _KnownSteps(Steps):
     def __init__(self, cache: DecisionCache) -> None:
         self.known: _Known | None = None
         self._cache = cache
-        self._key: PodKey | None = None
-        self._rules_key: PodKey | None = None
+        self._key: ContentKey | None = None
+        self._rules_key: ContentKey | None = None
         self._of_policy: _OfPolicy | None = None
 
     def evaluate(self, content: PodContent, policy: Policy, expired: Expired) -> PolicyResult:
-        key = PodKey.of_decision(content, policy)
+        key = ContentKey.of_decision(content, policy)
         known = None if key is None else self._cache.known.get(key)
         is_new = known is None
         if known is None:
@@ -168,7 +168,7 @@ class _KnownSteps(Steps):
         return result
 
     def _apply_rules(self, content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> RulesResult:
-        self._rules_key = PodKey.of_rules(content, extended_resources, policy)
+        self._rules_key = ContentKey.of_rules(content, extended_resources, policy)
         if self._rules_key is None:
             return apply_rules(content, extended_resources, policy)
         self._of_policy = self._cache.of_policies.get(self._rules_key)

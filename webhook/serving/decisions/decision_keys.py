@@ -9,7 +9,7 @@ from webhook.policy.policy import Policy
 _MAX_KEY_BYTES = 2048
 
 
-class PodKey(NamedTuple):
+class ContentKey(NamedTuple):
     """Everything except the cluster that a result for a pod depends on. A long `content` is replaced by its hash."""
 
     namespace: str
@@ -18,16 +18,16 @@ class PodKey(NamedTuple):
     policy: str
     """Its identity: the policies of two namespaces can be equal but for the name, which is written to the pod."""
     extended_resources: tuple[str, ...] = ()
-    """The names of those that the pod requests, if its containers are not in `content`."""
+    """The names of those that the pod requests: without its containers, they are not in `content`."""
 
     @classmethod
-    def of_decision(cls, content: PodContent, policy: Policy) -> "PodKey | None":
+    def of_decision(cls, content: PodContent, policy: Policy) -> "ContentKey | None":
         """Return the key for the decision on the pod in `content`, or None if the pod is malformed."""
         data = content.data
         return None if data is None else cls(content.namespace, _short(data), policy.identity)
 
     @classmethod
-    def of_rules(cls, content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> "PodKey | None":
+    def of_rules(cls, content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> "ContentKey | None":
         """Return the key for the result of the rules, or None if the pod is malformed.
 
         Containers and volumes are included only if the policy reads amounts.

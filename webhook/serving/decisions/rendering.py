@@ -27,7 +27,7 @@ from webhook.serving.decisions.audit_record import (
     replaced_values,
     shadow_entry,
 )
-from webhook.serving.decisions.decision_keys import PodKey
+from webhook.serving.decisions.decision_keys import ContentKey
 
 # The size of a rendered decision without its texts.
 _RENDERED_BYTES = 4096
@@ -119,14 +119,16 @@ class Renderer:
     """
 
     def __init__(self, cache_bytes: int) -> None:
-        self.cache: ByteCache[tuple[PodKey, tuple[str, ...], PlacementVerdict], _SharedParts] = ByteCache(cache_bytes)
+        self.cache: ByteCache[tuple[ContentKey, tuple[str, ...], PlacementVerdict], _SharedParts] = ByteCache(
+            cache_bytes
+        )
 
     def allowed(
         self,
         request: AdmissionRequest,
         verdict: Patched | Unchanged,
         policy: Policy,
-        injection: PodKey | None,
+        injection: ContentKey | None,
         pod: PodParts | None,
     ) -> tuple[Rendered, PodParts | None]:
         """Return the rendered `verdict` for `request`, and the parts of its pod.
