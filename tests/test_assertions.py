@@ -41,6 +41,7 @@ def _catch_alls(tree: ast.AST) -> Iterator[int]:
                 yield node.lineno
 
 
+@pytest.mark.slow
 def test_expected_exceptions_are_named_and_no_machine_is_timed() -> None:
     """Count the work (`tests/support/work.py`) or inject a clock; `make abuse` checks promises about time."""
     found = [f"{path.relative_to(TESTS)}:{line}" for path in FILES for line in _forbidden(path)]

@@ -99,6 +99,7 @@ def test_packages_are_typed() -> None:
     assert [package for package in PACKAGES if not (ROOT / package / "py.typed").exists()] == []
 
 
+@pytest.mark.slow
 def test_no_test_is_skipped_or_rerun() -> None:
     """Tests that need the control plane are the one exception; conftest.py explains it."""
     marks = re.compile(r"\bmark\.(skip|skipif|xfail|flaky)\b|pytest\.(skip|xfail|importorskip)\(")

@@ -64,6 +64,7 @@ def test_a_client_gets_all_nodes_and_then_those_that_change() -> None:
     assert (removal["nodes"], removal["gone"]) == ([], ["node-1"])
 
 
+@pytest.mark.slow
 def test_a_client_waits_for_the_first_lists() -> None:
     view = Followed(NODES, is_synced=False)
 

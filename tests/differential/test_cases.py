@@ -16,6 +16,7 @@ def test_recorded_answer_is_predicted(path: Path) -> None:
     assert compare(case.pod, case.snapshot(), case.answer) == []
 
 
+@pytest.mark.slow
 def test_every_case_says_why() -> None:
     assert CASES
     assert [path.name for path in CASES if not read(path).why] == []

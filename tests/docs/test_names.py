@@ -127,6 +127,7 @@ def logged() -> set[str]:
     return set(_EVENT.findall(sources()))
 
 
+@pytest.mark.slow
 def test_every_event_of_the_log_is_documented() -> None:
     documented = {span_of(row[0]) or row[0] for row in rows(MONITORING, "Logs")}
 

@@ -247,6 +247,7 @@ def test_pods_are_not_kept(tmp_path: Path) -> None:
     assert found.bound_schedulers.keys() == {"s0", "s1"}
 
 
+@pytest.mark.slow
 def test_what_is_not_answered_in_time_is_refused(tmp_path: Path) -> None:
     api = Api({}, silent=frozenset({NODES}))
     found = read(api, tmp_path, Source.NODES, Source.QUOTAS, within_seconds=0.3)
@@ -255,6 +256,7 @@ def test_what_is_not_answered_in_time_is_refused(tmp_path: Path) -> None:
     assert found.knows(Source.QUOTAS)
 
 
+@pytest.mark.slow
 def test_queues_are_unknown_without_the_api_groups(tmp_path: Path) -> None:
     """Without them, no queue is read, and the policy's would all be missing."""
     found = read(Api({}, silent=frozenset({"/apis"})), tmp_path, Source.QUEUES, within_seconds=0.3)

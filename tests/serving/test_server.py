@@ -49,6 +49,7 @@ def test_a_connection_without_a_request_is_closed(tmp_path: Path, sent: bytes) -
     with_server(story, tmp_path, read_timeout_seconds=0.2)
 
 
+@pytest.mark.slow
 def test_an_idle_connection_outlives_the_read_timeout(tmp_path: Path) -> None:
     async def story(server: Running, client: aiohttp.ClientSession) -> None:
         reader, writer = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)
@@ -89,6 +90,7 @@ def test_every_nth_answer_closes_its_connection(tmp_path: Path) -> None:
     with_server(story, tmp_path, answers_per_connection=2)
 
 
+@pytest.mark.slow
 def test_a_stuck_client_blocks_no_other_and_is_disconnected(tmp_path: Path) -> None:
     async def story(server: Running, client: aiohttp.ClientSession) -> None:
         reader, writer = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)

@@ -254,6 +254,7 @@ def test_view_age_is_the_time_since_it_was_known_to_be_current(tmp_path: Path) -
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_silent_connection_is_closed(tmp_path: Path) -> None:
     """A lost peer looks like a watch without events that lasts too long."""
     timing = Timing(watch_seconds=0, silence_seconds=0.2, first_pause_seconds=0.001, longest_pause_seconds=0.01)

@@ -449,6 +449,7 @@ def test_remarks_are_printed_again_after_a_block_that_fails(capsys: pytest.Captu
     assert capsys.readouterr().err == "Warning: two\n"
 
 
+@pytest.mark.slow
 def test_all_output_goes_through_one_module() -> None:
     found = []
     folders = (ROOT / "webhook" / "cli", ROOT / "certs", ROOT / "packages")

@@ -31,6 +31,7 @@ def test_health_readiness_and_metrics_are_on_the_admin_port(tmp_path: Path) -> N
     with_server(story, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_stopping_server_is_not_ready_finishes_requests_in_flight_and_exits(tmp_path: Path) -> None:
     async def story(server: Running, client: aiohttp.ClientSession) -> None:
         reader, writer = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)
