@@ -112,7 +112,7 @@ class Objects:
                 self.workloads[full_name(content)] = content
 
     def node_of(self, name: str) -> Node | None:
-        """Return the node `name`, or None if there is none."""
+        """Return the node `name` if it exists."""
         row = self.snapshot.rows.get(name)
         return None if row is None else self.snapshot.nodes[row].node
 

@@ -29,7 +29,7 @@ _BUSY_WATTS = 150
 class PodUse:
     """The use of the cards of a pod for a time: their number, whether all have done nothing, and the highest power.
 
-    Then the memory in use, and the requests per second. A value is 0 or None if it is not known.
+    Then the memory in use, and the requests per second. A value that is not known is 0 or None.
     """
 
     cards: int = 0
@@ -39,7 +39,7 @@ class PodUse:
     requests: float | None = None
 
     def add_card(self, activity: float | None, watts: float) -> None:
-        """Add a card by its highest activity, which is None if it is not known for all of the time, and its power."""
+        """Add a card by its highest activity (None: not known for all of the time) and its power."""
         self.cards += 1
         self.is_idle &= activity == 0 and watts < _BUSY_WATTS
         self.watts = max(self.watts, watts)
@@ -68,7 +68,7 @@ def lost_since(row: Held, pod: HoldingPod, now: int) -> Since:
 
 
 def not_starting(pod: HoldingPod) -> Held | None:
-    """Return the row of a pod of which no container with cards runs and one does not start, else None."""
+    """Return the row of a pod that has no running container with cards and has one that does not start."""
     found, status = held_cards.waiting_class(pod.running), waiting_status(pod.content)
     if pod.running.is_terminating or not found:
         return None

@@ -1,5 +1,6 @@
 """Names of a cluster file that is shared are replaced, and every pod has the same placement."""
 
+import json
 from copy import deepcopy
 from typing import Any
 
@@ -36,6 +37,19 @@ def test_other_names_change_no_placement(seed: int) -> None:
             message = placement.message.partition('"')[0]
             results.append((placement.verdict, message, placement.feasible, [*map(dict, placement.scores.values())]))
         assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_name_of_any_kind_is_left(seed: int) -> None:
+    objects = random_world(Dice(seed), _SMALL).objects
+    kept = {"default", *(each["metadata"]["name"] for each in objects if each["kind"].endswith(("Class", "CSIDriver")))}
+    names = {each["metadata"]["name"] for each in objects} - kept
+    # Those of random nodes look like the new ones.
+    names = {name for name in names if not name.startswith("node-")}
+
+    text = json.dumps(with_other_names(deepcopy([*objects])))
+
+    assert {name for name in names if f'"{name}"' in text} == set()
 
 
 def test_names_are_numbered_in_their_order_with_one_width() -> None:

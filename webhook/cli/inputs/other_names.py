@@ -8,33 +8,27 @@ from webhook.documents.documents import JsonObject, field
 from webhook.kube.names import HOSTNAME_LABEL
 from webhook.kube.pod.gang_key import GANG
 
-# Classes are the same in many clusters, and policies name them.
-_KEPT_KINDS = frozenset(("StorageClass", "PriorityClass", "RuntimeClass", "DeviceClass"))
+# Classes and drivers are the same in many clusters, and policies or other objects name them.
+_KEPT_KINDS = frozenset(("StorageClass", "PriorityClass", "RuntimeClass", "DeviceClass", "CSIDriver"))
 _KEPT_NAMES = frozenset(("default", "kube-system", "kube-public", "kube-node-lease"))
 # The keys of values and lists that are names of objects, and of maps with such values.
 _NAMES = frozenset(
     (
-        *("name", "generateName", "namespace", "namespaces", "values", "nodeName", "nominatedNodeName", "node", "pool"),
+        *("name", "namespace", "namespaces", "values", "nodeName", "nominatedNodeName", "node", "nodeID", "pool"),
         *("claimName", "volumeName", "persistentVolumeName", "resourceClaimName", "resourceClaimTemplateName"),
+        *("serviceName", "volumeHandle"),
         *("queue", "queueName", "clusterQueue", "cohort", "cohortName", "parent", "parentName", "parentQueue"),
     )
 )
 _MAPS = frozenset(("labels", "annotations", "matchLabels", "nodeSelector"))
 _ADDRESSES = (
-    "addresses",
-    "hostIP",
-    "hostIPs",
-    "podIP",
-    "podIPs",
-    "nodeInfo",
-    "loadBalancer",
-    "clusterIP",
-    "clusterIPs",
+    *("addresses", "hostIP", "hostIPs", "podIP", "podIPs", "nodeInfo"),
+    *("loadBalancer", "clusterIP", "clusterIPs", "externalIPs"),
 )
 # Volumes that name objects of no file, and that no scheduler reads.
 _FILES = frozenset(("configMap", "secret", "projected", "downwardAPI"))
 _GROUPS = (GANG, "group-name", "pod-group", "pod-group-name")
-# A name, a number, or a list of them. Other annotations can contain names as parts.
+# A name, a number, or a list of these. Other annotations can contain names as parts.
 _PLAIN = re.compile(r"[\w.,@=-]{0,253}")
 
 

@@ -17,7 +17,7 @@ _MOST_ORDERS = 24
 def every_order(places: Rows, groups: Sequence[Rows], patterns: dict[tuple[Any, ...], Rows]) -> Rows | None:
     """Return each order of `places` in which the pods of `groups`, which are among them, can be.
 
-    Return None if there are too many. `patterns` are the orders of other nodes.
+    If there are too many, return None. `patterns` are the orders of other nodes.
     """
     if math.prod(min(math.factorial(min(len(each), 9)), 2 * _MOST_ORDERS) for each in groups) > _MOST_ORDERS:
         return None

@@ -22,13 +22,13 @@ class ContentKey(NamedTuple):
 
     @classmethod
     def of_decision(cls, content: PodContent, policy: Policy) -> "ContentKey | None":
-        """Return the key for the decision on the pod in `content`, or None if the pod is malformed."""
+        """Return the key for the decision on the pod in `content`. A malformed pod has none."""
         data = content.data
         return None if data is None else cls(content.namespace, _short(data), policy.identity)
 
     @classmethod
     def of_rules(cls, content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> "ContentKey | None":
-        """Return the key for the result of the rules, or None if the pod is malformed.
+        """Return the key for the result of the rules. A malformed pod has none.
 
         Containers and volumes are included only if the policy reads amounts.
         """
