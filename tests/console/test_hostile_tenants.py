@@ -70,8 +70,10 @@ async def _visit(page: Any) -> dict[str, dict[str, Any]]:
     """Open each page and what can be opened on it, and return what became of the texts."""
     await page.wait_for_selector(".group")
     found = {}
-    for link in await page.locator("nav a").all():
+    for number, link in enumerate(await page.locator("nav a").all(), start=1):
         await link.click()
+        # The page before it can still be there, with rows that go.
+        await page.wait_for_selector(f"nav a:nth-of-type({number})[aria-current=page]")
         await page.wait_for_selector("main .summary, main .message, main form, main .controls")
         await page.locator("main", has_text="Loading …").wait_for(state="detached")
         for button in (await page.locator(".row").all())[:2]:
