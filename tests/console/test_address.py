@@ -93,6 +93,21 @@ def test_a_row_opens_its_decision_and_the_list_has_the_reason(
     assert right <= size[0]
 
 
+def test_the_decision_of_a_row_far_below_is_in_view_on_a_phone(browser: TestBrowser, tmp_path: Path) -> None:
+    audit = write_lines(tmp_path / "audit.jsonl", chain_lines([make_record(number) for number in range(40)]))
+
+    async def use() -> float:
+        async with console_of(audit=[audit]) as address, browser.page(PHONE) as page:
+            await page.goto(f"{address}/#admissions")
+            await page.locator("tbody tr").nth(30).click()
+            await page.locator(".side dd").first.wait_for()
+            box = await page.locator(".side").bounding_box()
+            assert box is not None
+            return box["y"]
+
+    assert 0 <= browser.run(use) < PHONE[1]
+
+
 def test_a_report_has_the_address_of_a_node(browser: TestBrowser, tmp_path: Path) -> None:
     cluster, report = write_cluster(tmp_path / "cluster.json", 8), tmp_path / "report.html"
     assert run_here("report", "--cluster", cluster, "-o", report).code == 0
