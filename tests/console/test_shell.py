@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.console.browser import DESK, PHONE, TestBrowser, texts_of
-from tests.console.example_cluster import write_cluster
+from tests.console.example_cluster import gpu_node, pod, write_cluster
+from tests.console.followed import Followed, console_following
 from tests.console.served import console_of
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.programs.cluster_files import as_list
@@ -245,3 +246,25 @@ def test_the_smallest_map_has_signs_and_bars_of_three_pixels(browser: TestBrowse
     assert (found["bar"], found["filled"]) == (3, 3)
     # The sign of a node that is not ready.
     assert found["corner"] == 2
+
+
+def test_a_change_of_the_cluster_leaves_the_reader_of_the_table_alone(browser: TestBrowser) -> None:
+    cards = {"nvidia.com/gpu": 8}
+    view = Followed([gpu_node(f"node-{number:03}", "training", "NVIDIA-H20", cards) for number in range(260)])
+
+    async def use() -> tuple[int, str | None, str, str]:
+        async with console_following(view) as address, browser.page() as page:
+            await page.goto(f"{address}/#cluster?show=table")
+            await page.get_by_role("button", name="Show 100 more").click()
+            await page.get_by_role("button", name="node-150").focus()
+            view.apply(pod("team-a", "runs", 3, "node-001"))
+            await page.locator(".summary", has_text="2,077 free").wait_for()
+            rows, focused = await page.locator("tbody tr").count(), await page.locator(":focus").text_content()
+            await page.get_by_label("Node", exact=True).focus()
+            await page.keyboard.type("node-0")
+            view.apply(gpu_node("node-0-new", "training", "NVIDIA-H20", cards))
+            await page.get_by_role("button", name="node-0-new").wait_for()
+            await page.keyboard.type("0")
+            return rows, focused, await page.get_by_label("Node", exact=True).input_value(), page.url.partition("#")[2]
+
+    assert browser.run(use) == (200, "node-150", "node-00", "cluster?show=table&search=node-00")

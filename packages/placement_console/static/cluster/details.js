@@ -3,7 +3,7 @@ import { h, fill } from "../lib/dom.js";
 import { getJson, hasAnswer } from "../lib/api.js";
 import { number, t } from "../lib/i18n.js";
 import { bytes, cores } from "../lib/format.js";
-import { bar, errorBox, loading, table } from "../lib/widgets.js";
+import { bar, errorBox, loading, refill, table } from "../lib/widgets.js";
 import { swatch } from "./legend.js";
 import { freeCards } from "./groups.js";
 import { signsOf } from "./map.js";
@@ -46,7 +46,7 @@ export class NodeDetails {
     const query = { name: node.name };
     try {
       const found = hasAnswer("/api/node", query) ? await getJson("/api/node", query) : ofMap(node);
-      if (this.name === node.name) fill(this.pods, this.podsOf(found), this.labelsOf(found.labels));
+      if (this.name === node.name) refill(this.pods, this.podsOf(found), this.labelsOf(found.labels));
     } catch (error) {
       if (this.name === node.name) fill(this.pods, errorBox(error));
     }

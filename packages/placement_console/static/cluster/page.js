@@ -3,7 +3,7 @@ import { h, fill } from "../lib/dom.js";
 import { number, t } from "../lib/i18n.js";
 import { own } from "../lib/own.js";
 import { bytes, cores } from "../lib/format.js";
-import { choice, input, loading, message, switcher, table } from "../lib/widgets.js";
+import { choice, input, loading, message, refill, switcher, table } from "../lib/widgets.js";
 import { Palette } from "./colours.js";
 import { NodeDetails } from "./details.js";
 import { freeCards, grouped, groupedByDomain } from "./groups.js";
@@ -125,7 +125,7 @@ class ClusterPage {
       const { domain } = this.choices;
       this.map.setGroups(domain ? groupedByDomain(this.shown, domain) : grouped(this.shown, this.store.groups));
     } else {
-      fill(this.content, this.table());
+      refill(this.content, this.table());
     }
   }
 
@@ -156,16 +156,21 @@ class ClusterPage {
     const domains = [["", t("group.pool")], ...values((node) => Object.keys(node.domains)).map((name) => [name, name])];
     const sizes = [["", t("density.auto")], ...DENSITIES.map((name) => [name, t(`density.${name}`)])];
     const ways = [["", t("show.map")], ["table", t("show.table")]];
+    // One element for all drawings, so a user can type while nodes come and go.
+    this.search ??= input(t("filter.search"), choices.search ?? "", (value) => this.set("search", value), { placeholder: t("filter.search.hint"), type: "search", spellcheck: "false" });
+    const fields = () => [...this.controls.querySelectorAll("select, input, button")];
+    const focused = fields().indexOf(document.activeElement);
     fill(this.controls,
       choice(t("filter.pool"), options(values((node) => [node.pool])), choices.pool, (value) => this.set("pool", value)),
       choice(t("filter.product"), options(values((node) => [node.product])), choices.product, (value) => this.set("product", value)),
       choice(t("filter.namespace"), options(namespaces), choices.namespace, (value) => this.set("namespace", value)),
       choice(t("filter.block"), blocks, choices.block, (value) => this.set("block", value)),
       choice(t("filter.held"), held, choices.held, (value) => this.set("held", value)),
-      input(t("filter.search"), choices.search ?? "", (value) => this.set("search", value), { placeholder: t("filter.search.hint"), type: "search", spellcheck: "false" }),
+      this.search,
       choice(t("colour.by"), by, this.by(nodes), (value) => this.set("by", value)),
       choice(t("group.by"), domains, choices.domain, (value) => this.set("domain", value)),
       h("div", { class: "field" }, h("span", null, t("density")), switcher(t("density"), sizes, choices.density ?? "", (value) => this.set("density", value))),
       h("div", { class: "field" }, h("span", null, t("show")), switcher(t("show"), ways, choices.show ?? "", (value) => this.set("show", value))));
+    fields()[focused]?.focus();
   }
 }

@@ -3,6 +3,8 @@ import { h, fill } from "./dom.js";
 import { t } from "./i18n.js";
 import { own } from "./own.js";
 
+const FOCUSABLE = "button, summary, [tabindex]";
+
 // A message in place of content: { title, text, tone: "error" | "quiet" }.
 export function message(title, text = "", tone = "quiet") {
   return h("div", { class: `message ${tone}`, role: tone === "error" ? "alert" : "status" }, h("strong", null, title), text && h("p", null, text));
@@ -70,6 +72,25 @@ function tableRow(columns, row, onRow, isChosen) {
   // The button is for the keyboard; its press reaches the row.
   const element = h("tr", { class: `${onRow ? "opens" : ""} ${isChosen(row) ? "chosen" : ""}`, on: onRow ? { click: () => onRow(row, element) } : {} }, cells);
   return element;
+}
+
+// Fills `element` again while it is read: rows that were added to its tables, and what is open, scrolled and focused, stay.
+export function refill(element, ...children) {
+  const all = (selector) => [...element.querySelectorAll(selector)];
+  const tables = all(".table-box").map((box) => [box.querySelectorAll("tbody tr").length, box.scrollLeft]);
+  const open = all("details").map((each) => each.open);
+  const at = all(FOCUSABLE).indexOf(document.activeElement);
+  const text = at >= 0 ? document.activeElement.textContent : "";
+  fill(element, children);
+  all(".table-box").forEach((box, index) => {
+    const [rows, left] = tables[index] ?? [0, 0];
+    const shown = () => box.querySelectorAll("tbody tr").length;
+    for (let more; shown() < rows && (more = box.querySelector(".more button"));) more.click();
+    box.scrollLeft = left;
+  });
+  all("details").forEach((each, index) => { each.open = open[index] ?? each.open; });
+  const found = at >= 0 && all(FOCUSABLE);
+  if (found) (found.find((each) => each.textContent === text) ?? found[at])?.focus({ preventScroll: true });
 }
 
 // A bar with its share as text.

@@ -3,7 +3,7 @@ import { h, fill } from "../lib/dom.js";
 import { getJson } from "../lib/api.js";
 import { number, t } from "../lib/i18n.js";
 import { duration } from "../lib/format.js";
-import { choice, errorBox, input, loading, message } from "../lib/widgets.js";
+import { choice, errorBox, input, loading, message, refill } from "../lib/widgets.js";
 import { heldList } from "../cluster/held.js";
 import { PodDetails, reasonOf } from "./details.js";
 import { texts } from "./texts.js";
@@ -79,7 +79,7 @@ class PendingPage {
     const pods = groups.reduce((sum, group) => sum + group.count, 0);
     const sums = [t(pods === this.found.pods ? "pending.summary" : "pending.summary.of", { n: this.found.pods, shown: number(pods) }), ...[...cards].map(([resource, amount]) => `${number(amount)} ${resource}`)];
     fill(this.summary, sums.join(" · "));
-    fill(this.held, heldList([...this.store.nodes.values()], this.store.now(), (node) => this.app.open("cluster", { node })));
+    refill(this.held, heldList([...this.store.nodes.values()], this.store.now(), (node) => this.app.open("cluster", { node })));
     fill(this.order, groups.length > 1 && t("pending.order"));
     if (!groups.length) {
       fill(this.list, all.length ? message(t("pending.nothing"), t("pending.nothing.text")) : message(t("pending.none"), t("pending.none.text")));
