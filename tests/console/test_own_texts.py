@@ -187,6 +187,7 @@ def test_the_words_of_kube_scheduler_stay(browser: TestBrowser, cluster: Path) -
 
 
 _UNLUCKY = {
+    "wants a In [b], has c; wants d Exists, has none": "需要 a In [b]，而节点为 c；需要 d Exists，而节点没有",
     "Volcano: queue queue does not exist": "Volcano：队列 queue 不存在",
     "namespace none may not use queue product; allowed queues: a, b": "命名空间 none 不能使用队列 product；允许：a, b",
     "5 of 8 pods of gang queue fit now": "Gang queue 的 8 个 Pod 中有 5 个可立即放置",
@@ -212,7 +213,10 @@ _UNLUCKY = {
     ),
     "there is room; " * 100 + "there is room": "",
 }
-"""Texts with names and words of users that look like ours, with the Chinese text, or "" if the text stays."""
+"""Texts with several reasons, or with names and words of users that look like ours, with the Chinese text.
+
+The Chinese text is "" if the text stays.
+"""
 
 
 def test_names_and_words_of_users_are_not_translated(browser: TestBrowser) -> None:

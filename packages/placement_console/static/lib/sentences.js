@@ -165,7 +165,8 @@ export const SENTENCES = [
   // Reasons of nodes.
   [/^wants (\S+) (\S+), (?:free (\S+) of (\S+)|(the node has none))$/, "需要 $1 $2，[空闲 $3][（共 $4）][$5]"],
   [/^the node has none$/, "节点没有"],
-  [/^wants (.+), has (\S+)$/, "需要 $1=，而节点为 $2"],
+  [/^wants ((?:(?!; wants ).)+), has none$/, "需要 $1=，而节点没有"],
+  [/^wants ((?:(?!; wants ).)+), has (\S+)$/, "需要 $1=，而节点为 $2"],
   [/^untolerated taint (.+)$/, "未容忍污点 $1="],
   [/^not looked at: the pod is nominated to (\S+)$/, "未评估：该 Pod 已被提名到 $1"],
   // Gangs, and the domains in which they run.
@@ -529,7 +530,7 @@ export const SENTENCES = [
   [/^the pod requests no accelerator, but has workload type (\S+) from namespace (\S+)$/, "该 Pod 没有请求加速卡，但命名空间 $2 给了它工作负载类型 $1"],
   [/^gpu-(\S+): (no node has the label .+)$/, "gpu-$1：$2"],
   [/^gpu-product: no node has (.+) \((no node has the label .+)\)$/, "gpu-product：没有节点有 $1（$2）"],
-  [/^no node has the label (.+?)(?:, but some have (\S+): name it in (\S+) of the policy)?$/, "没有节点有标签 $1[，但有的节点有 $2][：请在策略的 $3 中指明]"],
+  [/^no node has the label (.+?)(?:, but some have (\S+): name it in (\S+) of the policy)?$/, "没有节点有标签 $1*[，但有的节点有 $2][：请在策略的 $3 中指明]"],
   [/^gpu-product is missing: the policy restricts products in this namespace \(allowedProducts\), so the pod tolerates the taint of none that a node has; name a product that the namespace may use$/, "缺少 gpu-product：策略限制了此命名空间的型号（allowedProducts），因此 Pod 不容忍任何节点型号的污点；请指明该命名空间可用的型号"],
   [/^gpu-product: no node has (.+)$/, "gpu-product：没有节点有 $1"],
   [/^PriorityClass (\S+) does not exist: the API server denies this pod; create it, or name another class$/, "PriorityClass $1 不存在：API server 会拒绝此 Pod；请创建它，或指明另一个类"],
@@ -599,6 +600,7 @@ export const SENTENCES = [
   [/^(\S+: \S+)(?: instead of (.+?))?(?: and (\S+: \S.*))?$/, "$1[（原为 $2=）][、$3]"],
   [/^(\S+): (.+)$/, "$1：$2"],
   // Edits of a pod.
+  [/^require node (.+) \((\S+) less (\S+) %\)$/, "要求节点 $1（$2 减 $3 %）"],
   [/^require node (.+)$/, "要求节点 $1"],
   [/^prefer node (.+) \(weight (\d+)\)$/, "偏好节点 $1（权重 $2）"],
   [/^require (\S+) with pods (\S+)$/, "要求与 Pod $2 位于同一 $1"],
