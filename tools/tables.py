@@ -63,6 +63,7 @@ def _workload_kinds() -> Iterable[Row]:
 def _annotations(template: PodTemplatePath) -> str:
     inner = {
         "PodTemplate": "metadata.annotations",
+        "AddedTemplate": "metadata.annotations",
         "RaySubmitter": "metadata.annotations",
         "WorkflowTemplate": "metadata.annotations",
     }
@@ -76,7 +77,7 @@ def _number(template: PodTemplatePath) -> str:
             continue
         factor = _leaf(count.path)
         factor = f"({factor} − {count.skipped})" if count.skipped else factor
-        least = f", at least {_leaf(count.at_least)}" if count.at_least else ""
+        least = f", at least {' and '.join(map(_leaf, count.at_least))}" if count.at_least else ""
         most = f", at most {_leaf(count.at_most)}" if count.at_most else ""
         factors.append(f"{factor}{least}{most}")
     return " × ".join(factors) or "1"

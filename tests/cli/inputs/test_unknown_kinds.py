@@ -23,6 +23,11 @@ def advised(spec: dict[str, Any], kind: str = "FooJob") -> str:
         pytest.param({"template": TEMPLATE}, "{path: spec.template}", id="one template"),
         pytest.param(COUNTED, "{path: spec.template, replicas: spec.replicas}", id="its number"),
         pytest.param(
+            {"instances": 2, "template": TEMPLATE},
+            "{path: spec.template, replicas: spec.instances}",
+            id="a number of another name",
+        ),
+        pytest.param(
             {"size": 2, "pool": {"podSpec": TEMPLATE["spec"], "replicas": 2}},
             "{path: spec.pool.podSpec, replicas: spec.pool.replicas, podSpec: true}",
             id="a PodSpec",

@@ -66,6 +66,14 @@ def test_a_part_of_a_pod_spec_has_the_containers_of_its_controller() -> None:
     assert found.caveat == "its controller adds the containers of spec.template"
 
 
+@pytest.mark.parametrize(("initial", "number"), [(7, 7), (1, 2)])
+def test_spark_starts_with_its_initial_executors(initial: int, number: int) -> None:
+    allocation = {"enabled": True, "minExecutors": 2, "initialExecutors": initial, "maxExecutors": 9}
+    _, found = sets_of(spark(dynamicAllocation=allocation))
+
+    assert found.replicas == number
+
+
 def test_spark_executors_have_gpus_template_scheduler_and_number() -> None:
     executor = {
         "instances": 3,

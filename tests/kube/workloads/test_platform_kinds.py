@@ -46,6 +46,13 @@ def test_an_llm_inference_service_can_leave_its_template_to_a_configuration() ->
     assert sets_of(llm(baseRefs=[{"name": "config"}])) == ()
 
 
+def test_prefill_pods_without_a_template_are_counted_and_their_placement_is_unknown() -> None:
+    decode, prefill = sets_of(llm(template=SPEC, prefill={"replicas": 4}))
+
+    assert (prefill.path, prefill.role, prefill.replicas) == ("spec.prefill.template", "prefill", 4)
+    assert (decode.caveat, prefill.caveat) == ("", "its controller adds the containers of spec.prefill.template")
+
+
 def test_a_pod_clique_set_multiplies_two_numbers() -> None:
     clique = {"name": "Decode", "annotations": ANNOTATIONS, "spec": {"replicas": 3, "podSpec": SPEC}}
     content = workload("grove.io/v1alpha1", "PodCliqueSet", {"replicas": 2, "template": {"cliques": [clique]}})
@@ -77,7 +84,9 @@ def test_a_component_of_dynamo_has_a_pod_on_each_node_of_each_replica() -> None:
     assert described(content) == [
         ("spec.components[0].podTemplate", "frontend", 1, "team-a/web-frontend-"),
         ("spec.components[1].podTemplate", "worker", 8, "team-a/web-worker-"),
+        ("spec.components[2].podTemplate", "without", 1, "team-a/web-without-"),
     ]
+    assert [each.caveat for each in sets_of(content)] == ["", "", "its controller adds spec.components[2].podTemplate"]
 
 
 def test_a_dynamo_graph_of_the_older_version_has_no_templates() -> None:

@@ -54,7 +54,7 @@ def test_a_kind_without_templates_says_why() -> None:
 @pytest.mark.parametrize(("kind", "template"), PATHS)
 def test_a_star_of_a_count_is_a_star_of_its_template(kind: WorkloadKind, template: PodTemplatePath) -> None:
     for count in template.counts:
-        for path in (count.path, count.at_least, count.at_most, count.start):
+        for path in (count.path, *count.at_least, count.at_most, count.start):
             assert "*" not in path or template.template.startswith(path[: path.rindex("*") + 1]), kind
 
 

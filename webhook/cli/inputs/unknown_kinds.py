@@ -18,6 +18,8 @@ _LONGEST_COMPARED = 63
 _LONGEST_SHOWN = 253
 _MOST_STEPS = 10_000
 _MOST_TEMPLATES = 16
+# Fields beside a template that count its pods in the kinds of operators.
+_COUNTS = ("replicas", "instances", "parallelism", "nodeCount", "numNodes", "minReplicas")
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_*-]+")
 _ENDS_WITH_SIBILANT = ("s", "x", "z", "ch", "sh")
 Path = tuple[str, ...]
@@ -112,8 +114,9 @@ def _with_stars(content: JsonObject, paths: Sequence[Path]) -> list[Path]:
 
 def _entry(content: JsonObject, path: Path) -> str:
     """Return the entry of a path in the policy, with the number of pods if there is one beside the template."""
-    replicas = (*path[:-1], "replicas")
-    counted = f", replicas: {_text(replicas)}" if isinstance(_first_at(content, replicas), int) else ""
+    counts = ((*path[:-1], each) for each in _COUNTS)
+    replicas = next((each for each in counts if isinstance(_first_at(content, each), int)), None)
+    counted = f", replicas: {_text(replicas)}" if replicas else ""
     found = _first_at(content, path)
     shape = ", podSpec: true" if isinstance(found, Mapping) and "containers" in found else ""
     return f"{{path: {_text(path)}{counted}{shape}}}"

@@ -233,7 +233,7 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
         (
             PodTemplatePath(
                 "spec.template",
-                (Count(f"{_SCALE}/initial-scale]", at_least=f"{_SCALE}/min-scale]"),),
+                (Count(f"{_SCALE}/initial-scale]", at_least=(f"{_SCALE}/min-scale]",)),),
                 name="{name}-00001-deployment-",
                 labels=(("serving.knative.dev/service", "{name}"), ("serving.knative.dev/configuration", "{name}")),
                 owner_kind="ReplicaSet",

@@ -19,6 +19,7 @@ def _llm(prefix: str, role: str) -> tuple[PodTemplatePath, PodTemplatePath]:
         labels=labels,
         owner_kind="ReplicaSet",
         is_optional=True,
+        part=prefix if role == "prefill" else "",
         annotations=beside,
         shape="PodSpec",
     )
@@ -40,7 +41,8 @@ def _spark(kind: str, resource: str, spec: str) -> WorkloadKind:
     """Return a kind of the Spark operator, whose submission makes the pods of driver and executors.
 
     Source: github.com/kubeflow/spark-operator/api/v1beta2/sparkapplication_types.go, defaults.go;
-    internal/webhook/sparkpod_defaulter.go
+    internal/webhook/sparkpod_defaulter.go; github.com/apache/spark/core/src/main/scala/org/apache/spark/util/
+    Utils.scala, getDynamicAllocationInitialExecutors
     """
 
     def part(role: str, counts: tuple[Count, ...]) -> PodTemplatePath:
@@ -57,7 +59,7 @@ def _spark(kind: str, resource: str, spec: str) -> WorkloadKind:
 
     executors = Count(
         f"{spec}.executor.instances",
-        at_least=f"{spec}.dynamicAllocation.minExecutors",
+        at_least=tuple(f"{spec}.dynamicAllocation.{each}Executors" for each in ("min", "initial")),
     )
     return WorkloadKind(
         "sparkoperator.k8s.io",
@@ -121,6 +123,8 @@ PLATFORM_KINDS: tuple[WorkloadKind, ...] = (
                 labels=(("nvidia.com/dynamo-graph-deployment-name", "{name}"),),
                 owner_kind="PodClique",
                 is_optional=True,
+                part=_COMPONENT,
+                shape="AddedTemplate",
             ),
         ),
         note="this DynamoGraphDeployment has no podTemplate; one of v1alpha1 is written as v1beta1 to be checked",
@@ -133,7 +137,7 @@ PLATFORM_KINDS: tuple[WorkloadKind, ...] = (
         (
             PodTemplatePath(
                 "spec",
-                (Count("spec.replicas", at_least="spec.scale.hpa.minReplicas"),),
+                (Count("spec.replicas", at_least=("spec.scale.hpa.minReplicas",)),),
                 labels=(("app.kubernetes.io/name", "{name}"), ("app.kubernetes.io/part-of", "nim-service")),
                 owner_kind="ReplicaSet",
                 shape="InlineContainer",

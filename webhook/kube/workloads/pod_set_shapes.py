@@ -45,6 +45,14 @@ def pod_template(found: Match, _: JsonObject) -> Shaped:
     )
 
 
+def added_template(found: Match, content: JsonObject) -> Shaped:
+    """Return the pod of a PodTemplateSpec, or of one that the controller adds because the object has none."""
+    shaped = pod_template(found, content)
+    if found.value:
+        return shaped
+    return replace(shaped, spec={"containers": [{"name": "main"}]}, caveat=f"its controller adds {found.path}")
+
+
 def ray_submitter(found: Match, content: JsonObject) -> Shaped | None:
     """Return the pod that submits a RayJob, or None if KubeRay submits it without a pod of its own.
 
@@ -193,6 +201,7 @@ _IRRELEVANT = frozenset(("args", "command", "env", "image", "source", "workingDi
 
 SHAPES = {
     "PodTemplate": pod_template,
+    "AddedTemplate": added_template,
     "Component": component,
     "RaySubmitter": ray_submitter,
     "WorkflowTemplate": workflow_template,

@@ -141,7 +141,9 @@ def _templates(
         for match in in_time(matches(content, template.template), expired):
             if match.value is None and template.or_else:
                 match = value_at(content, template.or_else, match.keys)
-            if match.value is None and template.is_optional:
+            if match.value is None and template.part and value_at(content, template.part, match.keys).value is not None:
+                match = match._replace(value={})
+            elif match.value is None and template.is_optional:
                 continue
             if isinstance(match.value, Mapping):
                 yield match
@@ -240,7 +242,7 @@ def _dimension(content: JsonObject, count: Count, keys: tuple[Key, ...]) -> Dime
 
     number = at(count.path)
     number = count.default if number is None else number
-    number = max(number, at(count.at_least) or 0)
+    number = max(number, *(at(path) or 0 for path in ("", *count.at_least)))
     most = at(count.at_most)
     number = number if most is None else min(number, most)
     return Dimension((at(count.start) or 0) + count.skipped, max(0, number - count.skipped))

@@ -27,7 +27,7 @@ def _ray(
     workers = PodTemplatePath(
         f"{group}.template",
         (
-            Count(f"{group}.replicas", 0, at_least=f"{group}.minReplicas", at_most=f"{group}.maxReplicas"),
+            Count(f"{group}.replicas", 0, at_least=(f"{group}.minReplicas",), at_most=f"{group}.maxReplicas"),
             Count(f"{group}.numOfHosts"),
         ),
         name=cluster + ("{role}-worker-" if is_cluster else ""),
