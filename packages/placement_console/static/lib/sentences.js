@@ -267,6 +267,7 @@ export const SENTENCES = [
   [/^the controller adds a selector for nodes that a script labels for each job$/, "控制器会添加节点选择器，其标签由脚本为每个作业设置"],
   [/^each replica of a scaling group repeats its cliques$/, "scaling group 的每个副本都会重复其 clique"],
   [/^its groups of pods follow from (\S+)$/, "其 Pod 组由 $1 决定"],
+  [/^its controller adds (\S+)$/, "其控制器会添加 $1"],
   [/^its controller adds the containers of (\S+)$/, "其控制器会添加 $1 的容器"],
   [/^the pods of (\S+) are not counted: (\S+) of the policy does not name it$/, "$1 的 Pod 未计入：策略的 $2 没有指明它"],
   [/^the size of its groups follows from (\S+)$/, "其组的大小由 $1 决定"],
