@@ -4,6 +4,7 @@ A remedy is text with commands in backticks. A word in capitals, such as FILE, i
 """
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -93,8 +94,10 @@ def certs(cluster: Cluster, verb: str, *flags: str) -> str:
     `rotate` requests new certificates from the certs controller, `register` writes certificates to the Secret and their
     CA to the caBundle, and `manifest` prints the webhook configuration.
     """
-    url = field(cluster.webhooks[0], "clientConfig", "url") if cluster.webhooks else None
-    target = replace(cluster.target, secret=secret_of(cluster), url=url if isinstance(url, str) else None)
+    urls = Counter(url for each in cluster.webhooks if isinstance(url := field(each, "clientConfig", "url"), str))
+    # One of them can be wrong, which is a finding of its own.
+    url = next((url for url, _ in urls.most_common(1)), None)
+    target = replace(cluster.target, secret=secret_of(cluster), url=url)
     names = {each: getattr(target, each) for each in _NAMES[verb]}
     changed = (f"--{name}={value}" for name, value in names.items() if value != getattr(Target(), name))
     return command("placement-webhook", "certs", verb, *flags, *changed)

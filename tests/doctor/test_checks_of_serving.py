@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from certs.pki import SERVER_VALIDITY, issue_ca, issue_server
+from placement_doctor import commands
 from placement_doctor.check import Severity
 from placement_doctor.cluster import Cluster, ServerClock, Trial
 from placement_doctor.matching import is_called_for_pods, labels_selected_by
@@ -170,6 +171,13 @@ def test_one_webhook_that_calls_another_url_is_named() -> None:
     severity, text = only(read_of(Source.CONFIGURATIONS, changed), "service")
     assert severity is ERROR
     assert text.endswith("calls https://10.0.0.9:8443/mutate, and the others call https://10.0.0.8:8443/mutate")
+
+
+def test_commands_name_the_url_that_most_webhooks_call() -> None:
+    changed = configuration()
+    for number, webhook in enumerate(changed["webhooks"]):
+        webhook["clientConfig"] = {"url": f"https://10.0.0.{8 if number else 9}:8443/mutate"}
+    assert "--url=https://10.0.0.8:8443/mutate" in commands.certs(read_of(Source.CONFIGURATIONS, changed), "register")
 
 
 def test_an_endpoint_that_only_api_servers_reach_is_a_note() -> None:

@@ -345,3 +345,24 @@ def test_beside_servers_outside_the_cluster_explain_names_no_policy_in_force(
     assert outcome.code == 0, outcome.errors
     assert line in outcome.output.splitlines()
     assert "create it again" not in outcome.output + outcome.errors
+
+
+def test_beside_servers_outside_the_cluster_explain_judges_the_pod_as_stored(
+    run: Run, outside: FakeConfigurationApi, kubeconfig: Path
+) -> None:
+    """The built-in policy would make it fit, or deny it."""
+    pod = make_pod("p").namespace("team-a").annotate(TYPE, "training").annotate("acme.io/workload-type", "x").gpu(1)
+    taints, usage = ["maip.mxsf.io/node.usage=training:NoSchedule"], {"maip.mxsf.io/node.usage": "training"}
+    outside.objects["/api/v1/nodes"] = listing(
+        make_node_object("t", labels=usage, taints=taints, capacity={"nvidia.com/gpu": 8})
+    )
+    for name, workload_type in (("p", "training"), ("q", "none")):
+        stored = pod.annotate(TYPE, workload_type).obj()
+        stored["metadata"]["name"] = name
+        outside.objects[f"/api/v1/namespaces/team-a/pods/{name}"] = {"apiVersion": "v1", "kind": "Pod", **stored}
+        outside.objects["/api/v1/namespaces/team-a/events"] = listing()
+
+        outcome = run("explain", f"pod/{name}", "-n", "team-a", "--kubeconfig", kubeconfig, "--no-audit")
+
+        assert f"team-a/{name}: Infeasible" in outcome.output.splitlines()
+        assert "another domain" not in outcome.output

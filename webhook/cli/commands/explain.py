@@ -189,7 +189,9 @@ def _explained(
     events = events_of(objects, content) if exists else []
     reports = [] if is_bound else autoscaler_reports(objects, content, events)
     defaults = session.snapshot.namespace_annotations(str(field(content, "metadata", "namespace") or ""))
-    stray = (*stray_lines(content, policy), *left_alone(found, content, policy, defaults)) if exists else ()
+    stray: tuple[str, ...] = ()
+    if exists and found.in_force:
+        stray = (*stray_lines(content, policy), *left_alone(found, content, policy, defaults))
     return _Explained(content, exists, found, answer, events, reports, held=_held_class(session, content), stray=stray)
 
 

@@ -50,8 +50,8 @@ class Injected:
 
     @property
     def is_by_policy_in_force(self) -> bool:
-        """Return whether the fields were injected by the policy in force."""
-        return self.policy == self.in_force
+        """Return whether the fields were injected by the policy in force, and it is known."""
+        return bool(self.policy) and self.policy == self.in_force
 
     @property
     def lines(self) -> Iterator[str]:
