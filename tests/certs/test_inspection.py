@@ -4,11 +4,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, x25519
+from cryptography.hazmat.primitives.serialization import Encoding
 
-from certs.inspection import Artifacts, Fault, inspect
+from certs.inspection import Artifacts, Fault, inspect, read_key_material, time_left
 from certs.pem import certificates
-from certs.pki import issue_ca, issue_server
+from certs.pki import BACKDATE, issue_ca, issue_server
 from tests.support.tls.certificates import FRESH, NOW, OTHER, with_malformed_extension
 from tests.support.tls.pairs import pairs
 
@@ -57,3 +60,39 @@ def test_an_expired_intermediate_leads_to_no_ca() -> None:
     end = intermediate.not_valid_after_utc
     assert faults(held, end - timedelta(days=1)) == set()
     assert faults(held, end) == {Fault.FOREIGN, Fault.EXPIRED}
+
+
+def test_a_ca_whose_key_cannot_sign_has_issued_nothing() -> None:
+    """A certificate of the same name with a key for key agreement, which no signature can be verified with."""
+    (ca,) = certificates(FRESH.ca_certificate or b"", "ca.crt")
+    key, start, end = x25519.X25519PrivateKey.generate().public_key(), ca.not_valid_before_utc, ca.not_valid_after_utc
+    builder = x509.CertificateBuilder(ca.subject, ca.subject, key, 1, start, end)
+    other = builder.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256()).public_bytes(Encoding.PEM)
+
+    assert faults(replace(FRESH, ca_certificate=other)) == {Fault.FOREIGN}
+    assert faults(replace(FRESH, ca_certificate=other + (FRESH.ca_certificate or b""))) == set()
+
+
+@pytest.mark.parametrize(("after", "is_valid"), [(timedelta(0), True), (timedelta(seconds=-1), False)])
+def test_a_certificate_is_valid_and_signs_from_its_first_second(after: timedelta, is_valid: bool) -> None:
+    now = NOW - BACKDATE + after
+
+    assert faults(FRESH, now) == (set() if is_valid else {Fault.NOT_YET_VALID})
+    assert (read_key_material(FRESH, now).signer is not None) is is_valid
+
+
+@pytest.mark.parametrize(
+    ("left", "text"),
+    [
+        (timedelta(days=2), "expires in 2 days"),
+        (timedelta(days=2, seconds=-1), "expires in 1 day"),
+        (timedelta(days=1), "expires in 1 day"),
+        (timedelta(days=1, seconds=-1), "expires in less than a day"),
+        (timedelta(seconds=1), "expires in less than a day"),
+        (timedelta(0), "expired less than a day ago"),
+        (timedelta(days=-1), "expired 1 day ago"),
+        (timedelta(days=-2), "expired 2 days ago"),
+    ],
+)
+def test_the_time_that_is_left_is_in_whole_days(left: timedelta, text: str) -> None:
+    assert time_left(NOW + left, NOW) == text

@@ -139,6 +139,22 @@ def test_endpoint_of_several_webhooks_is_that_of_the_first() -> None:
     configuration = make_configuration(None, url="https://first/mutate")
     configuration["webhooks"] += make_configuration(None, url="https://second/mutate")["webhooks"]
     assert registration.endpoint_of(configuration).host == "first"
+    assert registration.endpoint_of(configuration, configuration["webhooks"][1]).host == "second"
+
+
+@pytest.mark.parametrize(
+    ("url", "names"),
+    [
+        (None, "web.team.svc, web.team.svc.cluster.local, web.team, web"),
+        ("https://a.example.com:8443/mutate", "a.example.com"),
+        ("https://10.0.0.1/mutate", "10.0.0.1"),
+        ("https://[fd00::1]/mutate", "fd00::1"),
+    ],
+)
+def test_a_certificate_needs_the_names_of_the_service_or_the_host_of_the_url(url: str | None, names: str) -> None:
+    target = Target("team", service="web", url=url)
+    called = registration.endpoint_of(registration.manifest(target))
+    assert str(registration.names_to_serve(target, called)) == names
 
 
 @pytest.mark.parametrize("url", ["http://a/mutate", "a:443", "https://", "https://a:x/", "https://[::1/"])

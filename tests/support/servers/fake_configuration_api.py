@@ -15,7 +15,16 @@ from tests.support.servers.kubeconfigs import write_kubeconfig
 from tests.support.servers.threads import LocalServer, served_in_thread
 
 Object = dict[str, Any]
-_JSON_PATCH = "application/json-patch+json"
+_JSON_PATCH, _MERGE_PATCH = "application/json-patch+json", "application/merge-patch+json"
+
+
+def merged(content: Any, patch: Any) -> Any:
+    """Return `content` with an RFC 7386 patch applied."""
+    if not isinstance(patch, dict):
+        return patch
+    kept = content if isinstance(content, dict) else {}
+    changed = {key: merged(kept.get(key), value) for key, value in patch.items() if value is not None}
+    return {key: value for key, value in kept.items() if key not in patch} | changed
 
 
 @dataclass
@@ -61,6 +70,11 @@ class FakeConfigurationApi:
             if written[0]["value"] != found["metadata"]["resourceVersion"]:
                 return 409, {"kind": "Status", "message": "the object has been modified"}
             written = jsonpatch.apply_patch(found, written)
+        if content_type == _MERGE_PATCH:
+            assert found is not None
+            if written["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"]:
+                return 409, {"kind": "Status", "message": "the object has been modified"}
+            written = merged(found, written)
         written["metadata"]["resourceVersion"] = str(len(self.writes))
         if query.get("dryRun") != "All":
             self.objects[url.path] = written

@@ -107,7 +107,7 @@ def test_issue_refuses_with_one_clear_error_and_changes_nothing(
     assert [
         line.startswith("Error: ") and "; --force replaces all" in line for line in refused.errors.splitlines()
     ] == [True]
-    assert re.search(message, refused.errors)
+    assert re.match(f"Error: {message}", refused.errors)
     assert store.read(tmp_path) == held
 
 
