@@ -269,3 +269,25 @@ def test_the_ca_is_due_in_the_second_in_which_a_third_of_its_time_is_left(younge
     server = issue_server(ca, dns_names=["localhost"], now=NOW)
     step = planned(Artifacts(ca.certificate, ca.key, server.certificate, server.key))
     assert (step.action, step.wait) == (action, timedelta(seconds=younger))
+
+
+@pytest.mark.parametrize(
+    ("held", "requested", "reasons"),
+    [
+        (Artifacts(), None, ["there is no CA yet"]),
+        (replace(STEADY, ca_certificate=b"?"), None, ["there is no CA yet"]),
+        (replace(STEADY, ca_key=SECOND.key), None, ["ca.key has the key of no valid CA"]),
+        (
+            aged(2500),
+            Request.CA,
+            ["the CA has 1150 days left, a third of its time", "a rotation of the CA was requested"],
+        ),
+        (ADDED, None, ["tls.crt is issued by the old CA"]),
+        (ADDED, Request.SERVING, ["tls.crt is issued by the old CA", "a rotation was requested"]),
+        (replace(STEADY, certificate=None), Request.SERVING, ["tls.crt: Required value: a certificate in PEM"]),
+        (SWITCHED, None, ["no replica serves a certificate of another CA any more"]),
+        (STEADY, None, ["everything is in order"]),
+    ],
+)
+def test_a_step_has_all_of_its_reasons(held: Artifacts, requested: Request | None, reasons: list[str]) -> None:
+    assert planned(held, requested=requested).reasons == tuple(reasons)

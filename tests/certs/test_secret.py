@@ -70,7 +70,9 @@ SELF_SIGNED = next(pair for pair in pairs() if pair.name == "self-signed-of-req-
 
 @pytest.mark.parametrize("file", [CA_CERTIFICATE, CERTIFICATE])
 @pytest.mark.parametrize("foreign", [SELF_SIGNED, with_malformed_extension().certificate], ids=["named", "nameless"])
-def test_a_certificate_of_another_ca_is_kept_also_after_certs_register_has_written_it(file: str, foreign: bytes) -> None:
+def test_a_certificate_of_another_ca_is_kept_also_after_certs_register_has_written_it(
+    file: str, foreign: bytes
+) -> None:
     """`certs register --dir` writes the certificates of any CA, which a rotation would replace."""
     found = secret((FIELD_MANAGER, "Apply"))
     found["data"][file] = base64.b64encode(foreign).decode()

@@ -131,7 +131,9 @@ LEADS = "key          matches the certificate, which leads to the CA"
             id="no certificate",
         ),
         pytest.param(
-            Artifacts(), ["CA           none", "certificate  none", "next         issue; nothing there yet"], id="nothing"
+            Artifacts(),
+            ["CA           none", "certificate  none", "next         issue; nothing there yet"],
+            id="nothing",
         ),
     ],
 )

@@ -15,7 +15,7 @@ from webhook.watch.api_server import ClientConfig
 
 T = TypeVar("T")
 
-SECRET = secret_of(Target("a/b"))
+SECRET = secret_of(Target("a/b", "c/d"))
 PATCH = {"metadata": {"resourceVersion": "1"}}
 
 
@@ -52,7 +52,7 @@ def test_another_rejection_is_an_error_with_the_path_of_the_object(tmp_path: Pat
         else:
             await cluster.apply(SECRET, PATCH)
 
-    path = "/api/v1/namespaces/a%2Fb/secrets/placement-webhook-tls"
+    path = "/api/v1/namespaces/a%2Fb/secrets/c%2Fd"
     with pytest.raises(ApiServerError, match=f": {status} because Refused$") as refused:
         answered(status, tmp_path, work)
     assert f" {path}: " in str(refused.value)
@@ -60,10 +60,15 @@ def test_another_rejection_is_an_error_with_the_path_of_the_object(tmp_path: Pat
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_read_that_a_busy_api_server_rejects_is_asked_once_more(
+def test_a_read_that_a_busy_api_server_rejects_is_asked_once_more_after_a_pause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
-    monkeypatch.setattr("certs.cluster.client._RETRY_SECONDS", 0)
+    pauses: list[float] = []
+
+    async def note(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr("certs.cluster.client.asyncio.sleep", note)
 
     async def run(kubeconfig: Path) -> None:
         async with connected(ClientConfig(kubeconfig)) as cluster:
@@ -72,3 +77,4 @@ def test_a_read_that_a_busy_api_server_rejects_is_asked_once_more(
     with fake_api() as api:
         api.refuses_once = status
         asyncio.run(run(api.kubeconfig(tmp_path)))
+    assert pauses == [1.0]

@@ -32,8 +32,8 @@ class FakeConfigurationApi:
     """The objects by path, and the writes that came: the path of each with its query.
 
     So many `conflicts` are still to come: each time, another client changes the object just before a JSON patch.
-    What is `created_meanwhile` is there, by path, just before the first write to it. The server refuses each path with
-    the status in `refused`, or else with `refuses` if it is not 0.
+    What is `created_meanwhile` is there, by path, just before the first write to it. The server refuses each path, or
+    only `METHOD path`, with the status in `refused`, or else with `refuses` if it is not 0.
     """
 
     objects: dict[str, Object] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class FakeConfigurationApi:
         if self.refuses_once:
             status, self.refuses_once = self.refuses_once, 0
             return status, {"kind": "Status", "message": "because Busy"}
-        if status := self.refused.get(url.path, self.refuses):
+        if status := self.refused.get(f"{method} {url.path}", self.refused.get(url.path, self.refuses)):
             return status, {"kind": "Status", "message": "because Refused"}
         if method == "GET":
             return (200, found) if found else (404, {"kind": "Status", "message": "there is none"})

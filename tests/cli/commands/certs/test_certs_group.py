@@ -45,6 +45,7 @@ def test_other_names_renew_the_certificate_under_the_same_ca(certs: Run, tmp_pat
     assert (after.ca_certificate, after.ca_key) == (before.ca_certificate, before.ca_key)
     assert after.certificate != before.certificate
     assert inspect(after, utc_now()).problems == ()
+    assert names_in(tmp_path) == "b"
 
 
 def test_force_issues_a_new_ca(certs: Run, tmp_path: Path) -> None:
