@@ -274,13 +274,15 @@ def test_a_read_whose_connection_breaks_is_tried_once_more(tmp_path: Path) -> No
 
 
 def test_a_secret_of_the_controller_is_registered_and_not_replaced(api: FakeConfigurationApi, kubeconfig: Path) -> None:
-    api.objects[SECRET] = new_secret(Target(), MINE)
+    with_ca_key = make_artifacts(dns_names=(SERVICE,))
+    api.objects[SECRET] = new_secret(Target(), with_ca_key)
     api.objects[SECRET]["metadata"]["resourceVersion"] = "1"
 
     assert reported(kubeconfig, UNPROBED)[1:] == [
         "MutatingWebhookConfiguration 00-placement-webhook: created, 1 CA in caBundle",
         "Secret placement-webhook/placement-webhook-tls: kept; everything is in order",
     ]
+    assert reported(kubeconfig, replace(UNPROBED, artifacts=with_ca_key))[2].endswith(": kept; as given")
     with pytest.raises(InvalidInput, match="the certs controller maintains it: `placement-webhook certs rotate`"):
         reported(kubeconfig, replace(UNPROBED, force=True))
     assert [path for path, _ in api.writes] == [CONFIGURATION]
