@@ -76,7 +76,7 @@ def test_a_failure_leaves_nothing_half_written(tmp_path: Path, failing: str) -> 
 
 
 def test_a_key_is_in_place_before_its_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who reads the files at each new certificate has the new key by then. Only in one file system is a rename atomic."""
+    """Who reads the files at each new certificate has the new key by then. A rename is atomic in one folder."""
     placed, replace_file = list[str](), Path.replace
 
     def note(path: Path, target: Path) -> Path:

@@ -3,7 +3,6 @@
 import asyncio
 import signal
 from collections.abc import AsyncGenerator, Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 

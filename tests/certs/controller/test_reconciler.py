@@ -272,7 +272,7 @@ def test_settings_of_an_administrator_are_recorded_once_and_only_by_a_controller
 
 
 def test_nothing_is_recorded_of_a_configuration_that_is_gone(tmp_path: Path) -> None:
-    """A certificate that is due waits until the other configuration trusts its CA, and the configuration waits for it."""
+    """It waits for a certificate, which waits until the other configuration trusts its CA."""
     rules = replace(OPTIONS.rules, trust_wait=DAY)
     options = replace(OPTIONS, configurations=(*OPTIONS.configurations, "other"), creates=True, rules=rules)
     other = configuration_named("other").path

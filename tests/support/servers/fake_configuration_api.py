@@ -31,7 +31,8 @@ def merged(content: Any, patch: Any) -> Any:
 class FakeConfigurationApi:
     """The objects by path, and the writes that came: the path of each with its query.
 
-    So many `conflicts` are still to come: each time, another client changes the object just before a JSON patch.
+    So many `conflicts` are still to come: each time, another client changes the object just before a JSON patch;
+    `merge_conflicts` are those of merge patches.
     What is `created_meanwhile` is there, by path, just before the first write to it. The server refuses each path, or
     only `METHOD path`, with the status in `refused`, or else with `refuses` if it is not 0.
     """
@@ -39,6 +40,7 @@ class FakeConfigurationApi:
     objects: dict[str, Object] = field(default_factory=dict)
     writes: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     conflicts: int = 0
+    merge_conflicts: int = 0
     created_meanwhile: dict[str, Object] = field(default_factory=dict)
     refuses: int = 0
     refused: dict[str, int] = field(default_factory=dict)
@@ -62,23 +64,28 @@ class FakeConfigurationApi:
             self.objects[url.path] = self.created_meanwhile.pop(url.path)
             return 409, {"kind": "Status", "message": "conflict with another manager"}
         written = json.loads(body)
-        if content_type == _JSON_PATCH:
+        if content_type in (_JSON_PATCH, _MERGE_PATCH):
             assert found is not None
-            if self.conflicts:
-                self.conflicts -= 1
-                found["metadata"]["resourceVersion"] += "0"
-            if written[0]["value"] != found["metadata"]["resourceVersion"]:
+            is_list = content_type == _JSON_PATCH
+            version = written[0]["value"] if is_list else written["metadata"]["resourceVersion"]
+            if self._has_changed(found, version, is_list=is_list):
                 return 409, {"kind": "Status", "message": "the object has been modified"}
-            written = jsonpatch.apply_patch(found, written)
-        if content_type == _MERGE_PATCH:
-            assert found is not None
-            if written["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"]:
-                return 409, {"kind": "Status", "message": "the object has been modified"}
-            written = merged(found, written)
+            written = jsonpatch.apply_patch(found, written) if is_list else merged(found, written)
         written["metadata"]["resourceVersion"] = str(len(self.writes))
         if query.get("dryRun") != "All":
             self.objects[url.path] = written
         return 200, written
+
+    def _has_changed(self, found: Object, version: str, *, is_list: bool) -> bool:
+        conflicts = self.conflicts if is_list else self.merge_conflicts
+        if conflicts:
+            found["metadata"]["resourceVersion"] += "0"
+        if is_list:
+            self.conflicts = max(conflicts - 1, 0)
+        else:
+            self.merge_conflicts = max(conflicts - 1, 0)
+        changed: bool = version != found["metadata"]["resourceVersion"]
+        return changed
 
     def kubeconfig(self, folder: Path) -> Path:
         """Write a kubeconfig of this server into `folder` and return its path."""
