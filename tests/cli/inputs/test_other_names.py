@@ -131,3 +131,19 @@ def test_a_namespace_keeps_its_annotations() -> None:
         "labels": {"kubernetes.io/metadata.name": "namespace-1"},
         "annotations": {"a": "b c"},
     }
+
+
+def test_a_host_of_another_name_than_its_node_is_replaced_where_pods_select_it() -> None:
+    node = make_node_object("node-of-jane", labels={"kubernetes.io/hostname": "jane.example.com", "zone": "a"})
+    pod = make_pod("web").node_selector("kubernetes.io/hostname", "jane.example.com").node_selector("zone", "a").obj()
+
+    shared_node, shared = with_other_names([node, pod])
+
+    assert shared_node["metadata"]["labels"] == {"kubernetes.io/hostname": "host-1", "zone": "a"}
+    assert shared["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "host-1", "zone": "a"}
+    assert shared_node["metadata"]["name"] == "node-1"
+
+
+def test_an_object_without_a_namespace_adds_no_name() -> None:
+    (pod,) = with_other_names([make_pod("p").scheduler("volcano").obj() | {"metadata": {"name": "z"}}])
+    assert pod["metadata"]["name"] == "pod-1"

@@ -109,6 +109,17 @@ NOT_KNOWN = {
     "nodes that are no number": (train_job(trainer={"numNodes": "x"}), runtime()),
     "no replicated jobs": (train_job(), runtime(template={"spec": {}})),
     "a directive": (train_job(podTemplateOverrides=[{"spec": {"nodeSelector": {"$patch": "replace"}}}]), runtime()),
+    "a directive beside a value": (
+        train_job(podTemplateOverrides=[{"spec": {"nodeSelector": {"zone": "a", "$patch": "replace"}}}]),
+        runtime(),
+    ),
+    "a directive in a list": (
+        train_job(podTemplateOverrides=[{"spec": {"tolerations": [{"key": "a"}, {"$patch": "replace"}]}}]),
+        runtime(),
+    ),
+    "a runtime of another group": (train_job(), {**runtime(), "apiVersion": "example.com/v1"}),
+    "a job of another group": ({**train_job(), "apiVersion": "example.com/v1"}, runtime()),
+    "an object of another kind with a runtime": ({**train_job(), "kind": "InferJob"}, runtime()),
     "a list with another key": (train_job(podTemplateOverrides=[{"spec": {"hostAliases": []}}]), runtime()),
     "metadata that are no object": ({**train_job(), "metadata": "x"}, runtime()),
 }
@@ -147,3 +158,20 @@ def test_the_runtime_of_a_job_is_not_checked_by_itself(run: Run, tmp_path: Path)
 
     names = [json.loads(line)["pod"] for line in outcome.output.splitlines()]
     assert names == ["ml/llama-data-0-0-", "ml/llama-node-0-0-"]
+
+
+@pytest.mark.parametrize(("suspend", "field"), [(True, "spec.suspend"), (False, ""), (None, "")])
+def test_a_job_that_is_suspended_creates_no_pods_yet(suspend: bool | None, field: str) -> None:
+    given = {} if suspend is None else {"suspend": suspend}
+    assert {each.suspended for each in pods_of(train_job(**given), runtime())} == {field}
+
+
+def test_check_says_that_a_suspended_job_creates_no_pods(run: Run, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(as_list(make_node_object("n1", capacity={GPU: 8})))
+    given = ("check", "-f", "-", "--cluster", cluster, "-o", "json")
+
+    suspended, running = (run(*given, stdin=as_list(train_job(suspend=each), runtime())) for each in (True, False))
+
+    for outcome, is_suspended in ((suspended, True), (running, False)):
+        assert [json.loads(line)["suspended"] for line in outcome.output.splitlines()] == [is_suspended] * 2

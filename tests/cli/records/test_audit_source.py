@@ -125,6 +125,8 @@ def test_a_head_file_is_that_of_rotated_files_only_if_their_log_is_gone(tmp_path
     rotated = Path(f"{log}.1")
 
     assert _head_paths(str(rotated)) == [head_path(rotated), head_path(log)]
+    assert _head_paths(f"{log}.old") == [head_path(Path(f"{log}.old"))]
+    assert _head_paths(f"{log}{SUFFIX}") == [head_path(log)]
     log.touch()
     assert _head_paths(str(rotated)) == [head_path(rotated)]
     assert _head_paths(f"{log}{POD_SUFFIXES[0]}") == []
