@@ -132,7 +132,7 @@ class FollowedFile:
         self._rest, self._next_number = b"", 1
 
     def new_lines(self) -> Iterator[Entry | InvalidLine]:
-        """Yield the whole lines that were added since the last call; after a rotation, also a cut-off one of the old file."""
+        """Yield the whole lines that were added since the last call, and after a rotation the rest of the old file."""
         text = self._rest + self._file.read()
         if self._is_replaced():
             yield from self._read(text + self._file.read())

@@ -297,3 +297,35 @@ def test_a_signal_ends_the_controller_that_shows_the_metrics_of_its_process(
 
     assert shown != [None]
     assert len(shown) == 1
+
+
+def test_passes_that_write_nothing_are_not_slowed_down_and_not_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes: list[None] = []
+
+    async def keep(*_: object) -> Pass:
+        passes.append(None)
+        return Pass(Step(Action.KEEP, ()), tried=False)
+
+    monkeypatch.setattr("certs.controller.reconciler.Reconciler.reconcile", keep)
+
+    async def check(_: Controller) -> None:
+        await until(lambda: len(passes) > 40)
+
+    logs = run_controller(Quiet(asyncio.Event()), check)
+    assert [each["event"] for each in logs].count("the certificates are maintained") == 1
+
+
+def test_an_error_outside_a_pass_ends_the_controller() -> None:
+    """Its pod is then started again, which a controller that only waits would not be."""
+
+    def share() -> float:
+        raise RuntimeError("no randomness")
+
+    async def run() -> None:
+        server = Failing(ApiServerError("it is away"))
+        controller = Controller(OPTIONS, lambda: server, ControllerMetrics(), random_share=share)
+        async with asyncio.timeout(20):
+            await controller.run(asyncio.Event(), Address("127.0.0.1", 0))
+
+    with pytest.raises(RuntimeError, match="no randomness"):
+        asyncio.run(run())

@@ -110,7 +110,9 @@ def test_the_schema_is_that_of_the_document(run: Run) -> None:
     outcome = run("policy", "schema")
 
     assert (outcome.code, outcome.errors) == (0, "")
-    assert orjson.loads(outcome.output) == PolicyDocument.model_json_schema(by_alias=True)
+    shown = orjson.loads(outcome.output)
+    assert shown == PolicyDocument.model_json_schema(by_alias=True)
+    assert {"apiVersion", "kind", "metadata", "spec"} <= {*shown["properties"]}
 
 
 @pytest.mark.parametrize("output", ["yaml", "json"])
@@ -158,6 +160,15 @@ def test_test_cases_are_run(run: Run, tmp_path: Path) -> None:
     assert (outcome.code, outcome.errors) == (0, "")
     assert outcome.output == f"passed  typed\npassed  untyped\n{path}: 2 of 2 test cases passed\n"
     assert run("policy", "check", path).code == 0
+
+
+def test_a_policy_without_test_cases_passes(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text(HEAD + "spec: {}\n")
+
+    outcome = run("policy", "test", path)
+
+    assert (outcome.code, outcome.output, outcome.errors) == (0, f"{path}: no test cases\n", "")
 
 
 def test_a_test_case_that_fails_is_code_6_with_the_difference(run: Run, tmp_path: Path) -> None:
