@@ -248,8 +248,8 @@ def parse_endpoint(text: str, server_name: str) -> Endpoint:
     Raises:
         InvalidInput: the text has neither form.
     """
-    host, colon, port = text.rpartition(":")
+    host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+    if not (host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
         raise InvalidInput([invalid("--endpoint", text, "must be HOST:PORT")])
     return Endpoint(host, int(port), server_name)

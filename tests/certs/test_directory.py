@@ -142,3 +142,9 @@ def test_a_file_that_was_held_and_is_gone_already_is_no_error(tmp_path: Path) ->
     store.write(tmp_path, replace(FRESH, ca_key=None), FRESH)
 
     assert names(tmp_path) == ["ca.crt", "tls.crt", "tls.key"]
+
+
+def test_no_file_stays_open(tmp_path: Path) -> None:
+    before = sorted(Path("/proc/self/fd").iterdir())
+    store.write(tmp_path, FRESH)
+    assert sorted(Path("/proc/self/fd").iterdir()) == before

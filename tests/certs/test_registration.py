@@ -210,3 +210,20 @@ def test_the_settings_of_an_administrator_are_those_that_differ_from_the_manifes
     found = registration.own_settings(configuration, registration.manifest(Target()))
 
     assert found == ({webhook["name"]: own} if own else {})
+
+
+@pytest.mark.parametrize("value", [5, "é", "YQ", "a===", None, ""])
+def test_a_ca_bundle_that_is_not_base64_is_empty(value: object) -> None:
+    configuration = {"webhooks": [{"clientConfig": {"caBundle": value}}, {"clientConfig": {"caBundle": "YQ=="}}, {}]}
+    assert registration.ca_bundles(configuration) == [b"", b"a", b""]
+
+
+def test_webhooks_are_added_also_where_that_for_pods_selects_no_namespaces() -> None:
+    configuration = registration.manifest(Target())
+    pods = configuration["webhooks"][0]
+    del pods["namespaceSelector"]
+
+    added = registration.missing_webhooks({"webhooks": [pods]}, registration.manifest(Target()))
+
+    shipped = registration.manifest(Target())["webhooks"][1:]
+    assert [each["namespaceSelector"] for each in added] == [each["namespaceSelector"] for each in shipped]

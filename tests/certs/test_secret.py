@@ -156,6 +156,6 @@ def test_a_new_secret_has_the_names_of_the_target_and_only_files_that_exist(owne
     assert artifacts_in(json.loads(json.dumps(made))) == replace(FRESH, ca_key=None)
 
 
-@pytest.mark.parametrize("value", ["?", "YQ", 5, None, [], ""])
+@pytest.mark.parametrize("value", ["?", "Y?Q==", "YQ", 5, None, [], ""])
 def test_a_file_of_a_secret_that_is_not_base64_is_missing(value: object) -> None:
     assert artifacts_in({"data": {"ca.crt": value, "tls.key": "YQ=="}}) == Artifacts(key=b"a")

@@ -191,3 +191,11 @@ def test_an_address_that_is_none_is_refused_also_where_no_webhook_is_called() ->
     assert call_webhooks({}) == []
     with pytest.raises(InvalidInput, match="--endpoint: Invalid value"):
         call_webhooks({}, "a")
+
+
+def test_a_server_that_accepts_and_does_not_answer_is_unreachable_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("certs.cluster.probe._ATTEMPT_SECONDS", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert probe(at(silent.getsockname()[1]), BUNDLE).outcome is Outcome.UNREACHABLE

@@ -17,6 +17,7 @@ from certs.plan import Action, Step
 from tests.certs.controller.quiet import OPTIONS, Quiet
 from tests.support.servers.kubeconfigs import write_kubeconfig
 from tests.support.servers.live import until
+from webhook.documents.field import InvalidInput
 from webhook.runtime.settings import Address
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ClientConfig
@@ -147,6 +148,7 @@ def test_an_event_leads_to_one_pass_and_no_more() -> None:
         await turns(200)
         # Both watches have this event, the second one at the latest during the pass for the first one.
         assert server.reads - reads in (len(OPTIONS.watched), 2 * len(OPTIONS.watched))
+        assert controller.unready_reason() == ""
 
     run_controller(server, check)
 
@@ -220,9 +222,12 @@ def test_a_failure_is_counted_each_time_and_logged_once_until_it_changes_or_ends
 
 
 class Watched(Quiet):
-    """An API server whose watches of the Secret end as each item says: with an error, or in order without an event."""
+    """An API server whose watches of the Secret end as each item says, or not at all after an event that is an item.
 
-    def __init__(self, *ends: Exception | None) -> None:
+    They end with an error, or in order without an event.
+    """
+
+    def __init__(self, *ends: Exception | bytes | None) -> None:
         super().__init__(asyncio.Event())
         self.queries: list[tuple[str, dict[str, Any]]] = []
         self._ends = iter(ends)
@@ -230,6 +235,9 @@ class Watched(Quiet):
     async def lines(self, path: str, query: dict[str, Any], *_: Any) -> AsyncGenerator[list[bytes], None]:
         self.queries.append((path, query))
         for end in self._ends if path.endswith("/secrets") else ():
+            if isinstance(end, bytes):
+                yield [end]
+                break
             if end is not None:
                 raise end
             return
@@ -329,3 +337,25 @@ def test_an_error_outside_a_pass_ends_the_controller() -> None:
 
     with pytest.raises(RuntimeError, match="no randomness"):
         asyncio.run(run())
+
+
+def test_a_failure_of_a_watch_is_forgotten_at_the_first_event_of_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on for minutes."""
+    monkeypatch.setattr(loop, "backoff_seconds", lambda *_: 0.0)
+    server = Watched(ApiServerError("it is over", 410), b'{"type": "ADDED"}')
+
+    async def check(controller: Controller) -> None:
+        await until(lambda: len(server.queries) == 3)
+        await until(lambda: controller.unready_reason() == "")
+
+    assert [each["error"] for each in run_controller(server, check) if each["event"] == "a watch failed"] == [
+        "it is over"
+    ]
+
+
+def test_a_kubeconfig_that_is_missing_is_an_error_before_the_controller_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Controller, "run", None)
+    with pytest.raises(InvalidInput, match="--kubeconfig"):
+        asyncio.run(run_until_signalled(OPTIONS, Address("127.0.0.1", 0), ClientConfig(tmp_path / "absent")))

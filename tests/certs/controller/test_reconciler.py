@@ -283,7 +283,7 @@ def test_nothing_is_recorded_of_a_configuration_that_is_gone(tmp_path: Path) -> 
             other: stored(with_ca_bundle(manifest(Target(configuration="other")), bundle)),
         }
         done = reconciled(api, tmp_path, options)
-    assert (done.step.action, done.step.wait, done.tried) == (Action.ISSUE_SERVING, DAY, False)
+    assert (done.step.action, done.step.wait, done.tried, done.waits_for) == (Action.ISSUE_SERVING, DAY, False, "")
     assert api.writes == []
 
 
@@ -363,3 +363,17 @@ def test_each_change_is_logged_with_its_reason_and_a_conflict_as_none(tmp_path: 
     mended = {"event": "certificates changed", "action": MEND, "configuration": "00-placement-webhook", "cas": 1}
     issued = {"event": "certificates changed", "action": "add_next_ca", "reasons": "there is no CA yet"}
     assert shown == [issued, faster, mended]
+
+
+def test_an_existing_secret_is_changed_and_keeps_what_others_have_set(tmp_path: Path) -> None:
+    """A merge patch owns no field, so that another controller can change the Secret, too."""
+    with fake_api() as api:
+        configuration = with_ca_bundle(manifest(Target()), FRESH.ca_certificate or b"")
+        secret = stored(new_secret(Target(), replace(FRESH, key=OTHER.key)), annotations={"mine": "yes"})
+        api.objects = {SECRET: secret, CONFIGURATION: stored(configuration)}
+        passes(api, tmp_path, ControllerMetrics())
+        after = api.objects[SECRET]
+    assert after["metadata"]["annotations"] == {"mine": "yes"}
+    assert artifacts_in(after).ca_key == FRESH.ca_key
+    assert artifacts_in(after).certificate != FRESH.certificate
+    assert api.writes == [(SECRET, {"fieldManager": OWNER})]
