@@ -328,14 +328,15 @@ def test_the_last_events_are_shown_with_their_counts() -> None:
     assert [*_event_lines([])] == []
 
 
-@pytest.mark.parametrize(("waits", "held"), [("main", "image-pull"), ("side", None)])
+@pytest.mark.parametrize(("waits", "cards", "held"), [("main", 1, "image-pull"), ("side", 1, None), ("main", 0, None)])
 def test_a_pod_holds_its_cards_if_its_container_with_cards_does_not_start(
-    run: Run, tmp_path: Path, waits: str, held: str | None
+    run: Run, tmp_path: Path, waits: str, cards: int, held: str | None
 ) -> None:
     states = {name: {"running": {"startedAt": "2026-05-01T08:00:00Z"}} for name in ("main", "side")}
     states[waits] = {"waiting": {"reason": "ImagePullBackOff"}}
     statuses = [{"name": name, "state": state} for name, state in states.items()]
-    pod = stored(trainer("worker-0", 1), conditions=[], containerStatuses=statuses)
+    asked = trainer("worker-0", cards) if cards else make_pod("worker-0")
+    pod = stored(asked.requests(cpu="1"), conditions=[], containerStatuses=statuses)
     pod["spec"]["nodeName"] = "plain"
 
     outcome = run("explain", "worker-0", "-n", "team-a", "--cluster", write(tmp_path, pod), "-o", "json")

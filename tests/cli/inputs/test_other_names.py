@@ -147,3 +147,14 @@ def test_a_host_of_another_name_than_its_node_is_replaced_where_pods_select_it()
 def test_an_object_without_a_namespace_adds_no_name() -> None:
     (pod,) = with_other_names([make_pod("p").scheduler("volcano").obj() | {"metadata": {"name": "z"}}])
     assert pod["metadata"]["name"] == "pod-1"
+
+
+def test_a_name_of_two_kinds_becomes_that_of_the_pod_and_a_generated_one_goes() -> None:
+    claim: Object = {"kind": "PersistentVolumeClaim", "metadata": {"name": "web", "namespace": "payroll"}}
+    pod = make_pod("web").namespace("payroll").obj()
+    pod["metadata"]["generateName"] = "jane-"
+
+    claim, shared = with_other_names([claim, pod])
+
+    assert (claim["metadata"]["name"], shared["metadata"]["name"]) == ("pod-1", "pod-1")
+    assert "generateName" not in shared["metadata"]

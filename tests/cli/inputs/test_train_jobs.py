@@ -175,3 +175,13 @@ def test_check_says_that_a_suspended_job_creates_no_pods(run: Run, tmp_path: Pat
 
     for outcome, is_suspended in ((suspended, True), (running, False)):
         assert [json.loads(line)["suspended"] for line in outcome.output.splitlines()] == [is_suspended] * 2
+
+
+def test_resources_of_a_runtime_without_the_container_of_the_trainer_stay_as_they_are() -> None:
+    own = {"name": "main", "image": "torch", "resources": {"limits": {GPU: "8"}}}
+    of_runtime = {"spec": {"replicatedJobs": [replicated("node", {"containers": [own]}, STEP)]}}
+    job = train_job(trainer={"resourcesPerNode": {"limits": {GPU: "4"}}})
+
+    (node,) = pods_of(job, runtime(template=of_runtime))
+
+    assert node.pod["spec"]["containers"] == [own]

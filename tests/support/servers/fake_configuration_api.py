@@ -29,7 +29,7 @@ def merged(content: Any, patch: Any) -> Any:
 
 @dataclass
 class FakeConfigurationApi:
-    """The objects by path, and the writes that came: the path of each with its query.
+    """The objects by path, and the requests that came: the path of each read, and of each write with its query.
 
     So many `conflicts` are still to come: each time, another client changes the object just before a JSON patch;
     `merge_conflicts` are those of merge patches.
@@ -39,6 +39,7 @@ class FakeConfigurationApi:
 
     objects: dict[str, Object] = field(default_factory=dict)
     writes: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    reads: list[str] = field(default_factory=list)
     conflicts: int = 0
     merge_conflicts: int = 0
     created_meanwhile: dict[str, Object] = field(default_factory=dict)
@@ -51,6 +52,8 @@ class FakeConfigurationApi:
         """Return status and content."""
         url = urlsplit(target)
         found = self.objects.get(url.path)
+        if method == "GET":
+            self.reads.append(url.path)
         if self.refuses_once:
             status, self.refuses_once = self.refuses_once, 0
             return status, {"kind": "Status", "message": "because Busy"}

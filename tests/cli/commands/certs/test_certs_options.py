@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from certs import directory as store
 from certs.inspection import inspect
+from certs.registration import Target, manifest
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import fake_api
 from tests.support.servers.server import utc_now
@@ -120,3 +122,14 @@ def test_flags_of_register_that_contradict_are_bad_usage(certs: Run, flags: tupl
     refused = certs("register", *flags)
     assert refused.code == 2
     assert message in refused.errors
+
+
+def test_manifest_has_the_names_and_the_url_that_are_given(certs: Run) -> None:
+    where = ("--namespace", "team", "--service", "web", "--configuration", "own")
+
+    of_service, of_url = certs("manifest", *where), certs("manifest", *where, "--url", "https://a.example.com/mutate")
+
+    for printed, url in ((of_service, None), (of_url, "https://a.example.com/mutate")):
+        assert printed.code == 0
+        target = Target("team", service="web", configuration="own", url=url)
+        assert yaml.safe_load(printed.output) == manifest(target)
