@@ -113,6 +113,10 @@ NOT_KNOWN = {
         train_job(podTemplateOverrides=[{"spec": {"nodeSelector": {"zone": "a", "$patch": "replace"}}}]),
         runtime(),
     ),
+    "a directive for jobs that are named": (
+        train_job(podTemplateOverrides=[{"targetJobs": [{"name": "node"}], "spec": {"a": {"$patch": "delete"}}}]),
+        runtime(),
+    ),
     "a directive in a list": (
         train_job(podTemplateOverrides=[{"spec": {"tolerations": [{"key": "a"}, {"$patch": "replace"}]}}]),
         runtime(),

@@ -540,3 +540,30 @@ def test_a_rolling_update_that_cannot_start_beside_the_running_pods_waits(
     assert (line["verdict"], line["fits"]) == (verdict, 1)
     assert line["message"].startswith("the rolling update cannot start") == (verdict == "Waiting")
     assert any(each.startswith("maxUnavailable is 0") for each in line["suggestions"]) == (verdict == "Waiting")
+
+
+@pytest.mark.parametrize(
+    ("cards", "status", "verdict"),
+    [
+        pytest.param(16, {"phase": "Running"}, "Feasible", id="room beside the running pod"),
+        pytest.param(8, {"phase": "Pending"}, "Waiting", id="no room beside its own pod that waits"),
+        pytest.param(16, {"phase": "Pending"}, "Feasible", id="room beside its own pod that waits"),
+    ],
+)
+def test_a_rolling_update_starts_where_a_new_pod_has_room_beside_the_old_ones(
+    run: Run, tmp_path: Path, cards: int, status: dict[str, Any], verdict: str
+) -> None:
+    old = make_pod("old").namespace("team-a").label("app", "llm").gpu(8)
+    is_running = status["phase"] == "Running"
+    cluster = tmp_path / "cluster.json"
+    node = make_node_object("n0", capacity={"nvidia.com/gpu": cards})
+    cluster.write_text(as_list(node, (old.node_name("n0") if is_running else old.uid("u")).obj() | {"status": status}))
+    template = make_pod().label("app", "llm").gpu(8).template()
+    update = apps("Deployment", template=template, selector={"matchLabels": {"app": "llm"}})
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, "-o", "json", stdin=as_list(update))
+
+    (line,) = lines(outcome.output)
+    assert (line["verdict"], line["replaced"]) == (verdict, int(is_running))
+    assert line["message"].startswith("the rolling update cannot start") == (verdict == "Waiting")
+    assert any(each.startswith("maxUnavailable is 0") for each in line["suggestions"]) == (verdict == "Waiting")
