@@ -214,7 +214,8 @@ class TestVerify:
         assert ran.code == 2
         assert f'Error: --head: Invalid value: "{"0" * 64}"; no record has this hash' in ran.errors
 
-    def test_reads_standard_input(self, audit: Run) -> None:
+    def test_reads_standard_input(self, audit: Run, tmp_path: Path) -> None:
+        (tmp_path / "-.head").write_text("of no file")
         stdin = b"".join(line + b"\n" for line in chain_lines(RECORDS))
         assert audit("verify", "-", stdin=stdin).output.startswith("intact: 4 records in 1 chain\n")
 
@@ -372,3 +373,10 @@ def test_an_answer_that_was_not_given_is_listed_shown_and_counted(audit: Run, tm
         assert text in shown
     assert "IN SHADOW MODE, WOULD BE" in audit("summary", log).output
     assert orjson.loads(audit("summary", "-o", "json", log).output)["shadowed"] == {"Patched": 1}
+
+
+def test_a_summary_of_records_without_rules_has_no_table_of_them(audit: Run, tmp_path: Path) -> None:
+    record = make_record(outcome="Bypassed", rules=(), patch=(), error="no workload type", placement=None)
+    write_lines(tmp_path / "audit.jsonl", chain_lines([record]))
+
+    assert "RULE" not in audit("summary").output

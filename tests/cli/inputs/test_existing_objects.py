@@ -284,3 +284,27 @@ def test_objects_that_cannot_be_listed_are_reported_unless_their_kind_is_an_exte
 
     assert LiveObjects(ClientConfig(api.kubeconfig(tmp_path))).list(kind, "") == []
     assert capsys.readouterr().err.startswith(f"not known: {kind.plural}: ") is is_reported
+
+
+def of_owner(
+    kind: str, api_version: str, name: str, uid: str, owner: str = "", namespace: str = "team-a"
+) -> dict[str, Any]:
+    references = [{"uid": owner, "controller": True}] if owner else []
+    metadata = {"name": name, "namespace": namespace, "uid": uid, "ownerReferences": references}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+def test_pods_of_an_object_are_those_that_it_owns_directly_or_through_its_own_objects() -> None:
+    deployment, other = (of_owner("Deployment", "apps/v1", name, name) for name in ("web", "other"))
+    sets = [of_owner("ReplicaSet", "apps/v1", f"{name}-1", f"{name}-1", name) for name in ("web", "other")]
+    pods = [
+        of_owner("Pod", "v1", f"{owner or 'free'}{namespace}", "", owner, namespace)
+        for owner in ("web", "web-1", "other-1", "other", "")
+        for namespace in ("team-a", "team-b")
+    ]
+    objects = FileObjects(Document("f", each) for each in (deployment, other, *sets, *pods))
+
+    assert [each["metadata"]["name"] for each in pods_of(objects, deployment, "team-a")] == ["webteam-a", "web-1team-a"]
+    assert pods_of(objects, pods[-1], "team-a") == [pods[-1]]
+    with pytest.raises(InvalidInput, match="namespace team-b has no such object; did you mean web-1team-b"):
+        objects.get(Resource("Pod", "v1", "pods"), "team-b", "web-1team-a")

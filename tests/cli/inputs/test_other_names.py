@@ -114,12 +114,13 @@ def test_a_gang_and_its_pod_group_have_one_other_name() -> None:
 
 
 def test_a_name_stays_that_placement_reads_as_something_else() -> None:
-    node = make_node_object("host", labels={"maip.mxsf.io/node.usage": "training"})
-    pods = [make_pod(name).namespace(name).scheduler("volcano").obj() for name in ("training", "volcano", "default")]
+    node = make_node_object("host", labels={"maip.mxsf.io/node.usage": "training"}, taints=["a=jane:NoSchedule"])
+    names = ("training", "volcano", "default", "jane")
+    pods = [make_pod(name).namespace(name).scheduler("volcano").obj() for name in names]
 
     _, *shared = with_other_names([node, *pods])
 
-    assert [each["metadata"]["namespace"] for each in shared] == ["training", "volcano", "default"]
+    assert [each["metadata"]["namespace"] for each in shared] == [*names]
     assert shared[0]["spec"]["schedulerName"] == "volcano"
 
 

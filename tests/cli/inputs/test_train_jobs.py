@@ -189,3 +189,25 @@ def test_resources_of_a_runtime_without_the_container_of_the_trainer_stay_as_the
     (node,) = pods_of(job, runtime(template=of_runtime))
 
     assert node.pod["spec"]["containers"] == [own]
+
+
+def test_the_container_of_the_trainer_need_not_be_the_first() -> None:
+    side = {"name": "log", "image": "log", "resources": {"limits": {"cpu": "1"}}}
+    of_runtime = {"spec": {"replicatedJobs": [replicated("node", {"containers": [side, {"name": "node"}]}, STEP)]}}
+    job = train_job(trainer={"resourcesPerNode": {"limits": {GPU: "4"}}})
+
+    (node,) = pods_of(job, runtime(template=of_runtime))
+
+    assert [each["resources"] for each in node.pod["spec"]["containers"]] == [side["resources"], {"limits": {GPU: "4"}}]
+
+
+@pytest.mark.parametrize("part", ["metadata", "spec"])
+def test_a_part_of_a_template_can_be_changed_alone(part: str) -> None:
+    changes = {"metadata": {"labels": {"a": "b"}}, "spec": {"nodeSelector": {"a": "b"}}}
+    override = {"targetJobs": [{"name": "node"}], part: changes[part]}
+
+    data, node = pods_of(train_job(podTemplateOverrides=[override]), runtime())
+
+    assert (node.pod["spec"].get("nodeSelector") == {"a": "b"}) is (part == "spec")
+    assert (node.pod["metadata"]["labels"].get("a") == "b") is (part == "metadata")
+    assert "nodeSelector" not in data.pod["spec"]

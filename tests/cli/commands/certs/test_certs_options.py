@@ -10,6 +10,7 @@ from certs.inspection import inspect
 from certs.registration import Target, manifest
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import fake_api
+from tests.support.servers.loopback import closed_port
 from tests.support.servers.server import utc_now
 
 
@@ -133,3 +134,25 @@ def test_manifest_has_the_names_and_the_url_that_are_given(certs: Run) -> None:
         assert printed.code == 0
         target = Target("team", service="web", configuration="own", url=url)
         assert yaml.safe_load(printed.output) == manifest(target)
+
+
+def test_register_prints_each_step(certs: Run, tmp_path: Path) -> None:
+    with fake_api() as api:
+        done = certs("register", "--skip-probe", "--kubeconfig", api.kubeconfig(tmp_path))
+
+    steps = done.output.splitlines()
+    assert (done.code, len(steps)) == (0, 3)
+    assert steps[0] == "probe: skipped"
+    assert "dry run" not in done.output
+
+
+def test_the_probe_of_register_is_as_its_flags_say(certs: Run, tmp_path: Path) -> None:
+    where = ("--endpoint", f"127.0.0.1:{closed_port()}", "--require-probe")
+    with fake_api() as api:
+        kubeconfig = ("--kubeconfig", api.kubeconfig(tmp_path))
+        first, before = certs("register", *where, "--secret-first", *kubeconfig), len(api.writes)
+        second = certs("register", *where, *kubeconfig)
+
+    assert (first.code, second.code, before, len(api.writes)) == (2, 2, 1, 1)
+    for refused in (first, second):
+        assert f'Error: probe: Invalid value: "{where[1]}"; not reachable (' in refused.errors
