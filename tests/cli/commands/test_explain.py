@@ -343,3 +343,18 @@ def test_a_pod_holds_its_cards_if_its_container_with_cards_does_not_start(
 
     (found,) = lines(outcome.output)
     assert found["held"] == held
+
+
+def test_what_is_not_stored_yet_has_nothing_that_strayed(run: Run, tmp_path: Path) -> None:
+    """`check` warns of it, because it can still be changed."""
+    template = make_pod().gpu(1).annotate("maip.mxsf.io/wokload-type", "training").template()
+    job = JOB | {"spec": {"parallelism": 1, "template": template}}
+    pod = stored(make_pod("other").gpu(1).annotate("maip.mxsf.io/wokload-type", "training"))
+
+    of_job, of_pod = (
+        lines(run("explain", name, "-n", "team-a", "--cluster", write(tmp_path, job, pod), "-o", "json").output)
+        for name in ("job/train", "pod/other")
+    )
+
+    assert [each["stray"] for each in of_job] == [[]]
+    assert len(of_pod[0]["stray"]) == 1

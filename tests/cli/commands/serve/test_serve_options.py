@@ -16,12 +16,15 @@ from webhook.cli.commands.serve import serve_command as serve
 from webhook.cli.commands.serve import serve_outputs
 from webhook.cli.commands.serve.serve_command import with_objects
 from webhook.placement.waiting.pod_table import UNSEEN_SECONDS
+from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.spec.document import API_VERSION
+from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Address, Settings
 from webhook.serving.app import Scoring, scoring
 from webhook.serving.observed.predictions import Predictions
 from webhook.serving.policies.cluster_policies import PolicySource
 from webhook.serving.policies.in_force import Policies
+from webhook.watch.api_server import ClientConfig
 
 
 @pytest.mark.parametrize(
@@ -293,6 +296,7 @@ def test_a_ca_for_all_of_its_clients_is_a_warning(run: Run, flags: tuple[str, ..
         assert run("serve", "--tls-dir", "t", *flags).code == 0
 
     assert [each["event"] for each in logs] == ["--client-ca without --client-name"] * is_warned
+    assert all((each["ca"], each["remedy"][:18]) == ("c", "give --client-name") for each in logs)
 
 
 @pytest.mark.parametrize(
@@ -354,3 +358,15 @@ def test_pods_are_kept_beside_an_audit_file_if_that_is_asked_for(
     assert outcome.code == code
     assert ("--audit-pods keeps pods in FILE.pods: give --audit FILE, too." in outcome.errors) is (code == 2)
     assert (started.pods is not None) is is_kept
+
+
+def test_an_object_with_a_name_of_its_own_is_not_warned_of() -> None:
+    policies = Policies(built_in_policy(), Metrics(), lambda: "")
+    with_objects(ClientConfig(None).connect, policies, None, Metrics())
+    selector = "namespaceSelector: {matchLabels: {team: a}}"
+    text = f"apiVersion: {API_VERSION}\nkind: PlacementPolicy\nmetadata: {{name: other}}\nspec: {{{selector}}}\n"
+
+    with capture_logs() as logs:
+        policies.put_objects([parse_policy(text, "object")])
+
+    assert [each["log_level"] for each in logs] == ["info"]
