@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.cli.inputs.explained import EVENT, JOB, NODES, REPORT, TAINT, stored, trainer, write
+from tests.cli.explained import EVENT, JOB, NODES, REPORT, TAINT, stored, trainer, write
 from tests.support.admission import TYPE, USAGE
 from tests.support.objects.builders import make_pod
 from tests.support.programs.audit_records import chain_lines, make_record, write_lines

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import pytest
 
-from tests.cli.inputs.explained import EVENT, JOB, LOAD, NODES, stored, trainer, write
+from tests.cli.explained import EVENT, JOB, LOAD, NODES, stored, trainer, write
 from tests.support.objects.builders import make_pod
 from tests.support.programs.cluster_files import lines
 from tests.support.programs.command import Run
