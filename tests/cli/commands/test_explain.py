@@ -358,3 +358,20 @@ def test_what_is_not_stored_yet_has_nothing_that_strayed(run: Run, tmp_path: Pat
 
     assert [each["stray"] for each in of_job] == [[]]
     assert len(of_pod[0]["stray"]) == 1
+
+
+@pytest.mark.parametrize(("cpu", "is_advised"), [("1", True), ("100", False)])
+def test_a_pod_is_to_be_created_again_only_if_it_fits_with_what_the_api_server_adds(
+    run: Run, tmp_path: Path, cpu: str, is_advised: bool
+) -> None:
+    """The LimitRange was written after the pod was stored without the webhook."""
+    pod = make_pod("worker-0").namespace("team-a").uid("u1").annotate(TYPE, "training").gpu(1)
+    pod = pod.creation("2026-05-01T08:00:00Z").node_selector(USAGE, "training").status(phase="Pending")
+    limits = {"limits": [{"type": "Container", "defaultRequest": {"cpu": cpu}}]}
+    metadata = {"name": "l", "namespace": "team-a"}
+    limit_range = {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": limits}
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "team-a"}}
+
+    outcome = run("explain", "worker-0", "-n", "team-a", "--cluster", write(tmp_path, pod, limit_range, account))
+
+    assert ("create it again" in outcome.output) is is_advised
