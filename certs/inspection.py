@@ -7,7 +7,6 @@ from enum import Enum
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs import pem
@@ -186,7 +185,7 @@ def _key_problems(
     except InvalidInput as error:
         yield Problem(file, Fault.UNREADABLE, error.errors[0])
         return
-    if certificate and key.public_key() != certificate.public_key():
+    if certificate and key.public_key() != pem.public_key(certificate):
         yield Problem(file, Fault.MISMATCH, pem.mismatch(file, certificate_file))
 
 
@@ -222,14 +221,7 @@ def _signer(cas: Certificates, key_pem: bytes, now: datetime) -> x509.Certificat
     if not isinstance(key, IssuerKey):
         return None
     public = key.public_key()
-    return next((ca for ca in cas if _public_key(ca) == public and ca.not_valid_before_utc <= now), None)
-
-
-def _public_key(certificate: x509.Certificate) -> CertificatePublicKeyTypes | None:
-    try:
-        return certificate.public_key()
-    except (ValueError, UnsupportedAlgorithm):  # a CA of another tool
-        return None
+    return next((ca for ca in cas if pem.public_key(ca) == public and ca.not_valid_before_utc <= now), None)
 
 
 def unexpired(certificates: Iterable[x509.Certificate], now: datetime) -> Certificates:

@@ -2,7 +2,7 @@
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes, PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from webhook.documents.field import FieldError, InvalidInput, invalid, required
@@ -48,6 +48,14 @@ def private_key(pem: bytes, place: str) -> PrivateKeyTypes:
         raise InvalidInput([FieldError(place, "Forbidden", None, detail)]) from error
     except (ValueError, UnsupportedAlgorithm) as error:
         raise InvalidInput([unreadable(place, "a private key in PEM")]) from error
+
+
+def public_key(certificate: x509.Certificate) -> CertificatePublicKeyTypes | None:
+    """Return the key of `certificate`, or None for a kind that the library does not know, as another tool may use."""
+    try:
+        return certificate.public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        return None
 
 
 def unreadable(place: str, wanted: str) -> FieldError:

@@ -95,7 +95,7 @@ def issue_server(
 def _issuer(ca: KeyPair) -> tuple[x509.Certificate, IssuerKey]:
     certificate = pem.certificates(ca.certificate, "ca.crt")[0]
     key = pem.private_key(ca.key, "ca.key")
-    if key.public_key() != certificate.public_key():
+    if key.public_key() != pem.public_key(certificate):
         raise InvalidInput([pem.mismatch("ca.key", "ca.crt")])
     if not isinstance(key, IssuerKey):
         raise InvalidInput([invalid("ca.key", type(key).__name__, "must be an ECDSA or RSA key")])

@@ -265,8 +265,7 @@ def carried_out(step: Step, held: Artifacts, rules: Rules, now: datetime) -> Art
         InvalidInput: `rules` has no names.
     """
     # The first Secret is written whole: the volumes of the pods that wait for it name its keys.
-    is_first = step.action is Action.ADD_NEXT_CA and not held and not step.ca_bundle
-    if step.action is Action.ISSUE or is_first:
+    if step.action is Action.ISSUE or not (held or step.ca_bundle):
         ca = issue_ca(now=now, validity=rules.ca_validity)
         return _with_pair(Artifacts(ca.certificate, ca.key), ca, (rules.names,), rules, now)
     if step.action is Action.RENEW:

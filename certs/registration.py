@@ -1,7 +1,6 @@
 """Build the webhook's MutatingWebhookConfiguration and its caBundle. Pure: objects in, objects and patches out."""
 
 import base64
-import binascii
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -89,7 +88,7 @@ def ca_bundles(configuration: JsonObject) -> list[bytes]:
     for webhook in configuration.get("webhooks") or ():
         try:
             bundles.append(base64.b64decode(field(webhook, "clientConfig", "caBundle") or ""))
-        except (binascii.Error, TypeError, ValueError):
+        except (TypeError, ValueError):
             bundles.append(b"")
     return bundles
 
@@ -249,8 +248,8 @@ def parse_endpoint(text: str, server_name: str) -> Endpoint:
     Raises:
         InvalidInput: the text has neither form.
     """
-    host, colon, port = text.rpartition(":")
+    host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+    if not (host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
         raise InvalidInput([invalid("--endpoint", text, "must be HOST:PORT")])
     return Endpoint(host, int(port), server_name)

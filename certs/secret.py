@@ -11,7 +11,6 @@ If the configuration is deleted, the new one gets these values.
 """
 
 import base64
-import binascii
 
 import orjson
 from cryptography.x509.oid import NameOID
@@ -44,7 +43,7 @@ def artifacts_in(secret: JsonObject | None) -> Artifacts:
 def _content(secret: JsonObject | None, key: str) -> bytes | None:
     try:
         return base64.b64decode((field(secret or {}, "data") or {})[key], validate=True) or None
-    except (KeyError, TypeError, ValueError, binascii.Error):
+    except (KeyError, TypeError, ValueError):
         return None
 
 
@@ -99,9 +98,9 @@ def settings_patch(secret: JsonObject, settings: JsonObject) -> JsonObject:
 
 
 def version_of(secret: JsonObject | None) -> str:
-    """Return a text that changes with each write to the Secret, or an empty string if there is no Secret."""
+    """Return a text that changes with each write to the Secret."""
     metadata = field(secret or {}, "metadata") or {}
-    return f"{metadata.get('uid', '')}/{metadata.get('resourceVersion', '')}" if metadata else ""
+    return f"{metadata.get('uid', '')}/{metadata.get('resourceVersion', '')}"
 
 
 def new_secret(target: Target, artifacts: Artifacts, *, is_owned: bool = True) -> JsonObject:

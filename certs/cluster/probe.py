@@ -91,9 +91,8 @@ def _served_certificate(endpoint: Endpoint) -> x509.Certificate | None:
     try:
         with _session(endpoint, _unverified) as session:
             sent = session.getpeercert(binary_form=True)
-        certificate = x509.load_der_x509_certificate(sent) if sent else None
-        if certificate is not None:
-            names_of(certificate)
+        certificate = x509.load_der_x509_certificate(sent or b"")
+        names_of(certificate)
     except (OSError, ValueError):  # ValueError: it cannot be parsed; its extensions are parsed on first use
         return None
     return certificate

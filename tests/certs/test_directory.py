@@ -76,10 +76,11 @@ def test_a_failure_leaves_nothing_half_written(tmp_path: Path, failing: str) -> 
 
 
 def test_a_key_is_in_place_before_its_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who reads the files at each new certificate has the new key by then."""
+    """Who reads the files at each new certificate has the new key by then. A rename is atomic in one folder."""
     placed, replace_file = list[str](), Path.replace
 
     def note(path: Path, target: Path) -> Path:
+        assert path.parent == target.parent
         placed.append(target.name)
         return replace_file(path, target)
 
@@ -141,3 +142,9 @@ def test_a_file_that_was_held_and_is_gone_already_is_no_error(tmp_path: Path) ->
     store.write(tmp_path, replace(FRESH, ca_key=None), FRESH)
 
     assert names(tmp_path) == ["ca.crt", "tls.crt", "tls.key"]
+
+
+def test_no_file_stays_open(tmp_path: Path) -> None:
+    before = sorted(Path("/proc/self/fd").iterdir())
+    store.write(tmp_path, FRESH)
+    assert sorted(Path("/proc/self/fd").iterdir()) == before

@@ -4,13 +4,17 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, x25519
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from certs.inspection import Artifacts, Fault, inspect
+from certs.inspection import Artifacts, Fault, inspect, read_key_material, time_left
 from certs.pem import certificates
-from certs.pki import issue_ca, issue_server
+from certs.pki import BACKDATE, KeyPair, issue_ca, issue_server
 from tests.support.tls.certificates import FRESH, NOW, OTHER, with_malformed_extension
 from tests.support.tls.pairs import pairs
+from webhook.documents.field import InvalidInput
 
 
 def test_a_certificate_with_a_malformed_extension_is_unreadable() -> None:
@@ -57,3 +61,78 @@ def test_an_expired_intermediate_leads_to_no_ca() -> None:
     end = intermediate.not_valid_after_utc
     assert faults(held, end - timedelta(days=1)) == set()
     assert faults(held, end) == {Fault.FOREIGN, Fault.EXPIRED}
+
+
+def test_a_ca_whose_key_cannot_sign_has_issued_nothing() -> None:
+    """A certificate of the same name with a key for key agreement, which no signature can be verified with."""
+    (ca,) = certificates(FRESH.ca_certificate or b"", "ca.crt")
+    key, start, end = x25519.X25519PrivateKey.generate().public_key(), ca.not_valid_before_utc, ca.not_valid_after_utc
+    builder = x509.CertificateBuilder(ca.subject, ca.subject, key, 1, start, end)
+    other = builder.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256()).public_bytes(Encoding.PEM)
+
+    assert faults(replace(FRESH, ca_certificate=other)) == {Fault.FOREIGN}
+    assert faults(replace(FRESH, ca_certificate=other + (FRESH.ca_certificate or b""))) == set()
+
+
+@pytest.mark.parametrize(("after", "is_valid"), [(timedelta(0), True), (timedelta(seconds=-1), False)])
+def test_a_certificate_is_valid_and_signs_from_its_first_second(after: timedelta, is_valid: bool) -> None:
+    now = NOW - BACKDATE + after
+
+    assert faults(FRESH, now) == (set() if is_valid else {Fault.NOT_YET_VALID})
+    assert (read_key_material(FRESH, now).signer is not None) is is_valid
+
+
+@pytest.mark.parametrize(
+    ("left", "text"),
+    [
+        (timedelta(days=2), "expires in 2 days"),
+        (timedelta(days=2, seconds=-1), "expires in 1 day"),
+        (timedelta(days=1), "expires in 1 day"),
+        (timedelta(days=1, seconds=-1), "expires in less than a day"),
+        (timedelta(seconds=1), "expires in less than a day"),
+        (timedelta(0), "expired less than a day ago"),
+        (timedelta(days=-1), "expired 1 day ago"),
+        (timedelta(days=-2), "expired 2 days ago"),
+    ],
+)
+def test_the_time_that_is_left_is_in_whole_days(left: timedelta, text: str) -> None:
+    assert time_left(NOW + left, NOW) == text
+
+
+def test_a_ca_with_a_key_on_an_unknown_curve_has_issued_nothing_and_signs_nothing() -> None:
+    """The identifier of P-256 in the certificate becomes that of a curve which the library does not know."""
+    (ca,) = certificates(FRESH.ca_certificate or b"", "ca.crt")
+    known, unknown = bytes.fromhex("2a8648ce3d030107"), bytes.fromhex("2a8648ce3d030102")
+    der = ca.public_bytes(Encoding.DER).replace(known, unknown)
+    other = x509.load_der_x509_certificate(der).public_bytes(Encoding.PEM)
+
+    found = inspect(replace(FRESH, ca_certificate=other), NOW)
+    assert [(each.file, each.fault) for each in found.problems] == [
+        ("ca.key", Fault.MISMATCH),
+        ("tls.crt", Fault.FOREIGN),
+    ]
+    assert read_key_material(replace(FRESH, ca_certificate=other), NOW).signer is None
+    both = replace(FRESH, ca_certificate=other + (FRESH.ca_certificate or b""))
+    assert faults(both) == set()
+    assert read_key_material(both, NOW).signer == ca
+
+
+def test_a_key_with_which_no_certificate_is_signed_here_is_that_of_no_signer() -> None:
+    key = ed25519.Ed25519PrivateKey.generate()
+    name = x509.Name([])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW + timedelta(days=30))
+    ca = builder.sign(key, None).public_bytes(Encoding.PEM)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+    assert read_key_material(Artifacts(ca, pem), NOW).signer is None
+    with pytest.raises(InvalidInput, match=r'ca\.key: Invalid value: "Ed25519PrivateKey"; must be an ECDSA or RSA key'):
+        issue_server(KeyPair(ca, pem), dns_names=["localhost"], now=NOW)
+
+
+def test_a_block_of_ca_crt_that_cannot_be_read_does_not_hide_the_ca() -> None:
+    block = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    (ca,) = certificates(FRESH.ca_certificate or b"", "ca.crt")
+
+    keys = read_key_material(replace(FRESH, ca_certificate=block + (FRESH.ca_certificate or b"")), NOW)
+
+    assert (keys.cas, keys.signer, keys.issuer) == ((ca,), ca, ca)

@@ -83,4 +83,4 @@ def test_names_cover_the_hosts_that_a_tls_client_accepts(host: str, covered: boo
 
 
 def test_service_names_begin_with_the_one_the_api_server_asks_for() -> None:
-    assert service_names("web", "team")[0] == "web.team.svc"
+    assert service_names("web", "team") == ("web.team.svc", "web.team.svc.cluster.local", "web.team", "web")

@@ -201,6 +201,9 @@ ED25519 = ed25519.Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, Priva
     ("ca", "message"),
     [
         pytest.param(issue_ca(now=LONG_AGO), 'ca.crt: Invalid value: "2009-12-29"; expired on that day', id="expired"),
+        pytest.param(
+            issue_ca(now=NOW - timedelta(days=1), validity=timedelta(days=1)), "expired on that day", id="ends now"
+        ),
         pytest.param(KeyPair(CA.certificate, issue_ca(now=NOW).key), "the key of another one", id="key of another"),
         pytest.param(KeyPair(CA.certificate, ED25519), "the key of another one", id="key of another kind"),
         pytest.param(KeyPair(CA.certificate, ENCRYPTED), "ca.key: Forbidden: the key is encrypted", id="encrypted key"),

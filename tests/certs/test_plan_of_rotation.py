@@ -224,3 +224,70 @@ def test_a_ca_that_is_not_valid_yet_signs_nothing() -> None:
     ca = issue_ca(now=NOW + timedelta(days=1))
     assert read_key_material(Artifacts(ca.certificate, ca.key), NOW).signer is None
     assert read_key_material(Artifacts(ca.certificate, ca.key), NOW + timedelta(days=1)).signer is not None
+
+
+def test_the_next_ca_has_the_lifetime_of_the_rules_beside_one_that_is_in_use() -> None:
+    rules = replace(RULES, ca_validity=timedelta(days=400))
+    added = carried_out(planned(STEADY, (FIRST,), requested=Request.CA), STEADY, rules, NOW)
+    signer = read_key_material(added, NOW).signer
+    assert signer
+    assert signer.not_valid_after_utc == NOW + timedelta(days=400)
+
+
+def test_the_ca_in_use_stays_in_the_secret_however_many_are_newer() -> None:
+    others = [issue_ca(now=NOW + timedelta(seconds=each)) for each in range(MOST_CAS)]
+    added = carried_out(planned(STEADY, others, requested=Request.CA), STEADY, RULES, NOW)
+    keys = read_key_material(added, NOW)
+    assert len(keys.cas) == MOST_CAS
+    assert keys.issuer == certificates_of(FIRST)[0]
+
+
+def test_the_signing_ca_comes_first_and_an_expired_one_goes_when_a_certificate_is_issued() -> None:
+    expired = issue_ca(now=NOW - timedelta(days=4000))
+    held = secret(FIRST, expired, SECOND, signer=SECOND, issuer=FIRST)
+    switched = carried_out(planned(held), held, RULES, NOW)
+    assert switched.ca_certificate == SECOND.certificate + FIRST.certificate
+
+
+def test_names_of_a_pair_that_cannot_be_served_are_not_kept() -> None:
+    held = replace(secret(FIRST, signer=FIRST, issuer=FIRST, names="a localhost"), key=SWITCHED.key)
+    renewed = carried_out(planned(held), held, RULES, NOW)
+    assert str(read_key_material(renewed, NOW).pair.names) == "localhost"
+
+
+def test_a_ca_whose_time_of_trust_is_not_known_is_waited_for() -> None:
+    """As long as if API servers had begun to trust it now."""
+    bundles = (certificates_of(SECOND, FIRST),)
+    waits = {plan(Observed(ADDED, bundles, known), RULES, NOW).wait for known in (None, {})}
+    assert waits == {RULES.trust_wait}
+
+
+@pytest.mark.parametrize(("younger", "action"), [(0, Action.ADD_NEXT_CA), (1, Action.KEEP)])
+def test_the_ca_is_due_in_the_second_in_which_a_third_of_its_time_is_left(younger: int, action: Action) -> None:
+    begin = NOW - timedelta(days=20) + timedelta(seconds=younger)
+    ca = issue_ca(now=begin, validity=timedelta(days=30))
+    server = issue_server(ca, dns_names=["localhost"], now=NOW)
+    step = planned(Artifacts(ca.certificate, ca.key, server.certificate, server.key))
+    assert (step.action, step.wait) == (action, timedelta(seconds=younger))
+
+
+@pytest.mark.parametrize(
+    ("held", "requested", "reasons"),
+    [
+        (Artifacts(), None, ["there is no CA yet"]),
+        (replace(STEADY, ca_certificate=b"?"), None, ["there is no CA yet"]),
+        (replace(STEADY, ca_key=SECOND.key), None, ["ca.key has the key of no valid CA"]),
+        (
+            aged(2500),
+            Request.CA,
+            ["the CA has 1150 days left, a third of its time", "a rotation of the CA was requested"],
+        ),
+        (ADDED, None, ["tls.crt is issued by the old CA"]),
+        (ADDED, Request.SERVING, ["tls.crt is issued by the old CA", "a rotation was requested"]),
+        (replace(STEADY, certificate=None), Request.SERVING, ["tls.crt: Required value: a certificate in PEM"]),
+        (SWITCHED, None, ["no replica serves a certificate of another CA any more"]),
+        (STEADY, None, ["everything is in order"]),
+    ],
+)
+def test_a_step_has_all_of_its_reasons(held: Artifacts, requested: Request | None, reasons: list[str]) -> None:
+    assert planned(held, requested=requested).reasons == tuple(reasons)

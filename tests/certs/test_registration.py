@@ -139,6 +139,22 @@ def test_endpoint_of_several_webhooks_is_that_of_the_first() -> None:
     configuration = make_configuration(None, url="https://first/mutate")
     configuration["webhooks"] += make_configuration(None, url="https://second/mutate")["webhooks"]
     assert registration.endpoint_of(configuration).host == "first"
+    assert registration.endpoint_of(configuration, configuration["webhooks"][1]).host == "second"
+
+
+@pytest.mark.parametrize(
+    ("url", "names"),
+    [
+        (None, "web.team.svc, web.team.svc.cluster.local, web.team, web"),
+        ("https://a.example.com:8443/mutate", "a.example.com"),
+        ("https://10.0.0.1/mutate", "10.0.0.1"),
+        ("https://[fd00::1]/mutate", "fd00::1"),
+    ],
+)
+def test_a_certificate_needs_the_names_of_the_service_or_the_host_of_the_url(url: str | None, names: str) -> None:
+    target = Target("team", service="web", url=url)
+    called = registration.endpoint_of(registration.manifest(target))
+    assert str(registration.names_to_serve(target, called)) == names
 
 
 @pytest.mark.parametrize("url", ["http://a/mutate", "a:443", "https://", "https://a:x/", "https://[::1/"])
@@ -194,3 +210,20 @@ def test_the_settings_of_an_administrator_are_those_that_differ_from_the_manifes
     found = registration.own_settings(configuration, registration.manifest(Target()))
 
     assert found == ({webhook["name"]: own} if own else {})
+
+
+@pytest.mark.parametrize("value", [5, "é", "YQ", "a===", None, ""])
+def test_a_ca_bundle_that_is_not_base64_is_empty(value: object) -> None:
+    configuration = {"webhooks": [{"clientConfig": {"caBundle": value}}, {"clientConfig": {"caBundle": "YQ=="}}, {}]}
+    assert registration.ca_bundles(configuration) == [b"", b"a", b""]
+
+
+def test_webhooks_are_added_also_where_that_for_pods_selects_no_namespaces() -> None:
+    configuration = registration.manifest(Target())
+    pods = configuration["webhooks"][0]
+    del pods["namespaceSelector"]
+
+    added = registration.missing_webhooks({"webhooks": [pods]}, registration.manifest(Target()))
+
+    shipped = registration.manifest(Target())["webhooks"][1:]
+    assert [each["namespaceSelector"] for each in added] == [each["namespaceSelector"] for each in shipped]

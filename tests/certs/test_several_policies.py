@@ -68,3 +68,25 @@ def test_certs_manifest_reads_all_policies_of_a_file(certs: Run, tmp_path: Path,
 
     assert outcome.code == code
     assert ("a.com/" in str(yaml.safe_load(outcome.output))) == (code == 0)
+
+
+def test_two_kinds_of_one_resource_are_both_sent() -> None:
+    kinds = [
+        {"group": "example.com", "kind": kind, "resource": "runs", "templates": [{"path": "spec.template"}]}
+        for kind in ("Run", "Rerun")
+    ]
+    rules = WebhookRules.of([policy_with(workloadKinds=[kind]) for kind in kinds])
+    assert [each.kind for each in rules.kinds if each.group == "example.com"] == ["Run", "Rerun"]
+
+
+@pytest.mark.parametrize(
+    ("path", "selected"),
+    [
+        ("spec.pod", ".?spec.?pod"),
+        ("spec.pod-template", '.?spec[?"pod-template"]'),
+        ("spec.in", '.?spec[?"in"]'),
+    ],
+)
+def test_a_key_that_is_no_identifier_of_cel_is_selected_as_text(path: str, selected: str) -> None:
+    condition = expression(WebhookRules.of([with_run(path)]), WORKLOADS, "changed-runs.example.com")
+    assert f"object{selected} != oldObject{selected}" in condition

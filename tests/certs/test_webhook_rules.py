@@ -93,6 +93,14 @@ def test_register_can_keep_to_the_ca_bundle(tmp_path: Path) -> None:
     assert names(api.objects[CONFIGURATION]) == [PODS]
 
 
+def test_register_that_keeps_to_the_ca_bundle_changes_no_rules(tmp_path: Path) -> None:
+    with fake_api() as api:
+        steps(api, tmp_path, UNPROBED)
+        step = steps(api, tmp_path, replace(UNPROBED, only_ca_bundle=True, webhook_rules=MINE))
+
+    assert step.endswith(": unchanged, 1 CA in caBundle")
+
+
 def test_register_follows_the_kinds_and_the_key_domain_of_a_policy(tmp_path: Path) -> None:
     with fake_api() as api:
         created = steps(api, tmp_path, UNPROBED)

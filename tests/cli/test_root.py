@@ -120,3 +120,11 @@ def test_no_release_of_click_is_allowed_that_does_not_import() -> None:
     (allowed,) = (each.specifier for each in map(Requirement, project["dependencies"]) if each.name == "click")
 
     assert [each for each in ("8.1.8", "8.3.1", "8.4.0", "8.5.1") if allowed.contains(each)] == ["8.4.0", "8.5.1"]
+
+
+def test_commands_are_completed_by_their_beginning_with_their_texts() -> None:
+    found = root.shell_complete(click.Context(root), "re")
+
+    names = ("reclaim", "replay", "report")
+    assert [(each.value, each.help) for each in found] == [(name, COMMANDS[name]) for name in names]
+    assert [each.value for each in root.shell_complete(click.Context(root), "--ver")] == ["--version"]

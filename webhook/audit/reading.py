@@ -1,6 +1,7 @@
 """Read audit files: all lines, the first or the last record of a file, or the lines that a server adds."""
 
 import glob
+import io
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -33,9 +34,9 @@ class InvalidLine:
     cut_off: bool
 
 
-def read(name: str, stream: Iterable[bytes]) -> Iterator[Entry | InvalidLine]:
-    """Yield the lines of one file, without empty ones."""
-    for number, text in enumerate(stream, start=1):
+def read(name: str, stream: Iterable[bytes], first: int = 1) -> Iterator[Entry | InvalidLine]:
+    """Yield the lines of one file from line number `first` on, without empty ones."""
+    for number, text in enumerate(stream, start=first):
         line = text.removesuffix(b"\n")
         if not line.strip():
             continue
@@ -128,19 +129,23 @@ class FollowedFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = self._opened()
-        self._rest = b""
+        self._rest, self._next_number = b"", 1
 
-    def new_lines(self) -> list[bytes]:
-        """Return the whole lines that were added since the last call, with their line breaks."""
+    def new_lines(self) -> Iterator[Entry | InvalidLine]:
+        """Yield the whole lines that were added since the last call, and after a rotation the rest of the old file."""
         text = self._rest + self._file.read()
         if self._is_replaced():
-            text += self._file.read()
+            yield from self._read(text + self._file.read())
             self._file.close()
-            self._file = self._opened()
-            text += self._file.read()
-        lines = text.splitlines(keepends=True)
-        self._rest = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
-        return lines
+            self._file, self._next_number = self._opened(), 1
+            text = self._file.read()
+        whole, newline, self._rest = text.rpartition(b"\n")
+        yield from self._read(whole + newline)
+
+    def _read(self, text: bytes) -> Iterator[Entry | InvalidLine]:
+        first = self._next_number
+        self._next_number += text.count(b"\n")
+        yield from read(str(self._path), io.BytesIO(text), first)
 
     def _is_replaced(self) -> bool:
         """Return whether the path refers to a different file now. A missing file does not count as a different one."""

@@ -82,7 +82,6 @@ class LazyGroup(SuggestingGroup):
         finally:
             gc.freeze()
             gc.enable()
-        command.short_help = COMMANDS[cmd_name]
         return with_program_name(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -15,7 +15,7 @@ from webhook.watch.api_server import ClientConfig
 
 T = TypeVar("T")
 
-SECRET = secret_of(Target("a/b"))
+TARGET = Target("a/b", "c/d")
 PATCH = {"metadata": {"resourceVersion": "1"}}
 
 
@@ -32,12 +32,12 @@ def answered(status: int, folder: Path, work: Callable[[Cluster], Awaitable[T]])
 
 
 def test_an_object_that_does_not_exist_is_none(tmp_path: Path) -> None:
-    assert answered(404, tmp_path, lambda cluster: cluster.read(SECRET)) is None
+    assert answered(404, tmp_path, lambda cluster: cluster.read(secret_of(TARGET))) is None
 
 
 @pytest.mark.parametrize("status", [404, 409])
 def test_a_change_of_an_object_that_is_deleted_or_changed_since_is_not_made(tmp_path: Path, status: int) -> None:
-    assert answered(status, tmp_path, lambda cluster: cluster.change(SECRET, PATCH)) is False
+    assert answered(status, tmp_path, lambda cluster: cluster.change(secret_of(TARGET), PATCH)) is False
 
 
 @pytest.mark.parametrize(
@@ -46,13 +46,13 @@ def test_a_change_of_an_object_that_is_deleted_or_changed_since_is_not_made(tmp_
 def test_another_rejection_is_an_error_with_the_path_of_the_object(tmp_path: Path, status: int, method: str) -> None:
     async def work(cluster: Cluster) -> None:
         if method == "read":
-            await cluster.read(SECRET)
+            await cluster.read(secret_of(TARGET))
         elif method == "change":
-            await cluster.change(SECRET, PATCH)
+            await cluster.change(secret_of(TARGET), PATCH)
         else:
-            await cluster.apply(SECRET, PATCH)
+            await cluster.apply(secret_of(TARGET), PATCH)
 
-    path = "/api/v1/namespaces/a%2Fb/secrets/placement-webhook-tls"
+    path = "/api/v1/namespaces/a%2Fb/secrets/c%2Fd"
     with pytest.raises(ApiServerError, match=f": {status} because Refused$") as refused:
         answered(status, tmp_path, work)
     assert f" {path}: " in str(refused.value)
@@ -60,15 +60,21 @@ def test_another_rejection_is_an_error_with_the_path_of_the_object(tmp_path: Pat
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_read_that_a_busy_api_server_rejects_is_asked_once_more(
+def test_a_read_that_a_busy_api_server_rejects_is_asked_once_more_after_a_pause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
-    monkeypatch.setattr("certs.cluster.client._RETRY_SECONDS", 0)
+    pauses: list[float] = []
+
+    async def note(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr("certs.cluster.client.asyncio.sleep", note)
 
     async def run(kubeconfig: Path) -> None:
         async with connected(ClientConfig(kubeconfig)) as cluster:
-            assert await cluster.read(SECRET) is None
+            assert await cluster.read(secret_of(TARGET)) is None
 
     with fake_api() as api:
         api.refuses_once = status
         asyncio.run(run(api.kubeconfig(tmp_path)))
+    assert pauses == [1.0]

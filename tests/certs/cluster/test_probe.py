@@ -16,6 +16,7 @@ from certs.pki import KeyPair, issue_ca
 from certs.registration import Endpoint
 from tests.support.servers.loopback import closed_port, tls_server
 from tests.support.tls.certificates import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of, server_of, with_malformed_extension
+from webhook.documents.field import InvalidInput
 
 BUNDLE = ca_of(FRESH).certificate
 
@@ -123,3 +124,78 @@ def test_a_server_that_starts_late_is_waited_for() -> None:
 @pytest.mark.parametrize("outcome", Outcome)
 def test_only_a_trusted_server_counts_as_trusted(outcome: Outcome) -> None:
     assert Called("a:1", outcome, "").trusted is (outcome is Outcome.TRUSTED)
+
+
+class Attempts:
+    """A probe with these outcomes in turn, and a clock that only pauses move."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *outcomes: Outcome) -> None:
+        self.now, self.at, self._outcomes = 100.0, list[float](), iter(outcomes)
+        monkeypatch.setattr("certs.cluster.register.probe", self.probe)
+        monkeypatch.setattr("certs.cluster.register.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("certs.cluster.register.asyncio.sleep", self.sleep)
+
+    def probe(self, endpoint: Endpoint, _: bytes) -> Called:
+        self.at.append(self.now - 100)
+        return Called(str(endpoint), next(self._outcomes, Outcome.UNREACHABLE), "")
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.mark.parametrize(("wait", "at"), [(0, [0]), (0.9, [0]), (1, [0, 1]), (2.5, [0, 1, 2])])
+def test_a_server_is_probed_each_second_of_the_time_and_not_after_it(
+    monkeypatch: pytest.MonkeyPatch, wait: float, at: list[float]
+) -> None:
+    attempts = Attempts(monkeypatch)
+    assert asyncio.run(probe_until_trusted(Endpoint("a", 1, "a"), b"", wait)).outcome is Outcome.UNREACHABLE
+    assert attempts.at == at
+
+
+def test_a_server_that_is_not_trusted_yet_is_waited_for_as_one_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = Attempts(monkeypatch, Outcome.UNREACHABLE, Outcome.UNTRUSTED, Outcome.TRUSTED)
+    assert asyncio.run(probe_until_trusted(Endpoint("a", 1, "a"), b"", 60)).trusted
+    assert attempts.at == [0, 1, 2]
+
+
+def test_each_webhook_has_a_result_and_each_endpoint_is_probed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    probed: list[tuple[Endpoint, bytes]] = []
+
+    def note(endpoint: Endpoint, bundle: bytes) -> Called:
+        probed.append((endpoint, bundle))
+        return Called(str(endpoint), Outcome.UNREACHABLE, "")
+
+    monkeypatch.setattr("certs.cluster.probe.probe", note)
+    service = {"service": {"name": "web", "namespace": "team"}}
+    clients = [service, {"url": "http://a"}, {"url": "https://b:1/"}, service, {}, service | {"caBundle": "YQ=="}]
+    configuration = {"webhooks": [{"clientConfig": client} for client in clients]}
+
+    called = call_webhooks(configuration)
+    elsewhere = call_webhooks(configuration, "c:9")
+
+    assert [each and each.address for each in called] == [
+        "web.team.svc:443",
+        None,
+        "b:1",
+        "web.team.svc:443",
+        None,
+        "web.team.svc:443",
+    ]
+    assert [each and each.address for each in elsewhere] == ["c:9", None, "c:9", "c:9", None, "c:9"]
+    of_service, of_url = Endpoint("web.team.svc", 443, "web.team.svc"), Endpoint("b", 1, "b")
+    assert probed[:3] == [(of_service, b""), (of_url, b""), (of_service, b"a")]
+    assert probed[3:] == [(Endpoint("c", 9, each.server_name), bundle) for each, bundle in probed[:3]]
+
+
+def test_an_address_that_is_none_is_refused_also_where_no_webhook_is_called() -> None:
+    assert call_webhooks({}) == []
+    with pytest.raises(InvalidInput, match="--endpoint: Invalid value"):
+        call_webhooks({}, "a")
+
+
+def test_a_server_that_accepts_and_does_not_answer_is_unreachable_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("certs.cluster.probe._ATTEMPT_SECONDS", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert probe(at(silent.getsockname()[1]), BUNDLE).outcome is Outcome.UNREACHABLE

@@ -19,7 +19,7 @@ from tests.support.servers.fake_configuration_api import FakeConfigurationApi, f
 from tests.support.servers.kubeconfigs import write_kubeconfig
 from tests.support.servers.loopback import LoopbackServer, closed_port, tls_server
 from tests.support.servers.threads import served_in_thread
-from tests.support.tls.certificates import AGED, FRESH, NOW, make_artifacts, server_of
+from tests.support.tls.certificates import AGED, FRESH, NOW, OTHER, make_artifacts, server_of
 from tests.support.tls.registering import put_secret, register_in
 from webhook.documents.field import InvalidInput
 from webhook.watch.api_errors import ApiServerError
@@ -274,13 +274,88 @@ def test_a_read_whose_connection_breaks_is_tried_once_more(tmp_path: Path) -> No
 
 
 def test_a_secret_of_the_controller_is_registered_and_not_replaced(api: FakeConfigurationApi, kubeconfig: Path) -> None:
-    api.objects[SECRET] = new_secret(Target(), MINE)
+    with_ca_key = make_artifacts(dns_names=(SERVICE,))
+    api.objects[SECRET] = new_secret(Target(), with_ca_key)
     api.objects[SECRET]["metadata"]["resourceVersion"] = "1"
 
     assert reported(kubeconfig, UNPROBED)[1:] == [
         "MutatingWebhookConfiguration 00-placement-webhook: created, 1 CA in caBundle",
         "Secret placement-webhook/placement-webhook-tls: kept; everything is in order",
     ]
+    assert reported(kubeconfig, replace(UNPROBED, artifacts=with_ca_key))[2].endswith(": kept; as given")
     with pytest.raises(InvalidInput, match="the certs controller maintains it: `placement-webhook certs rotate`"):
         reported(kubeconfig, replace(UNPROBED, force=True))
     assert [path for path, _ in api.writes] == [CONFIGURATION]
+
+
+@pytest.mark.parametrize("given", [make_artifacts(dns_names=(SERVICE,)), None], ids=["given", "issued"])
+def test_no_key_of_a_ca_is_stored_where_pods_can_read_it(
+    api: FakeConfigurationApi, kubeconfig: Path, given: Artifacts | None
+) -> None:
+    reported(kubeconfig, replace(UNPROBED, artifacts=given))
+
+    assert sorted(api.objects[SECRET]["data"]) == ["ca.crt", "tls.crt", "tls.key"]
+
+
+def test_a_ca_whose_key_is_discarded_ends_with_its_certificate(api: FakeConfigurationApi, kubeconfig: Path) -> None:
+    reported(kubeconfig, UNPROBED)
+
+    found = inspect(held(api), NOW)
+    assert found.ca
+    assert found.server
+    assert found.ca.not_valid_after_utc == found.server.not_valid_after_utc
+
+
+def test_a_configuration_that_cert_manager_keeps_is_not_registered(api: FakeConfigurationApi, kubeconfig: Path) -> None:
+    configuration = api.objects[CONFIGURATION] = manifest(Target())
+    configuration["metadata"]["annotations"] = {"cert-manager.io/inject-ca-from-secret": "a/b"}
+
+    with pytest.raises(InvalidInput, match="cert-manager keeps this caBundle"):
+        reported(kubeconfig, UNPROBED)
+    assert api.writes == []
+
+
+def test_names_that_the_api_server_does_not_call_are_refused_in_the_name_of_the_secret(
+    api: FakeConfigurationApi, kubeconfig: Path
+) -> None:
+    with pytest.raises(InvalidInput, match=rf"^Secret .*-tls: tls\.crt: .*; must be valid for {SERVICE}, "):
+        reported(kubeconfig, replace(UNPROBED, names=server_names(["other"])))
+    assert api.writes == []
+
+
+def test_a_server_is_probed_where_api_servers_call_it_and_one_of_another_ca_is_untrusted(
+    api: FakeConfigurationApi, kubeconfig: Path
+) -> None:
+    with tls_server(server_of(FRESH)) as port:
+        wanted = Registration(Target(url=f"https://localhost:{port}/mutate"))
+        first, *_ = reported(kubeconfig, replace(wanted, artifacts=replace(FRESH, ca_key=None)))
+        written = len(api.writes)
+        with pytest.raises(InvalidInput) as refused:
+            reported(
+                kubeconfig,
+                replace(
+                    wanted,
+                    artifacts=replace(OTHER, ca_key=None),
+                    target=Target("b", configuration="b", url=wanted.target.url),
+                ),
+            )
+
+    assert first == f"probe: localhost:{port}: TLSv1.3, certificate valid for localhost"
+    assert "; the API server would not trust it, and the webhook is not registered; --skip-probe" in str(refused.value)
+    assert (written, len(api.writes)) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [(404, "; `kubectl create namespace placement-webhook` creates it, --namespace names another one"), (403, "")],
+)
+def test_a_secret_that_cannot_be_written_names_the_namespace_that_is_missing(
+    api: FakeConfigurationApi, kubeconfig: Path, status: int, remedy: str
+) -> None:
+    api.refused[f"PATCH {SECRET}"] = status
+
+    with pytest.raises(ApiServerError, match=f"{status} because Refused") as refused:
+        reported(kubeconfig, UNPROBED)
+    assert str(refused.value).endswith(f"because Refused{remedy}")
+    assert refused.value.code == status
+    assert api.objects == {}

@@ -3,11 +3,14 @@
 import asyncio
 
 import pytest
+from aiohttp import ClientSession
+from prometheus_client import enable_created_metrics
 
-from certs.controller.admin import ControllerMetrics
+from certs.controller.admin import ControllerMetrics, admin_port
 from certs.controller.loop import Controller
 from tests.certs.controller.quiet import OPTIONS, Quiet
 from tests.support.servers.live import until
+from webhook.runtime.metrics import CONTENT_TYPE
 from webhook.runtime.settings import Address
 
 
@@ -68,3 +71,46 @@ def test_a_stop_does_not_wait_for_the_body_of_a_request_that_is_answered() -> No
         writer.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("reason", "note", "status", "text"),
+    [
+        ("", "", 200, "ok\n"),
+        ("", "waits", 200, "ok\nwaits\n"),
+        ("it fails", "", 503, "not ready: it fails\n"),
+        ("it fails", "waits", 503, "not ready: it fails\nwaits\n"),
+    ],
+)
+def test_a_controller_that_waits_is_ready_and_one_that_fails_is_only_alive(
+    reason: str, note: str, status: int, text: str
+) -> None:
+    async def run() -> list[tuple[int, str]]:
+        served = admin_port(Address("127.0.0.1", 0), ControllerMetrics(), lambda: reason, lambda: note)
+        async with served as address, ClientSession(f"http://{address}") as session:
+            answers = [await session.get(path) for path in ("/healthz", "/readyz", "/other")]
+            return [(each.status, await each.text()) for each in answers]
+
+    alive, ready, other = asyncio.run(run())
+    assert (alive, ready, other[0]) == ((200, "ok\n"), (status, text), 404)
+
+
+def test_the_metrics_are_there_from_the_start_without_times_of_creation() -> None:
+    async def run() -> tuple[str, str]:
+        enable_created_metrics()  # type: ignore[no-untyped-call] # its author left it without types
+        metrics = ControllerMetrics()
+        metrics.actions.labels("mend_ca_bundle", "failed").inc()
+        served = admin_port(Address("127.0.0.1", 0), metrics, lambda: "", lambda: "")
+        async with served as address, ClientSession(f"http://{address}") as session:
+            answer = await session.get("/metrics")
+            return answer.headers["Content-Type"], await answer.text()
+
+    content_type, text = asyncio.run(run())
+    counted = [
+        line for line in text.splitlines() if line.startswith("placement_webhook_certs_controller_actions_total{")
+    ]
+    assert content_type == CONTENT_TYPE
+    assert 'placement_webhook_certs_controller_actions_total{action="mend_ca_bundle",result="failed"} 1.0' in counted
+    assert len(counted) == 7 * 3
+    assert "placement_webhook_certs_controller_failures_total 0.0" in text
+    assert "_created" not in text

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import chain, repeat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -15,17 +16,18 @@ from structlog.testing import capture_logs
 from certs.cluster.client import configuration_named
 from certs.cluster.probe import Called, Outcome
 from certs.controller import reconciler
-from certs.controller.admin import MEND, ControllerMetrics
+from certs.controller.admin import CREATE, MEND, RECORD, ControllerMetrics
 from certs.controller.reconciler import Memory, Options, Pass, Reconciler
 from certs.names import server_names
 from certs.pem import certificates
 from certs.pki import issue_ca
-from certs.plan import Action, Rules
-from certs.registration import Target, manifest
-from certs.secret import SETTINGS_ANNOTATION, artifacts_in
+from certs.plan import Action, Rules, Step
+from certs.registration import Endpoint, Target, ca_bundles, manifest, with_ca_bundle
+from certs.secret import OWNER, SETTINGS_ANNOTATION, artifacts_in, new_secret, recorded_settings
 from certs.webhook_rules import PODS
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
-from tests.support.tls.certificates import NOW
+from tests.support.tls.certificates import FRESH, NOW, OTHER
+from webhook.documents.field import InvalidInput
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ClientConfig
 
@@ -162,3 +164,216 @@ def test_a_server_that_is_waited_for_is_logged_once(tmp_path: Path, monkeypatch:
 
     reasons = [each["reason"] for each in logs if each["event"] == "the webhook configuration is created later"]
     assert [each.rpartition(": ")[2] for each in reasons] == ["refused", "timed out"]
+
+
+Object = dict[str, Any]
+
+
+def stored(content: Object, **metadata: Any) -> Object:
+    """Return an object as the API server has stored it."""
+    made = copy.deepcopy(content)
+    made["metadata"] |= {"resourceVersion": "1", **metadata}
+    return made
+
+
+def reconciled(
+    api: FakeConfigurationApi, folder: Path, options: Options = OPTIONS, metrics: ControllerMetrics | None = None
+) -> Pass:
+    """Make one pass."""
+
+    async def make() -> Pass:
+        async with ClientConfig(api.kubeconfig(folder)).connect() as server:
+            return await Reconciler(options, metrics or ControllerMetrics()).reconcile(server)
+
+    return asyncio.run(make())
+
+
+def count(metrics: ControllerMetrics, action: str, result: str) -> float:
+    return metrics.actions.labels(action, result)._value.get()
+
+
+SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("done", "pause"),
+    [
+        pytest.param(Pass(Step(Action.KEEP, (), DAY), tried=True), NONE, id="after a write"),
+        pytest.param(Pass(Step(Action.KEEP, (), DAY), tried=False), DAY, id="until the next step"),
+        pytest.param(Pass(Step(Action.KEEP, (), DAY), tried=False, waits_for="a"), 2 * SECOND, id="for the server"),
+        pytest.param(Pass(Step(Action.KEEP, (), SECOND), tried=False, waits_for="a"), SECOND, id="for the sooner"),
+        pytest.param(
+            Pass(Step(Action.KEEP, (), DAY), tried=True, waits_for="a"), NONE, id="for the server, with a write"
+        ),
+    ],
+)
+def test_the_next_pass_is_useful_when_something_can_have_changed(done: Pass, pause: timedelta) -> None:
+    assert done.pause == pause
+
+
+FOREIGN_SECRET = stored(new_secret(Target(), FRESH), labels={})
+INJECTED = stored(manifest(Target()), annotations={"cert-manager.io/inject-ca-from": "a/b"})
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "message"),
+    [
+        (SECRET, FOREIGN_SECRET, "is not of this controller"),
+        (CONFIGURATION, INJECTED, "cert-manager keeps this caBundle"),
+    ],
+)
+def test_an_object_of_another_owner_is_an_error_before_anything_is_written(
+    tmp_path: Path, path: str, content: Object, message: str
+) -> None:
+    with fake_api() as api:
+        api.objects = {CONFIGURATION: stored(manifest(Target())), path: copy.deepcopy(content)}
+        with pytest.raises(InvalidInput, match=message):
+            reconciled(api, tmp_path)
+    assert api.writes == []
+
+
+def test_the_metrics_have_the_ends_of_ca_and_certificate_and_whether_a_step_is_left(tmp_path: Path) -> None:
+    metrics, names = ControllerMetrics(), ("ca", "certs_controller_certificate")
+
+    def shown() -> list[float | None]:
+        ends = (f"placement_webhook_{name}_not_after_timestamp_seconds" for name in names)
+        gauges = (*ends, "placement_webhook_certs_controller_rotation_in_progress")
+        return [metrics.registry.get_sample_value(each) for each in gauges]
+
+    with fake_api() as api:
+        reconciled(api, tmp_path, metrics=metrics)
+        assert shown() == [0, 0, 1]
+        reconciled(api, tmp_path, metrics=metrics)
+        held = artifacts_in(api.objects[SECRET])
+    (ca,), (server,) = certificates(held.ca_certificate or b"", ""), certificates(held.certificate or b"", "")
+    assert shown() == [ca.not_valid_after_utc.timestamp(), server.not_valid_after_utc.timestamp(), 0]
+
+
+def test_settings_of_an_administrator_are_recorded_once_and_only_by_a_controller_that_creates(tmp_path: Path) -> None:
+    options, metrics = replace(OPTIONS, creates=True), ControllerMetrics()
+    with fake_api() as api:
+        configuration = stored(with_ca_bundle(manifest(Target()), FRESH.ca_certificate or b""))
+        configuration["webhooks"][1]["failurePolicy"] = "Fail"
+        api.objects = {SECRET: stored(new_secret(Target(), FRESH)), CONFIGURATION: configuration}
+
+        assert not reconciled(api, tmp_path, OPTIONS).tried
+        assert recorded_settings(api.objects[SECRET]) == {}
+        assert reconciled(api, tmp_path, options, metrics).tried
+        assert not reconciled(api, tmp_path, options, metrics).tried
+
+        name = configuration["webhooks"][1]["name"]
+        assert recorded_settings(api.objects[SECRET]) == {name: {"failurePolicy": "Fail"}}
+        assert artifacts_in(api.objects[SECRET]) == FRESH
+        assert count(metrics, RECORD, "done") == 1
+
+        del configuration["webhooks"][1]["failurePolicy"]
+        passes(api, tmp_path, metrics, options)
+        assert recorded_settings(api.objects[SECRET]) == {}
+
+
+def test_nothing_is_recorded_of_a_configuration_that_is_gone(tmp_path: Path) -> None:
+    """It waits for a certificate, which waits until the other configuration trusts its CA."""
+    rules = replace(OPTIONS.rules, trust_wait=DAY)
+    options = replace(OPTIONS, configurations=(*OPTIONS.configurations, "other"), creates=True, rules=rules)
+    other = configuration_named("other").path
+    with fake_api() as api:
+        bundle = FRESH.ca_certificate or b""
+        api.objects = {
+            SECRET: stored(new_secret(Target(), replace(FRESH, certificate=None))),
+            other: stored(with_ca_bundle(manifest(Target(configuration="other")), bundle)),
+        }
+        done = reconciled(api, tmp_path, options)
+    assert (done.step.action, done.step.wait, done.tried, done.waits_for) == (Action.ISSUE_SERVING, DAY, False, "")
+    assert api.writes == []
+
+
+def test_a_bundle_is_left_alone_as_long_as_no_ca_is_known(tmp_path: Path) -> None:
+    """Also one that cannot be read: without a CA, there is nothing better to write."""
+    with fake_api() as api:
+        api.objects[CONFIGURATION] = stored(with_ca_bundle(manifest(Target()), b"?"))
+        reconciled(api, tmp_path)
+        assert [path for path, _ in api.writes] == [SECRET]
+        reconciled(api, tmp_path)
+        assert [path for path, _ in api.writes] == [SECRET, CONFIGURATION]
+        assert set(ca_bundles(api.objects[CONFIGURATION])) == {artifacts_in(api.objects[SECRET]).ca_certificate}
+
+
+def test_a_ca_that_only_a_bundle_has_is_dropped_without_a_write_to_the_secret(tmp_path: Path) -> None:
+    """Such a write would begin the wait for the replicas anew."""
+    metrics = ControllerMetrics()
+    both = (FRESH.ca_certificate or b"") + (OTHER.ca_certificate or b"")
+    with fake_api() as api:
+        api.objects = {
+            SECRET: stored(new_secret(Target(), FRESH)),
+            CONFIGURATION: stored(with_ca_bundle(manifest(Target()), both)),
+        }
+        made = passes(api, tmp_path, metrics)
+        assert set(ca_bundles(api.objects[CONFIGURATION])) == {FRESH.ca_certificate}
+    assert [each.step.action for each in made] == [Action.DROP_OLD_CA, Action.KEEP]
+    assert [path for path, _ in api.writes] == [CONFIGURATION]
+    assert (count(metrics, MEND, "done"), count(metrics, Action.DROP_OLD_CA, "done")) == (1, 0)
+
+
+@pytest.mark.parametrize(("probe_at", "host"), [(None, "placement-webhook.placement-webhook.svc"), ("a:9", "a")])
+def test_the_server_is_probed_at_the_address_that_is_given_under_the_name_that_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, probe_at: str | None, host: str
+) -> None:
+    probed: list[tuple[Endpoint, bytes]] = []
+
+    def trusted(endpoint: Endpoint, bundle: bytes) -> Called:
+        probed.append((endpoint, bundle))
+        return Called(str(endpoint), Outcome.TRUSTED, "")
+
+    monkeypatch.setattr(reconciler, "probe", trusted)
+    metrics = ControllerMetrics()
+    with fake_api() as api:
+        passes(api, tmp_path, metrics, replace(OPTIONS, creates=True, probe_at=probe_at))
+        assert ca_bundles(api.objects[CONFIGURATION]) == [probed[0][1]] * 4
+
+    ((endpoint, bundle),) = probed
+    assert (endpoint.host, endpoint.server_name) == (host, "placement-webhook.placement-webhook.svc")
+    assert bundle == artifacts_in(api.objects[SECRET]).ca_certificate
+    assert count(metrics, CREATE, "done") == 1
+    # Two controllers that create one object at once have a conflict.
+    assert [query for _, query in api.writes] == [{"fieldManager": f"{OWNER}-one"}] * 2
+
+
+@pytest.mark.parametrize(("path", "action"), [(SECRET, Action.ADD_NEXT_CA), (CONFIGURATION, MEND)])
+def test_a_write_that_is_rejected_is_an_error_and_counted(tmp_path: Path, path: str, action: str) -> None:
+    metrics = ControllerMetrics()
+    with fake_api() as api:
+        if path == CONFIGURATION:
+            api.objects[SECRET] = stored(new_secret(Target(), FRESH))
+        api.objects[CONFIGURATION] = stored(manifest(Target()))
+        api.refused[f"PATCH {path}"] = 403
+        with pytest.raises(ApiServerError, match="403 because Refused"):
+            reconciled(api, tmp_path, metrics=metrics)
+    assert [count(metrics, action, each) for each in ("done", "conflict", "failed")] == [0, 0, 1]
+    assert api.writes == []
+
+
+def test_each_change_is_logged_with_its_reason_and_a_conflict_as_none(tmp_path: Path) -> None:
+    with fake_api() as api, capture_logs() as logs:
+        api.objects[CONFIGURATION] = stored(manifest(Target()))
+        api.conflicts = 1
+        passes(api, tmp_path, ControllerMetrics())
+
+    shown = [{key: value for key, value in each.items() if key != "log_level"} for each in logs]
+    faster = {"event": "another client was faster; the objects are read again", "action": MEND}
+    mended = {"event": "certificates changed", "action": MEND, "configuration": "00-placement-webhook", "cas": 1}
+    issued = {"event": "certificates changed", "action": "add_next_ca", "reasons": "there is no CA yet"}
+    assert shown == [issued, faster, mended]
+
+
+def test_an_existing_secret_is_changed_and_keeps_what_others_have_set(tmp_path: Path) -> None:
+    """A merge patch owns no field, so that another controller can change the Secret, too."""
+    with fake_api() as api:
+        configuration = with_ca_bundle(manifest(Target()), FRESH.ca_certificate or b"")
+        secret = stored(new_secret(Target(), replace(FRESH, key=OTHER.key)), annotations={"mine": "yes"})
+        api.objects = {SECRET: secret, CONFIGURATION: stored(configuration)}
+        passes(api, tmp_path, ControllerMetrics())
+        after = api.objects[SECRET]
+    assert after["metadata"]["annotations"] == {"mine": "yes"}
+    assert artifacts_in(after).ca_key == FRESH.ca_key
+    assert artifacts_in(after).certificate != FRESH.certificate
+    assert api.writes == [(SECRET, {"fieldManager": OWNER})]

@@ -51,6 +51,7 @@ def test_text_has_the_count_and_the_start_in_part(run: Run, tmp_path: Path) -> N
     outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), stdin=as_list(of(3)))
 
     assert "2 of 3 pods of gang train fit now; no more than 2 would fit on an empty cluster" in outcome.output
+    assert outcome.output.count("of 3 pods of gang train fit now") == 1
     assert "2 of the 3 pods of gang train would start and hold what they request" in outcome.output
 
 
@@ -167,3 +168,35 @@ def test_volcano_job_whose_domain_is_ignored_is_warned_of(run: Run, tmp_path: Pa
 
     why = "Volcano ignores the network topology of the pods: its configuration has no plugin network-topology-aware"
     assert (why in outcome.errors) == within
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "verdict"), [("default-scheduler", "Infeasible"), ("other-scheduler", "Waiting")]
+)
+def test_a_gang_of_a_scheduler_that_no_policy_names_is_not_infeasible(
+    run: Run, tmp_path: Path, scheduler: str, verdict: str
+) -> None:
+    """It may have other rules."""
+    pod = of(9, WORKER.scheduler(scheduler))
+
+    outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), "-o", "json", stdin=as_list(pod))
+
+    assert lines(outcome.output)[0]["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("taints", "block"), [(["example.com/soon"], "4 nvidia.com/gpu on 1 node"), ([], "8 nvidia.com/gpu on 1 node")]
+)
+def test_free_cards_for_a_gang_are_not_on_nodes_with_a_temporary_taint_of_the_policy(
+    run: Run, tmp_path: Path, taints: list[str], block: str
+) -> None:
+    nodes = [make_node_object("a", capacity={"nvidia.com/gpu": 4})]
+    nodes += [make_node_object("b", taints=["example.com/soon:NoSchedule"], capacity={"nvidia.com/gpu": 8})]
+    cluster, own = tmp_path / "cluster.json", tmp_path / "policy.json"
+    cluster.write_text(as_list(*nodes))
+    own.write_text(json.dumps(policy("own", temporaryTaints=taints)))
+    pod = of(7, WORKER.toleration(operator="Exists"))
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, "--policy", own, "-o", "json", stdin=as_list(pod))
+
+    assert f"largest free block: {block}" in lines(outcome.output)[0]["message"]

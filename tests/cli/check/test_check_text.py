@@ -319,3 +319,24 @@ def test_why_a_verdict_is_not_sure_and_what_was_not_looked_at_are_lines() -> Non
         "  the API server adds to it by LimitRange x",
     ):
         assert line in found
+
+
+def test_on_a_narrow_terminal_the_scores_that_differ_most_are_kept() -> None:
+    scores = {
+        "a": {"total": 30, "Equal": 10, "Near": 10, "Far": 10},
+        "b": {"total": 22, "Equal": 10, "Near": 9, "Far": 3},
+    }
+    found = answer(Placement("Feasible", "a", 2, 2, "", scores))
+
+    heads = {}
+    for width in (80, 31, 30, 23):
+        screen = io.StringIO()
+        print_answer(Console(file=screen, width=width, force_terminal=True, color_system=None), found, 20)
+        heads[width] = next(line.split() for line in screen.getvalue().splitlines() if line.startswith("  node"))
+
+    assert list(heads.values()) == [
+        ["node", "total", "Equal", "Near", "Far"],
+        ["node", "total", "Equal", "Near", "Far"],
+        ["node", "total", "Near", "Far"],
+        ["node", "total", "Far"],
+    ]

@@ -1,5 +1,6 @@
 """What `check`, `mutate` and `capacity` print of pods that the webhook leaves alone, and of invalid ones."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from tests.support.admission import TYPE
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
-from tests.support.objects.workload_objects import apps
+from tests.support.objects.workload_objects import apps, workload
 from tests.support.programs.cluster_files import as_list, lines
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import fake_api
@@ -263,3 +264,47 @@ def test_the_nodes_of_several_replicas_state_which_one_they_are_for(
 
     printed = [line.strip() for line in outcome.output.splitlines()]
     assert [line for line in printed if line.startswith("nodes for")] == ([heading] if heading else [])
+
+
+@pytest.mark.parametrize("options", [(), ("--as-written",)])
+def test_a_pod_without_an_image_is_invalid_and_one_of_a_template_is_evaluated(
+    run: Run, cluster: Path, options: tuple[str, ...]
+) -> None:
+    """An API server rejects the object of a template, before there is a pod."""
+    pod = make_pod("p").spec(containers=[{"name": "c"}])
+    objects = as_list(pod, apps("Deployment", template=pod.template()))
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, "-o", "json", *options, stdin=objects)
+
+    assert outcome.code == 2
+    assert [each["verdict"] for each in lines(outcome.output)] == ["Invalid", "Feasible"]
+    assert "Error: <stdin>: items[0]: spec.containers[0].image: Required value" in outcome.errors
+
+
+def test_pods_that_are_not_known_have_no_count_of_nodes(run: Run, cluster: Path) -> None:
+    spec = {"runtimeRef": {"name": "absent"}}
+    train_job = workload("trainer.kubeflow.org/v1alpha1", "TrainJob", spec)
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, stdin=as_list(train_job, make_pod("p")))
+
+    unknown, _, known = outcome.output.partition("default/p")
+    assert "Unknown" in unknown
+    assert "nodes can take it" not in unknown
+    assert "1 of 1 nodes can take it" in known
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_scores_are_below_each_other_at_the_right(run: Run, tmp_path: Path, command: str) -> None:
+    file = tmp_path / "cluster.json"
+    running = make_pod("r").gpu(7).requests(cpu="60").node_name("a-node").status(phase="Running")
+    nodes = [make_node_object(name, capacity={CARD: 8, "cpu": 64}) for name in ("a-node", "b-node")]
+    file.write_text(as_list(*nodes, running, make_pod("p").uid("u").gpu(1).status(phase="Pending")))
+    pod = ("explain", "p") if command == "explain" else ("check", "-f", "-")
+
+    outcome = run(*pod, "--cluster", file, stdin=as_list(make_pod("p").gpu(1)) if command == "check" else "")
+
+    head, *rows = [line for line in outcome.output.splitlines() if re.match("  (node|a-node|b-node)  ", line)]
+    ends = [match.end() for match in re.finditer(r"\S+", head)][1:]
+    assert len(rows) == 2
+    for row in rows:
+        assert [match.end() for match in re.finditer(r"\S+", row)][1:] == ends

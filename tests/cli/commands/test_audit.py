@@ -106,6 +106,13 @@ class TestList:
         out = audit("list", "-o", "json", *options).output
         assert [orjson.loads(line)["decision"] for line in out.splitlines()] == decisions
 
+    @pytest.mark.usefixtures("lines")
+    def test_says_that_no_record_is_selected_beside_the_header(self, audit: Run) -> None:
+        note = "no record that was read is selected\n"
+        assert audit("list", "--user", "anna") == Outcome(0, "  ".join(LIST.splitlines()[0].split()) + "\n", note)
+        assert audit("list", "--user", "anna", "-o", "json") == Outcome(0, "", "")
+        assert audit("list", "--verdict", "Feasible").errors == ""
+
     def test_reads_standard_input(self, audit: Run) -> None:
         stdin = b"\n".join(chain_lines(RECORDS[:1]))
         assert "d0000" in audit("list", "-", stdin=stdin).output
@@ -119,7 +126,7 @@ class TestList:
     def test_of_an_empty_file_has_its_header(self, audit: Run, tmp_path: Path) -> None:
         (tmp_path / "audit.jsonl").touch()
         ran = audit("list")
-        assert (ran.code, ran.output.split()) == (0, LIST.splitlines()[0].split())
+        assert (ran.code, ran.output.split(), ran.errors) == (0, LIST.splitlines()[0].split(), "")
         assert audit("list", "-o", "json") == Outcome(0, "", "")
 
     def test_says_which_lines_are_no_records(self, audit: Run, tmp_path: Path, lines: list[bytes]) -> None:
@@ -143,6 +150,9 @@ def test_the_list_names_annotations_by_their_keys_without_the_domain(audit: Run,
 class TestSummary:
     def test_has_a_table_for_each_kind_of_count(self, audit: Run) -> None:
         assert audit("summary", "--slowest", "2") == Outcome(0, SUMMARY, "")
+
+    def test_has_no_table_of_the_slowest_if_none_are_asked_for(self, audit: Run) -> None:
+        assert audit("summary", "--slowest", "0") == Outcome(0, SUMMARY.partition("\nSLOWEST MS")[0], "")
 
     def test_as_json_is_one_object(self, audit: Run, lines: list[bytes]) -> None:
         ran = audit("summary", "-", "-o", "json", stdin=lines[1])
@@ -204,7 +214,8 @@ class TestVerify:
         assert ran.code == 2
         assert f'Error: --head: Invalid value: "{"0" * 64}"; no record has this hash' in ran.errors
 
-    def test_reads_standard_input(self, audit: Run) -> None:
+    def test_reads_standard_input(self, audit: Run, tmp_path: Path) -> None:
+        (tmp_path / "-.head").write_text("of no file")
         stdin = b"".join(line + b"\n" for line in chain_lines(RECORDS))
         assert audit("verify", "-", stdin=stdin).output.startswith("intact: 4 records in 1 chain\n")
 
@@ -235,12 +246,22 @@ class TestVerify:
             assert ran.errors.startswith("Error: audit.jsonl.head: Invalid value: ")
 
     @pytest.mark.usefixtures("lines")
-    @pytest.mark.parametrize("files", [[], ["audit.jsonl.1"], ["audit.jsonl.1", "audit.jsonl.head"]])
+    @pytest.mark.parametrize(
+        "files",
+        [
+            [],
+            ["audit.jsonl.1"],
+            ["audit.jsonl.1", "audit.jsonl.head"],
+            ["audit.jsonl", "audit.jsonl.1"],
+            ["copy.jsonl", "audit.jsonl.head"],
+        ],
+    )
     def test_of_a_deleted_file_exits_2_by_the_head_file(
         self, audit: Run, tmp_path: Path, lines: list[bytes], files: list[str]
     ) -> None:
         write_lines(tmp_path / "audit.jsonl.head", [b"%020d %b" % (4, digest(lines[3]).encode())])
-        write_lines(tmp_path / "audit.jsonl.1", lines[:2])
+        for name in ("audit.jsonl.1", "copy.jsonl"):
+            write_lines(tmp_path / name, lines[:2])
         (tmp_path / "audit.jsonl").unlink()
         ran = audit("verify", *files)
         assert ran.code == 2
@@ -352,3 +373,10 @@ def test_an_answer_that_was_not_given_is_listed_shown_and_counted(audit: Run, tm
         assert text in shown
     assert "IN SHADOW MODE, WOULD BE" in audit("summary", log).output
     assert orjson.loads(audit("summary", "-o", "json", log).output)["shadowed"] == {"Patched": 1}
+
+
+def test_a_summary_of_records_without_rules_has_no_table_of_them(audit: Run, tmp_path: Path) -> None:
+    record = make_record(outcome="Bypassed", rules=(), patch=(), error="no workload type", placement=None)
+    write_lines(tmp_path / "audit.jsonl", chain_lines([record]))
+
+    assert "RULE" not in audit("summary").output

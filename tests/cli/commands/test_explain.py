@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.cli.inputs.explained import EVENT, JOB, NODES, REPORT, TAINT, stored, trainer, write
+from tests.cli.explained import EVENT, JOB, NODES, REPORT, TAINT, stored, trainer, write
 from tests.support.admission import TYPE, USAGE
 from tests.support.objects.builders import make_pod
 from tests.support.programs.audit_records import chain_lines, make_record, write_lines
@@ -90,7 +90,16 @@ def test_json_has_one_object(run: Run, tmp_path: Path) -> None:
     assert found["injected"]["policy"] == built_in_policy().identity
     assert [each["name"] for each in found["injected"]["rules"]][:2] == ["NodeUsageAffinity", "GpuProduct"]
     assert found["check"]["nodes"]["reasons"]["wants 4 nvidia.com/gpu, free 2 of 8"] == ["train"]
-    assert (found["events"][0]["reason"], found["audit"]) == ("FailedScheduling", None)
+    assert found["audit"] is None
+    assert found["events"] == [
+        {
+            "time": "2026-05-01T08:01:00Z",
+            "type": "Warning",
+            "reason": "FailedScheduling",
+            "message": REPORT,
+            "count": 3,
+        }
+    ]
     assert with_record["audit"]["decision"] == "d0002"
 
 
@@ -319,17 +328,50 @@ def test_the_last_events_are_shown_with_their_counts() -> None:
     assert [*_event_lines([])] == []
 
 
-@pytest.mark.parametrize(("waits", "held"), [("main", "image-pull"), ("side", None)])
+@pytest.mark.parametrize(("waits", "cards", "held"), [("main", 1, "image-pull"), ("side", 1, None), ("main", 0, None)])
 def test_a_pod_holds_its_cards_if_its_container_with_cards_does_not_start(
-    run: Run, tmp_path: Path, waits: str, held: str | None
+    run: Run, tmp_path: Path, waits: str, cards: int, held: str | None
 ) -> None:
     states = {name: {"running": {"startedAt": "2026-05-01T08:00:00Z"}} for name in ("main", "side")}
     states[waits] = {"waiting": {"reason": "ImagePullBackOff"}}
     statuses = [{"name": name, "state": state} for name, state in states.items()]
-    pod = stored(trainer("worker-0", 1), conditions=[], containerStatuses=statuses)
+    asked = trainer("worker-0", cards) if cards else make_pod("worker-0")
+    pod = stored(asked.requests(cpu="1"), conditions=[], containerStatuses=statuses)
     pod["spec"]["nodeName"] = "plain"
 
     outcome = run("explain", "worker-0", "-n", "team-a", "--cluster", write(tmp_path, pod), "-o", "json")
 
     (found,) = lines(outcome.output)
     assert found["held"] == held
+
+
+def test_what_is_not_stored_yet_has_nothing_that_strayed(run: Run, tmp_path: Path) -> None:
+    """`check` warns of it, because it can still be changed."""
+    template = make_pod().gpu(1).annotate("maip.mxsf.io/wokload-type", "training").template()
+    job = JOB | {"spec": {"parallelism": 1, "template": template}}
+    pod = stored(make_pod("other").gpu(1).annotate("maip.mxsf.io/wokload-type", "training"))
+
+    of_job, of_pod = (
+        lines(run("explain", name, "-n", "team-a", "--cluster", write(tmp_path, job, pod), "-o", "json").output)
+        for name in ("job/train", "pod/other")
+    )
+
+    assert [each["stray"] for each in of_job] == [[]]
+    assert len(of_pod[0]["stray"]) == 1
+
+
+@pytest.mark.parametrize(("cpu", "is_advised"), [("1", True), ("100", False)])
+def test_a_pod_is_to_be_created_again_only_if_it_fits_with_what_the_api_server_adds(
+    run: Run, tmp_path: Path, cpu: str, is_advised: bool
+) -> None:
+    """The LimitRange was written after the pod was stored without the webhook."""
+    pod = make_pod("worker-0").namespace("team-a").uid("u1").annotate(TYPE, "training").gpu(1)
+    pod = pod.creation("2026-05-01T08:00:00Z").node_selector(USAGE, "training").status(phase="Pending")
+    limits = {"limits": [{"type": "Container", "defaultRequest": {"cpu": cpu}}]}
+    metadata = {"name": "l", "namespace": "team-a"}
+    limit_range = {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": limits}
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "team-a"}}
+
+    outcome = run("explain", "worker-0", "-n", "team-a", "--cluster", write(tmp_path, pod, limit_range, account))
+
+    assert ("create it again" in outcome.output) is is_advised

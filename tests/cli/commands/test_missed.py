@@ -1,6 +1,6 @@
 """`missed`: the pods that were stored while the webhook was away, from a file and from an API server."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
 from webhook.cli.commands.missed import _Search
+from webhook.cli.inputs import live, policy_in_force
 from webhook.cli.inputs.policies import PlacedPolicies
+from webhook.cluster.cache.resources import Resource
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.spec.document import API_VERSION, KIND
@@ -265,3 +267,19 @@ def test_a_pod_without_a_time_has_none_in_json(run: Run) -> None:
     pod = make_pod("trainer").namespace("team-a").gpu(1).annotate(TYPE, "training")
 
     assert orjson.loads(run("missed", "--cluster", "-", "-o", "json", stdin=as_list(pod)).output)["created"] is None
+
+
+def test_pods_of_a_list_that_begins_again_are_counted_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pages of a list expire."""
+
+    def listed(_: object, resources: Iterable[Resource], on_page: Callable[..., None]) -> None:
+        for resource in resources:
+            for begins in (True, False, True):
+                on_page(resource, [TRAINER.obj()] if resource.kind == "Pod" else [], begins)
+
+    monkeypatch.setattr(live, "list_resources", listed)
+    monkeypatch.setattr(policy_in_force, "read_policies_in_force", lambda _: None)
+
+    outcome = run("missed", "--kubeconfig", "absent", "-o", "json")
+
+    assert (outcome.code, len(outcome.output.splitlines())) == (3, 1)

@@ -1,6 +1,7 @@
 """`mutate`: print pods as the webhook would admit them."""
 
 import gc
+import re
 from pathlib import Path
 from typing import Any
 
@@ -402,3 +403,29 @@ def test_the_pod_of_a_template_is_named_in_a_comment(run: Run, replicas: int, te
     outcome = run("mutate", "-f", "-", stdin=to_yaml(owner))
 
     assert outcome.output.startswith(f"# Deployment default/web: {text}\n")
+
+
+def test_only_pods_are_said_to_be_rejected_without_an_image(run: Run) -> None:
+    """An API server rejects the object of a template, which no webhook for pods sees."""
+    template = TRAINING.spec(containers=[{"name": "c"}]).template()
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": template}}
+
+    outcome = run("mutate", "-f", "-", "-o", "patch", stdin=to_yaml(owner))
+
+    assert (outcome.code, outcome.errors) == (0, "")
+
+
+def test_of_several_policies_the_one_in_shadow_mode_is_named(run: Run, tmp_path: Path) -> None:
+    policies = tmp_path / "policies.yaml"
+    head = "apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\n"
+    team = "metadata: {name: team}\nspec: {mode: shadow, namespaceSelector: {matchLabels: {team: a}}}\n"
+    policies.write_text(f"{head}---\n{head}{team}")
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a", "labels": {"team": "a"}}}
+    other = make_pod("other").annotate(TYPE, "training")
+
+    outcome = run("mutate", "-f", "-", "--policy", policies, "-o", "patch", stdin=as_list(namespace, TRAINING, other))
+
+    (warning,) = [line for line in outcome.errors.splitlines() if line.startswith("Warning: ")]
+    assert re.match(
+        r"Warning: team@[0-9a-f]+: spec\.mode or spec\.canaryPercent: the server leaves pods alone", warning
+    )

@@ -6,7 +6,9 @@ import orjson
 import pytest
 
 from placement_doctor.cli.doctor import doctor
+from tests.support.objects.builders import make_node_object
 from tests.support.programs.command import Run
+from tests.support.servers.fake_configuration_api import fake_api
 from webhook.cli.commands.policy import _shown
 from webhook.documents.documents import parse
 from webhook.policy.loader import built_in_policy, parse_policy
@@ -110,7 +112,9 @@ def test_the_schema_is_that_of_the_document(run: Run) -> None:
     outcome = run("policy", "schema")
 
     assert (outcome.code, outcome.errors) == (0, "")
-    assert orjson.loads(outcome.output) == PolicyDocument.model_json_schema(by_alias=True)
+    shown = orjson.loads(outcome.output)
+    assert shown == PolicyDocument.model_json_schema(by_alias=True)
+    assert {"apiVersion", "kind", "metadata", "spec"} <= {*shown["properties"]}
 
 
 @pytest.mark.parametrize("output", ["yaml", "json"])
@@ -158,6 +162,15 @@ def test_test_cases_are_run(run: Run, tmp_path: Path) -> None:
     assert (outcome.code, outcome.errors) == (0, "")
     assert outcome.output == f"passed  typed\npassed  untyped\n{path}: 2 of 2 test cases passed\n"
     assert run("policy", "check", path).code == 0
+
+
+def test_a_policy_without_test_cases_passes(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text(HEAD + "spec: {}\n")
+
+    outcome = run("policy", "test", path)
+
+    assert (outcome.code, outcome.output, outcome.errors) == (0, f"{path}: no test cases\n", "")
 
 
 def test_a_test_case_that_fails_is_code_6_with_the_difference(run: Run, tmp_path: Path) -> None:
@@ -335,3 +348,25 @@ def test_a_long_difference_is_cut() -> None:
     assert [len(_shown("x" * length)) for length in (2000, 2001)] == [2000, 2001]
     assert _shown("x" * 2001).endswith("x…")
     assert _shown({"a": [1]}) == '{"a":[1]}'
+
+
+@pytest.mark.parametrize("selector", ["", ", namespaceSelector: {matchLabels: {team: a}}"])
+def test_a_policy_is_compared_with_a_cluster_as_doctor_does(run: Run, tmp_path: Path, selector: str) -> None:
+    """A policy for some namespaces is compared beside the built-in one."""
+    file = tmp_path / "policy.yaml"
+    training = "training: {nodeUsage: {allow: [a]}, schedulerName: mine}"
+    spec = f"{{allowedSchedulers: [mine], workloadTypes: {{{training}}}{selector}}}"
+    file.write_text(f"{HEAD}metadata: {{name: own}}\nspec: {spec}\n")
+    with fake_api() as api:
+        items = {"namespaces": [], "pods": [], "nodes": [make_node_object("n")]}
+        api.objects = {f"/api/v1/{kind}": {"metadata": {}, "items": each} for kind, each in items.items()}
+        api.objects |= {"/apis": {"groups": []}, "/version": {"gitVersion": "v1.37.0", "major": "1", "minor": "37"}}
+        kubeconfig = api.kubeconfig(tmp_path)
+        checked = run("policy", "check", file, "--kubeconfig", kubeconfig)
+        beside = tmp_path / "both.yaml"
+        beside.write_text(file.read_text() + (f"---\n{HEAD}" if selector else ""))
+        of_doctor = run("doctor", "--policy", beside, "--policy-only", "--kubeconfig", kubeconfig)
+
+    assert "spec.workloadTypes.training.nodeUsage.allow" in of_doctor.output
+    assert checked.output.partition("\n")[2] == of_doctor.output
+    assert checked.code == of_doctor.code

@@ -4,9 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.servers.fake_configuration_api import fake_api
+from tests.support.servers.kubeconfigs import write_kubeconfig
 from webhook.cli.inputs import clusters
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
@@ -72,3 +75,40 @@ def test_nodes_are_named_once_each_and_an_unknown_one_with_the_nearest_names() -
     wrong = [str(each).partition("; the cluster has no such node; the nearest names: ") for each in caught.value.errors]
     assert [name for name, _, _ in wrong] == ['--node: Invalid value: "gpu-3"', '--node: Invalid value: "disk"']
     assert [sorted(nearest.split(", ")[:2]) for _, _, nearest in wrong[:1]] == [["gpu-1", "gpu-2"]]
+
+
+def context(**params: object) -> click.Context:
+    made = click.Context(click.Command("check"))
+    made.params |= params
+    return made
+
+
+ARGUMENT = click.Argument(["name"])
+
+
+def test_nodes_are_completed_by_their_beginning_from_a_file_or_a_live_cluster(tmp_path: Path) -> None:
+    nodes = [make_node_object(name) for name in ("gpu-2", "gpu-1", "cpu-1", "a-gpu-1")]
+    file = tmp_path / "cluster.json"
+    file.write_text(_list(*nodes))
+
+    with fake_api() as api:
+        api.objects["/api/v1/nodes"] = {"metadata": {}, "items": nodes}
+        found = [
+            sorted(each.value for each in clusters.complete_node(context(**given), ARGUMENT, "gpu"))
+            for given in ({"cluster": str(file)}, {"kubeconfig": api.kubeconfig(tmp_path)})
+        ]
+
+    assert found == [["gpu-1", "gpu-2"]] * 2
+    assert clusters.complete_node(context(cluster=str(tmp_path / "absent")), ARGUMENT, "") == []
+
+
+def test_contexts_are_completed_by_their_beginning(tmp_path: Path) -> None:
+    kubeconfig = write_kubeconfig(tmp_path, "http://127.0.0.1:1")
+    content = json.loads(kubeconfig.read_text())
+    content["contexts"] = [{**content["contexts"][0], "name": name} for name in ("prod-b", "prod-a", "a-prod", "test")]
+    kubeconfig.write_text(json.dumps(content))
+
+    found = clusters.complete_context(context(kubeconfig=kubeconfig), ARGUMENT, "prod")
+
+    assert [each.value for each in found] == ["prod-b", "prod-a"]
+    assert clusters.complete_context(context(kubeconfig=tmp_path / "absent"), ARGUMENT, "") == []

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
-from tests.cli.inputs.explained import EVENT, JOB, LOAD, NODES, stored, trainer, write
+from tests.cli.explained import EVENT, JOB, LOAD, NODES, stored, trainer, write
 from tests.support.objects.builders import make_pod
 from tests.support.programs.cluster_files import lines
 from tests.support.programs.command import Run
@@ -236,3 +237,74 @@ def test_the_top_owner_is_the_last_controller_that_can_be_read(owners: list[tupl
     objects = FileObjects([Document("", _controlled(*each)) for each in owners])
 
     assert top_owner(objects, pod, built_in_policy().kinds.values())["metadata"]["name"] == top
+
+
+PODS = Resource("Pod", "v1", "pods")
+NODE_POOLS = Resource("NodePool", "karpenter.sh/v1", "nodepools", is_extension=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "namespace", "path"),
+    [
+        (PODS, "team-a", "/api/v1/namespaces/team-a/pods"),
+        (PODS, "a/b", "/api/v1/namespaces/a%2Fb/pods"),
+        (NODE_POOLS, "", "/apis/karpenter.sh/v1/nodepools"),
+    ],
+)
+def test_an_object_of_a_live_cluster_has_its_kind_and_one_that_is_absent_is_named(
+    api: FakeConfigurationApi, tmp_path: Path, kind: Resource, namespace: str, path: str
+) -> None:
+    """An API server leaves the kind out of the items of a list."""
+    api.objects |= {path: {"items": [{"metadata": {"name": "n/1"}}]}, f"{path}/n%2F1": {"metadata": {"name": "n/1"}}}
+    objects = LiveObjects(ClientConfig(api.kubeconfig(tmp_path)))
+
+    expected = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "n/1"}}
+    assert objects.get(kind, namespace, "n/1") == expected
+    assert objects.list(kind, namespace) == [expected]
+    with pytest.raises(InvalidInput, match=f"namespace {namespace} has no such object$"):
+        objects.get(kind, namespace, "none")
+    api.refused = {path: 403, f"{path}/n%2F1": 403}
+    with pytest.raises(click.ClickException, match="403 because Refused"):
+        objects.get(kind, namespace, "n/1")
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "is_reported"),
+    [(PODS, 404, True), (PODS, 403, True), (NODE_POOLS, 404, False), (NODE_POOLS, 403, True)],
+)
+def test_objects_that_cannot_be_listed_are_reported_unless_their_kind_is_an_extension_that_is_absent(
+    api: FakeConfigurationApi,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    kind: Resource,
+    status: int,
+    is_reported: bool,
+) -> None:
+    api.refuses = status
+
+    assert LiveObjects(ClientConfig(api.kubeconfig(tmp_path))).list(kind, "") == []
+    assert capsys.readouterr().err.startswith(f"not known: {kind.plural}: ") is is_reported
+
+
+def of_owner(
+    kind: str, api_version: str, name: str, uid: str, owner: str = "", namespace: str = "team-a"
+) -> dict[str, Any]:
+    references = [{"uid": owner, "controller": True}] if owner else []
+    metadata = {"name": name, "namespace": namespace, "uid": uid, "ownerReferences": references}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+def test_pods_of_an_object_are_those_that_it_owns_directly_or_through_its_own_objects() -> None:
+    deployment, other = (of_owner("Deployment", "apps/v1", name, name) for name in ("web", "other"))
+    sets = [of_owner("ReplicaSet", "apps/v1", f"{name}-1", f"{name}-1", name) for name in ("web", "other")]
+    pods = [
+        of_owner("Pod", "v1", f"{owner or 'free'}{namespace}", "", owner, namespace)
+        for owner in ("web", "web-1", "other-1", "other", "")
+        for namespace in ("team-a", "team-b")
+    ]
+    objects = FileObjects(Document("f", each) for each in (deployment, other, *sets, *pods))
+
+    assert [each["metadata"]["name"] for each in pods_of(objects, deployment, "team-a")] == ["webteam-a", "web-1team-a"]
+    assert pods_of(objects, pods[-1], "team-a") == [pods[-1]]
+    with pytest.raises(InvalidInput, match="namespace team-b has no such object; did you mean web-1team-b"):
+        objects.get(Resource("Pod", "v1", "pods"), "team-b", "web-1team-a")

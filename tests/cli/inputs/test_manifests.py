@@ -242,3 +242,21 @@ def test_a_priority_class_in_the_file_of_the_pod_counts(run: Run, tmp_path: Path
     alone, beside = (run(*arguments, stdin=as_list(pod, *more)) for more in ((), (high,)))
 
     assert [lines(each.output)[0]["verdict"] for each in (alone, beside)] == ["Waiting", "Feasible"]
+
+
+@pytest.mark.parametrize(("options", "remedy"), [((), "; -R also reads its folders"), (("-R",), "")])
+def test_a_folder_without_files_names_the_option_for_its_folders_unless_it_is_given(
+    run: Run, tmp_path: Path, options: tuple[str, ...], remedy: str
+) -> None:
+    outcome = run("mutate", "-f", tmp_path, *options)
+
+    assert outcome.code == 2
+    assert outcome.errors.endswith(f" file{remedy}\n")
+
+
+def test_metadata_that_are_no_object_are_an_error_also_with_a_namespace(run: Run) -> None:
+    outcome = run("mutate", "-f", "-", "-n", "team-a", stdin="apiVersion: v1\nkind: Pod\nmetadata: x\n")
+
+    assert outcome.code == 2
+    assert outcome.errors.startswith("Error: <stdin>: metadata: ")
+    assert "Traceback" not in outcome.errors

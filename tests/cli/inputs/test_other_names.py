@@ -114,12 +114,13 @@ def test_a_gang_and_its_pod_group_have_one_other_name() -> None:
 
 
 def test_a_name_stays_that_placement_reads_as_something_else() -> None:
-    node = make_node_object("host", labels={"maip.mxsf.io/node.usage": "training"})
-    pods = [make_pod(name).namespace(name).scheduler("volcano").obj() for name in ("training", "volcano", "default")]
+    node = make_node_object("host", labels={"maip.mxsf.io/node.usage": "training"}, taints=["a=jane:NoSchedule"])
+    names = ("training", "volcano", "default", "jane")
+    pods = [make_pod(name).namespace(name).scheduler("volcano").obj() for name in names]
 
     _, *shared = with_other_names([node, *pods])
 
-    assert [each["metadata"]["namespace"] for each in shared] == ["training", "volcano", "default"]
+    assert [each["metadata"]["namespace"] for each in shared] == [*names]
     assert shared[0]["spec"]["schedulerName"] == "volcano"
 
 
@@ -131,3 +132,30 @@ def test_a_namespace_keeps_its_annotations() -> None:
         "labels": {"kubernetes.io/metadata.name": "namespace-1"},
         "annotations": {"a": "b c"},
     }
+
+
+def test_a_host_of_another_name_than_its_node_is_replaced_where_pods_select_it() -> None:
+    node = make_node_object("node-of-jane", labels={"kubernetes.io/hostname": "jane.example.com", "zone": "a"})
+    pod = make_pod("web").node_selector("kubernetes.io/hostname", "jane.example.com").node_selector("zone", "a").obj()
+
+    shared_node, shared = with_other_names([node, pod])
+
+    assert shared_node["metadata"]["labels"] == {"kubernetes.io/hostname": "host-1", "zone": "a"}
+    assert shared["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "host-1", "zone": "a"}
+    assert shared_node["metadata"]["name"] == "node-1"
+
+
+def test_an_object_without_a_namespace_adds_no_name() -> None:
+    (pod,) = with_other_names([make_pod("p").scheduler("volcano").obj() | {"metadata": {"name": "z"}}])
+    assert pod["metadata"]["name"] == "pod-1"
+
+
+def test_a_name_of_two_kinds_becomes_that_of_the_pod_and_a_generated_one_goes() -> None:
+    claim: Object = {"kind": "PersistentVolumeClaim", "metadata": {"name": "web", "namespace": "payroll"}}
+    pod = make_pod("web").namespace("payroll").obj()
+    pod["metadata"]["generateName"] = "jane-"
+
+    claim, shared = with_other_names([claim, pod])
+
+    assert (claim["metadata"]["name"], shared["metadata"]["name"]) == ("pod-1", "pod-1")
+    assert "generateName" not in shared["metadata"]

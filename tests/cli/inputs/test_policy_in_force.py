@@ -366,3 +366,27 @@ def test_beside_servers_outside_the_cluster_explain_judges_the_pod_as_stored(
 
         assert f"team-a/{name}: Infeasible" in outcome.output.splitlines()
         assert "another domain" not in outcome.output
+
+
+def test_objects_that_the_servers_do_not_follow_are_not_in_force(
+    run: Run, api: FakeConfigurationApi, kubeconfig: Path
+) -> None:
+    api.objects[OBJECTS] = listing(accepted(scheduling("team-a", "team-scheduler", team="a")))
+
+    outcome = run("mutate", "-f", "-", "--kubeconfig", kubeconfig, "-o", "json", stdin=as_list(TRAINER))
+
+    assert lines(outcome.output)[0]["spec"]["schedulerName"] == "own-scheduler"
+
+
+def test_a_policy_that_is_not_read_in_time_is_not_known(
+    kubeconfig: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(policy_in_force, "_MOST_SECONDS", 0.0)
+
+    found = policy_in_force.read_policies_in_force(ClientConfig(kubeconfig))
+
+    assert found is not None
+    assert not found.is_known(found.policies.default)
+    assert capsys.readouterr().err.endswith(
+        "not known: the policy in force: not read within 0 s; the built-in policy is used\n"
+    )

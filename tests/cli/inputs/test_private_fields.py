@@ -4,6 +4,8 @@ import copy
 import json
 from typing import Any
 
+import pytest
+
 from tests.support.objects.builders import make_pod
 from webhook.cli.inputs.private_fields import without_secrets
 
@@ -63,3 +65,38 @@ def test_the_copy_of_an_object_that_kubectl_apply_keeps_is_left_out() -> None:
     metadata = without_secrets(pod)["metadata"]
 
     assert (metadata["annotations"], "managedFields" in metadata) == ({"example.com/a": "b"}, False)
+
+
+def test_what_containers_run_and_read_is_left_out() -> None:
+    secret = [{"name": "TOKEN", "value": "secret"}]
+    private = {
+        "env": secret,
+        "envFrom": secret,
+        "command": ["secret"],
+        "args": ["secret"],
+        "lifecycle": {"a": "secret"},
+    }
+    private |= {name: {"exec": {"command": ["secret"]}} for name in ("livenessProbe", "readinessProbe", "startupProbe")}
+    kept = {"name": "main", "image": "a", "resources": {"requests": {"cpu": "1"}}, "ports": [{"hostPort": 80}]}
+    parts = ("initContainers", "containers", "ephemeralContainers")
+    pod = make_pod("web").spec(**{part: [{**kept, **private}, {**kept, **private}] for part in parts}).obj()
+
+    spec = without_secrets(pod)["spec"]
+
+    assert {part: spec[part] for part in parts} == {part: [kept, kept] for part in parts}
+
+
+def test_only_the_parameters_of_devices_are_left_out() -> None:
+    """Schedulers read fields of such names in objects of other groups."""
+    pod = {"apiVersion": "example.com/v1", "kind": "Queue", "spec": {"config": {"a": 1}}, "status": {"devices": [1]}}
+    assert without_secrets(copy.deepcopy(pod)) == pod
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"), [("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")]
+)
+def test_the_template_of_a_controller_is_left_out(api_version: str, kind: str) -> None:
+    """It repeats what its pods have."""
+    spec = {"selector": {"app": "a"}, "template": {"spec": {"containers": [{"env": "secret"}]}}}
+    shared = without_secrets({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}, "spec": spec})
+    assert shared["spec"] == {"selector": {"app": "a"}}

@@ -43,7 +43,9 @@ def test_each_pod_is_evaluated_with_the_profile_of_its_scheduler(check: Run) -> 
         ("Feasible", "used"),
         ("Unknown", None),
     ]
-    assert lines(result.output)[2]["message"] == "the configuration has no profile for the schedulerName other"
+    unknown = lines(result.output)[2]
+    assert unknown["message"] == "the configuration has no profile for the schedulerName other"
+    assert (unknown["qosClass"], unknown["nodes"]["feasible"]) == ("Burstable", 0)
     assert result.code == 3
 
 

@@ -14,6 +14,7 @@ from tests.support.programs.commands_on_files import COMMANDS, pods_of
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
 from webhook.cli.inputs import session
 from webhook.cli.inputs.session import Session
+from webhook.documents.field import InvalidInput
 
 
 def test_objects_without_a_namespace_are_in_that_of_the_option(run: Run, command: tuple[Any, ...]) -> None:
@@ -64,3 +65,31 @@ def test_an_object_that_cannot_be_read_is_code_2_also_beside_a_pod_that_waits(ru
 
     assert outcome.code == 2
     assert outcome.output.startswith("default/waiting: Waiting\n")
+
+
+@pytest.mark.parametrize("read", ["view", "snapshot"])
+@pytest.mark.parametrize(
+    ("given", "flag"),
+    [
+        ({"scheduler_config": "absent"}, "--scheduler-config"),
+        ({"policies": (Path("absent"),)}, "--policy"),
+        ({"filenames": ("absent",)}, "--filename"),
+    ],
+)
+def test_small_files_are_read_before_the_cluster(given: dict[str, Any], flag: str, read: str) -> None:
+    """A cluster can take long to read."""
+    for options, wrong in ((given, flag), ({}, "--cluster")):
+        inputs = Session(cluster="absent", needs_pods=False, **options)
+        with pytest.raises(InvalidInput) as caught:
+            getattr(inputs, read)
+        assert [each.path for each in caught.value.errors] == [wrong]
+
+
+def test_a_cluster_is_read_once(tmp_path: Path) -> None:
+    """It can be standard input."""
+    file = write_cluster(tmp_path)
+    inputs = Session(cluster=str(file), needs_pods=False)
+    view, _ = inputs.view
+    file.unlink()
+
+    assert inputs.snapshot is view

@@ -109,6 +109,21 @@ NOT_KNOWN = {
     "nodes that are no number": (train_job(trainer={"numNodes": "x"}), runtime()),
     "no replicated jobs": (train_job(), runtime(template={"spec": {}})),
     "a directive": (train_job(podTemplateOverrides=[{"spec": {"nodeSelector": {"$patch": "replace"}}}]), runtime()),
+    "a directive beside a value": (
+        train_job(podTemplateOverrides=[{"spec": {"nodeSelector": {"zone": "a", "$patch": "replace"}}}]),
+        runtime(),
+    ),
+    "a directive for jobs that are named": (
+        train_job(podTemplateOverrides=[{"targetJobs": [{"name": "node"}], "spec": {"a": {"$patch": "delete"}}}]),
+        runtime(),
+    ),
+    "a directive in a list": (
+        train_job(podTemplateOverrides=[{"spec": {"tolerations": [{"key": "a"}, {"$patch": "replace"}]}}]),
+        runtime(),
+    ),
+    "a runtime of another group": (train_job(), {**runtime(), "apiVersion": "example.com/v1"}),
+    "a job of another group": ({**train_job(), "apiVersion": "example.com/v1"}, runtime()),
+    "an object of another kind with a runtime": ({**train_job(), "kind": "InferJob"}, runtime()),
     "a list with another key": (train_job(podTemplateOverrides=[{"spec": {"hostAliases": []}}]), runtime()),
     "metadata that are no object": ({**train_job(), "metadata": "x"}, runtime()),
 }
@@ -147,3 +162,52 @@ def test_the_runtime_of_a_job_is_not_checked_by_itself(run: Run, tmp_path: Path)
 
     names = [json.loads(line)["pod"] for line in outcome.output.splitlines()]
     assert names == ["ml/llama-data-0-0-", "ml/llama-node-0-0-"]
+
+
+@pytest.mark.parametrize(("suspend", "field"), [(True, "spec.suspend"), (False, ""), (None, "")])
+def test_a_job_that_is_suspended_creates_no_pods_yet(suspend: bool | None, field: str) -> None:
+    given = {} if suspend is None else {"suspend": suspend}
+    assert {each.suspended for each in pods_of(train_job(**given), runtime())} == {field}
+
+
+def test_check_says_that_a_suspended_job_creates_no_pods(run: Run, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(as_list(make_node_object("n1", capacity={GPU: 8})))
+    given = ("check", "-f", "-", "--cluster", cluster, "-o", "json")
+
+    suspended, running = (run(*given, stdin=as_list(train_job(suspend=each), runtime())) for each in (True, False))
+
+    for outcome, is_suspended in ((suspended, True), (running, False)):
+        assert [json.loads(line)["suspended"] for line in outcome.output.splitlines()] == [is_suspended] * 2
+
+
+def test_resources_of_a_runtime_without_the_container_of_the_trainer_stay_as_they_are() -> None:
+    own = {"name": "main", "image": "torch", "resources": {"limits": {GPU: "8"}}}
+    of_runtime = {"spec": {"replicatedJobs": [replicated("node", {"containers": [own]}, STEP)]}}
+    job = train_job(trainer={"resourcesPerNode": {"limits": {GPU: "4"}}})
+
+    (node,) = pods_of(job, runtime(template=of_runtime))
+
+    assert node.pod["spec"]["containers"] == [own]
+
+
+def test_the_container_of_the_trainer_need_not_be_the_first() -> None:
+    side = {"name": "log", "image": "log", "resources": {"limits": {"cpu": "1"}}}
+    of_runtime = {"spec": {"replicatedJobs": [replicated("node", {"containers": [side, {"name": "node"}]}, STEP)]}}
+    job = train_job(trainer={"resourcesPerNode": {"limits": {GPU: "4"}}})
+
+    (node,) = pods_of(job, runtime(template=of_runtime))
+
+    assert [each["resources"] for each in node.pod["spec"]["containers"]] == [side["resources"], {"limits": {GPU: "4"}}]
+
+
+@pytest.mark.parametrize("part", ["metadata", "spec"])
+def test_a_part_of_a_template_can_be_changed_alone(part: str) -> None:
+    changes = {"metadata": {"labels": {"a": "b"}}, "spec": {"nodeSelector": {"a": "b"}}}
+    override = {"targetJobs": [{"name": "node"}], part: changes[part]}
+
+    data, node = pods_of(train_job(podTemplateOverrides=[override]), runtime())
+
+    assert (node.pod["spec"].get("nodeSelector") == {"a": "b"}) is (part == "spec")
+    assert (node.pod["metadata"]["labels"].get("a") == "b") is (part == "metadata")
+    assert "nodeSelector" not in data.pod["spec"]

@@ -1,12 +1,16 @@
 """The advice to describe a kind that is not known in a policy."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.objects.builders import make_pod
+from tests.support.programs.command import Run
 from webhook.cli.inputs.unknown_kinds import undescribed_templates, unknown_kind
 from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKind
+from webhook.policy.spec.document import API_VERSION
 
 TEMPLATE = make_pod("").gpu(1).template()
 COUNTED = {"replicas": 2, "template": TEMPLATE}
@@ -100,6 +104,10 @@ def test_a_mistyped_kind_gets_the_one_that_was_meant(api_version: str, kind: str
         pytest.param(["spec.roles.*.template"], [], id="all"),
         pytest.param(["spec.roles.Master.template"], ["spec.roles.Worker.template"], id="one of a map"),
         pytest.param(["spec.roles.*.template.spec"], [], id="a part"),
+        pytest.param(["spec.roles.Worker.template", "spec.roles.Master.template"], [], id="all, by two paths"),
+        pytest.param(
+            ["spec.none", "spec.roles.Worker.template"], ["spec.roles.Master.template"], id="one of two paths"
+        ),
         pytest.param([], [], id="a kind that creates no pods"),
     ],
 )
@@ -111,3 +119,35 @@ def test_templates_that_the_policy_does_not_name_are_reported(paths: list[str], 
     ]
 
     assert list(undescribed_templates(content, kind)) == expected
+
+
+def test_templates_are_searched_for_in_a_bounded_time() -> None:
+    kind = WorkloadKind("example.com", "FooJob", "foojobs", (PodTemplatePath("spec.template"),))
+    roles = {f"r{number:03}": COUNTED for number in range(100)}
+    values = {f"v{number:05}": {} for number in range(20_000)}
+
+    many, large, last = (
+        list(undescribed_templates({"kind": "FooJob", "spec": spec}, kind))
+        for spec in ({"roles": roles}, {"roles": roles, "values": values}, {"values": {"v": {}}, "z": {"r": COUNTED}})
+    )
+
+    assert (len(many), len(last)) == (16, 1)
+    assert many[-1].startswith("the pods of spec.roles.r015.template are")
+    assert large == []
+
+
+def test_templates_that_a_policy_does_not_name_are_a_warning_of_commands(run: Run, tmp_path: Path) -> None:
+    spec = {"groups": [{"template": TEMPLATE}], "template": TEMPLATE}
+    content = {"apiVersion": "example.com/v1", "kind": "FooJob", "metadata": {"name": "a"}, "spec": spec}
+    kind = {"group": "example.com", "kind": "FooJob", "resource": "foojobs", "templates": [{"path": "spec.template"}]}
+    policy = tmp_path / "policy.yaml"
+    document = {"apiVersion": API_VERSION, "kind": "PlacementPolicy", "spec": {"workloadKinds": [kind]}}
+    policy.write_text(json.dumps(document))
+
+    outcome = run("mutate", "-f", "-", "--policy", policy, stdin=json.dumps(content))
+
+    assert outcome.code == 0
+    assert outcome.errors.splitlines()[0] == (
+        "Warning: default/a: the pods of spec.groups.*.template are not counted: spec.workloadKinds of the policy does "
+        "not name it"
+    )

@@ -1,5 +1,6 @@
 """Objects that create pods, in the offline commands."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,13 @@ from tests.support.objects.workload_objects import (
 )
 from tests.support.programs.cluster_files import as_list, lines
 from tests.support.programs.command import Run
+from webhook.cli.inputs.policies import PlacedPolicies
+from webhook.cli.inputs.workloads import read_pods, with_claims_of
 from webhook.cli.output.yaml_text import to_yaml
-from webhook.documents.documents import parse
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import Document, parse
+from webhook.policy.loader import built_in_policy
+from webhook.policy.policy_set import PolicySet
 
 FOUR = make_pod().gpu(4).template()
 TRAINING = make_pod().annotate(TYPE, "training").gpu(4).template()
@@ -540,3 +546,55 @@ def test_a_rolling_update_that_cannot_start_beside_the_running_pods_waits(
     assert (line["verdict"], line["fits"]) == (verdict, 1)
     assert line["message"].startswith("the rolling update cannot start") == (verdict == "Waiting")
     assert any(each.startswith("maxUnavailable is 0") for each in line["suggestions"]) == (verdict == "Waiting")
+
+
+@pytest.mark.parametrize(
+    ("cards", "status", "verdict"),
+    [
+        pytest.param(16, {"phase": "Running"}, "Feasible", id="room beside the running pod"),
+        pytest.param(8, {"phase": "Pending"}, "Waiting", id="no room beside its own pod that waits"),
+        pytest.param(16, {"phase": "Pending"}, "Feasible", id="room beside its own pod that waits"),
+    ],
+)
+def test_a_rolling_update_starts_where_a_new_pod_has_room_beside_the_old_ones(
+    run: Run, tmp_path: Path, cards: int, status: dict[str, Any], verdict: str
+) -> None:
+    old = make_pod("old").namespace("team-a").label("app", "llm").gpu(8)
+    is_running = status["phase"] == "Running"
+    cluster = tmp_path / "cluster.json"
+    node = make_node_object("n0", capacity={"nvidia.com/gpu": cards})
+    cluster.write_text(as_list(node, (old.node_name("n0") if is_running else old.uid("u")).obj() | {"status": status}))
+    template = make_pod().label("app", "llm").gpu(8).template()
+    update = apps("Deployment", template=template, selector={"matchLabels": {"app": "llm"}})
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, "-o", "json", stdin=as_list(update))
+
+    (line,) = lines(outcome.output)
+    assert (line["verdict"], line["replaced"]) == (verdict, int(is_running))
+    assert line["message"].startswith("the rolling update cannot start") == (verdict == "Waiting")
+    assert any(each.startswith("maxUnavailable is 0") for each in line["suggestions"]) == (verdict == "Waiting")
+
+
+@pytest.mark.parametrize(
+    ("replicas", "most", "names"),
+    [
+        (5, 2, ["data-web-0", "data-web-1"]),
+        (1, 2, ["data-web-0"]),
+        (2, 2, ["data-web-0", "data-web-1"]),
+        (0, 2, ["data-web-0"]),
+    ],
+)
+def test_claims_are_planned_for_the_first_pods_up_to_a_number_and_for_one_at_least(
+    replicas: int, most: int, names: list[str]
+) -> None:
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {}}}
+    template = make_pod().label("app", "web").template()
+    fields = {"selector": {"matchLabels": {"app": "web"}}, "volumeClaimTemplates": [claim], "replicas": replicas}
+    content = apps("StatefulSet", template=template, **fields)
+    (found,), _ = read_pods([Document("f", content)], PlacedPolicies(PolicySet(built_in_policy())))
+    base = Snapshot.of(())
+    base = replace(base, storage=replace(base.storage, claims={}))
+
+    planned = with_claims_of(found, base, most)
+
+    assert [name for _, name in planned.storage.claims or ()] == names

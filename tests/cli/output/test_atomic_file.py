@@ -47,3 +47,17 @@ def test_a_device_is_written_to_and_not_replaced() -> None:
 def test_a_place_for_no_file_is_found_before_the_work(tmp_path: Path, name: str, problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
         check_writable(tmp_path / name, "--output")
+
+
+def test_the_new_content_is_prepared_in_the_folder_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rename is atomic in one file system only."""
+    moves, replace_file = list[tuple[Path, Path]](), Path.replace
+
+    def note(path: Path, target: Path) -> Path:
+        moves.append((path.parent, target))
+        return replace_file(path, target)
+
+    monkeypatch.setattr(Path, "replace", note)
+    write_atomically(tmp_path / "new", "--output", lambda file: file.write(b"content"))
+
+    assert moves == [(tmp_path, tmp_path / "new")]

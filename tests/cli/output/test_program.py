@@ -17,6 +17,7 @@ from typing import Any
 import click
 import orjson
 import pytest
+from click.testing import CliRunner
 
 from tests.controlplane.polling import wait_for
 from tests.support.objects.builders import make_node_object, make_pod
@@ -26,6 +27,7 @@ from tests.support.programs.command import Outcome, run_here
 from tests.support.programs.programs import forked
 from tests.support.servers.fake_configuration_api import fake_api
 from tests.support.servers.server import write_certificate
+from webhook.cli.output.program import with_program_name
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.root import root
 from webhook.policy.loader import built_in_policy
@@ -340,3 +342,27 @@ def test_errors_of_the_server_have_no_escape_sequence_with_no_color(folder: Path
 
     assert "Error: " in plain
     assert "\x1b[" not in plain
+
+
+def test_examples_of_nested_commands_name_the_program_as_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.group()
+    def outer() -> None:
+        """Do one of these."""
+
+    @outer.group()
+    def inner() -> None:
+        """Do one of these."""
+
+    @inner.command()
+    def last() -> None:
+        """Do it.
+
+        \b
+        placement-webhook outer inner last
+        """
+
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/kubectl-placement"])
+    with_program_name(outer)
+
+    help_text = CliRunner().invoke(outer, ["inner", "last", "--help"]).output
+    assert "  kubectl placement outer inner last\n" in help_text

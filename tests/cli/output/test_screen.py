@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
+from rich.text import Text
 
 from webhook.cli.output.screen import Column, Row, SafeConsole, print_lines, print_table
 from webhook.cli.records.audit_text import LIST_COLUMNS
@@ -133,3 +134,10 @@ def test_names_of_wide_characters_are_cut_to_the_terminal() -> None:
     assert max(map(cell_len, shown)) <= 60
     assert shown[1].startswith("训练节点训练节点")
     assert "…" in shown[1]
+
+
+def test_what_a_text_has_of_control_characters_is_escaped_by_the_console(capsys: pytest.CaptureFixture[str]) -> None:
+    """Also in a text that its caller did not escape."""
+    SafeConsole().print(Text("a\x1b[31mred\x9b1m\x7f"))
+
+    assert capsys.readouterr().out == "a\\x1b[31mred\\x9b1m\\x7f\n"

@@ -109,9 +109,13 @@ GPU_MEMORY = "maip.mxsf.io/gpu-memory"
             id="values that are denied",
         ),
         pytest.param({TYPE: "trainin"}, {}, False, [], id="a policy that is not known"),
+        pytest.param(
+            {TYPE: "trainin", BUILT_IN.policy_annotation: BUILT_IN.identity}, {}, True, [], id="a pod that was injected"
+        ),
         pytest.param({GPU_MEMORY: "80Gi"}, {}, True, [f"{TYPE} is missing: add it"], id="no type"),
         pytest.param({GPU_MEMORY: "80Gi"}, {TYPE: "training"}, True, [], id="a type of the namespace"),
         pytest.param({TYPE: "training"}, {}, True, [], id="a pod that would be changed"),
+        pytest.param({TYPE: "training", GPU_MEMORY: "80Gi"}, {}, True, [], id="a pod with all of its annotations"),
         pytest.param({}, {}, True, [], id="a pod without annotations"),
     ],
 )

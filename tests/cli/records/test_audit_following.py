@@ -11,7 +11,7 @@ from rich.console import Console
 
 from tests.support.programs.audit_records import INFEASIBLE, chain_lines, make_record, write_lines
 from tests.support.programs.command import Run, run_here
-from webhook.audit.reading import FollowedFile
+from webhook.audit.reading import FollowedFile, InvalidLine
 from webhook.cli.output.screen import print_table
 from webhook.cli.records import audit_following
 from webhook.cli.records.audit_text import LIST_COLUMNS, list_row
@@ -22,28 +22,40 @@ LINES = chain_lines(
 )
 
 
+def places(followed: FollowedFile) -> list[tuple[str, bytes, bool]]:
+    """Return the place and the text of each new line, and whether it is cut off."""
+    return [
+        (each.place.rpartition("/")[2], each.line, isinstance(each, InvalidLine) and each.cut_off)
+        for each in followed.new_lines()
+    ]
+
+
 def test_whole_lines_are_read_as_they_are_added(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     path.write_bytes(b"1\n2\n3")
     with FollowedFile(path) as followed, path.open("ab") as server:
-        assert followed.new_lines() == [b"1\n", b"2\n"]
-        assert followed.new_lines() == []
-        server.write(b"3\n4\n")
+        assert places(followed) == [("audit.jsonl:1", b"1", False), ("audit.jsonl:2", b"2", False)]
+        assert places(followed) == []
+        server.write(b"3\n\n4\r5\n")
         server.flush()
-        assert followed.new_lines() == [b"33\n", b"4\n"]
+        assert places(followed) == [("audit.jsonl:3", b"33", False), ("audit.jsonl:5", b"4\r5", False)]
 
 
-def test_no_line_is_lost_when_the_file_is_rotated(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", [b"2\n", b"2"], ids=["whole", "cut off"])
+def test_no_line_is_lost_when_the_file_is_rotated(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "audit.jsonl"
     path.write_bytes(b"1\n")
     with FollowedFile(path) as followed:
-        assert followed.new_lines() == [b"1\n"]
+        assert places(followed) == [("audit.jsonl:1", b"1", False)]
         with path.open("ab") as server:
-            server.write(b"2\n")
+            server.write(text)
         path.rename(tmp_path / "audit.jsonl.1")
-        assert followed.new_lines() == [b"2\n"]
+        is_whole = text.endswith(b"\n")
+        assert places(followed) == ([("audit.jsonl:2", b"2", False)] if is_whole else [])
         path.write_bytes(b"3\n")
-        assert followed.new_lines() == [b"3\n"]
+        cut_off = [] if is_whole else [("audit.jsonl:2", b"2", True)]
+        assert places(followed) == [*cut_off, ("audit.jsonl:1", b"3", False)]
+        assert places(followed) == []
 
 
 @pytest.fixture
@@ -114,3 +126,17 @@ def test_80_columns_have_verdict_note_and_a_decision_that_show_takes() -> None:
     assert [title for title in ("OUTCOME", "VERDICT", "POD", "DECISION", "NOTE") if title not in head] == []
     assert "0f6b2d1c  dry run" in row
     assert len(row) <= 80
+
+
+def test_a_line_that_is_no_record_is_reported_and_the_next_ones_are_printed(
+    run: Run, tmp_path: Path, pauses: Callable[..., None]
+) -> None:
+    file = tmp_path / "audit.jsonl"
+    write_lines(file, [b"no record", LINES[0]])
+    pauses(partial(write_lines, file, [b"no record", LINES[0], b"{}", LINES[1]]))
+
+    outcome = run("-o", "json")
+
+    assert outcome.output.encode().splitlines() == LINES[:2]
+    reported = [line.partition(": not an audit record, left out: ")[0] for line in outcome.errors.splitlines()]
+    assert reported == ["warning: audit.jsonl:1", "warning: audit.jsonl:3"]

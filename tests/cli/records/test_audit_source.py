@@ -6,12 +6,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from tests.support.programs.audit_records import make_record
 from tests.support.programs.command import Outcome, Run, run_here
+from tests.support.servers.fake_configuration_api import fake_api
 from webhook.audit.head import SUFFIX, head_path
 from webhook.audit.pods import SUFFIXES as POD_SUFFIXES
 from webhook.cli.records.audit_source import Source, _head_paths, _report_cut_logs
@@ -125,6 +126,30 @@ def test_a_head_file_is_that_of_rotated_files_only_if_their_log_is_gone(tmp_path
     rotated = Path(f"{log}.1")
 
     assert _head_paths(str(rotated)) == [head_path(rotated), head_path(log)]
+    assert _head_paths(f"{log}.old") == [head_path(Path(f"{log}.old"))]
+    assert _head_paths(f"{log}{SUFFIX}") == [head_path(log)]
     log.touch()
     assert _head_paths(str(rotated)) == [head_path(rotated)]
     assert _head_paths(f"{log}{POD_SUFFIXES[0]}") == []
+
+
+def test_a_replica_that_writes_a_file_is_named_with_the_way_to_read_it(tmp_path: Path) -> None:
+    """Its log has no records, so the exit code is 1."""
+
+    def pod(name: str, *arguments: str) -> dict[str, Any]:
+        spec = {"containers": [{"name": "webhook", "args": ["serve", *arguments]}]}
+        status = {"containerStatuses": [{"name": "webhook", "state": {"waiting": {}}}]}
+        return {"metadata": {"name": name}, "spec": spec, "status": status}
+
+    items = [pod("b", "--audit", "/data/audit.jsonl"), pod("a", "--audit=/data/a.jsonl", "--audit=-")]
+    with fake_api() as api:
+        api.objects["/api/v1/namespaces/placement-webhook/pods"] = {"metadata": {}, "items": items}
+        ran = run_here("audit", "list", "--kubeconfig", api.kubeconfig(tmp_path))
+
+    assert ran.code == 1
+    warning = (
+        "warning: b: not all of its log was read: its records are in /data/audit.jsonl: copy that file with kubectl"
+    )
+    assert ran.errors.startswith(warning)
+    assert ran.errors.endswith("no replica has an audit record\n")
+    assert "warning: a: " not in ran.errors

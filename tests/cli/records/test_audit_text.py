@@ -285,3 +285,20 @@ def test_chains_are_printed_only_for_an_intact_log_and_notes_always(faults: list
     assert lines[0] == ("1 record in 1 chain" if faults else "intact: 1 record in 1 chain")
     assert lines[-1] == "note: a note"
     assert any(line.startswith("head ") for line in lines) == (not faults)
+
+
+def test_a_value_is_shown_on_one_line_in_its_own_letters(audit: Run, tmp_path: Path) -> None:
+    words = " ".join(["größe"] * 40)
+    operation = {"op": "add", "path": "/spec/tolerations", "value": [{"key": words}]}
+    write_lines(tmp_path / "audit.jsonl", chain_lines([make_record(patch=(operation,))]))
+
+    assert f"key: {words}\n" in audit("show", "d0000").output
+
+
+@pytest.mark.parametrize(("count", "more"), [(5, ""), (6, ", …")])
+def test_of_many_decisions_with_one_beginning_five_are_named(audit: Run, tmp_path: Path, count: int, more: str) -> None:
+    write_lines(tmp_path / "audit.jsonl", chain_lines([make_record(number) for number in range(count)]))
+
+    found = audit("show", "d").errors
+
+    assert found.endswith(f"{count} records begin with it; add characters: d0000, d0001, d0002, d0003, d0004{more}\n")

@@ -226,3 +226,24 @@ def test_the_newest_event_of_each_autoscaler_counts() -> None:
         Report(KARPENTER, AT, "Pod should schedule on: node/n1"),
         Report(AUTOSCALER, AT, "pod didn't trigger scale-up: 1 x"),
     ]
+
+
+def test_a_group_in_backoff_without_a_time_has_none() -> None:
+    text = "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
+    known = status(group("ng", 2, "Backoff", since="soon"))
+
+    assert messages(event(AUTOSCALER, text, "NotTriggerScaleUp"), known)[1:] == ["node group ng is in backoff"]
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_of_several_events_of_a_node_pool_the_newest_is_quoted(newest_first: bool) -> None:
+    failed = event(KARPENTER, "Failed to schedule pod, no nodepools")
+    times = ("2026-05-01T14:06:00Z", "2026-05-01T14:05:00Z")
+    events = [
+        about("NodePool", "p", "default", f"at {at}", "NoCompatibleInstanceTypes", at)
+        for at in (times if newest_first else reversed(times))
+    ]
+    for number, each in enumerate(events):
+        each["metadata"] = {"name": f"e{number}", "namespace": "default"}
+
+    assert messages(failed, *events)[1:] == [f"NodePool p: at {times[0]}"]

@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -13,12 +14,12 @@ from tests.support.servers.server import (
     Running,
     utc_now,
 )
-from tests.support.tls.certificates import make_artifacts
+from tests.support.tls.certificates import encrypted, make_artifacts
 from tests.support.tls.pairs import MadePair, pairs
 from webhook.documents.field import InvalidInput
 from webhook.runtime.metrics import Metrics
 from webhook.serving.http.certificate import Certificate
-from webhook.serving.http.tls import Pair, read_client_ca, read_pair, server_context, validity
+from webhook.serving.http.tls import Pair, load, read_client_ca, read_pair, server_context, validity
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1], ids=lambda version: version.name)
@@ -114,3 +115,19 @@ def test_all_files_that_are_missing_are_named(tmp_path: Path) -> None:
 
     named = [str(each).partition("; ")[0] for each in caught.value.errors]
     assert named == [f'--tls-dir: Invalid value: "{tmp_path / name}"' for name in ("tls.crt", "tls.key")]
+
+
+def test_a_passphrase_is_never_asked_for_on_the_terminal() -> None:
+    """OpenSSL asks for that of an encrypted key if no password is given, and the server would wait."""
+    given: list[str | None] = []
+
+    class Context(ssl.SSLContext):
+        def load_cert_chain(self, certfile: Any, keyfile: Any = None, password: Any = None) -> None:
+            given.append(password)
+            super().load_cert_chain(certfile, keyfile, password)
+
+    made = make_artifacts()
+    pair = Pair(Path("tls"), made.certificate or b"", encrypted(made.key))
+    with pytest.raises(InvalidInput, match="the key unencrypted: "):
+        load(Context(ssl.PROTOCOL_TLS_SERVER), pair)
+    assert given == [""]

@@ -172,8 +172,7 @@ def _shown(value: Any) -> str:
 @policy.command()
 def schema() -> None:
     """Print the JSON schema of a PlacementPolicy, for editors and other validators."""
-    document = PolicyDocument.model_json_schema(by_alias=True)
-    echo_json(document, indent=True)
+    echo_json(PolicyDocument.model_json_schema(), indent=True)
 
 
 @policy.command()

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from webhook.audit.reading import FollowedFile, InvalidLine, read
+from webhook.audit.reading import FollowedFile, InvalidLine
 from webhook.audit.selection import Selection
 from webhook.audit.sources import STANDARD_INPUT
 from webhook.cli.output.screen import print_line, print_table, text_console
@@ -28,7 +28,7 @@ def follow_file(source: Source, selection: Selection, output: str) -> NoReturn:
     with FollowedFile(Path(files[0])) as followed:
         while True:
             found = []
-            for each in read(files[0], followed.new_lines()):
+            for each in followed.new_lines():
                 if isinstance(each, InvalidLine):
                     broken.report(each)
                 elif selection.matches(each.record):

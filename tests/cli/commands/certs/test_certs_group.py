@@ -45,6 +45,7 @@ def test_other_names_renew_the_certificate_under_the_same_ca(certs: Run, tmp_pat
     assert (after.ca_certificate, after.ca_key) == (before.ca_certificate, before.ca_key)
     assert after.certificate != before.certificate
     assert inspect(after, utc_now()).problems == ()
+    assert names_in(tmp_path) == "b"
 
 
 def test_force_issues_a_new_ca(certs: Run, tmp_path: Path) -> None:
@@ -107,7 +108,7 @@ def test_issue_refuses_with_one_clear_error_and_changes_nothing(
     assert [
         line.startswith("Error: ") and "; --force replaces all" in line for line in refused.errors.splitlines()
     ] == [True]
-    assert re.search(message, refused.errors)
+    assert re.match(f"Error: {message}", refused.errors)
     assert store.read(tmp_path) == held
 
 

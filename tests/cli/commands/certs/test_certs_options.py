@@ -3,11 +3,14 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from certs import directory as store
 from certs.inspection import inspect
+from certs.registration import Target, manifest
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import fake_api
+from tests.support.servers.loopback import closed_port
 from tests.support.servers.server import utc_now
 
 
@@ -120,3 +123,36 @@ def test_flags_of_register_that_contradict_are_bad_usage(certs: Run, flags: tupl
     refused = certs("register", *flags)
     assert refused.code == 2
     assert message in refused.errors
+
+
+def test_manifest_has_the_names_and_the_url_that_are_given(certs: Run) -> None:
+    where = ("--namespace", "team", "--service", "web", "--configuration", "own")
+
+    of_service, of_url = certs("manifest", *where), certs("manifest", *where, "--url", "https://a.example.com/mutate")
+
+    for printed, url in ((of_service, None), (of_url, "https://a.example.com/mutate")):
+        assert printed.code == 0
+        target = Target("team", service="web", configuration="own", url=url)
+        assert yaml.safe_load(printed.output) == manifest(target)
+
+
+def test_register_prints_each_step(certs: Run, tmp_path: Path) -> None:
+    with fake_api() as api:
+        done = certs("register", "--skip-probe", "--kubeconfig", api.kubeconfig(tmp_path))
+
+    steps = done.output.splitlines()
+    assert (done.code, len(steps)) == (0, 3)
+    assert steps[0] == "probe: skipped"
+    assert "dry run" not in done.output
+
+
+def test_the_probe_of_register_is_as_its_flags_say(certs: Run, tmp_path: Path) -> None:
+    where = ("--endpoint", f"127.0.0.1:{closed_port()}", "--require-probe")
+    with fake_api() as api:
+        kubeconfig = ("--kubeconfig", api.kubeconfig(tmp_path))
+        first, before = certs("register", *where, "--secret-first", *kubeconfig), len(api.writes)
+        second = certs("register", *where, *kubeconfig)
+
+    assert (first.code, second.code, before, len(api.writes)) == (2, 2, 1, 1)
+    for refused in (first, second):
+        assert f'Error: probe: Invalid value: "{where[1]}"; not reachable (' in refused.errors

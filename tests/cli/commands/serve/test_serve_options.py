@@ -16,12 +16,15 @@ from webhook.cli.commands.serve import serve_command as serve
 from webhook.cli.commands.serve import serve_outputs
 from webhook.cli.commands.serve.serve_command import with_objects
 from webhook.placement.waiting.pod_table import UNSEEN_SECONDS
+from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.spec.document import API_VERSION
+from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Address, Settings
 from webhook.serving.app import Scoring, scoring
 from webhook.serving.observed.predictions import Predictions
 from webhook.serving.policies.cluster_policies import PolicySource
 from webhook.serving.policies.in_force import Policies
+from webhook.watch.api_server import ClientConfig
 
 
 @pytest.mark.parametrize(
@@ -83,6 +86,7 @@ class Started:
     settings: Settings | None = None
     policies: Policies | None = None
     predictions: Predictions | None = None
+    pods: object = None
     audit: dict[str, Any] = field(default_factory=dict)
 
 
@@ -102,7 +106,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
         def __exit__(self, *_: object) -> None: ...
 
     def build(settings: Settings, policies: Policies, *others: Any) -> None:
-        found.settings, found.policies, found.predictions = settings, policies, others[3]
+        found.settings, found.policies, found.predictions, found.pods = settings, policies, others[3], others[-1]
 
     monkeypatch.setattr(serve_outputs, "AuditWriter", Writer)
     monkeypatch.setattr(serve, "build_server", build)
@@ -250,3 +254,119 @@ def test_rejected_objects_get_events_unless_there_are_none(
     assert run("serve", "--tls-dir", "t", *live, *flags).code == 0
 
     assert [each is not None for each in recorders] == [are_written]
+
+
+@pytest.mark.parametrize(
+    ("flags", "is_answered"),
+    [
+        ((), False),
+        (("--client-ca", "ca.crt"), True),
+        (("--extender-insecure",), True),
+        (("--client-ca", "ca.crt", "--extender-insecure"), True),
+    ],
+)
+@pytest.mark.parametrize("view", [("--cluster", "cluster.json"), ("--kubeconfig", "kubeconfig")])
+def test_an_extender_answers_clients_of_the_ca_or_all_if_that_is_asked_for(
+    run: Run,
+    started: Started,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    flags: tuple[str, ...],
+    is_answered: bool,
+    view: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_cluster(tmp_path)
+    write_kubeconfig(tmp_path, "http://127.0.0.1:1").rename(tmp_path / "kubeconfig")
+
+    outcome = run("serve", "--tls-dir", "t", "--extender-profile", "pack-gpus", *view, *flags)
+
+    assert outcome.code == (0 if is_answered else 2)
+    assert (started.settings is not None) is is_answered
+    assert ("--extender-profile needs --client-ca" in outcome.errors) is not is_answered
+
+
+@pytest.mark.parametrize(
+    ("flags", "is_warned"),
+    [((), False), (("--client-ca", "c"), True), (("--client-ca", "c", "--client-name", "kube-apiserver-*"), False)],
+)
+@pytest.mark.usefixtures("started")
+def test_a_ca_for_all_of_its_clients_is_a_warning(run: Run, flags: tuple[str, ...], is_warned: bool) -> None:
+    with capture_logs() as logs:
+        assert run("serve", "--tls-dir", "t", *flags).code == 0
+
+    assert [each["event"] for each in logs] == ["--client-ca without --client-name"] * is_warned
+    assert all((each["ca"], each["remedy"][:18]) == ("c", "give --client-name") for each in logs)
+
+
+@pytest.mark.parametrize(
+    ("view", "name"),
+    [
+        ((), "none"),
+        (("--no-cluster",), "none"),
+        (("--cluster", "cluster.json"), "file cluster.json"),
+        (("--kubeconfig", "kubeconfig"), "kubeconfig kubeconfig"),
+        (("--kubeconfig", "kubeconfig", "--context", "local"), "kubeconfig kubeconfig, context local"),
+        (("--in-cluster",), "in-cluster"),
+    ],
+)
+def test_the_view_of_the_cluster_has_a_name(
+    run: Run,
+    started: Started,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    view: tuple[str, ...],
+    name: str,
+) -> None:
+    async def read(_: object) -> None:
+        """Read nothing."""
+
+    monkeypatch.setattr(serve.ClientConfig, "read", read)
+    # A flag wins over the variable.
+    monkeypatch.setenv("PLACEMENT_WEBHOOK_CONTEXT" if view == ("--in-cluster",) else "UNUSED", "other")
+    monkeypatch.chdir(tmp_path)
+    write_cluster(tmp_path)
+
+    assert run("serve", "--tls-dir", "t", *view).code == 0
+
+    assert started.settings is not None
+    assert started.settings.cluster == name
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "is_kept"),
+    [
+        (("--audit", "a.jsonl"), 0, False),
+        (("--audit", "a.jsonl", "--audit-pods"), 0, True),
+        (("--audit-pods",), 2, False),
+        (("--audit", "-", "--audit-pods"), 2, False),
+    ],
+)
+def test_pods_are_kept_beside_an_audit_file_if_that_is_asked_for(
+    run: Run,
+    started: Started,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    flags: tuple[str, ...],
+    code: int,
+    is_kept: bool,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    outcome = run("serve", "--tls-dir", "t", *flags)
+
+    assert outcome.code == code
+    assert ("--audit-pods keeps pods in FILE.pods: give --audit FILE, too." in outcome.errors) is (code == 2)
+    assert (started.pods is not None) is is_kept
+
+
+def test_an_object_with_a_name_of_its_own_is_not_warned_of() -> None:
+    policies = Policies(built_in_policy(), Metrics(), lambda: "")
+    with_objects(ClientConfig(None).connect, policies, None, Metrics())
+    selector = "namespaceSelector: {matchLabels: {team: a}}"
+    text = f"apiVersion: {API_VERSION}\nkind: PlacementPolicy\nmetadata: {{name: other}}\nspec: {{{selector}}}\n"
+
+    with capture_logs() as logs:
+        policies.put_objects([parse_policy(text, "object")])
+
+    assert [each["log_level"] for each in logs] == ["info"]

@@ -5,9 +5,12 @@ import resource
 import signal
 import sys
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.cli.commands.serve.served import post, serving
 from tests.support.admission import TYPE, policy_with
@@ -15,6 +18,7 @@ from tests.support.objects.builders import make_pod
 from tests.support.programs.command import run_alone
 from tests.support.servers.server import review_bytes
 from webhook.audit.record import parse_line
+from webhook.cli.commands.serve import serve_outputs
 from webhook.cli.commands.serve.serve_outputs import exported_policy
 from webhook.policy.loader import built_in_policy
 from webhook.runtime.metrics import Metrics
@@ -131,3 +135,20 @@ def test_the_audit_log_is_standard_output_by_default(tls_dir: Path) -> None:
     assert record.placement is not None
     assert record.placement.verdict == "Unknown"
     assert served.process.returncode == 0
+
+
+def test_pods_that_cannot_be_kept_are_logged_with_their_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    reports: list[Callable[[OSError], None]] = []
+
+    def note(_: Path, *, on_failure: Callable[[OSError], None]) -> SimpleNamespace:
+        reports.append(on_failure)
+        return SimpleNamespace(era=0)
+
+    monkeypatch.setattr(serve_outputs, "PodFile", note)
+    assert serve_outputs.pod_recorder("a.jsonl", {"audit_pods": True}) is not None
+    with capture_logs() as logs:
+        reports[0](OSError(28, "No space left on device"))
+
+    (entry,) = logs
+    assert (entry["log_level"], entry["event"]) == ("error", "pods of audit records cannot be kept")
+    assert (entry["path"], entry["error"]) == ("a.jsonl", "[Errno 28] No space left on device")
