@@ -252,3 +252,15 @@ def test_an_answer_that_was_not_given_is_bounded_like_one_that_was() -> None:
 
     assert len(line) < LARGEST_BYTES * 3 // 4
     assert any(place.startswith("shadow.patch") for place in parse_line(line).truncated)
+
+
+@pytest.mark.parametrize("item", [[], {}, "", 0, True, None, [[]], {"": ""}], ids=repr)
+def test_items_count_however_small_they_are(item: Any) -> None:
+    truncator, items = Truncator(), [item] * 10_000
+
+    data = truncator.items_json("patch", items, 1000)
+
+    kept = orjson.loads(data)
+    assert len(data) <= 1000
+    assert kept == items[: len(kept)] != []
+    assert truncator.truncated == [f"patch: {10_000 - len(kept)} more items"]
