@@ -10,12 +10,13 @@ from tests.events.scene import POLICY, Scene, pod_of, stored
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.servers.fake_events_api import DENIED_BY_WEBHOOK, LACKS_RIGHT
 from tests.support.servers.live import until
-from webhook.events.backlog import MOST_ITEMS
+from webhook.events.backlog import MOST_ITEMS, MOST_ITEMS_OF_NAMESPACE
 from webhook.events.report import Report
 from webhook.events.subject import ObjectReference
 
 DENIED = Report("PlacementDenied", "a pod is refused: no such type")
 WAITING = Report("PlacementWaiting", "no node can take the pod now: 0/1 nodes are available: 1 Insufficient cpu.")
+MISSING = Report("PlacementSchedulerMissing", "scheduler volcano: no sign that it runs: no Lease")
 Play = Callable[[Callable[[Scene], Awaitable[None]]], list[Any]]
 
 
@@ -62,18 +63,46 @@ def test_pods_of_an_owner_count_anew_after_two_minutes(play: Play) -> None:
 
 
 def test_missing_scheduler_is_on_the_first_pods_and_on_the_owner(play: Play) -> None:
-    missing = Report("PlacementSchedulerMissing", "scheduler volcano: no sign that it runs: no Lease")
-
     async def scene(scene: Scene) -> None:
         scene.api.pods = [stored(number) for number in range(2)]
         for _ in range(2):
-            scene.report(pod_of("web"), missing)
+            scene.report(pod_of("web"), MISSING)
         await scene.after(1)
         assert scene.api.counts() == {
             ("web-0", "PlacementSchedulerMissing"): 1,
             ("web-1", "PlacementSchedulerMissing"): 1,
             ("web", "PlacementSchedulerMissing"): 2,
         }
+
+    play(scene)
+
+
+def test_pods_of_a_lookup_that_failed_count_once(play: Play) -> None:
+    """They are looked up again, and do not use up the Events on pods of their owner twice."""
+
+    async def scene(scene: Scene) -> None:
+        scene.api.pods = [stored(number) for number in range(3)]
+        scene.api.fails_on = "replicasets/web"
+        for _ in range(3):
+            scene.report(pod_of("web"), MISSING)
+        await scene.after(1)
+        scene.api.fails_on = ""
+        await scene.after(10)
+        on_pods = {(f"web-{number}", "PlacementSchedulerMissing"): 1 for number in range(3)}
+        assert scene.api.counts() == {**on_pods, ("web", "PlacementSchedulerMissing"): 3}
+
+    play(scene)
+
+
+def test_missing_scheduler_is_on_the_owner_once_a_pod_is_found(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        scene.report(pod_of("web"), MISSING)
+        await scene.after(1)
+        assert (scene.api.counts(), scene.api.asked) == ({}, ["GET /api/v1/namespaces/team-a/pods"])
+        scene.api.pods = [stored(0)]
+        await scene.after(3)
+        names = ("web-0", "web")
+        assert scene.api.counts() == {(name, "PlacementSchedulerMissing"): 1 for name in names}
 
     play(scene)
 
@@ -204,6 +233,23 @@ def test_event_on_a_known_object_is_written(play: Play) -> None:
         scene.recorder.report_on(policy, Report("PolicyRejected", "this generation is not put into force: spec"))
         await scene.after(1)
         assert scene.api.counts() == {("default", "PolicyRejected"): 1}
+        assert scene.api.asked == ["POST /api/v1/namespaces/default/events"]
+        assert scene.results() == {"written": 1}
+
+    play(scene)
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_each_report_without_room_in_the_backlog_counts_as_dropped(play: Play, is_known: bool) -> None:
+    async def scene(scene: Scene) -> None:
+        for number in range(MOST_ITEMS_OF_NAMESPACE + 2):
+            if is_known:
+                policy = ObjectReference("placement.maip.mxsf.io/v1alpha1", "PlacementPolicy", "", str(number), "1")
+                scene.recorder.report_on(policy, DENIED)
+            else:
+                scene.report(pod_of(f"web-{number}", "Job"), DENIED)
+        assert scene.recorder.waiting == MOST_ITEMS_OF_NAMESPACE
+        assert scene.results() == {"dropped": 2}
 
     play(scene)
 
