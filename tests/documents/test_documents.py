@@ -165,7 +165,10 @@ def test_every_object_is_found_with_its_place(text: str, wanted: list[tuple[str,
             id="a key twice",
         ),
         pytest.param("a: 1\n---\nb: {c: 1, c: 2}\n", "pods.yaml:3:11: Invalid value: ", id="a key twice, further in"),
-        pytest.param('{"a": {"b": 1, "b": 2}}', "duplicate key", id="duplicate key in JSON"),
+        pytest.param('{"a": {"b": 1, "b": 2}}', "duplicate key 'b'", id="duplicate key in JSON"),
+        pytest.param(
+            '{"a": 1, "b": [{"c": 1, "d": 2, "d": 3}]}', "duplicate key 'd'", id="duplicate key after another"
+        ),
         pytest.param("a: *nope\n", "undefined alias", id="an alias of nothing"),
         pytest.param("a: !custom x\n", "pods.yaml:1:4: Invalid value: ", id="a tag of somebody's own"),
         pytest.param(
