@@ -312,3 +312,27 @@ def test_shutdown_waits_for_no_api_server_that_fails(play: Play) -> None:
         assert scene.results() == {"dropped": 1}
 
     play(scene)
+
+
+@pytest.mark.parametrize(
+    ("report", "failures", "slept"),
+    [
+        pytest.param(DENIED, [], [1], id="a second for equal reports"),
+        pytest.param(DENIED, [(503, "")], [1, 10], id="a failure"),
+        pytest.param(WAITING, [], [1, 3, 10, 10, 10], id="a pod that is not stored"),
+    ],
+)
+def test_recorder_sleeps_until_the_next_report_is_due(
+    play: Play, report: Report, failures: list[tuple[int, str]], slept: list[float]
+) -> None:
+    """At most ten seconds at once: another report can be due before."""
+
+    async def scene(scene: Scene) -> None:
+        scene.api.failures = failures
+        run = asyncio.create_task(scene.recorder.run())
+        scene.report(pod_of("web", "Job"), report)
+        await until(lambda: scene.recorder.is_idle and bool(scene.results()))
+        run.cancel()
+        assert [round(seconds, 3) for seconds in scene.slept] == slept
+
+    play(scene)

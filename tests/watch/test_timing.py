@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -110,6 +110,9 @@ class ServerWithNodes:
         items = [versioned_node(name) for name in "abc"]
         return orjson.dumps({"metadata": {"resourceVersion": "7"}, "items": items})
 
+    async def get(self, *_: Any, **__: Any) -> dict[str, Any]:
+        return {"metadata": {"resourceVersion": "7"}}
+
 
 def test_others_get_their_turn_within_a_page_of_a_list() -> None:
     async def run() -> int:
@@ -174,12 +177,12 @@ def test_watch_that_ends_earlier_without_an_event_is_a_failure(monkeypatch: pyte
         watched_for(0.85, monkeypatch)
 
 
-def test_listed_page_shows_that_the_api_server_is_there_again() -> None:
+@pytest.mark.parametrize("request_of", [Reflector._list, Reflector._catch_up_target])
+def test_answer_shows_that_the_api_server_is_there_again(request_of: Callable[..., Any]) -> None:
     reached: list[None] = []
     reflector = reflector_of_nodes(on_reachable=lambda: reached.append(None))
     reflector._handle_error(UNREACHABLE)
-    server: Any = ServerWithNodes()
-    asyncio.run(reflector._list(server))
+    asyncio.run(request_of(reflector, ServerWithNodes()))
     assert (reflector.is_unreachable, len(reached)) == (False, 1)
 
 
@@ -345,6 +348,7 @@ def test_reflectors_of_a_view_wake_each_other_and_report_their_faults() -> None:
 
     async def run() -> list[bool]:
         live = LiveCluster(connect, Follower(), timing=Timing(first_pause_seconds=1000, longest_pause_seconds=1000))
+        assert len({id(each._gate) for each in live._reflectors}) == 1, "one page is decoded at a time"
         first, *others = live._reflectors
         task = asyncio.create_task(first.run())
         for _ in range(10):
