@@ -61,6 +61,27 @@ def test_an_update_replaces_the_assignment_of_the_object_by_kueue(namespace: str
     assert len(found.snapshot.kueue.workloads or {}) == left
 
 
+JOB = {"group": "example.com", "kind": "Job", "resource": "jobs", "templates": [{"path": "spec.template"}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (("apps", "Deployment"), {"metadata": {"name": "web"}, "spec": {"selector": {}}}),
+        (("apps", "Deployment"), {"metadata": {"name": "web"}, "spec": {"selector": 5}}),
+        (("ray.io", "RayCluster"), {"metadata": {}, "spec": {}}),
+        (("example.com", "Job"), {"metadata": {"name": "web"}, "spec": {}}),
+    ],
+    ids=["an empty selector", "no selector", "no name", "a kind whose pods have no labels of their own"],
+)
+def test_pods_stay_if_those_of_the_object_are_not_known(kind: tuple[str, str], fields: Object) -> None:
+    cluster, policy = view(gpu_node("n1", running(1), running(2))), policy_with(workloadKinds=[JOB])
+
+    found = without_own_pods(cluster.snapshot, "team-a", fields, policy.kinds[kind], never)
+
+    assert (found.replaced, found.snapshot.load.pods.tolist()) == (0, [2])
+
+
 def test_pods_with_the_labels_of_the_object_in_another_namespace_stay() -> None:
     foreign = running(2).namespace("team-b")
     cluster = view(gpu_node("n1", running(1), foreign))

@@ -174,7 +174,16 @@ def test_pods_are_left_alone_if_their_daemon_set_is_held_to_the_policy() -> None
     ids=["no card", "no type, where the namespace has none either", "a type of its own, which it could leave out"],
 )
 def test_other_daemon_sets_are_left_alone(pod: PodBuilder) -> None:
-    assert isinstance(admitted(daemon_set(pod), view()), Bypassed)
+    verdict = admitted(daemon_set(pod), view())
+    assert isinstance(verdict, Bypassed)
+    assert verdict.reason == "its pods run on every node and are left alone"
+
+
+@pytest.mark.parametrize("spec", [None, 5, [], "x"])
+def test_a_daemon_set_without_a_pod_spec_is_left_to_the_api_server(spec: object) -> None:
+    content = daemon_set(INFERENCE)
+    content["spec"]["template"]["spec"] = spec
+    assert isinstance(admitted(content, view()), Bypassed)
 
 
 def test_an_agent_without_cards_is_left_alone_in_a_namespace_with_a_default_type() -> None:
