@@ -264,6 +264,16 @@ def test_pod_of_a_second_round_replaces_its_report(play: Play) -> None:
     play(scene)
 
 
+def test_pod_without_a_problem_is_not_counted_while_others_wait(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        scene.report(pod_of("web"), WAITING)
+        for pod in (make_pod("q"), make_pod(""), pod_of("web")):
+            scene.report(pod, None)
+        assert (scene.recorder.waiting, scene.results()) == (1, {})
+
+    play(scene)
+
+
 @pytest.mark.parametrize(
     ("pod", "request_fields"),
     [
@@ -276,6 +286,7 @@ def test_denied_pod_without_an_object_gives_none(play: Play, pod: PodBuilder, re
     async def scene(scene: Scene) -> None:
         scene.report(pod, DENIED, **request_fields)
         assert scene.recorder.is_idle
+        assert scene.results() == ({} if request_fields.get("dryRun") else {"no_object": 1})
 
     play(scene)
 

@@ -69,6 +69,15 @@ def test_pause_is_short_again_once_the_api_server_is_reachable() -> None:
     assert reflector._pause_seconds() == 1
 
 
+@pytest.mark.usefixtures("longest_pauses")
+def test_pause_is_short_again_after_an_event() -> None:
+    reflector = reflector_of_nodes()
+    for _ in range(5):
+        reflector._pause_seconds()
+    reflector._apply(orjson.dumps({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "7"}}}))
+    assert (reflector._pause_seconds(), reflector.version) == (0.25, "7")
+
+
 def test_pause_is_between_half_of_it_and_all_of_it() -> None:
     """Replicas that lose the API server at one moment do not come back at one moment."""
     timing = Timing(first_pause_seconds=8, longest_pause_seconds=8)
@@ -299,6 +308,22 @@ def test_background_uses_the_snapshot_that_an_admission_has_just_taken(monkeypat
 
     assert settled == [0, 1]
     assert [each.resource.kind for each in live._reflectors if each._lists_again] == ["Pod"]
+
+
+def test_view_has_only_namespaces_until_every_required_kind_is_listed() -> None:
+    def connect() -> Any:
+        raise AssertionError("no connection is made here")
+
+    cache = ClusterCache()
+    cache.apply("Node", "ADDED", versioned_node("a"))
+    cache.apply("Namespace", "ADDED", {"metadata": {"name": "n", "annotations": {"a": "1"}, "resourceVersion": "1"}})
+    live, sizes = LiveCluster(connect, cache=cache), list[int]()
+    for reflector in live._required:
+        sizes.append(len(live.snapshot().nodes))
+        assert dict(live.snapshot().namespace_annotations("n")) == {"a": "1"}
+        reflector.current_as_of_seconds = 0.0
+    assert sizes == [0] * len(live._required)
+    assert len(live.snapshot().nodes) == 1
 
 
 @pytest.mark.parametrize("is_synced", [False, True])
