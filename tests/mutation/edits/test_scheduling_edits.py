@@ -44,6 +44,7 @@ def test_another_value_of_the_user_wins_with_a_warning() -> None:
 
     assert (effect.changed, editor.operations) == (False, [])
     assert "of the pod wins over team-a" in effect.warnings[0]
+    assert effect.kept_value == "annotation queue=mine"
 
 
 @pytest.mark.parametrize("spec", [{}, {"priorityClassName": "standard", "priority": 5, "preemptionPolicy": "Never"}])
