@@ -238,3 +238,15 @@ def test_an_object_that_ends_before_its_templates_is_left_to_the_api_server(kind
                 if isinstance(content, dict):
                     whole = {"apiVersion": f"{kind.group}/v1", "kind": kind.kind, **content}
                     assert isinstance(admitted(whole, SMALL), Bypassed)
+
+
+@pytest.mark.parametrize("value", [None, 5, "x", [], [1]])
+@pytest.mark.parametrize("part", ["metadata", "labels", "annotations"])
+def test_metadata_of_a_wrong_type_are_left_to_the_api_server(part: str, value: Any) -> None:
+    for path in ((), ("spec", "template")):
+        content: Object = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": template()}}
+        holder = content
+        for step in path:
+            holder = holder[step]
+        holder["metadata"] = value if part == "metadata" else {"name": "web", part: value}
+        assert isinstance(admitted(content, SMALL), Advised | Bypassed)

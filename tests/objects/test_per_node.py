@@ -179,6 +179,16 @@ def test_other_daemon_sets_are_left_alone(pod: PodBuilder) -> None:
     assert verdict.reason == "its pods run on every node and are left alone"
 
 
+@pytest.mark.parametrize(
+    ("cards", "require", "verdict"), [(1, "deny", Denied), (1, None, Bypassed), (0, "deny", Bypassed)]
+)
+def test_a_daemon_set_with_cards_needs_a_type_if_pods_with_cards_do(
+    cards: int, require: str | None, verdict: type
+) -> None:
+    pod = make_pod("").gpu(cards) if cards else make_pod("")
+    assert isinstance(admitted(daemon_set(pod), view(), **({"requireType": require} if require else {})), verdict)
+
+
 @pytest.mark.parametrize("spec", [None, 5, [], "x"])
 def test_a_daemon_set_without_a_pod_spec_is_left_to_the_api_server(spec: object) -> None:
     content = daemon_set(INFERENCE)
