@@ -119,7 +119,9 @@ def oldest_files(names: Iterable[str]) -> set[str]:
 
 
 class FollowedFile:
-    """The lines of the file at `path` as they are added; a context manager. After a rotation it reads the new file.
+    """The lines of the file at `path` as they are added; a context manager.
+
+    After a rotation it reads the new file, and a file that was emptied from its beginning.
 
     Raises:
         InvalidInput: the file cannot be read.
@@ -132,6 +134,9 @@ class FollowedFile:
 
     def new_lines(self) -> list[bytes]:
         """Return the whole lines that were added since the last call, with their line breaks."""
+        if self._file.seekable() and os.fstat(self._file.fileno()).st_size < self._file.tell():
+            self._file.seek(0)
+            self._rest = b""
         text = self._rest + self._file.read()
         if self._is_replaced():
             text += self._file.read()

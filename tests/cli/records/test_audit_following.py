@@ -1,6 +1,7 @@
 """Records that a server adds are printed as they come; the decision ID is short enough for 80 columns."""
 
 import io
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -44,6 +45,30 @@ def test_no_line_is_lost_when_the_file_is_rotated(tmp_path: Path) -> None:
         assert followed.new_lines() == [b"2\n"]
         path.write_bytes(b"3\n")
         assert followed.new_lines() == [b"3\n"]
+
+
+def test_a_file_that_was_emptied_is_read_from_its_beginning(tmp_path: Path) -> None:
+    """As by logrotate with `copytruncate`."""
+    path = tmp_path / "audit.jsonl"
+    path.write_bytes(b"first\nhalf of")
+    with FollowedFile(path) as followed:
+        assert followed.new_lines() == [b"first\n"]
+        os.truncate(path, 0)
+        assert followed.new_lines() == []
+        with path.open("ab") as server:
+            server.write(b"next\n")
+        assert followed.new_lines() == [b"next\n"]
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    keeper = os.open(path, os.O_RDWR)
+    os.write(keeper, b"1\n2")
+    with FollowedFile(path) as followed:
+        os.close(keeper)
+        assert followed.new_lines() == [b"1\n"]
+        assert followed.new_lines() == []
 
 
 @pytest.fixture
