@@ -63,6 +63,14 @@ def test_the_resources_of_a_pod_with_malformed_metadata_are_not_read(field: str)
     assert calls_of(lambda: reject(many)) == calls_of(lambda: reject(few))
 
 
+@pytest.mark.parametrize("field", ["metadata", "spec"])
+@pytest.mark.parametrize("value", [None, 5, "x", []])
+def test_a_pod_without_metadata_or_spec_is_rejected(field: str, value: object) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        evaluate(PodContent(make_request(TRAINING.obj() | {field: value}), {}), POLICY)
+    assert [each.path for each in caught.value.errors] == [field]
+
+
 _DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "controller": True}
 
 

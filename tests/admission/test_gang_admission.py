@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.placement.config.loaded import profile_of
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, make_request, policy_with
 from tests.support.objects.batch_objects import volcano_group, volcano_queue
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
@@ -74,6 +75,19 @@ def warnings(verdict: Verdict) -> list[str]:
 
 def test_gang_that_fits_is_not_mentioned() -> None:
     assert warnings(admitted(of(4))) == []
+
+
+@pytest.mark.parametrize("is_disabled", [True, False])
+def test_gang_is_placed_by_the_profile_of_the_view(*, is_disabled: bool) -> None:
+    """A profile of the administrator has precedence over that of the policy, for a gang as for a pod."""
+    disabled = {"plugins": {"filter": {"disabled": [{"name": "NodeResourcesFit"}]}}} if is_disabled else {}
+    profiles = {"default-scheduler": profile_of(**disabled)}
+    scheduler = scheduler_for(policy_for(), profiles=profiles)
+    view = ClusterView(Snapshot.of((node_of(OTHER),)), scheduler, profiles=profiles)
+
+    found = warnings(admit_pod(of(4).obj(), policy_for(), view))
+
+    assert found == ([] if is_disabled else [COUNT + BLOCK + MESSAGE, PARTIAL])
 
 
 def test_first_pod_warns_of_a_partial_start() -> None:

@@ -74,6 +74,18 @@ TOLERATION = {"key": "nvidia.com/gpu.product", "operator": "Equal", "value": "NV
             {"exemptions": [{"users": ["jane"], "reason": "because"}]},
             id="exempt user",
         ),
+        pytest.param(
+            {**TRAINING, "groups": ["ops"]},
+            {"outcome": "Bypassed", "message": "because"},
+            {"exemptions": [{"groups": ["ops"], "reason": "because"}]},
+            id="exempt group",
+        ),
+        pytest.param(
+            {**TRAINING, "labels": {"jobtype": "nightly"}},
+            {**PATCHED, "contains": {"metadata": {"labels": {"jobtype": "nightly"}}}, "warnings": ["jobtype=nightly"]},
+            {},
+            id="a label of the pod",
+        ),
         pytest.param(TRAINING, PATCHED, {"mode": "shadow"}, id="shadow mode does not matter"),
     ],
 )

@@ -15,7 +15,7 @@ from tests.support.admission import TYPE, USAGE
 from tests.support.objects.builders import PodBuilder, make_pod, match_expressions
 from tests.support.programs.audit_records import PATCH, encode, make_record
 from tests.support.servers.server import World, review_bytes
-from webhook.audit.bounds import Truncator
+from webhook.audit.bounds import Truncator, dump
 from webhook.audit.lines import digest, stated_hash
 from webhook.audit.record import (
     FIRST,
@@ -252,3 +252,27 @@ def test_an_answer_that_was_not_given_is_bounded_like_one_that_was() -> None:
 
     assert len(line) < LARGEST_BYTES * 3 // 4
     assert any(place.startswith("shadow.patch") for place in parse_line(line).truncated)
+
+
+@pytest.mark.parametrize("item", [[], {}, "", 0, True, None, [[]], {"": ""}], ids=repr)
+def test_items_count_however_small_they_are(item: Any) -> None:
+    truncator, items = Truncator(), [item] * 10_000
+
+    data = truncator.items_json("patch", items, 1000)
+
+    kept = orjson.loads(data)
+    assert len(data) <= 1000
+    assert kept == items[: len(kept)] != []
+    assert truncator.truncated == [f"patch: {10_000 - len(kept)} more items"]
+
+
+@pytest.mark.parametrize(("characters", "left_out"), [(1024, ""), (1025, "… (1 more character)")])
+def test_text_is_cut_if_it_is_longer_than_a_kilobyte(characters: int, left_out: str) -> None:
+    truncator = Truncator()
+
+    assert truncator.text("user", "x" * characters) == "x" * 1024 + left_out
+    assert len(truncator.truncated) == bool(left_out)
+
+
+def test_values_that_are_not_json_take_no_more_room_than_others() -> None:
+    assert dump({"a": ["\ud800", 2**80], "b": 1}) == b'{"a":["?",%d],"b":1}' % 2**80

@@ -214,6 +214,9 @@ class TestBroken:
         assert faults(verification) == [("a:5", "torn")]
         assert verification.records == 4
 
+    def test_a_fault_is_not_followed_by_advice_about_heads(self) -> None:
+        assert check([altered(TEN[0])]).notes == []
+
     def test_all_faults_are_reported(self) -> None:
         lines = [*TEN[:2], altered(TEN[2]), *TEN[3:5], *TEN[6:8], TEN[9], TEN[8]]
         assert faults(check(lines)) == [("a:3", "altered"), ("a:6", "cut out"), ("a:8", "out of order")]
@@ -240,6 +243,11 @@ class TestHeads:
         (fault,) = check_named({"audit.jsonl": TEN[:8]}, kept).faults
         assert fault.path == "audit.jsonl.head"
         assert fault.detail.startswith("the last record written, number 10, is not there: ")
+
+    def test_head_file_that_counts_records_on_standard_error_is_a_note(self) -> None:
+        verification = check_named({"audit.jsonl": TEN}, ChainHead(10, digest(TEN[9]), missed=2))
+        note = "audit.jsonl.head: 2 records after audit.jsonl:10 could not be written; standard error may have them"
+        assert (verification.faults, verification.notes) == ([], [note])
 
     def test_head_file_reveals_an_emptied_file(self) -> None:
         (fault,) = check_named({"audit.jsonl": []}, ChainHead(10, digest(TEN[9]))).faults

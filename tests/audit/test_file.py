@@ -1,6 +1,7 @@
 """The outputs for records while a disk is full, a reader stalls, or a stream is broken."""
 
 import errno
+import fcntl
 import os
 import resource
 import shutil
@@ -306,3 +307,72 @@ def test_file_that_another_writer_has_open_is_refused_until_it_is_closed(tmp_pat
         opened(path)
     first.close()
     opened(path).close()
+
+
+def test_file_that_another_process_rotates_while_it_is_opened_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock would be on the rotated file, which the other process does not write any more."""
+    path, flock = tmp_path / "audit.jsonl", fcntl.flock
+
+    def rotate_and_lock(descriptor: int, operation: int) -> None:
+        path.rename(f"{path}.1")
+        path.touch()
+        flock(descriptor, operation)
+
+    with monkeypatch.context() as other:
+        other.setattr(fcntl, "flock", rotate_and_lock)
+        with pytest.raises(InvalidInput, match="another process writes this file"):
+            opened(path)
+    opened(path).close()
+
+
+def test_nothing_stays_open_of_a_file_that_is_refused_or_not_rotated(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    file = AuditFile(path, max_bytes=1, retention=Retention(1, 0, 0))
+    file.append(encode(make_record(), 1, "0" * 64))
+    (tmp_path / "audit.jsonl.1").mkdir()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    for refused in (path, Path("/dev/null")):
+        with pytest.raises(InvalidInput):
+            opened(refused)
+    with pytest.raises(IsADirectoryError):
+        file.make_room(10)
+
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_line_that_is_written_in_part_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, write = tmp_path / "audit.jsonl", os.write
+    file = opened(path)
+    lines = [encode(make_record(number), number, "0" * 64) for number in (1, 2, 3)]
+    file.append(lines[0])
+
+    def write_a_part(descriptor: int, data: bytes) -> int:
+        return write(descriptor, data[:20]) if len(data) > 500 else full(data)
+
+    with monkeypatch.context() as short:
+        short.setattr(os, "write", write_a_part)
+        with pytest.raises(OSError, match="No space left"):
+            file.append(lines[1])
+    assert path.read_bytes() == lines[0] + b"\n"
+    file.append(lines[2])
+    file.close()
+    assert path.read_bytes().splitlines() == [lines[0], lines[2]]
+
+
+def test_stream_that_is_closed_leaves_nothing_open_and_can_still_be_written() -> None:
+    reader, descriptor = make_pipe()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    stream = AuditStream(descriptor)
+    stream.append(b"first")
+    for _ in range(2):
+        stream.close()
+    after = len(list(Path("/proc/self/fd").iterdir()))
+    stream.append(b"second")
+    printed = drain(reader)
+    for each in (reader, descriptor):
+        os.close(each)
+    assert after == before
+    assert printed == b"first\nsecond\n"

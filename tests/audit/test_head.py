@@ -71,6 +71,13 @@ class TestHead:
             file.write(b"%020d\n" % 3)
         assert read_head(head_path(log.path)) == ChainHead(1, digest(log.lines()[-1]))
 
+    def test_that_is_empty_or_absent_is_none(self, log: Log) -> None:
+        assert read_head(head_path(log.path)) is None
+        head_path(log.path).touch()
+        assert read_head(head_path(log.path)) is None
+        log.write(1)
+        assert read_head(head_path(log.path)) == ChainHead(1, digest(log.lines()[-1]))
+
     def test_invalid_head_is_overwritten(self, log: Log) -> None:
         log.write(1)
         head_path(log.path).write_bytes(b"x")

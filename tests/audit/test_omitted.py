@@ -111,6 +111,8 @@ class TestAfterAFullDisk:
             for number in range(1, 6):
                 with disk(is_full=number in (2, 3)):
                     writer.write(make_record(number))
+                if number == 4:
+                    assert log.omitted() == [Omitted("unwritable", 2, before=4)], "it waits for no other record"
 
         assert [(each["sequence"], each["decision"]) for each in log.lines()] == [
             (1, "d0001"),

@@ -120,7 +120,53 @@ def test_a_line_that_a_crash_cut_off_is_ended(log: Path) -> None:
         index.add("pods", opened)
 
         assert index.content(digest) == b"[1]"
-        assert [each.path for each in index.faults] == ["pods:2"]
+        (fault,) = index.faults
+        assert (fault.path, fault.detail.partition(":")[0]) == ("pods:2", "torn")
+
+
+@pytest.mark.parametrize(
+    ("position", "problem"),
+    [(0, "torn"), (2, "torn"), (20, "altered"), (80, "torn"), (90, "altered"), (-2, "torn")],
+)
+def test_a_line_altered_in_any_part_is_reported_and_its_pod_not_found(log: Path, position: int, problem: str) -> None:
+    path, index = pods_paths(log)[1], PodIndex()
+    digests = [PodFile(log).put(content) for content in (b'{"pod":{"a":"bcd"}}', POD)]
+    first, second = map(bytearray, path.read_bytes().splitlines(keepends=True))
+    first[position] ^= 1
+    path.write_bytes(first + second)
+    with path.open("rb") as opened:
+        index.add("pods", opened)
+
+        assert [(each.path, each.detail.partition(":")[0]) for each in index.faults] == [("pods:1", problem)]
+        assert [index.content(each) for each in digests] == [None, POD]
+
+
+@pytest.mark.parametrize(("written_bytes", "torn_lines"), [(0, []), (20, ["pods:1"])])
+def test_after_a_line_that_could_not_be_taken_back_the_next_one_begins_anew(
+    log: Path, monkeypatch: pytest.MonkeyPatch, written_bytes: int, torn_lines: list[str]
+) -> None:
+    path, write, index = pods_paths(log)[1], os.write, PodIndex()
+    sizes = iter([written_bytes] if written_bytes else [])
+    file = PodFile(log)
+
+    def fail(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    def write_a_part(descriptor: int, data: bytes) -> int:
+        return next((write(descriptor, data[:size]) for size in sizes), None) or fail()
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", write_a_part)
+        full.setattr(os, "ftruncate", fail)
+        assert file.put(b"[1]") == ""
+    digests = [file.put(b"[%d]" % number) for number in (2, 3)]
+
+    _, *lines = path.read_bytes().splitlines()
+    assert [orjson.loads(line)["pod"] for line in lines] == digests
+    with path.open("rb") as opened:
+        index.add("pods", opened)
+
+        assert [each.path for each in index.faults] == torn_lines
 
 
 @pytest.mark.parametrize("content", [b"hello\n", b'{"time":"2026"}\n'])

@@ -6,8 +6,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.programs.audit_records import encode, make_record
-from webhook.audit.record import FIRST, GangEntry, PlacementEntry, ReservedEntry, parse_line
+from tests.support.programs.audit_records import at, encode, make_record
+from webhook.audit.record import (
+    FIRST,
+    NO_ADMISSION,
+    AuditRecord,
+    Dropped,
+    GangEntry,
+    Oldest,
+    Omitted,
+    PlacementEntry,
+    ReservedEntry,
+    Rotation,
+    RuleEntry,
+    ShadowEntry,
+    parse_line,
+)
 
 CONTRACT_KEYS = [
     "time", "decision", "uid", "dryRun", "operation", "namespace", "name", "owner", "user", "workloadType",
@@ -32,6 +46,37 @@ def test_nested_objects_have_the_keys_of_the_contract() -> None:
 def test_a_record_that_was_read_is_the_one_that_was_written() -> None:
     record = make_record(sequence=7, previous="ab" * 32)
     assert parse_line(encode(record, 7, "ab" * 32)) == record
+
+
+def test_every_field_of_a_record_is_written_and_read_back() -> None:
+    gang = GangEntry("train", 8, 5, is_complete=False)
+    dropped = Dropped("age", 1, 2, 3, at(1), at(2)), Dropped("size", 4, 5, None, None, None)
+    record = make_record(
+        7,
+        dry_run=True,
+        placement=PlacementEntry("Waiting", "node-1", 12, 3, "full", ("Plugin",), ReservedEntry(31), gang),
+        error="an error",
+        kind="Deployment",
+        qos_class="Burstable",
+        client="apiserver",
+        shadow=ShadowEntry(
+            "Denied",
+            (RuleEntry("Spread", ("an edit",)), RuleEntry("BinPacking", (), "not asked for")),
+            ({"op": "remove", "path": "/spec/priority"},),
+            ("another warning",),
+            PlacementEntry("Feasible", None, 2, 1, "room"),
+            "would be denied",
+        ),
+        pod="cd" * 32,
+        truncated=("patch: 3 more items",),
+        omitted=Omitted("dryRun", 9, 4, {"team-a": 5, "team-b": 4}),
+        rotation=Rotation(Oldest(3, "ef" * 32), dropped),
+        sequence=7,
+        previous="ab" * 32,
+    )
+    empty = {name for name in AuditRecord.__slots__ if getattr(record, name) == getattr(NO_ADMISSION, name)}
+    assert empty == set()
+    assert parse_line(encode(record, 7, "ab" * 32, record.rotation)) == record
 
 
 def test_record_of_another_kind_than_a_pod_names_it() -> None:

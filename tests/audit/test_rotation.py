@@ -193,6 +193,20 @@ class TestBySize:
         assert events == {("warning", "audit files were dropped early because of the total size")}
         assert sum(entry["records"] for entry in logs) == 8 - len(log.records())
 
+    def test_files_of_one_rotation_are_counted_by_the_reason_of_each(self, log: Log) -> None:
+        log.write(*range(10), max_bytes=TWO_BYTES, backups=20)
+        log.age(2, "audit.jsonl.4", "audit.jsonl.3")
+        newest_bytes = sum(Path(file).stat().st_size for file in rotated_files(log.path)[2:])
+        with capture_logs() as logs:
+            options: dict[str, Any] = {"keep_seconds": HOUR_SECONDS, "max_total_bytes": TWO_BYTES + newest_bytes}
+            log.write(10, 11, max_bytes=TWO_BYTES, backups=4, **options)
+
+        wanted = [("age", 1, 2, at(0), at(1)), ("size", 1, 2, at(2), at(3))]
+        assert [(each.reason, each.files, each.records, each.first, each.last) for each in log.dropped] == wanted
+        (rotation,) = (record.rotation for record in log.records() if record.rotation and record.rotation.dropped)
+        assert [*rotation.dropped] == log.dropped
+        assert [entry["log_level"] for entry in logs] == ["info", "warning"]
+
     def test_old_files_are_dropped_because_of_their_age(self, log: Log) -> None:
         with capture_logs() as logs:
             log.write(*range(20), max_bytes=TWO_BYTES, backups=2, keep_seconds=0, max_total_bytes=4 * TWO_BYTES)

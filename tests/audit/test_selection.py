@@ -35,6 +35,12 @@ def test_a_selection_takes_what_meets_every_choice(selection: Selection, taken: 
         ("team-a/worker-x7k2p-y", "worker-", False),
         ("team-a/other-x7k2p", "worker-", False),
         ("team-a/worker-0", "worker-", False),
+        (f"team-a/{'w' * 57}-x7k2p", f"{'w' * 57}-", True),
+        (f"team-a/{'w' * 58}x7k2p", f"{'w' * 58}-", True),
+        (f"team-a/{'w' * 58}x7k2p", f"{'w' * 70}-", True),
+        (f"team-a/{'w' * 70}-x7k2p", f"{'w' * 70}-", False),
+        (f"team-a/{'w' * 58}x7k2p", "w" * 70, False),
+        (f"team-a/{'w' * 70}", "w" * 70, True),
     ],
 )
 def test_a_record_is_of_a_pod_by_its_name_or_what_that_was_generated_from(pod: str, name: str, taken: bool) -> None:

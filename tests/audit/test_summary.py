@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from tests.support.programs.audit_records import INFEASIBLE, at, make_record
-from webhook.audit.record import AuditRecord, RuleEntry
+from webhook.audit.record import AuditRecord, PolicyName, RuleEntry, ShadowEntry
 from webhook.audit.summary import summarise
 
 
@@ -30,6 +30,20 @@ def test_counts_by_type_outcome_and_verdict() -> None:
     assert summary.verdicts == {"Feasible": 1, "Infeasible": 1}
     assert summary.bypasses == {"no workload type": 1}
     assert summary.slowest == []
+
+
+def test_counts_by_user_namespace_policy_and_answer_that_was_not_given() -> None:
+    policies = PolicyName("default", "1a"), PolicyName("team", "1a"), None
+    records = [
+        make_record(1, user="", policy=policies[0]),
+        make_record(2, user="ann", namespace="team-b", policy=policies[1], shadow=ShadowEntry("Denied")),
+        make_record(3, user="ann", policy=policies[2], shadow=ShadowEntry("Patched")),
+    ]
+    summary = summarise(records, slowest=0)
+    assert summary.users == {"(none)": 1, "ann": 2}
+    assert summary.namespaces == {"team-a": 2, "team-b": 1}
+    assert summary.policies == {"default@1a": 1, "team@1a": 1}
+    assert summary.shadowed == {"Denied": 1, "Patched": 1}
 
 
 def test_counts_what_each_rule_did() -> None:
@@ -72,6 +86,13 @@ class TestReasonsOfRefusal:
     )
     def test_are_equal_where_only_values_differ(self, records: list[AuditRecord], reasons: dict[str, int]) -> None:
         assert summarise(records, slowest=0).refusals == reasons
+
+    def test_of_one_pod_count_once_each_and_in_the_order_of_their_fields(self) -> None:
+        errors = [
+            f"spec.{field}: Required value: give one; spec.{field}: Required value: or two" for field in "hcagebdf"
+        ]
+        refusals = summarise([denied("; ".join(errors))], slowest=0).refusals
+        assert list(refusals.items()) == [(f"spec.{field}: Required value", 1) for field in "abcdefgh"]
 
     def test_are_those_of_refused_pods_alone(self) -> None:
         summary = summarise([make_record(error="KeyError: 17", outcome="Error"), make_record()], slowest=0)

@@ -203,6 +203,17 @@ class TestForeignRotation:
         verification = log.verify()
         assert (verification.faults, len(verification.chains), verification.records) == ([], 1, 2)
 
+    def test_truncated_file_is_rotated_by_its_new_size(self, log: Log) -> None:
+        with log.writer(max_bytes=3 * LINE_BYTES, backups=9) as writer:
+            for number in range(2):
+                writer.write(make_record(number))
+            os.truncate(log.path, 0)
+            for number in range(2, 5):
+                writer.write(make_record(number))
+            assert rotated_files(log.path) == [str(log.path)]
+            writer.write(make_record(5))
+        assert [len(Path(file).read_bytes().splitlines()) for file in rotated_files(log.path)] == [3, 1]
+
     def test_deleted_file_is_created_again(self, log: Log) -> None:
         with log.writer() as writer:
             writer.write(make_record(1))

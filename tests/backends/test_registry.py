@@ -7,7 +7,7 @@ import pytest
 from tests.backends.requests import WRITTEN
 from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.backends.backend import BatchNames
-from webhook.backends.kai import QUEUE, Kai
+from webhook.backends.kai import GROUP, QUEUE, Kai
 from webhook.backends.registry import BACKENDS, api_groups_of, batch_names_of, starts_whole
 from webhook.backends.volcano import Volcano
 from webhook.kube.names import VOLCANO_GROUP, VOLCANO_TIER, VOLCANO_TOPOLOGY
@@ -54,3 +54,18 @@ def test_kueue_starts_a_gang_whole_only_where_it_looks_at_nodes(backend: str, to
         pod = pod.annotate("kueue.x-k8s.io/podset-required-topology", topology)
 
     assert starts_whole(pod.obj(), [BatchNames(backend, "q", "", has_owner=False, starts_whole=True)]) is is_whole
+
+
+@pytest.mark.parametrize(
+    ("group", "is_owned", "is_replaced"),
+    [("train", True, True), ("train", False, False), ("pg-train", True, False), ("", True, False), ("", False, False)],
+)
+def test_kai_replaces_the_group_of_a_pod_with_an_owner_unless_it_has_made_it(
+    group: str, is_owned: bool, is_replaced: bool
+) -> None:
+    pod = make_pod().label(QUEUE, "q")
+    pod = pod.annotate(GROUP, group) if group else pod
+
+    (names,) = batch_names_of((pod.owner("Job", "train") if is_owned else pod).obj(), Kai)
+
+    assert (names.group, names.has_owner, names.is_replaced) == (group, is_owned, is_replaced)

@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -163,7 +165,10 @@ def test_every_object_is_found_with_its_place(text: str, wanted: list[tuple[str,
             id="a key twice",
         ),
         pytest.param("a: 1\n---\nb: {c: 1, c: 2}\n", "pods.yaml:3:11: Invalid value: ", id="a key twice, further in"),
-        pytest.param('{"a": {"b": 1, "b": 2}}', "duplicate key", id="duplicate key in JSON"),
+        pytest.param('{"a": {"b": 1, "b": 2}}', "duplicate key 'b'", id="duplicate key in JSON"),
+        pytest.param(
+            '{"a": 1, "b": [{"c": 1, "d": 2, "d": 3}]}', "duplicate key 'd'", id="duplicate key after another"
+        ),
         pytest.param("a: *nope\n", "undefined alias", id="an alias of nothing"),
         pytest.param("a: !custom x\n", "pods.yaml:1:4: Invalid value: ", id="a tag of somebody's own"),
         pytest.param(
@@ -298,6 +303,29 @@ def test_json_may_be_nested_as_deep_as_yaml(mark: str) -> None:
 def test_yaml_is_nested_two_hundred_deep_at_most() -> None:
     assert len(contents("{a: " * 200 + "1" + "}" * 200)) == 1
     assert error("{a: " * 201 + "1" + "}" * 201).startswith("pods.yaml")
+
+
+def in_braces(levels: int, innermost: str = "1") -> str:
+    return "{a: " * levels + innermost + "}" * levels
+
+
+def by_indentation(levels: int, innermost: str = "1") -> str:
+    return "".join(" " * depth + "a:\n" for depth in range(levels)) + " " * levels + innermost
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(lambda levels: by_indentation(levels), id="by indentation"),
+        pytest.param(lambda levels: by_indentation(levels - 100, in_braces(100)), id="in braces within indentation"),
+        pytest.param(lambda levels: f"a: &x {in_braces(99)}\nb: {in_braces(levels - 100, '*x')}", id="by an alias"),
+        pytest.param(lambda levels: f"b: 1\na: {in_braces(levels - 2, '{}')}", id="around nothing"),
+        pytest.param(lambda levels: f"kind: Pod\na:\n  b: c\n---\n{by_indentation(levels)}", id="in one of several"),
+    ],
+)
+def test_all_levels_of_a_value_count_however_it_is_written(text: Callable[[int], str]) -> None:
+    assert orjson.dumps(contents(text(200)))
+    assert "nested deeper than 200 levels" in error(text(201))
 
 
 @pytest.mark.parametrize(

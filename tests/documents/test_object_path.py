@@ -75,6 +75,8 @@ def test_keys_of_stars_are_in_the_order_of_the_path() -> None:
         ("spec.replicas", {"spec": {"replicas": 0}}, 0),
         ("spec.replicas", {"spec": {"replicas": 2**31 - 1}}, 2**31 - 1),
         ("metadata.annotations[a/b]", {"metadata": {"annotations": {"a/b": "0"}}}, 0),
+        ("metadata.annotations[a/b]", {"metadata": {"annotations": {"a/b": "2147483647"}}}, 2**31 - 1),
+        ("metadata.annotations[a/b]", {"metadata": {"annotations": {"a/b": 4}}}, 4),
         ("spec.replicas", {"spec": None}, None),
     ],
 )
@@ -88,3 +90,10 @@ def test_a_value_that_is_no_count_is_an_error(value: object) -> None:
         InvalidInput, match=r"^spec\.replicas: Invalid value: .*; must be an integer from 0 to 2147483647$"
     ):
         count_at({"spec": {"replicas": value}}, "spec.replicas", ())
+
+
+@pytest.mark.parametrize("value", ["2147483648", "1" * 5000, "-1", "1.0", "", "²", "٣", " 3", []])
+def test_a_text_that_is_no_count_is_an_error_in_an_annotation(value: object) -> None:
+    content: dict[str, Any] = {"metadata": {"annotations": {"a/b": value}}}
+    with pytest.raises(InvalidInput, match="must be an integer from 0 to 2147483647"):
+        count_at(content, "metadata.annotations[a/b]", ())

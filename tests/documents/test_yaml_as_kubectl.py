@@ -127,6 +127,8 @@ SCALARS: dict[str, Any] = {
     "!!int '5'": 5,
     "!!int 0x1F": 31,
     "!!float 5": 5,
+    "!!float 0x1F": 31,
+    "!!float 014": 12,
     "!!null ''": None,
     "[off, 014]": [False, 12],
     "{a: off}": {"a": False},

@@ -38,6 +38,26 @@ def test_an_item_has_the_note_of_its_last_report() -> None:
     assert (item.count, item.report.note) == (2, "2 nodes are full")
 
 
+def test_an_item_lasts_from_its_first_to_its_last_report_in_any_order() -> None:
+    backlog = Backlog()
+    for first_at, last_at in ((5.0, 6.0), (3.0, 4.0), (7.0, 9.0)):
+        item = pending("a", "x")
+        item.first_at, item.last_at = first_at, last_at
+        backlog.put(item)
+    found = backlog.take_due(0.0)
+    assert found is not None
+    assert (found.first_at, found.last_at) == (3.0, 9.0)
+
+
+def test_reports_of_other_pods_reasons_or_topics_are_items_of_their_own() -> None:
+    backlog = Backlog()
+    for name, reason, note in (("x", "A", "n"), ("y", "A", "n"), ("x", "B", "n"), ("x", "A", "m"), ("x", "A", "n")):
+        item = pending("a", name)
+        item.report = Report(reason, note)
+        backlog.put(item)
+    assert len(backlog) == 4
+
+
 def test_an_item_that_waits_again_takes_over_later_reports_with_their_objects() -> None:
     backlog, later = Backlog(), pending("a", "x")
     later.count, later.targets = 0, [(later.subject, 2)]

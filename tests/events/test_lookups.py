@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.events.scene import Scene, pod_of, stored
+from tests.events.scene import WALL_SECONDS, Scene, pod_of, stored
 from tests.support.objects.builders import make_pod
 from webhook.events.lookups import pods_of
 from webhook.events.report import Report
-from webhook.events.subject import controller_of
+from webhook.events.subject import ObjectReference, controller_of
 
 DENIED = Report("PlacementDenied", "a pod is refused: no such type")
 WAITING = Report("PlacementWaiting", "no node can take the pod now: 0/1 nodes are available: 1 Insufficient cpu.")
@@ -97,6 +97,29 @@ def test_pods_of_which_only_a_page_is_read_are_too_many(more: str, found: int | 
     pods = asyncio.run(pods_of(Server(), subject, 0.0))  # type: ignore[arg-type] # what is called
 
     assert (None if pods is None else len(pods)) == found
+
+
+@pytest.mark.parametrize("is_controlled", [True, False])
+def test_pods_without_a_node_are_asked_for_and_without_a_controller_by_name(is_controlled: bool) -> None:
+    """Those since five seconds before the admission are found, the oldest first."""
+    asked: list[Any] = []
+    owned = [stored(number, created=f"2026-01-01T00:00:{second:02}Z") for number, second in enumerate((9, 4, 5, 30))]
+    alone = [{"metadata": {**each["metadata"], "ownerReferences": []}} for each in owned]
+
+    class Server:
+        async def get(self, path: str, query: Any, *_: Any, **__: Any) -> dict[str, Any]:
+            asked.extend((path, query["fieldSelector"]))
+            return {"items": [*owned, *alone], "metadata": {}}
+
+    owner = controller_of(owned[0]["metadata"], "team-a")
+    subject = owner if is_controlled else ObjectReference("v1", "Pod", "team-a", "web-7", "")
+    assert subject is not None
+
+    pods = asyncio.run(pods_of(Server(), subject, WALL_SECONDS + 10))  # type: ignore[arg-type] # what is called
+
+    selector = "spec.nodeName=" if is_controlled else "spec.nodeName=,metadata.name=web-7"
+    assert asked == ["/api/v1/namespaces/team-a/pods", selector]
+    assert [each.uid for each in pods or ()] == ["uid-of-web-2", "uid-of-web-0", "uid-of-web-3"]
 
 
 def test_of_two_pods_the_one_that_is_stored_later_gets_its_event_later(play: Play) -> None:

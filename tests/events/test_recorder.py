@@ -10,12 +10,13 @@ from tests.events.scene import POLICY, Scene, pod_of, stored
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.servers.fake_events_api import DENIED_BY_WEBHOOK, LACKS_RIGHT
 from tests.support.servers.live import until
-from webhook.events.backlog import MOST_ITEMS
+from webhook.events.backlog import MOST_ITEMS, MOST_ITEMS_OF_NAMESPACE
 from webhook.events.report import Report
 from webhook.events.subject import ObjectReference
 
 DENIED = Report("PlacementDenied", "a pod is refused: no such type")
 WAITING = Report("PlacementWaiting", "no node can take the pod now: 0/1 nodes are available: 1 Insufficient cpu.")
+MISSING = Report("PlacementSchedulerMissing", "scheduler volcano: no sign that it runs: no Lease")
 Play = Callable[[Callable[[Scene], Awaitable[None]]], list[Any]]
 
 
@@ -62,18 +63,46 @@ def test_pods_of_an_owner_count_anew_after_two_minutes(play: Play) -> None:
 
 
 def test_missing_scheduler_is_on_the_first_pods_and_on_the_owner(play: Play) -> None:
-    missing = Report("PlacementSchedulerMissing", "scheduler volcano: no sign that it runs: no Lease")
-
     async def scene(scene: Scene) -> None:
         scene.api.pods = [stored(number) for number in range(2)]
         for _ in range(2):
-            scene.report(pod_of("web"), missing)
+            scene.report(pod_of("web"), MISSING)
         await scene.after(1)
         assert scene.api.counts() == {
             ("web-0", "PlacementSchedulerMissing"): 1,
             ("web-1", "PlacementSchedulerMissing"): 1,
             ("web", "PlacementSchedulerMissing"): 2,
         }
+
+    play(scene)
+
+
+def test_pods_of_a_lookup_that_failed_count_once(play: Play) -> None:
+    """They are looked up again, and do not use up the Events on pods of their owner twice."""
+
+    async def scene(scene: Scene) -> None:
+        scene.api.pods = [stored(number) for number in range(3)]
+        scene.api.fails_on = "replicasets/web"
+        for _ in range(3):
+            scene.report(pod_of("web"), MISSING)
+        await scene.after(1)
+        scene.api.fails_on = ""
+        await scene.after(10)
+        on_pods = {(f"web-{number}", "PlacementSchedulerMissing"): 1 for number in range(3)}
+        assert scene.api.counts() == {**on_pods, ("web", "PlacementSchedulerMissing"): 3}
+
+    play(scene)
+
+
+def test_missing_scheduler_is_on_the_owner_once_a_pod_is_found(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        scene.report(pod_of("web"), MISSING)
+        await scene.after(1)
+        assert (scene.api.counts(), scene.api.asked) == ({}, ["GET /api/v1/namespaces/team-a/pods"])
+        scene.api.pods = [stored(0)]
+        await scene.after(3)
+        names = ("web-0", "web")
+        assert scene.api.counts() == {(name, "PlacementSchedulerMissing"): 1 for name in names}
 
     play(scene)
 
@@ -204,6 +233,23 @@ def test_event_on_a_known_object_is_written(play: Play) -> None:
         scene.recorder.report_on(policy, Report("PolicyRejected", "this generation is not put into force: spec"))
         await scene.after(1)
         assert scene.api.counts() == {("default", "PolicyRejected"): 1}
+        assert scene.api.asked == ["POST /api/v1/namespaces/default/events"]
+        assert scene.results() == {"written": 1}
+
+    play(scene)
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_each_report_without_room_in_the_backlog_counts_as_dropped(play: Play, is_known: bool) -> None:
+    async def scene(scene: Scene) -> None:
+        for number in range(MOST_ITEMS_OF_NAMESPACE + 2):
+            if is_known:
+                policy = ObjectReference("placement.maip.mxsf.io/v1alpha1", "PlacementPolicy", "", str(number), "1")
+                scene.recorder.report_on(policy, DENIED)
+            else:
+                scene.report(pod_of(f"web-{number}", "Job"), DENIED)
+        assert scene.recorder.waiting == MOST_ITEMS_OF_NAMESPACE
+        assert scene.results() == {"dropped": 2}
 
     play(scene)
 
@@ -214,6 +260,16 @@ def test_pod_of_a_second_round_replaces_its_report(play: Play) -> None:
         again = make_pod("p").annotate(POLICY.policy_annotation, "default@1")
         scene.report(again, None)
         assert scene.recorder.is_idle
+
+    play(scene)
+
+
+def test_pod_without_a_problem_is_not_counted_while_others_wait(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        scene.report(pod_of("web"), WAITING)
+        for pod in (make_pod("q"), make_pod(""), pod_of("web")):
+            scene.report(pod, None)
+        assert (scene.recorder.waiting, scene.results()) == (1, {})
 
     play(scene)
 
@@ -230,6 +286,7 @@ def test_denied_pod_without_an_object_gives_none(play: Play, pod: PodBuilder, re
     async def scene(scene: Scene) -> None:
         scene.report(pod, DENIED, **request_fields)
         assert scene.recorder.is_idle
+        assert scene.results() == ({} if request_fields.get("dryRun") else {"no_object": 1})
 
     play(scene)
 
@@ -264,5 +321,29 @@ def test_shutdown_waits_for_no_api_server_that_fails(play: Play) -> None:
         await scene.recorder.drain(5)
         assert len(scene.api.asked) == asked
         assert scene.results() == {"dropped": 1}
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("report", "failures", "slept"),
+    [
+        pytest.param(DENIED, [], [1], id="a second for equal reports"),
+        pytest.param(DENIED, [(503, "")], [1, 10], id="a failure"),
+        pytest.param(WAITING, [], [1, 3, 10, 10, 10], id="a pod that is not stored"),
+    ],
+)
+def test_recorder_sleeps_until_the_next_report_is_due(
+    play: Play, report: Report, failures: list[tuple[int, str]], slept: list[float]
+) -> None:
+    """At most ten seconds at once: another report can be due before."""
+
+    async def scene(scene: Scene) -> None:
+        scene.api.failures = failures
+        run = asyncio.create_task(scene.recorder.run())
+        scene.report(pod_of("web", "Job"), report)
+        await until(lambda: scene.recorder.is_idle and bool(scene.results()))
+        run.cancel()
+        assert [round(seconds, 3) for seconds in scene.slept] == slept
 
     play(scene)

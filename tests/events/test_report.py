@@ -16,6 +16,7 @@ from webhook.documents.documents import Document
 from webhook.events.report import NOTE_BYTES, Report, report_of
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import never
+from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.framework.result import Placement
 from webhook.placement.reasons.cluster_warnings import NO_SIGN
 from webhook.placement.reasons.evictions import OF_NAMESPACE
@@ -24,6 +25,7 @@ from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.pending_placement import place_pending, predict_placement
 
 TRAINING = evaluate(PodContent(make_request(make_pod().annotate(TYPE, "training").obj()), {}), policy_with())
+EVICTION = PredictedPreemption(nodes=("node-7",), least=2, most=2, candidates=1)
 
 
 def allowed(placement: Placement) -> Unchanged:
@@ -64,6 +66,33 @@ def placed(verdict: str, message: str = "0/2 nodes are available: 2 Insufficient
                 ),
             ),
             id="Waiting",
+        ),
+        pytest.param(
+            allowed(replace(placed("Infeasible", "0/2 nodes are available."), deny_exemption="a pod may leave")),
+            (
+                "PlacementWaiting",
+                (
+                    "no node can take the pod now: 0/2 nodes are available. Not sure: a pod may leave. Suggestion: ask "
+                    "for 8 GPUs."
+                ),
+            ),
+            id="Infeasible, but not certainly",
+        ),
+        pytest.param(
+            allowed(replace(placed("Waiting", "no room"), preemption=EVICTION)),
+            (
+                "PlacementWaiting",
+                "no node can take the pod now: no room. kube-scheduler would evict 2 pods of lower priority on node-7.",
+            ),
+            id="Waiting for evictions",
+        ),
+        pytest.param(
+            allowed(replace(placed("Waiting", "no room"), preemption=PredictedPreemption(is_exact=False, why="late"))),
+            (
+                "PlacementWaiting",
+                "no node can take the pod now: no room. Suggestion: ask for 8 GPUs. evictions are not known: late.",
+            ),
+            id="Waiting, and evictions are not known",
         ),
         pytest.param(
             replace(allowed(placed("Waiting")), warnings=("a", f"scheduler volcano{NO_SIGN}no Lease and so on")),

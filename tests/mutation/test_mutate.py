@@ -19,6 +19,7 @@ RULES_KEY = f"{DOMAIN}/placement-rules"
 OWN: Mapping[str, Rule] = {
     "Tolerant": lambda *_: (AddToleration("a", "b"), AddToleration("c", "d")),
     "Labelled": lambda *_: (AddLabel("jobtype", "binpacked", "so"),),
+    "Twice labelled": lambda *_: (AddLabel("jobtype", "binpacked", "so"), AddLabel("team", "a", "so")),
     "Absent": lambda *_: "why not",
 }
 
@@ -39,6 +40,13 @@ def test_rule_lists_the_edits_that_changed_the_pod() -> None:
     pod = TRAINING.toleration("a", value="b")
 
     assert mutated(pod, "Tolerant").rules == (RuleOutcome("Tolerant", ("tolerate c=d:NoSchedule",)),)
+
+
+def test_rule_that_yields_in_part_is_effective() -> None:
+    mutation = mutated(TRAINING.label("jobtype", "nightly"), "Twice labelled")
+
+    assert mutation.rules == (RuleOutcome("Twice labelled", ("label team=a",)),)
+    assert written(mutation) == "Twice labelled"
 
 
 @pytest.mark.parametrize(

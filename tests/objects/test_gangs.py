@@ -1106,3 +1106,46 @@ def test_pods_that_wait_take_room_from_the_domains_of_a_gang(waits: bool, verdic
     assert placement.gang is not None
     assert placement.gang.together is not None
     assert [each.fits for each in placement.gang.together.domains] == [4 - waits, 4 - waits]
+
+
+GANG_KEY, SIZE_KEY = f"{DOMAIN}/gang", f"{DOMAIN}/gang-size"
+
+
+def gang_of(annotations: object, scheduler: object = None) -> GangRequest | None:
+    pod: dict[str, Any] = {"metadata": {"name": "p", "annotations": annotations}, "spec": {"schedulerName": scheduler}}
+    return gang_of_pod(pod, policy_with(), Snapshot.of(()))
+
+
+@pytest.mark.parametrize(
+    ("annotations", "scheduler", "name", "size", "missing"),
+    [
+        ({SIZE_KEY: "4"}, None, "", 4, ""),
+        ({SIZE_KEY: "4", GANG_KEY: "bert"}, "volcano", "bert", 4, ""),
+        ({SIZE_KEY: "4"}, "volcano", "", 4, GANG_KEY),
+        ({SIZE_KEY: "4", GANG_KEY: 7}, "volcano", "", 4, GANG_KEY),
+    ],
+    ids=["a size", "a size and a name", "a size without the name that its scheduler reads", "a name that is no text"],
+)
+def test_gang_of_annotations(annotations: object, scheduler: str | None, name: str, size: int, missing: str) -> None:
+    found = gang_of(annotations, scheduler)
+
+    assert found is not None
+    assert (found.name, found.size, found.missing) == (name, size, missing)
+    assert found.scheduler == (scheduler or "default-scheduler")
+
+
+@pytest.mark.parametrize(
+    ("annotations", "scheduler"),
+    [
+        (None, None),
+        ({}, "volcano"),
+        ({GANG_KEY: "bert"}, "volcano"),
+        ({SIZE_KEY: "0", GANG_KEY: "bert"}, None),
+        ({SIZE_KEY: "many"}, None),
+        ({SIZE_KEY: 4}, None),
+        ({SIZE_KEY: "4"}, 5),
+    ],
+    ids=["none", "others", "no size", "no pod", "no number", "a size that is no text", "a scheduler that is no text"],
+)
+def test_pod_without_a_valid_size_is_in_no_gang(annotations: object, scheduler: object) -> None:
+    assert gang_of(annotations, scheduler) is None

@@ -20,7 +20,9 @@ from webhook.admission.verdict import Advised, ObjectVerdict, Verdict
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
+from webhook.documents.object_path import segments
 from webhook.kube.deadline import BudgetSpentError, Expired, never
+from webhook.kube.workloads.pod_template_path import WorkloadKind
 from webhook.objects import advice
 from webhook.objects.admission import admit_request
 from webhook.objects.workload import MOST_TEMPLATES
@@ -217,3 +219,34 @@ def test_replicas_leave_nothing_in_the_view() -> None:
         admitted(labelled(number), SMALL)
 
     assert len(SMALL.snapshot.pods.classes) == before
+
+
+KINDS = list(POLICY.kinds.values())
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda each: f"{each.kind}.{each.group}")
+def test_an_object_that_ends_before_its_templates_is_left_to_the_api_server(kind: WorkloadKind) -> None:
+    """Its annotations are in the wrong place at each level, and what follows is missing or of another type."""
+    annotated = {"annotations": {TYPE: "training"}}
+    for path in (*(each.template for each in kind.templates), *kind.passed_on):
+        steps = segments(path)
+        for length in range(1, len(steps)):
+            for end in (None, {}, [], 5, "x", {"metadata": None}):
+                content: Any = end
+                for step in reversed(steps[:length]):
+                    content = [content, None] if step == "*" else {step: content, "metadata": annotated}
+                if isinstance(content, dict):
+                    whole = {"apiVersion": f"{kind.group}/v1", "kind": kind.kind, **content}
+                    assert isinstance(admitted(whole, SMALL), Bypassed)
+
+
+@pytest.mark.parametrize("value", [None, 5, "x", [], [1]])
+@pytest.mark.parametrize("part", ["metadata", "labels", "annotations"])
+def test_metadata_of_a_wrong_type_are_left_to_the_api_server(part: str, value: Any) -> None:
+    for path in ((), ("spec", "template")):
+        content: Object = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": template()}}
+        holder = content
+        for step in path:
+            holder = holder[step]
+        holder["metadata"] = value if part == "metadata" else {"name": "web", part: value}
+        assert isinstance(admitted(content, SMALL), Advised | Bypassed)

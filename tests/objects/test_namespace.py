@@ -45,6 +45,15 @@ def test_bad_defaults_are_denied_with_one_message_that_names_each() -> None:
     assert second.startswith(f'metadata.annotations[{DOMAIN}/gpu-memory]: Invalid value: "80 GB"; must be a quantity')
 
 
+def test_a_denial_keeps_the_warnings_about_other_annotations() -> None:
+    verdict = admitted({TYPE: "trainning", f"{DOMAIN}/gpu-prodct": "NVIDIA-H20"})
+
+    assert isinstance(verdict, Denied)
+    assert verdict.warnings == (
+        f"annotation {DOMAIN}/gpu-prodct is not known and does nothing; did you mean {PRODUCT}?",
+    )
+
+
 def test_a_default_is_validated_without_a_workload_type() -> None:
     verdict = admitted({f"{DOMAIN}/scheduler": "my-scheduler"})
 

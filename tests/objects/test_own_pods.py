@@ -22,7 +22,7 @@ from tests.support.objects.batch_objects import workload
 from tests.support.objects.builders import make_pod
 from tests.support.objects.workloads import APP, Object
 from webhook.kube.deadline import never
-from webhook.objects.own_pods import without_own_pods
+from webhook.objects.own_pods import without_own_pods, without_own_waiting
 
 
 def test_pods_of_an_object_do_not_wait_before_the_pods_of_its_update() -> None:
@@ -61,6 +61,30 @@ def test_an_update_replaces_the_assignment_of_the_object_by_kueue(namespace: str
     assert len(found.snapshot.kueue.workloads or {}) == left
 
 
+JOB = {"group": "example.com", "kind": "Job", "resource": "jobs", "templates": [{"path": "spec.template"}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (("apps", "Deployment"), {"metadata": {"name": "web"}, "spec": {"selector": {}}}),
+        (("apps", "Deployment"), {"metadata": {"name": "web"}, "spec": {"selector": 5}}),
+        (("ray.io", "RayCluster"), {"metadata": {}, "spec": {}}),
+        (("example.com", "Job"), {"metadata": {"name": "web"}, "spec": {}}),
+    ],
+    ids=["an empty selector", "no selector", "no name", "a kind whose pods have no labels of their own"],
+)
+def test_pods_stay_if_those_of_the_object_are_not_known(kind: tuple[str, str], fields: Object) -> None:
+    cluster, policy = view(gpu_node("n1", running(1), running(2))), policy_with(workloadKinds=[JOB])
+
+    found = without_own_pods(cluster.snapshot, "team-a", fields, policy.kinds[kind], never)
+
+    assert (found.replaced, found.snapshot.load.pods.tolist()) == (0, [2])
+    assumed = waiting(make_pod("waits").gpu(8).label("app", APP["app"])).assumed
+    assert assumed is not None
+    assert without_own_waiting(assumed, "team-a", fields, policy.kinds[kind]).by_key.keys() == assumed.by_key.keys()
+
+
 def test_pods_with_the_labels_of_the_object_in_another_namespace_stay() -> None:
     foreign = running(2).namespace("team-b")
     cluster = view(gpu_node("n1", running(1), foreign))
@@ -93,6 +117,8 @@ REPLACING = [
     pytest.param(3, {"maxUnavailable": 1, "maxSurge": 0}, id="one may be unavailable"),
     pytest.param(3, {"maxUnavailable": "1٠%", "maxSurge": "50%"}, id="a number that the API server rejects"),
     pytest.param(3, {"maxUnavailable": "0%", "maxSurge": "0%"}, id="neither: one is unavailable"),
+    pytest.param(3, {"maxUnavailable": "x%", "maxSurge": "50%"}, id="no number"),
+    pytest.param(3, {"maxUnavailable": "%", "maxSurge": "50%"}, id="a percentage without a number"),
 ]
 CANNOT_START = (
     "placement check: Waiting: the rolling update cannot start beside the running pods: "

@@ -174,7 +174,26 @@ def test_pods_are_left_alone_if_their_daemon_set_is_held_to_the_policy() -> None
     ids=["no card", "no type, where the namespace has none either", "a type of its own, which it could leave out"],
 )
 def test_other_daemon_sets_are_left_alone(pod: PodBuilder) -> None:
-    assert isinstance(admitted(daemon_set(pod), view()), Bypassed)
+    verdict = admitted(daemon_set(pod), view())
+    assert isinstance(verdict, Bypassed)
+    assert verdict.reason == "its pods run on every node and are left alone"
+
+
+@pytest.mark.parametrize(
+    ("cards", "require", "verdict"), [(1, "deny", Denied), (1, None, Bypassed), (0, "deny", Bypassed)]
+)
+def test_a_daemon_set_with_cards_needs_a_type_if_pods_with_cards_do(
+    cards: int, require: str | None, verdict: type
+) -> None:
+    pod = make_pod("").gpu(cards) if cards else make_pod("")
+    assert isinstance(admitted(daemon_set(pod), view(), **({"requireType": require} if require else {})), verdict)
+
+
+@pytest.mark.parametrize("spec", [None, 5, [], "x"])
+def test_a_daemon_set_without_a_pod_spec_is_left_to_the_api_server(spec: object) -> None:
+    content = daemon_set(INFERENCE)
+    content["spec"]["template"]["spec"] = spec
+    assert isinstance(admitted(content, view()), Bypassed)
 
 
 def test_an_agent_without_cards_is_left_alone_in_a_namespace_with_a_default_type() -> None:

@@ -9,7 +9,10 @@ from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, make_reque
 from tests.support.objects.builders import make_pod
 from tests.support.objects.workloads import APP, SAMPLES, Object, Sample
 from tests.support.patch_checks import check_template_patch
+from webhook.admission.cluster_view import ClusterView
 from webhook.admission.verdict import Advised, Unchanged
+from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.documents.documents import Document
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.workloads.pod_sets import pod_sets
 from webhook.kube.workloads.workload_kinds import PATCHED_TEMPLATES
@@ -299,3 +302,19 @@ def test_template_of_two_roles_is_patched_once() -> None:
 
     assert operations
     assert len({each["path"] for each in operations}) == len(operations)
+
+
+def test_a_template_without_metadata_gets_them() -> None:
+    """Its type is a default of the namespace."""
+    deployment = DEPLOYMENT.object(template(), 2)
+    for absent in ({}, {"metadata": None}):
+        content = {**deployment, "spec": {**deployment["spec"], "template": {"spec": template()["spec"], **absent}}}
+        defaults = {"metadata": {"name": "team-a", "annotations": {TYPE: "training"}}, "kind": "Namespace"}
+        view = ClusterView(snapshot_from_documents([Document("c", {"apiVersion": "v1", **defaults})]), None)
+
+        verdict = admit_request(request_of(content), POLICY, view)
+
+        assert isinstance(verdict, Advised)
+        metadata = patched(content, verdict)["spec"]["template"]["metadata"]
+        assert metadata["annotations"][f"{DOMAIN}/placement-policy"] == POLICY.identity
+        assert [each["op"] for each in verdict.operations if each["path"] == "/spec/template/metadata"] == ["add"]

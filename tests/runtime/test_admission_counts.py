@@ -41,6 +41,7 @@ def test_any_number_of_different_tallies_is_counted() -> None:
 
     for number in range(3000):
         counts.count(AdmissionCount("Patched", "training", (("GpuProduct", number),)))
+        assert len(counts._counts) <= 1024
 
     assert shown(counts, "admission_requests", outcome="Patched", workload_type="training") == 3000
     assert shown(counts, "rule_edits", rule="GpuProduct") == sum(range(3000))

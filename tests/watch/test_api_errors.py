@@ -36,6 +36,18 @@ def cut_short(status: int) -> Answer:
     return answer
 
 
+def in_pieces(*pieces: bytes) -> Answer:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(status=403)
+        await response.prepare(request)
+        for piece in pieces:
+            await response.write(piece)
+            await asyncio.sleep(0.01)
+        return response
+
+    return answer
+
+
 def error_of(answer: Answer, folder: Path) -> ApiServerError:
     """What `get` raises when the server answers so."""
 
@@ -67,6 +79,7 @@ def test_answer_that_is_no_object_is_an_error(tmp_path: Path) -> None:
         pytest.param(raw(b'{"message": ""}', 403), "Forbidden", id="no message"),
         pytest.param(raw(b"<html>", 403), "Forbidden", id="no JSON"),
         pytest.param(cut_short(403), "Forbidden", id="broken off"),
+        pytest.param(in_pieces(b'{"message": ', b'"in pieces"}'), "in pieces", id="in pieces"),
         pytest.param(raw(b'{"message": "a"}'.rjust(16_384), 403), "a", id="of 16 KiB"),
         pytest.param(raw(b'{"message": "a"}'.rjust(16_385), 403), "Forbidden", id="larger than 16 KiB"),
     ],

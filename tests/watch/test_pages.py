@@ -27,19 +27,19 @@ def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 class Listed:
     """An API server with objects of these sizes; `asked` are the first object and the number of each request."""
 
-    def __init__(self, *sizes: int, expires_at: int = -1, times: int = 1) -> None:
+    def __init__(self, *sizes: int, expires_at: int = -1, times: int = 1, code: int = GONE) -> None:
         self.items: list[Any] = [
             {"metadata": {"name": str(number)}, "args": "x" * size} for number, size in enumerate(sizes)
         ]
         self.asked: list[tuple[int, int]] = []
-        self.expires_at, self.times = expires_at, times
+        self.expires_at, self.times, self.code = expires_at, times, code
 
     async def body(self, path: str, query: Any, most_bytes: int) -> bytes:
         start, limit = int(query.get("continue", 0)), query["limit"]
         self.asked.append((start, limit))
         if start == self.expires_at and self.times:
             self.times -= 1
-            raise ApiServerError("expired", GONE)
+            raise ApiServerError("expired", self.code)
         end = min(start + limit, len(self.items))
         metadata = {"resourceVersion": "7"} | ({"continue": str(end)} if end < len(self.items) else {})
         body = orjson.dumps({"metadata": metadata, "items": self.items[start:end]})
@@ -103,6 +103,14 @@ def test_list_that_expires_starts_again_in_pages() -> None:
     server = Listed(*[300] * 4, expires_at=2)
     assert names_of(server) == [["0", "1"], ["2", "3"]]
     assert server.asked[-3:] == [(2, 2), (0, 2), (2, 2)]
+
+
+@pytest.mark.parametrize(("code", "expires_at"), [(500, 2), (0, 2), (GONE, 0)])
+def test_list_that_fails_otherwise_is_left_to_the_caller(code: int, expires_at: int) -> None:
+    server = Listed(*[300] * 4, expires_at=expires_at, code=code)
+    with pytest.raises(ApiServerError, match="expired"):
+        names_of(server, page_size=2)
+    assert server.asked[-1] == (expires_at, 2)
 
 
 def test_list_that_expires_twice_is_left_to_the_caller() -> None:

@@ -13,7 +13,7 @@ from tests.support.servers.live import until
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.kube.release import Release
 from webhook.watch.api_server import ApiServer, ClientConfig
-from webhook.watch.polling import Polling
+from webhook.watch.polling import Polling, read_scheduler_evidence, read_webhook_configuration
 
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/name"
 EVIDENCE = SchedulerEvidence(frozenset({"apps"}), "")
@@ -74,3 +74,25 @@ def test_another_failure_is_logged_and_the_same_is_not(tmp_path: Path) -> None:
     assert [(each["event"], each["error"].rpartition(" ")[2]) for each in logs] == [
         ("the webhook configuration is not known", reason) for reason in ("first", "second", "second")
     ]
+
+
+def test_what_users_can_make_long_is_read_within_a_bound() -> None:
+    """The configurations of Kueue and Volcano are read where their API groups are served."""
+    bounds: dict[str, int] = {}
+
+    class Server:
+        async def get(self, path: str, _: object, *, most_bytes: int) -> dict[str, Any]:
+            bounds[path] = most_bytes
+            return {"groups": [{"name": "kueue.x-k8s.io"}, {"name": "scheduling.volcano.sh"}]}
+
+    server: Any = Server()
+    asyncio.run(read_scheduler_evidence(server))
+    asyncio.run(read_webhook_configuration(server, "a/b"))
+
+    assert bounds == {
+        "/apis": 2 * 1024 * 1024,
+        "/apis/coordination.k8s.io/v1/leases": 2 * 1024 * 1024,
+        "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config": 64 * 1024,
+        "/api/v1/namespaces/volcano-system/configmaps/volcano-scheduler-configmap": 64 * 1024,
+        "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/a%2Fb": 3 * 1024 * 1024,
+    }

@@ -20,6 +20,7 @@ from webhook.watch.timing import Timing
 Object = dict[str, Any]
 
 PODS = "/api/v1/pods"
+GONE = refusal(410, "Expired")
 GONE_EVENT = ("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"})
 
 
@@ -64,6 +65,17 @@ def test_list_is_read_to_the_last_page_and_then_watched(tmp_path: Path) -> None:
     assert fourth["resourceVersion"] == "9"
 
 
+def test_objects_of_all_pages_are_kept_and_older_ones_are_not(tmp_path: Path) -> None:
+    script = (
+        page([versioned_node("old"), versioned_node("a")], "4"),
+        GONE,
+        page([versioned_node("a")], "7", "next"),
+        page([versioned_node("b")], "7", "last"),
+        page([versioned_node("c")], "7"),
+    )
+    followed(tmp_path, *script, wanted=["a", "b", "c"], asked=6)
+
+
 def test_pods_are_listed_again_after_the_watch_in_which_that_is_asked_for(tmp_path: Path) -> None:
     async def run() -> list[str | None]:
         async def watch(request: web.Request) -> web.StreamResponse:
@@ -80,9 +92,6 @@ def test_pods_are_listed_again_after_the_watch_in_which_that_is_asked_for(tmp_pa
 def test_watch_continues_from_the_last_bookmark(tmp_path: Path) -> None:
     api = followed(tmp_path, page([versioned_node("a")], "7"), events(bookmark(30)), wanted=["a"], asked=3)
     assert [each.get("resourceVersion") for each in api.asked] == [None, "7", "30"]
-
-
-GONE = refusal(410, "Expired")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,10 +13,12 @@ from structlog.testing import capture_logs
 from tests.support.servers.live import versioned_node
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.follower import ClusterFollower
-from webhook.cluster.cache.resources import REQUIRED_RESOURCES
+from webhook.cluster.cache.resources import REQUIRED_RESOURCES, RESOURCES
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.field import InvalidInput, required
 from webhook.watch.api_errors import ApiServerError, UnreachableError
 from webhook.watch.live import LiveCluster
+from webhook.watch.polling import Polling
 from webhook.watch.reflector import Reflector
 from webhook.watch.timing import CatchUpTarget, Timing
 
@@ -67,6 +69,15 @@ def test_pause_is_short_again_once_the_api_server_is_reachable() -> None:
     assert reflector._pause_seconds() == 1
 
 
+@pytest.mark.usefixtures("longest_pauses")
+def test_pause_is_short_again_after_an_event() -> None:
+    reflector = reflector_of_nodes()
+    for _ in range(5):
+        reflector._pause_seconds()
+    reflector._apply(orjson.dumps({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "7"}}}))
+    assert (reflector._pause_seconds(), reflector.version) == (0.25, "7")
+
+
 def test_pause_is_between_half_of_it_and_all_of_it() -> None:
     """Replicas that lose the API server at one moment do not come back at one moment."""
     timing = Timing(first_pause_seconds=8, longest_pause_seconds=8)
@@ -107,6 +118,9 @@ class ServerWithNodes:
     async def body(self, *_: Any) -> bytes:
         items = [versioned_node(name) for name in "abc"]
         return orjson.dumps({"metadata": {"resourceVersion": "7"}, "items": items})
+
+    async def get(self, *_: Any, **__: Any) -> dict[str, Any]:
+        return {"metadata": {"resourceVersion": "7"}}
 
 
 def test_others_get_their_turn_within_a_page_of_a_list() -> None:
@@ -172,6 +186,39 @@ def test_watch_that_ends_earlier_without_an_event_is_a_failure(monkeypatch: pyte
         watched_for(0.85, monkeypatch)
 
 
+@pytest.mark.parametrize("request_of", [Reflector._list, Reflector._catch_up_target])
+def test_answer_shows_that_the_api_server_is_there_again(request_of: Callable[..., Any]) -> None:
+    reached: list[None] = []
+    reflector = reflector_of_nodes(on_reachable=lambda: reached.append(None))
+    reflector._handle_error(UNREACHABLE)
+    asyncio.run(request_of(reflector, ServerWithNodes()))
+    assert (reflector.is_unreachable, len(reached)) == (False, 1)
+
+
+def test_response_that_breaks_off_does_not_show_that_the_api_server_is_there_again() -> None:
+    reflector = reflector_of_nodes()
+    reflector._handle_error(UNREACHABLE)
+    reflector._handle_error(ApiServerError("the response is incomplete"))
+    assert reflector.is_unreachable
+
+
+def test_event_of_a_watch_that_follows_a_list_makes_the_view_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event alone, since a quiet watch can last for half a minute more."""
+    seen: list[float | None] = []
+
+    class Server:
+        async def lines(self, *_: Any) -> AsyncIterator[list[bytes]]:
+            for name in "ab":
+                clock.seconds += 7
+                yield [orjson.dumps({"type": "ADDED", "object": versioned_node(name)})]
+                seen.append(reflector.current_as_of_seconds)
+
+    clock, reflector, server = SimpleNamespace(seconds=100.0), reflector_of_nodes(), Server()
+    monkeypatch.setattr("webhook.watch.reflector.time", SimpleNamespace(monotonic=lambda: clock.seconds))
+    asyncio.run(reflector._watch(server, "5"))  # type: ignore[arg-type] # what is called
+    assert seen == [107.0, 114.0]
+
+
 def test_refusal_shows_that_the_api_server_is_there_again() -> None:
     reached: list[float] = []
     reflector = reflector_of_nodes(on_reachable=lambda: reached.append(time.monotonic()))
@@ -184,25 +231,49 @@ def test_refusal_shows_that_the_api_server_is_there_again() -> None:
     assert (reflector.is_unreachable, len(reached)) == (False, 1)
 
 
-def test_api_server_that_does_not_answer_is_not_asked_again_before_the_pause_is_over() -> None:
-    async def run() -> int:
-        attempts: list[None] = []
+def attempts_after(error: Exception, *, woken: bool = False) -> tuple[int, int]:
+    """Return the number of attempts and of faults of a reflector with long pauses whose connections all fail."""
+    attempts: list[None] = []
+    faults: list[None] = []
 
-        def connect() -> Any:
-            attempts.append(None)
-            if len(attempts) > 3:
-                raise asyncio.CancelledError
-            raise UnreachableError("the API server does not answer")
+    def connect() -> Any:
+        attempts.append(None)
+        if len(attempts) > 3:
+            raise asyncio.CancelledError
+        raise error
 
+    async def run() -> None:
         timing = Timing(first_pause_seconds=1000, longest_pause_seconds=1000)
-        task = asyncio.create_task(Reflector(NODE, ClusterCache(), connect, timing).run())
-        for _ in range(20):
+        reflector = Reflector(NODE, ClusterCache(), connect, timing, on_fault=lambda: faults.append(None))
+        task = asyncio.create_task(reflector.run())
+        for turn in range(20):
             await asyncio.sleep(0)
+            if woken and turn == 10:
+                reflector.wake()
+        assert not task.done()
         task.cancel()
         await asyncio.wait([task])
-        return len(attempts)
 
-    assert asyncio.run(run()) == 1
+    with capture_logs():
+        asyncio.run(run())
+    return len(attempts), len(faults)
+
+
+UNREACHABLE = UnreachableError("the API server does not answer")
+REFUSED = ApiServerError("starting", 503)
+NO_KUBECONFIG = InvalidInput([required("--kubeconfig", "no cluster can be read from it")])
+
+
+@pytest.mark.parametrize(
+    ("error", "faults"), [(UNREACHABLE, 0), (REFUSED, 0), (NO_KUBECONFIG, 0), (LookupError("a fault"), 1)], ids=repr
+)
+def test_api_server_is_not_asked_again_before_the_pause_is_over(error: Exception, faults: int) -> None:
+    assert attempts_after(error) == (1, faults)
+
+
+@pytest.mark.parametrize(("error", "attempts"), [(UNREACHABLE, 2), (REFUSED, 1)], ids=repr)
+def test_only_a_pause_after_no_answer_ends_when_the_api_server_is_back(error: Exception, attempts: int) -> None:
+    assert attempts_after(error, woken=True) == (attempts, 0)
 
 
 def test_kind_that_is_listed_is_refused_no_more() -> None:
@@ -237,6 +308,86 @@ def test_background_uses_the_snapshot_that_an_admission_has_just_taken(monkeypat
 
     assert settled == [0, 1]
     assert [each.resource.kind for each in live._reflectors if each._lists_again] == ["Pod"]
+
+
+def test_view_has_only_namespaces_until_every_required_kind_is_listed() -> None:
+    def connect() -> Any:
+        raise AssertionError("no connection is made here")
+
+    cache = ClusterCache()
+    cache.apply("Node", "ADDED", versioned_node("a"))
+    cache.apply("Namespace", "ADDED", {"metadata": {"name": "n", "annotations": {"a": "1"}, "resourceVersion": "1"}})
+    live, sizes = LiveCluster(connect, cache=cache), list[int]()
+    for reflector in live._required:
+        sizes.append(len(live.snapshot().nodes))
+        assert dict(live.snapshot().namespace_annotations("n")) == {"a": "1"}
+        reflector.current_as_of_seconds = 0.0
+    assert sizes == [0] * len(live._required)
+    assert len(live.snapshot().nodes) == 1
+
+
+@pytest.mark.parametrize("is_synced", [False, True])
+@pytest.mark.parametrize("configuration", ["", "webhook"])
+def test_optional_kinds_are_followed_once_the_required_ones_are_listed(
+    monkeypatch: pytest.MonkeyPatch, configuration: str, *, is_synced: bool
+) -> None:
+    started: list[str] = []
+
+    async def sleep(_: float) -> None:
+        names.append(None)
+        if len(names) > 2:
+            started.extend(task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task())
+            raise asyncio.CancelledError
+
+    async def nothing(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    def connect() -> Any:
+        raise AssertionError("no connection is made here")
+
+    names: list[None] = []
+    monkeypatch.setattr("webhook.watch.live.asyncio.sleep", sleep)
+    monkeypatch.setattr(Reflector, "run", nothing)
+    for polled in ("scheduler_evidence", "release", "webhook_configuration"):
+        monkeypatch.setattr(Polling, polled, nothing)
+    live = LiveCluster(connect, webhook_configuration=configuration)
+    for reflector in live._required:
+        reflector.current_as_of_seconds = 0.0 if is_synced else None
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(live.run())
+
+    of_resources = [each for each in RESOURCES if each.is_required or is_synced]
+    wanted = ["signs of schedulers", "release of the cluster", *(["webhook configuration"] if configuration else [])]
+    assert sorted(started) == sorted([*wanted, *(f"reflector of {each.kind}" for each in of_resources)])
+
+
+def test_reflectors_of_a_view_wake_each_other_and_report_their_faults() -> None:
+    faults: list[None] = []
+
+    class Follower(ClusterFollower):
+        def failed(self) -> None:
+            faults.append(None)
+
+    def connect() -> Any:
+        raise LookupError
+
+    async def run() -> list[bool]:
+        live = LiveCluster(connect, Follower(), timing=Timing(first_pause_seconds=1000, longest_pause_seconds=1000))
+        assert len({id(each._gate) for each in live._reflectors}) == 1, "one page is decoded at a time"
+        first, *others = live._reflectors
+        task = asyncio.create_task(first.run())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        for each in (first, others[0], others[-1]):
+            each._handle_error(UNREACHABLE)
+        first._handle_error(REFUSED)
+        return [each._woken.is_set() for each in (first, *others)]
+
+    with capture_logs():
+        woken = asyncio.run(run())
+    assert (len(faults), woken) == (1, [False, True, *[False] * (len(woken) - 3), True])
 
 
 def test_changes_are_worked_in_every_50_ms(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,8 +102,6 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
     reading = read_workload(pod, namespace, defaults, policy, extended_resources)
     warnings = reading.warnings
     taken_back = withdrawal(pod, policy) if reading.is_forbidden else None
-    if reading.type_name is None and not reading.errors:
-        return _without_workload(taken_back, reading, warnings)
     if errors := (*reading.errors, *reading.denials):
         if policy.spec.invalid_annotations == "deny":
             denial = Denial(*((422, "Invalid") if reading.errors else (403, "Forbidden")), lines_of(errors))

@@ -115,7 +115,7 @@ def created_on_node(pod: JsonObject) -> bool:
     entries = field(pod, "metadata", "managedFields")
     if not field(pod, "spec", "nodeName") or not isinstance(entries, list):
         return False
-    fields = (field(each, "fieldsV1", "f:spec") for each in entries if isinstance(each, dict))
+    fields = (field(each, "fieldsV1", "f:spec") for each in entries)
     return any(isinstance(each, dict) and "f:nodeName" in each for each in fields)
 
 

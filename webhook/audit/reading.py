@@ -120,7 +120,9 @@ def oldest_files(names: Iterable[str]) -> set[str]:
 
 
 class FollowedFile:
-    """The lines of the file at `path` as they are added; a context manager. After a rotation it reads the new file.
+    """The lines of the file at `path` as they are added; a context manager.
+
+    After a rotation it reads the new file, and a file that was emptied from its beginning.
 
     Raises:
         InvalidInput: the file cannot be read.
@@ -133,6 +135,9 @@ class FollowedFile:
 
     def new_lines(self) -> Iterator[Entry | InvalidLine]:
         """Yield the whole lines that were added since the last call, and after a rotation the rest of the old file."""
+        if self._file.seekable() and os.fstat(self._file.fileno()).st_size < self._file.tell():
+            self._file.seek(0)
+            self._rest, self._next_number = b"", 1
         text = self._rest + self._file.read()
         if self._is_replaced():
             yield from self._read(text + self._file.read())

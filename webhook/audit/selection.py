@@ -28,9 +28,10 @@ class Selection:
         )
 
 
-# The suffix that the API server appends to a generateName.
+# The suffix that the API server appends to the first 58 characters of a generateName.
 # Source: k8s.io/apiserver/pkg/storage/names/generate.go, k8s.io/apimachinery/pkg/util/rand/rand.go
 _GENERATED = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5}")
+_LONGEST_BASE = 58
 
 
 def _has_policy(record: AuditRecord, wanted: str) -> bool:
@@ -45,9 +46,9 @@ def is_of_pod(record: AuditRecord, pod: str) -> bool:
     if record.namespace != namespace:
         return False
     # At admission the name was not generated yet. A pod with a matching generated name may be the one.
-    prefix = record.name
-    is_generated = prefix.endswith("-") and name.startswith(prefix) and _GENERATED.fullmatch(name[len(prefix) :])
-    return name == prefix or bool(is_generated)
+    base = record.name[:_LONGEST_BASE]
+    is_generated = record.name.endswith("-") and name.startswith(base) and _GENERATED.fullmatch(name[len(base) :])
+    return name == record.name or bool(is_generated)
 
 
 _DURATION = re.compile(r"(?=.)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")

@@ -144,8 +144,7 @@ def _reject_deep_nesting(text: str) -> None:
         elif isinstance(event, yaml.events.CollectionEndEvent):
             depth -= 1
         if depth > DEEPEST:
-            problem = f"nested deeper than {DEEPEST} levels"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=cast("yaml.Mark", event.start_mark))
+            raise _nested_too_deeply(event.start_mark)
 
 
 _NESTING = re.compile(r"^[ ?:-]+", re.MULTILINE)
@@ -198,36 +197,43 @@ class _KubernetesLoader(_Base):
         node.value = pieces
 
     def construct_document(self, node: yaml.Node) -> Any:
-        values: dict[int, int] = {}
-        self._aliased += self._check(node, set(), values) - len(values)
+        known: dict[int, tuple[int, int]] = {}
+        values, _ = self._check(node, set(), known)
+        self._aliased += values - len(known)
         return super().construct_document(node)
 
-    def _check(self, node: yaml.Node, above: set[int], values: dict[int, int]) -> int:
-        """Return the number of values in `node` with its aliases expanded. `values` caches it by node id."""
+    def _check(self, node: yaml.Node, above: set[int], known: dict[int, tuple[int, int]]) -> tuple[int, int]:
+        """Return the numbers of values and of levels in `node` with its aliases expanded. `known` caches them by id."""
         if id(node) in above:
             raise _unfit(node, "an object inside itself")
-        if id(node) not in values:
-            values[id(node)] = 1 + self._check_inner(node, above, values)
+        if id(node) not in known:
+            if len(above) > DEEPEST:
+                raise _nested_too_deeply(node.start_mark)
+            known[id(node)] = self._check_inner(node, above, known)
+        values, levels = known[id(node)]
+        # An alias can bring levels into a place that is nested itself.
+        if len(above) + levels > DEEPEST:
+            raise _nested_too_deeply(node.start_mark)
         # The text has each known node once, so aliases stand for the other values.
-        if self._aliased + values[id(node)] - len(values) > self.most_aliased:
+        if self._aliased + values - len(known) > self.most_aliased:
             stand_for = f"they stand for more than {self.most_aliased} values; use fewer of them"
             problem = f"aliases make it too large: {stand_for}"
             raise _TooManyAliases(problem=problem, problem_mark=cast("yaml.Mark", node.start_mark))
-        return values[id(node)]
+        return values, levels
 
-    def _check_inner(self, node: yaml.Node, above: set[int], values: dict[int, int]) -> int:
+    def _check_inner(self, node: yaml.Node, above: set[int], known: dict[int, tuple[int, int]]) -> tuple[int, int]:
         if node.tag not in _JSON_TAGS:
             raise _unfit(node, f"JSON has no value for tag {node.tag}")
         if isinstance(node, yaml.ScalarNode):
             self._check_scalar(node)
-            return 0
+            return 1, 0
         if isinstance(node, yaml.MappingNode):
             _check_keys(node)
         above.add(id(node))
         children = [each for child in node.value for each in (child if isinstance(child, tuple) else (child,))]
-        count = sum(self._check(child, above, values) for child in children)
+        inner = [self._check(child, above, known) for child in children]
         above.discard(id(node))
-        return count
+        return 1 + sum(values for values, _ in inner), 1 + max((levels for _, levels in inner), default=0)
 
     def _check_scalar(self, node: yaml.ScalarNode) -> None:
         if node.tag not in _READERS:
@@ -265,6 +271,10 @@ def _text_key(key: yaml.ScalarNode) -> yaml.ScalarNode:
     except ValueError:
         return key
     return key if value >= 2**63 else yaml.ScalarNode(f"{TAG}str", str(value).lower(), key.start_mark, key.end_mark)
+
+
+def _nested_too_deeply(mark: object) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=f"nested deeper than {DEEPEST} levels", problem_mark=cast("yaml.Mark", mark))
 
 
 def _unfit(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:

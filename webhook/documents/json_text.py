@@ -44,8 +44,8 @@ class JsonList:
         end = tail.rfind(b"]")
         self._end = tail_begin + end
         try:
-            # The number shows that these brackets are those of the items.
-            content = orjson.loads(head[: self._begin] + b"0" + tail[end:]) if end >= 0 else None
+            # The number shows that these brackets are those of the items. Without a closing one, this is no JSON.
+            content = orjson.loads(head[: self._begin] + b"0" + tail[end:])
         except orjson.JSONDecodeError:
             content = None
         if not isinstance(content, dict) or content.get("items") != [0]:

@@ -198,9 +198,10 @@ class EventRecorder:
         found = [each for each in pods or () if self._reported.get((each.uid, reason)) is None][: pending.count]
         on_owner = len(found) if pods is not None else pending.count
         is_on_owner = pods is None or pending.report.is_on_owner
+        owners = await with_owner(server, subject) if subject.uid and on_owner and is_on_owner else ()
+        # Behind the last request: a report that fails is looked up again.
         if subject.uid:
             self._on_pods.put((subject.uid, reason), (used + len(found), now), _ENTRY_BYTES)
-        owners = await with_owner(server, subject) if subject.uid and on_owner and is_on_owner else ()
         for each in found:
             self._reported.put((each.uid, reason), True, _ENTRY_BYTES)
         pending.targets += [*((each, 1) for each in found), *((each, on_owner) for each in owners)]

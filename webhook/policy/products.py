@@ -116,7 +116,7 @@ def _bases(spec: PolicySpec, product: str) -> Iterator[str]:
     """Yield the products that `product` is a direct or indirect variant of."""
     names = [product]
     for name in names:
-        found = (name.removesuffix(suffix) for suffix in spec.product_variants if name.endswith(suffix))
+        found = (name.removesuffix(suffix) for suffix in spec.product_variants)
         bases = [base for base in found if base and base not in names]
         names += bases
         yield from bases

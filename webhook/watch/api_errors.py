@@ -123,7 +123,7 @@ async def _read_error(response: aiohttp.ClientResponse) -> bytes:
             body += chunk
             if len(body) >= _LONGEST_ERROR_BYTES:
                 break
-    except (aiohttp.ClientError, TimeoutError, OSError):
+    except (aiohttp.ClientError, OSError):
         pass
     finally:
         response.close()

@@ -183,7 +183,7 @@ class ApiServer:
         response = await self._request(method, path, query, headers, _ANSWER_SECONDS, body)
         try:
             return await read_body(response, most_bytes)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, OSError) as error:
             raise ApiServerError(f"{method} {path}: the response is incomplete: {message_of(error)}") from error
         finally:
             response.release()
@@ -198,7 +198,7 @@ class ApiServer:
         try:
             async for chunk in response.content.iter_any():
                 yield chunk
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, OSError) as error:
             raise ApiServerError(f"GET {path}: the response is incomplete: {message_of(error)}") from error
         finally:
             response.close()
@@ -250,4 +250,4 @@ class ApiServer:
 def _client_errors() -> tuple[type[Exception], ...]:
     from kubernetes.aio.config import ConfigException
 
-    return aiohttp.ClientError, TimeoutError, OSError, ConfigException
+    return aiohttp.ClientError, OSError, ConfigException

@@ -100,6 +100,28 @@ def test_limits_of_a_pod_count_sidecars_and_the_peak_of_init_containers() -> Non
     assert refusal(view(limit_range({"type": "Pod", "max": {"memory": "2Gi"}})), **asked) == words
 
 
+@pytest.mark.parametrize(
+    ("limits", "of_pod", "words"),
+    [
+        ([{"cpu": "1"}, {}], {"requests": {"cpu": "2"}}, "but request is 2"),
+        ([{"cpu": "1"}, {"cpu": "500m"}], {"requests": {"cpu": "2"}}, "but limit is 2"),
+        ([{"cpu": "3"}, {"cpu": "500m"}], {"requests": {"cpu": "2"}}, "but limit is 3500m"),
+        ([{"cpu": "1"}, {}], {"requests": {"cpu": "1"}, "limits": {"cpu": "4"}}, "but limit is 4"),
+        ([{}, {}], {"requests": {"cpu": "1"}}, ".  No limit is specified"),
+    ],
+)
+def test_a_pod_with_amounts_of_its_own_is_held_to_these(limits: list[Object], of_pod: Object, words: str) -> None:
+    """Its requests are its limits at least if each container has a limit."""
+    snapshot = view(limit_range({"type": "Pod", "max": {"cpu": "1"}}))
+    asked = {"containers": containers(*({"limits": each} for each in limits)), "resources": of_pod}
+    pod = make_pod("p").namespace("default").spec(**asked).obj()
+
+    found = limit_violations(pod, snapshot.limit_ranges["default"], never)
+
+    separator = "" if words.startswith(".") else ", "
+    assert found == [f"maximum cpu usage per Pod is 1{separator}{words}"]
+
+
 def test_limit_range_that_cannot_be_read_makes_the_pods_of_its_namespace_unknown() -> None:
     snapshot = view()
     snapshot.left_out = LeftOut({("LimitRange", "default"): frozenset(("large",))})

@@ -89,6 +89,8 @@ def test_plugin_that_changes_nothing_is_not_in_doubt(annotations: dict[str, str]
         ({SELECTOR: "rack=r1"}, {"nodeSelector": {"rack": "r2"}}),
         ({SELECTOR: "rack"}, {}),
         ({ALLOWED: json.dumps([EQUAL])}, {"tolerations": [TOLERATED]}),
+        ({ALLOWED: json.dumps([EQUAL])}, {"tolerations": [EQUAL, TOLERATED]}),
+        ({ALLOWED: json.dumps([EQUAL]), TOLERATIONS: json.dumps([TOLERATED])}, {"tolerations": [EQUAL]}),
         ({TOLERATIONS: "{"}, {}),
         ({TOLERATIONS: "[1]"}, {}),
     ],
@@ -127,3 +129,17 @@ def test_several_plugins_in_doubt_are_tried_alone_and_together() -> None:
         "Feasible as written, Infeasible if the API server runs PodNodeSelector "
         f"(annotation {SELECTOR} of the namespace default)"
     )
+
+
+def test_tolerations_of_resources_are_added_in_order_behind_those_of_the_pod() -> None:
+    cards = [f"example.com/{name}" for name in "dbac"]
+    node = make_node_object("n", taints=[*(f"{card}=yes:NoSchedule" for card in cards), "example.com/e=yes:NoExecute"])
+    ((_, snapshot),) = alternatives(("ExtendedResourceToleration",), made_anew([node, namespace("default")]))
+    amounts = dict.fromkeys([*cards, "example.com/e", "example.com/free", "cpu"], 1)
+    containers = [{"name": "c", "image": "i", "resources": {"limits": amounts}}]
+
+    found = of(snapshot, containers=containers, tolerations=[EQUAL])
+
+    wanted = [EQUAL, *({**TOLERATED, "key": card} for card in sorted(cards))]
+    before = make_pod("p").namespace("default").spec(containers=containers, tolerations=wanted)
+    assert found.pod == before.obj()

@@ -5,6 +5,8 @@ import pytest
 from tests.admission.api_server.completing import KATA, of, refusal, view
 from tests.support.objects.api_server import Object
 from webhook.admission.api_server.plugins import check_admitted, completed
+from webhook.admission.api_server.runtime_class import with_runtime_class
+from webhook.cluster.objects.runtime_class import RuntimeClass
 
 
 def test_the_class_adds_overhead_nodes_and_tolerations() -> None:
@@ -52,3 +54,13 @@ def test_class_is_unknown_while_the_classes_are() -> None:
         == "the RuntimeClass kata is not known: add runtimeclasses to the cluster file, or grant list and watch of them"
     )
     check_admitted(found.pod, view())
+
+
+def test_of_several_contradictions_the_first_by_its_key_is_reported() -> None:
+    selector = dict.fromkeys("cab", "theirs")
+    pod = {"metadata": {}, "spec": {"nodeSelector": {"a": "theirs", "b": "own", "c": "own"}}}
+
+    with pytest.raises(
+        ValueError, match=r"^conflict: runtimeClass.scheduling.nodeSelector\[b\] = theirs; .*\[b\] = own$"
+    ):
+        with_runtime_class(pod, RuntimeClass("kata", None, selector, ()))

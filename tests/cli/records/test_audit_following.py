@@ -1,6 +1,7 @@
 """Records that a server adds are printed as they come; the decision ID is short enough for 80 columns."""
 
 import io
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -55,6 +56,30 @@ def test_no_line_is_lost_when_the_file_is_rotated(tmp_path: Path, text: bytes) -
         path.write_bytes(b"3\n")
         cut_off = [] if is_whole else [("audit.jsonl:2", b"2", True)]
         assert places(followed) == [*cut_off, ("audit.jsonl:1", b"3", False)]
+        assert places(followed) == []
+
+
+def test_a_file_that_was_emptied_is_read_from_its_beginning(tmp_path: Path) -> None:
+    """As by logrotate with `copytruncate`."""
+    path = tmp_path / "audit.jsonl"
+    path.write_bytes(b"first\nhalf of")
+    with FollowedFile(path) as followed:
+        assert places(followed) == [("audit.jsonl:1", b"first", False)]
+        os.truncate(path, 0)
+        assert places(followed) == []
+        with path.open("ab") as server:
+            server.write(b"next\n")
+        assert places(followed) == [("audit.jsonl:1", b"next", False)]
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    keeper = os.open(path, os.O_RDWR)
+    os.write(keeper, b"1\n2")
+    with FollowedFile(path) as followed:
+        os.close(keeper)
+        assert places(followed) == [("pipe:1", b"1", False)]
         assert places(followed) == []
 
 

@@ -505,6 +505,30 @@ def test_pod_affinity_is_added_unless_the_user_has_the_same(theirs: Any, added: 
     assert effect == Effect(changed=added)
 
 
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"matchExpressions": [{"key": "jobtype", "operator": "In", "values": ["other"]}]},
+        {"matchExpressions": [{"key": "jobtype", "operator": "NotIn", "values": ["binpacked"]}]},
+        {"matchExpressions": [{"key": "team", "operator": "In", "values": ["binpacked"]}]},
+        {"matchExpressions": HINT["labelSelector"]["matchExpressions"] * 2},
+        {**HINT["labelSelector"], "matchLabels": {"jobtype": "binpacked"}},
+        {"matchLabels": {"jobtype": "other"}},
+        {"matchLabels": {"jobtype": "binpacked", "team": "a"}},
+        {},
+        None,
+    ],
+    ids=str,
+)
+def test_a_term_of_the_user_for_other_pods_does_not_stand_for_the_hint(selector: Any) -> None:
+    before = {"weight": 3, "podAffinityTerm": HINT | {"labelSelector": selector}}
+
+    pod, effect = applied(PACKED, preferred_pods(before))
+
+    assert pod == preferred_pods(before, {"weight": 100, "podAffinityTerm": HINT})
+    assert effect.changed
+
+
 SAME_NAMESPACE = {key: value for key, value in HINT.items() if key != "namespaceSelector"}
 
 

@@ -44,6 +44,7 @@ def test_another_value_of_the_user_wins_with_a_warning() -> None:
 
     assert (effect.changed, editor.operations) == (False, [])
     assert "of the pod wins over team-a" in effect.warnings[0]
+    assert effect.kept_value == "annotation queue=mine"
 
 
 @pytest.mark.parametrize("spec", [{}, {"priorityClassName": "standard", "priority": 5, "preemptionPolicy": "Never"}])
@@ -191,5 +192,5 @@ def test_a_domain_is_set_as_a_whole_or_not_at_all(present: dict[str, str], wante
     editor, effect = applied(DOMAIN, {"metadata": {"annotations": present}})
 
     assert editor.pod["metadata"]["annotations"] == wanted
-    assert bool(effect.warnings) is (wanted == present)
+    assert bool(effect.warnings) is bool(effect.kept_value) is (wanted == present)
     assert not applied(DOMAIN, editor.pod)[1].changed

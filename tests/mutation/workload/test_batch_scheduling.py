@@ -112,6 +112,10 @@ def test_a_volcano_job_has_its_queue_and_its_pod_group_the_size(
     assert (f"{KEY}queue has no effect: the queue of a Volcano Job is its spec.queue" in warned) is (
         is_in_job and "queue" in asked
     )
+    by_default = batched(
+        make_pod().annotate(_TYPE, "training").label("volcano.sh/job-name", "j").gpu(1), backend, asked
+    )
+    assert not any("of a Volcano Job" in each for each in by_default.warnings)
     # A PodGroup that is named has the size, as that of a Job has.
     lacks_size = backend == "volcano" and [*asked] == ["gang-size"] and not is_of_job
     assert any(each.startswith(f"{KEY}gang-size has no effect") for each in warned) is lacks_size

@@ -183,6 +183,18 @@ def test_the_webhook_counts_at_least_the_followers_that_fit_if_the_rack_is_not_k
     assert warning.startswith("placement check: Unknown: at least leader 1 of 1, worker 1 of 1 replicas fit now; ")
 
 
+def test_the_webhook_counts_no_follower_whose_leader_has_no_node() -> None:
+    content = lws(1, 3)
+    content["spec"]["leaderWorkerTemplate"]["workerTemplate"] = template(8)
+
+    found = admitted(content, view([rack_node("a", "r1", 4, usage="training")]))
+
+    assert isinstance(found, Advised)
+    assert found.placement is not None
+    assert found.placement.verdict == "Infeasible"
+    assert "leader 0 of 1, worker 0 of 2 replicas fit now; the first leader: " in warnings_of(found)[0]
+
+
 def test_the_webhook_suggests_nothing_for_groups_of_which_each_has_a_rack() -> None:
     """With the card that is misspelt, two of the three groups would have a rack."""
     card = {"nvidia.com/gpu.product": "NVIDIA-H20"}

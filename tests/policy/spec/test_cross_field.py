@@ -8,6 +8,7 @@ import pytest
 from webhook.documents.field import InvalidInput
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
+from webhook.policy.spec.document import API_VERSION, KIND, PolicySpec
 
 ALIASES = '"host", "rack", "nvlink", "zone"'
 KNOWN = f"must be one of topologyAliases ({ALIASES}), or a topology key such as kubernetes.io/hostname"
@@ -143,3 +144,75 @@ def test_the_domains_of_a_scheduler_are_those_of_its_kind(scheduler: dict[str, A
     found = errors({}, {}, {"schedulers": {"s": scheduler}})
 
     assert [each.removeprefix("p.yaml: spec.schedulers.s.") for each in found] == wanted
+
+
+@pytest.mark.parametrize(
+    ("types", "limit", "missing"),
+    [
+        ({"a": "volcano"}, {}, ""),
+        ({"a": "volcano"}, {"schedulers": ["volcano"]}, ""),
+        ({"a": "default-scheduler", "b": None}, {"schedulers": ["kai-scheduler"]}, ""),
+        ({"a": "volcano"}, {"schedulers": []}, "a"),
+        ({"a": "default-scheduler", "b": "volcano"}, {"schedulers": ["kai-scheduler"]}, "b"),
+        ({"b": "volcano", "a": "default-scheduler"}, {"schedulers": ["kai-scheduler"]}, "b"),
+        ({"a": "kai-scheduler", "b": "volcano", "c": "volcano"}, {"schedulers": ["kai-scheduler"]}, "b"),
+        ({"a": "volcano", "b": None}, {"schedulers": [], "workloadTypes": ["b"]}, ""),
+        ({"a": "volcano", "b": None}, {"schedulers": [], "workloadTypes": ["b", "a"]}, "a"),
+    ],
+    ids=str,
+)
+def test_a_namespace_may_use_the_schedulers_of_its_types(
+    types: dict[str, str | None], limit: dict[str, Any], missing: str
+) -> None:
+    """Every namespace may use the default scheduler."""
+    named = {name: {"schedulerName": scheduler} if scheduler else {} for name, scheduler in types.items()}
+    spec = {
+        "allowedSchedulers": ["default-scheduler", "volcano", "kai-scheduler"],
+        "namespaceLimits": [{"namespaces": ["lab"], **limit}],
+        "workloadTypes": {name: {"nodeUsage": {"allow": ["a"]}, **each} for name, each in named.items()},
+    }
+    content = json.dumps({"apiVersion": API_VERSION, "kind": KIND, "spec": spec})
+    detail = f'must hold "volcano", the schedulerName of workloadTypes.{missing}, or workloadTypes must not'
+    shown = json.dumps(limit.get("schedulers"))
+    wanted = [f"p.yaml: spec.namespaceLimits[0].schedulers: Invalid value: {shown}; {detail}"] if missing else []
+
+    found: list[str] = []
+    try:
+        parse_policy(content, "p.yaml")
+    except InvalidInput as error:
+        found = [str(each) for each in error.errors]
+
+    assert found == wanted
+
+
+FIELDS = sorted(field.alias or name for name, field in PolicySpec.model_fields.items())
+WRONG: list[Any] = [
+    None,
+    5,
+    "x",
+    "",
+    True,
+    [],
+    {},
+    [5],
+    [[]],
+    [{}],
+    [None],
+    {"a": 5},
+    {"a": []},
+    {"a": {}},
+    {"a": None},
+]
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_field_of_a_wrong_type_is_an_error_and_no_fault_of_the_rules_on_several_fields(name: str) -> None:
+    for value in WRONG:
+        content = json.dumps({"apiVersion": API_VERSION, "kind": KIND, "spec": {name: value}})
+        found: Policy | list[str]
+        try:
+            found = parse_policy(content, "p.yaml")
+        except InvalidInput as error:
+            found = [each.path for each in error.errors]
+        is_named = isinstance(found, Policy) or any(each.startswith(f"p.yaml: spec.{name}") for each in found)
+        assert is_named, (value, found)

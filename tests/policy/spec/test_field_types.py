@@ -288,6 +288,18 @@ def with_card(**fields: Any) -> dict[str, Any]:
         ),
         (with_card(resources=[]), "spec.accelerators[0].resources: Invalid value: []; must hold at least one value"),
         ({"accelerators": []}, "spec.accelerators: Invalid value: []; must hold at least one value"),
+        *(
+            (with_card(resources=[name]), f'spec.accelerators[0].resources[0]: Invalid value: "{name}"; {RESOURCE}')
+            for name in (
+                "example.com/gpu-",
+                "example.com/gpu.",
+                "example.com/",
+                "gpu",
+                "gpu*",
+                "example.com/*",
+                "*/gpu",
+            )
+        ),
         ({"workloadTypes": {}}, "spec.workloadTypes: Invalid value: {}; must hold at least one workload type"),
         # fields that depend on others
         (

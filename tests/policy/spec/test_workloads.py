@@ -108,3 +108,16 @@ def test_a_kind_is_given_once() -> None:
         _policy(_FOO, _FOO | {"resource": "others"})
 
     assert "must hold each kind of a group once" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "replicas"),
+    [({}, 1), ({"replicas": "spec.n"}, 3), ({"times": "spec.m"}, 2), ({"times": "spec.m", "replicas": "spec.n"}, 6)],
+    ids=["neither", "replicas", "times", "both"],
+)
+def test_pods_are_the_product_of_the_numbers_that_the_kind_names(fields: dict[str, str], replicas: int) -> None:
+    kind = _FOO | {"templates": [{"path": "spec.template", **fields}]}
+
+    (found,) = pod_sets(_foo({"template": {"spec": {}}, "n": 3, "m": 2}), _policy(kind).kinds)
+
+    assert found.replicas == replicas

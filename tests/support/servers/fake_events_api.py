@@ -22,7 +22,7 @@ DENIED_BY_WEBHOOK = 'admission webhook "validate.example.com" denied the request
 class FakeEventsApi:
     """Keeps `events` by name, with a resourceVersion each; a request gets the next of `failures`, if there is one.
 
-    `message` is that of the failures.
+    `message` is that of the failures. Requests of a path that ends in `fails_on` fail with 503.
     """
 
     pods: list[Object] = field(default_factory=list)
@@ -30,12 +30,15 @@ class FakeEventsApi:
     events: dict[str, Object] = field(default_factory=dict)
     failures: list[tuple[int, str]] = field(default_factory=list)
     message: str = ""
+    fails_on: str = ""
     asked: list[str] = field(default_factory=list)
     url: str = ""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer one request; all are counted in `asked`."""
         self.asked.append(f"{request.method} {request.path}")
+        if self.fails_on and request.path.endswith(self.fails_on):
+            return _status(503)
         if self.failures:
             code, cause = self.failures.pop(0)
             return _status(code, cause, self.message)

@@ -159,11 +159,12 @@ def _limited_types_exist_and_have_their_schedulers(spec: JsonObject) -> Iterator
         if not isinstance(schedulers, list):
             continue
         chosen = {name: field(types[name], "schedulerName") for name in names if name in types}
-        missing = [(name, used) for name, used in chosen.items() if isinstance(used, str) and used not in schedulers]
+        # Every namespace may use the default scheduler.
+        usable = (wellknown.DEFAULT_SCHEDULER, *schedulers)
+        missing = [(name, used) for name, used in chosen.items() if isinstance(used, str) and used not in usable]
         for name, used in missing[:1]:
-            if used != wellknown.DEFAULT_SCHEDULER:
-                detail = f'must hold "{used}", the schedulerName of workloadTypes.{name}, or workloadTypes must not'
-                yield invalid(f"{path}.schedulers", schedulers, detail)
+            detail = f'must hold "{used}", the schedulerName of workloadTypes.{name}, or workloadTypes must not'
+            yield invalid(f"{path}.schedulers", schedulers, detail)
 
 
 def _required_type_exists(spec: JsonObject) -> Iterator[FieldError]:
