@@ -29,8 +29,8 @@ def unlike_the_others(cluster: Cluster) -> Iterator[Finding]:
 def usual_address(cluster: Cluster) -> Mapping[str, object]:
     """Return the URL, or port and path, that most webhooks call."""
     found = [_called_at(cluster, each) for each in cluster.webhooks]
-    keys = {key for each in found for key in each}
-    return {key: Counter(each[key] for each in found if key in each).most_common(1)[0][0] for key in sorted(keys)}
+    keys = dict.fromkeys(key for each in found for key in each)
+    return {key: Counter(each[key] for each in found if key in each).most_common(1)[0][0] for key in keys}
 
 
 def _called_at(cluster: Cluster, webhook: JsonObject) -> Mapping[str, object]:

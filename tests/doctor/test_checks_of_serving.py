@@ -11,7 +11,7 @@ from certs.pki import SERVER_VALIDITY, issue_ca, issue_server
 from placement_doctor import commands
 from placement_doctor.check import Severity
 from placement_doctor.cluster import Cluster, ServerClock, Trial
-from placement_doctor.matching import is_called_for_pods, labels_selected_by
+from placement_doctor.matching import is_called_for_pods, labels_selected_by, may_send_pod
 from placement_doctor.registry import CHECKS
 from placement_doctor.sample_pods import User, named_in_the_canary, reason_not_enforced, sample_pod
 from placement_doctor.source import Source
@@ -421,6 +421,37 @@ def test_a_webhook_for_workload_objects_that_catches_them_is_found() -> None:
     assert "workload objects" in text
 
 
+@pytest.mark.parametrize(
+    ("fields", "is_sent"),
+    [
+        ({}, True),
+        ({"objectSelector": {"matchLabels": {"placed": "yes"}}}, False),
+        (
+            {"matchConditions": [{"name": "a", "expression": "object.spec.containers.size() == 2"}]},
+            False,
+        ),
+        ({"matchConditions": [{"name": "a", "expression": "object.spec.containers.size() == 1"}]}, True),
+        ({"matchConditions": [{"name": "a", "expression": "no CEL"}]}, True),
+    ],
+)
+def test_a_plain_pod_is_sent_as_far_as_selector_and_conditions_say(fields: dict[str, Any], is_sent: bool) -> None:
+    """Then pods of its own namespace wait for a webhook that has no server."""
+    assert may_send_pod(fields, "team-a") is is_sent
+    selected = with_webhooks(**{"namespaceSelector": {}, "matchConditions": [], **fields})
+    assert any("selects kube-system" in each.what for each in found(selected, "selectors")) is is_sent
+
+
+def test_the_sample_pod_meets_the_restricted_pod_security_standard() -> None:
+    """Source: k8s.io/pod-security-admission/policy"""
+    pod = sample_pod(POLICY, "training")["spec"]
+    (container,) = pod["containers"]
+
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["runAsUser"] > 0
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
 def test_a_selector_that_selects_no_namespace_is_found() -> None:
     assert only(with_webhooks(namespaceSelector={"matchLabels": {"placed": "yes"}}), "selectors") == (
         WARNING,
@@ -582,6 +613,10 @@ def test_clocks_of_nodes_are_compared_by_what_the_api_server_wrote() -> None:
 def test_a_certificate_from_the_future_is_found() -> None:
     installation = make_installation(probes=probes(called(pem=FROM_TOMORROW.certificate)))
     assert only(installation, "clock")[0] is ERROR
+
+
+def test_a_server_that_is_not_reached_shows_no_time() -> None:
+    assert found(make_installation(probes=probes(called(pem=None, detail="refused"))), "clock") == []
 
 
 def test_a_certificate_from_the_past_is_not_from_the_future() -> None:

@@ -78,6 +78,15 @@ def test_a_foreign_edit_is_found_and_its_writer_named(edit: Object, place: str) 
     assert finding.what.endswith("the last to write it was kubectl-edit")
 
 
+def test_a_changed_label_is_found_in_the_metadata_and_an_added_one_is_no_fault() -> None:
+    policy, *others = exported()
+    policy["metadata"]["labels"]["team"] = policy["metadata"]["annotations"]["team"] = "a"
+    assert faults(with_exported(policy, *others)) == []
+    policy["metadata"]["labels"]["app.kubernetes.io/part-of"] = "a"
+    (finding,) = faults(with_exported(policy, *others))
+    assert (finding.severity, finding.where) == (Severity.ERROR, f"{KINDS[0]} {NAME}: metadata")
+
+
 def test_an_older_policy_is_found() -> None:
     content = exported()
     for each in content:
@@ -104,6 +113,7 @@ def test_objects_that_were_applied_by_hand_are_replaced() -> None:
     ("release", "remedy"),
     [
         (Release(33, "v1.33.1"), "upgrade the cluster to 1.36, or leave out --export-policy"),
+        (Release(34, "v1.34.0"), "--feature-gates=MutatingAdmissionPolicy=true"),
         (Release(35, "v1.35.0"), "--feature-gates=MutatingAdmissionPolicy=true"),
         (Release(36, "v1.36.2"), "remove these kinds from --runtime-config"),
     ],

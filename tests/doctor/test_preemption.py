@@ -100,9 +100,13 @@ def test_never_of_training_is_no_fault() -> None:
     assert found(installation(policy_of("batch", "online"), *classes), "preemption") == []
 
 
-def test_a_malformed_class_is_passed_over() -> None:
-    classes = priority_class("batch", 100), {**named("online"), "value": "many"}
+@pytest.mark.parametrize("malformed", [0, 1, 2], ids=["first", "second", "last"])
+def test_a_malformed_class_is_passed_over(malformed: int) -> None:
+    classes = [priority_class("batch", 100), priority_class("online", 1000)]
+    classes.insert(malformed, {**named("idle"), "value": "many"})
     assert found(installation(policy_of("batch", "online"), *classes), "preemption") == []
+    assert found(installation(policy_of("batch", "idle"), *classes), "preemption") == []
+    assert len(found(installation(policy_of("online", "batch"), *classes), "preemption")) == 1
 
 
 def test_classes_that_were_not_read_are_no_fault() -> None:

@@ -11,7 +11,8 @@ import orjson
 import pytest
 from aiohttp import web
 
-from placement_doctor.cluster import Cluster
+from certs.registration import Target
+from placement_doctor.cluster import Cluster, Unprotected
 from placement_doctor.kept import kept
 from placement_doctor.reader import Wanted, read_cluster
 from placement_doctor.registry import CHECKS
@@ -38,7 +39,8 @@ class Api:
     """An API server with these objects by path, an empty list for another one; `asked` are the requests by path.
 
     Lists come in pages of two. A request for a path in `silent` has no answer, one for a key of `after` has it after
-    the path there was asked for. The first continue token for a path in `expiring` has expired.
+    the path there was asked for. The first continue token for a path in `expiring` has expired. Each answer has
+    `fields`, too.
     """
 
     def __init__(
@@ -48,9 +50,10 @@ class Api:
         status: int = 200,
         after: Mapping[str, str] = {},
         expiring: frozenset[str] = frozenset(),
+        fields: Mapping[str, Any] = {},
     ) -> None:
         self.objects, self.silent, self.status, self.after = objects, silent, status, after
-        self.expiring = expiring
+        self.expiring, self.fields = expiring, fields
         self.asked: Counter[str] = Counter()
         self._asked: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
 
@@ -68,20 +71,22 @@ class Api:
         begin = int(request.query.get("continue", "0"))
         end = begin + 2
         metadata = {"resourceVersion": "1", **({"continue": str(end)} if end < len(items) else {})}
+        content = {"metadata": metadata, "items": items[begin:end], "gitVersion": "v1.37.2", **self.fields}
         return web.Response(
-            body=orjson.dumps({"metadata": metadata, "items": items[begin:end], "gitVersion": "v1.37.2"}),
+            body=orjson.dumps(content),
             status=self.status,
             content_type="application/json",
         )
 
 
-def read(api: Api, folder: Path, *sources: Source, within_seconds: float = 30.0) -> Cluster:
+def read(api: Api, folder: Path, *sources: Source, within_seconds: float = 30.0, **names: str) -> Cluster:
     async def run() -> Cluster:
         async with (
             http_server(api.answer) as url,
             ClientConfig(write_kubeconfig(folder, url)).connect() as server,
         ):
-            return await read_cluster(server, Wanted("c", sources=frozenset(sources), within_seconds=within_seconds))
+            wanted = Wanted("c", sources=frozenset(sources), within_seconds=within_seconds, **names)
+            return await read_cluster(server, wanted)
 
     return asyncio.run(run())
 
@@ -282,6 +287,75 @@ def test_an_unknown_user_is_an_error(tmp_path: Path) -> None:
 
 def test_every_source_is_needed_by_a_check() -> None:
     assert {source for check in CHECKS for source in check.needs} == set(Source)
+
+
+@pytest.mark.parametrize(
+    ("names", "namespace", "service"),
+    [
+        ({}, "own", "placed"),
+        ({"namespace": "given"}, "given", "placed"),
+        ({"service": "given"}, "own", "given"),
+        ({"namespace": "given", "service": "other"}, "given", "other"),
+    ],
+)
+def test_the_installation_is_the_one_that_is_called_unless_options_name_another(
+    tmp_path: Path, names: dict[str, str], namespace: str, service: str
+) -> None:
+    webhooks = [{"clientConfig": {"service": {"namespace": "own", "name": "placed"}}}]
+    api = Api({CONFIGURATIONS: [{"metadata": {"name": "c"}, "webhooks": webhooks}]})
+
+    found = read(api, tmp_path, Source.SERVICE, **names)
+
+    assert (found.target.namespace, found.target.service) == (namespace, service)
+    assert api.asked[f"/api/v1/namespaces/{namespace}/services/{service}"] == 1
+
+
+def test_the_names_are_the_default_ones_without_a_configuration(tmp_path: Path) -> None:
+    assert read(Api({}), tmp_path, Source.SERVICE).target == Target(configuration="c")
+
+
+def test_a_list_that_starts_again_has_each_object_once(tmp_path: Path) -> None:
+    nodes = [{"metadata": {"name": f"n{n}"}} for n in range(5)]
+    api = Api({NODES: nodes}, expiring=frozenset({NODES}))
+
+    found = read(api, tmp_path, Source.NODES)
+
+    assert [each["metadata"]["name"] for each in found.of(Source.NODES)] == [f"n{n}" for n in range(5)]
+    assert api.asked[NODES] == 5
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_held"), [({"status": {"allowed": True}}, True), ({"status": {"allowed": False}}, False), ({}, False)]
+)
+def test_a_right_is_held_if_the_api_server_says_so(tmp_path: Path, fields: Any, is_held: bool) -> None:
+    api = Api({"/apis/apps/v1/deployments": [deployment()]}, fields=fields)
+
+    found = read(api, tmp_path, Source.RIGHTS)
+
+    assert {each.is_held for each in found.rights} == {is_held}
+
+
+def test_gangs_without_a_budget_are_kept_of_the_pods(tmp_path: Path) -> None:
+    pod = make_pod("w-0").namespace("team-a").annotate("maip.mxsf.io/workload-type", "training")
+    gang = pod.annotate("maip.mxsf.io/gang", "g").node_name("n").scheduler("default-scheduler")
+
+    found = read(Api({PODS: [gang.obj()]}), tmp_path, Source.PODS)
+
+    assert found.unprotected == {("team-a", "training"): Unprotected("w-0", 1)}
+
+
+@pytest.mark.parametrize("group", ["scheduling.volcano.sh", "scheduling.run.ai"])
+def test_the_configuration_of_volcano_is_read_where_it_has_pod_groups(tmp_path: Path, group: str) -> None:
+    path = "/api/v1/namespaces/volcano-system/configmaps/volcano-scheduler-configmap"
+    lists = {f"/apis/{group}/{version}/podgroups": [{}] for version in ("v1beta1", "v2alpha2")}
+    api = Api(lists, fields={"groups": [{"name": group}]})
+
+    found = read(api, tmp_path, Source.TOPOLOGY_REQUESTS)
+
+    kinds = [each["kind"] for each in found.of(Source.TOPOLOGY_REQUESTS)]
+    is_volcano = group == "scheduling.volcano.sh"
+    assert kinds == ["PodGroup", *["ConfigMap"] * is_volcano]
+    assert api.asked[path] == is_volcano
 
 
 def test_the_pods_of_a_list_that_starts_again_count_once(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from placement_doctor.check import Severity
 from placement_doctor.cluster import Cluster, Right, Role
-from placement_doctor.rights import access_review, rights_of
+from placement_doctor.rights import access_review, needed_rights, rights_of
 from placement_doctor.source import Source
 from tests.doctor.healthy import (
     POLICY,
@@ -81,6 +81,33 @@ def test_the_names_of_the_objects_are_those_of_the_arguments() -> None:
     rights = [each for each in rights_of(of(deployment(), named), GROUPS) if each.role is Role.CERTS]
     assert {each.name for each in rights} == {"tls", "00-placement-webhook", "other"}
     assert {each.namespace for each in rights if each.resource == "secrets"} == {"certs"}
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "namespace"),
+    [
+        ("kueue.x-k8s.io", "kueue-manager-config", "kueue-system"),
+        ("scheduling.volcano.sh", "volcano-scheduler-configmap", "volcano-system"),
+    ],
+)
+def test_the_configuration_of_a_queue_is_read_where_its_group_is_served(group: str, name: str, namespace: str) -> None:
+    rights = [each for each in needed_rights({group}) if each.resource == "configmaps"]
+
+    assert [(each.verb, each.name, each.namespace) for each in rights] == [("get", name, namespace)]
+    assert {each.group for each in needed_rights({group}) if each.group.endswith((".x-k8s.io", ".sh"))} == {group}
+
+
+def test_a_review_is_about_the_service_account_and_all_of_its_groups() -> None:
+    """Source: k8s.io/apiserver/pkg/authentication/serviceaccount, MakeGroupNames"""
+    assert access_review(Right("apps", "replicasets", "get", True, account="placed/servers")) == {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": "system:serviceaccount:placed:servers",
+            "groups": ["system:serviceaccounts", "system:serviceaccounts:placed", "system:authenticated"],
+            "resourceAttributes": {"group": "apps", "resource": "replicasets", "verb": "get"},
+        },
+    }
 
 
 def test_a_review_asks_for_the_subresource_of_one_object() -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from placement_reclaim.classes.pods import PodUse
 from placement_reclaim.report import Limits, choose
 from tests.reclaim.reports import report
@@ -72,6 +74,26 @@ def test_limits_count_the_pods_before() -> None:
 
     assert reasons(one, two, other, limits=Limits(9, 1)) == ["", "--max-per-owner 1: 1 more pod of its owner", ""]
     assert reasons(one, two, other, limits=Limits(2, 2)) == ["", "", "--max 2: 1 more pod"]
+
+
+@pytest.mark.parametrize("full", ["leader", "worker"])
+def test_a_gang_of_two_owners_is_left_alone_if_one_of_them_has_lost_its_number_of_pods(full: str) -> None:
+    crash = waiting(card_pod("one", "n2", namespace="team-c").owner("StatefulSet", full), "CrashLoopBackOff", HOUR)
+    gang = [gang_pod(n, f"n{n}", size=3).obj() for n in range(2)]
+    for pod, owner in zip(gang, ("leader", "worker"), strict=True):
+        pod["metadata"]["ownerReferences"][0] |= {"kind": "StatefulSet", "name": owner, "apiVersion": "apps/v1"}
+    rows = report(*NODES, crash, *gang, gang_pod(2, "", size=3))
+    first = sorted(rows, key=lambda row: row.reason == "partial-gang")
+
+    chosen = choose(first, lambda _: LISTED, snapshot_from_documents([]), Limits(9, 1))
+
+    assert [(row.name, reason) for row, reason in chosen] == [
+        ("one", ""),
+        ("bert", "--max-per-owner 1: 2 more pods of its owner"),
+    ]
+    assert [reason for _, reason in choose(first[1:], lambda _: LISTED, snapshot_from_documents([]), Limits(9, 1))] == [
+        ""
+    ]
 
 
 def test_limits_count_no_pods_that_are_left_alone() -> None:

@@ -165,6 +165,8 @@ def test_a_template_of_a_pool_that_does_not_exist_is_a_fault() -> None:
     (wrong,) = findings((), (pool("cpu"),), template({KEY: "gone"}))
 
     assert "there is no NodePool gone" in wrong.what
+    (of_several,) = findings((), (pool("gpu"), pool("cpu")), template({KEY: "gone"}))
+    assert of_several.remedy == "remove the entry, or name one of cpu, gpu"
     assert findings((), (), template({KEY: "gone"})) == []
 
 

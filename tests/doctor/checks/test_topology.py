@@ -164,6 +164,15 @@ def test_kai_does_not_see_annotations_of_a_pod_template() -> None:
     assert requests(kai_topologies=read.kai_topologies) == []
 
 
+def test_annotations_that_kai_does_not_see_are_in_the_order_of_the_pods() -> None:
+    pods = [make_pod(name).namespace("team-a").annotate(KAI, "rack").annotate(KAI_GROUP, "g") for name in ("q", "p")]
+    read = collected(*pods)
+
+    unseen = requests(group("scheduling.run.ai/v2alpha2"), kai_topologies=read.kai_topologies)
+
+    assert [each.where.partition(":")[0] for each in unseen] == ["Pod team-a/p", "Pod team-a/q"]
+
+
 def test_a_bounded_number_of_pods_is_collected() -> None:
     pods = [make_pod(f"p{n}").namespace("team-a").annotate(SPREAD, f"k{n}").annotate(KAI, "rack") for n in range(120)]
 

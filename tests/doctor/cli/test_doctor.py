@@ -10,6 +10,7 @@ from tests.doctor.healthy import configuration
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import fake_api
 from tests.support.servers.kubeconfigs import write_kubeconfig
+from webhook.policy.spec.document import API_VERSION, KIND
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 EMPTY = {"metadata": {"resourceVersion": "1"}, "items": []}
@@ -74,6 +75,31 @@ def test_no_fault_is_one_line(run: Run, tmp_path: Path) -> None:
     assert (done.code, done.output) == (0, "no fault found (2 checks)\n")
 
 
+def test_the_checks_judge_by_the_policy_of_the_file(run: Run, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "spec": {"mode": "shadow"}}).decode())
+    with fake_api() as api:
+        api.objects = {CONFIGURATIONS: EMPTY}
+        common = ("doctor", "--kubeconfig", api.kubeconfig(tmp_path), "--check", "policy", "-o", "json")
+        without, given = (orjson.loads(run(*common, *flags).output) for flags in ((), ("--policy", policy)))
+
+    assert [each["where"] for each in given["findings"]] == ["policy: spec.mode"]
+    assert all("shadow" not in each["what"] for each in without["findings"])
+
+
+def test_the_cluster_is_named_unless_a_kubeconfig_is_given(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fake_api() as api:
+        api.objects = {CONFIGURATIONS: EMPTY}
+        kubeconfig = api.kubeconfig(tmp_path)
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+        named, given = (run("doctor", "--check", "order", *flags) for flags in ((), ("--kubeconfig", kubeconfig)))
+
+    assert named.errors.startswith("cluster: ")
+    assert (named.output, given.errors) == (given.output, "")
+
+
 def test_json_has_stable_ids(run: Run, tmp_path: Path) -> None:
     with fake_api() as api:
         api.objects = {CONFIGURATIONS: EMPTY}
@@ -98,6 +124,7 @@ def test_all_checks_are_listed_without_a_cluster(run: Run) -> None:
     ("arguments", "error"),
     [
         (["--check", "order", "--skip", "order"], "--check and --skip leave no check"),
+        (["--policy-only", "--check", "order"], "--policy-only and --check are mutually exclusive; give one of them."),
         (["--check", "gone"], "Invalid value for '--check': 'gone' is not one of"),
         (["--in-cluster", "--context", "a"], "--in-cluster and --kubeconfig or --context are mutually exclusive"),
         (["--kubeconfig", "/nowhere"], '--kubeconfig: Invalid value: "/nowhere"; no cluster can be read from it'),

@@ -2,9 +2,9 @@
 
 import pytest
 
-from placement_planner.capacity.drain import Drain, DrainedPod
+from placement_planner.capacity.drain import Drain, DrainedPod, drain
 from tests.support.objects.builders import PodBuilder, make_pod
-from tests.support.objects.moves import Object, budget, cards, drained, running
+from tests.support.objects.moves import Object, budget, cards, drained, read, running, schedulers
 
 _CORDON_TOLERATED = "node.kubernetes.io/unschedulable"
 
@@ -111,6 +111,25 @@ def test_pods_with_devices_of_claims_are_unknown() -> None:
         found.pods[0].message
         == "its devices are allocated by ResourceClaims, which a drain frees; this is not modelled"
     )
+
+
+def test_a_pod_whose_nodes_cannot_be_judged_is_unknown_and_does_not_wait() -> None:
+    """A file without PersistentVolumeClaims does not say where the volume is."""
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    pods = [running("p", "a").spec(volumes=volumes), running("q", "a", 4)]
+
+    found = drained([cards("a", 4), cards("b", 2), *pods], "a")
+
+    assert outcomes(found) == [("p", "Unknown", None), ("q", "Waiting", None)]
+
+
+def test_progress_has_the_number_of_placed_pods_and_all() -> None:
+    shown = []
+    snapshot, disruptions = read([cards("a", 4), cards("b", 4), running("p", "a", 1), running("q", "a", 1)])
+
+    drain(snapshot, disruptions.bound, None, ["a"], schedulers(), lambda *of: shown.append(of))
+
+    assert shown == [(1, 2), (2, 2)]
 
 
 @pytest.mark.parametrize("allowed", [0, 1, 2])

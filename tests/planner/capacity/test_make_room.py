@@ -56,6 +56,34 @@ def test_a_pod_that_fits_needs_no_move() -> None:
     assert (found.verdict, found.plan) == ("Fits", None)
 
 
+def test_a_node_that_only_unmovable_pods_fill_is_not_searched() -> None:
+    filled = [cards("a", 8), running("daemon", "a", 4, kind="DaemonSet"), running("p", "a", 2)]
+
+    full = room_for(BIG, filled)
+
+    assert (full.plan, full.tried.nodes, full.tried.sets) == (None, 0, 0)
+
+
+def test_pods_that_are_not_ready_are_moved_where_a_budget_allows_one_ready_pod() -> None:
+    """Their eviction does not count for a budget that lacks none, so they are not interchangeable with ready pods."""
+    broken = running("c", "a", 2).status(phase="Running", conditions=[{"type": "Ready", "status": "False"}])
+    objects = [cards("a", 8), cards("b", 4), running("a", "a", 2), running("b", "a", 2), broken, budget("web", 1)]
+
+    found = room_for(make_pod("big").gpu(6), objects)
+
+    assert found.plan is not None
+    assert sorted(move.pod.name for move in found.plan.moves) == ["a", "c"]
+
+
+def test_the_pods_with_the_fewest_nodes_are_moved_first() -> None:
+    only_b = running("z", "a", 4).node_selector("kubernetes.io/hostname", "b")
+    objects = [cards("a", 8), cards("b", 4), cards("c", 4), running("k", "a", 4), only_b]
+
+    found = room_for(BIG, objects)
+
+    assert moves(found) == [("z", "b"), ("k", "c")]
+
+
 def test_a_pod_that_no_moves_can_help_gets_none() -> None:
     found = room_for(make_pod("huge").gpu(16), FRAGMENTED)
 

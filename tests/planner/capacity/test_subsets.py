@@ -20,6 +20,16 @@ def _frees(amounts: list[dict[str, int]], missing: dict[str, int]) -> bool:
     return all(sum(each.get(name, 0) for each in amounts) >= amount for name, amount in missing.items())
 
 
+def test_a_pod_frees_one_of_the_places_for_pods_of_its_node() -> None:
+    freeable = [{"cpu": 1}, {"cpu": 2}, {}]
+    candidates = [Candidate(_MOVE, each, kind) for kind, each in enumerate(freeable)]
+
+    assert [fewest(freeable, {"pods": count}) for count in (1, 2, 3, 4)] == [1, 2, 3, None]
+    assert fewest(freeable, {"pods": 1, "cpu": 3}) == 2
+    found = sets_of(candidates, {"pods": 2, "cpu": 2}, 2, lambda: True)
+    assert [[each.kind for each in some] for some in found] == [[0, 1], [1, 2]]
+
+
 @given(
     st.lists(_amounts, min_size=1, max_size=7),
     st.dictionaries(st.sampled_from(["cpu", "gpu"]), st.integers(1, 8)),

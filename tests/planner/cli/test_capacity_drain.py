@@ -83,6 +83,21 @@ def test_text_has_the_pods_what_else_happens_and_the_counts_at_the_end(run: Run,
     ]
 
 
+def test_evictions_that_a_budget_refuses_later_are_apart_from_those_refused_now(run: Run, tmp_path: Path) -> None:
+    """Their replacements find no node, so the budget is used up."""
+    pods = [running(f"w{number}", "a", 2) for number in range(2)]
+    now = running("now", "a", 2).label("app", "other")
+    budgets = (budget("one", 1), budget("none", 0, app="other"))
+    cluster = write(tmp_path, cards("a", 8), cards("b", 1), *pods, now, *budgets)
+
+    text = run("capacity", "--drain", "a", "--cluster", cluster).output
+    (found,) = lines(run("capacity", "--drain", "a", "--cluster", cluster, "-o", "json").output)
+
+    assert "  1 pod whose eviction is refused now: the PodDisruptionBudget team-a/none" in text
+    assert "  1 pod whose eviction is refused later: the PodDisruptionBudget team-a/one" in text
+    assert [each["pod"] for each in found["pods"] if each["evictionRefused"]] == ["team-a/now", "team-a/w1"]
+
+
 @pytest.mark.parametrize(
     "nodes",
     [("--drain", "a", "b"), ("--drain", "a", "--drain", "b"), ("--drain", "a,b")],

@@ -70,6 +70,16 @@ def test_there_is_no_room_to_make_for_a_malformed_pod(run: Run, tmp_path: Path) 
     assert (first["makeRoom"], second["makeRoom"]["verdict"]) == (None, "Moves")
 
 
+def test_text_says_that_budgets_are_not_known(run: Run, tmp_path: Path) -> None:
+    texts = [
+        run("capacity", "-f", "-", "--cluster", write(tmp_path, *objects), "--make-room", stdin=as_list(BIG)).output
+        for objects in (OBJECTS, (*OBJECTS, budget("web", 1)))
+    ]
+
+    assert ["PodDisruptionBudgets are not known; `kubectl get" in each for each in texts] == [True, False]
+    assert all("to make room on a, move 1 pod" in each for each in texts)
+
+
 def test_text_has_the_moves_and_their_commands(run: Run, tmp_path: Path) -> None:
     job = running("web", "a", 4, kind="Job").spec(volumes=[{"name": "scratch", "emptyDir": {}}])
     cluster = write(tmp_path, *OBJECTS[:3], job, budget("web", 1))

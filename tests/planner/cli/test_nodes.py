@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from placement_planner.cli.nodes import _MOST_LINES
 from tests.support.admission import USAGE
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.programs.cluster_files import as_list, lines
@@ -64,6 +65,17 @@ def test_the_text_of_nodes_is_a_total_and_a_table(run: Run, tmp_path: Path) -> N
         ["none", "no"],
     ]
     assert max(map(len, (head, *rows))) <= 80
+
+
+@pytest.mark.parametrize(("number", "more"), [(_MOST_LINES, []), (_MOST_LINES + 1, ["  and 1 more; -o json has all"])])
+def test_only_the_first_lines_of_a_list_are_printed(run: Run, tmp_path: Path, number: int, more: list[str]) -> None:
+    closed = [gpu_node(f"closed-{n:03}", "training", "NVIDIA-H20", unschedulable=True) for n in range(number - 1)]
+
+    lines_of_text = run("nodes", "--cluster", write(tmp_path, *closed)).output.splitlines()
+
+    shown = lines_of_text[lines_of_text.index("nodes that take no pods:") + 1 :]
+    assert len(shown) == _MOST_LINES + len(more)
+    assert shown[_MOST_LINES:] == more
 
 
 def test_mistyped_labels_are_listed(run: Run, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tests.support.programs.audit_records import chain_lines, make_record, write
 from tests.support.programs.cluster_files import as_list, lines
 from tests.support.programs.command import run_here
 from tests.support.programs.recorded_admissions import write_recorded
+from webhook.audit.head import SUFFIX as HEAD_SUFFIX
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.policy import Policy
 
@@ -98,6 +99,23 @@ class TestSources:
     def test_rotated_files_have_the_pods_of_their_log(self, folder: Path) -> None:
         (folder / "audit.jsonl").rename(folder / "audit.jsonl.3")
         assert run_here("replay", "--policy", "new.yaml", "audit.jsonl.3").output.startswith("6 pods of 1 source")
+
+    def test_the_head_of_a_log_is_no_source(self, folder: Path) -> None:
+        """`audit.jsonl*` in a shell names it, too."""
+        (folder / f"audit.jsonl{HEAD_SUFFIX}").write_text("a line that is no record\n")
+        done = run_here("replay", "--policy", "new.yaml", "audit.jsonl", f"audit.jsonl{HEAD_SUFFIX}")
+
+        assert (done.code, done.output.splitlines()[0][:18]) == (0, "6 pods of 1 source")
+
+    def test_blank_lines_are_passed_over_and_places_count_them(self, folder: Path) -> None:
+        events = as_lines([event(TRAINING.obj())])
+        (folder / "log").write_bytes(b"\n" + events + b" \n" + events)
+        arguments = ("replay", "--policy", "new.yaml", "--against", "old.yaml", "-o", "json")
+        of_file, of_pipe = run_here(*arguments, "log"), run_here(*arguments, "-", stdin=(folder / "log").read_bytes())
+
+        for done in (of_file, of_pipe):
+            assert [each["place"].rpartition(":")[2] for each in lines(done.output)] == ["2", "4"]
+            assert "left out" not in done.errors
 
     def test_records_of_standard_input_need_the_file_of_their_pods(self, folder: Path) -> None:
         records = (folder / "audit.jsonl").read_bytes()
@@ -191,6 +209,16 @@ class TestOutput:
         assert "-outcome: Patched" in done.output
         assert "+outcome: Denied" in done.output
         assert "6 pods: 6 otherwise, 6 refused" in done.errors
+
+    def test_a_diff_has_no_pod_that_both_policies_treat_alike(self, folder: Path) -> None:
+        plain = make_pod("plain").namespace("team-a")
+        (folder / "objects.json").write_text(as_list(plain, TRAINING, plain))
+        arguments = ("--policy", "new.yaml", "--against", "old.yaml", "objects.json")
+        done, counts = run_here("replay", "-o", "diff", *arguments), run_here("replay", *arguments)
+
+        assert (done.code, done.output.count("+++ ")) == (0, 1)
+        assert "2 pods: 1 otherwise" in done.errors or "3 pods: 1 otherwise" in done.errors
+        assert counts.output.splitlines()[1:3] == ["1 would be decided otherwise, 1 of them refused", ""]
 
     @pytest.mark.parametrize(("what", "code"), [("denied", 7), ("any", 7), ("denied,any", 7), ("", 0)])
     def test_fail_on_is_an_exit_code_for_pipelines(self, what: str, code: int) -> None:

@@ -67,6 +67,52 @@ def test_a_wait_is_in_the_largest_unit_of_which_it_has_one(run: Run, files: Path
     assert simulate(run, "--scheduler-profile", "default").output.endswith(f"  {text}\n")
 
 
+def test_the_summary_of_several_seeds_has_their_range(run: Run, files: Path) -> None:
+    one, two = (simulate(run, *PROFILES, "--seeds", seeds).output.splitlines() for seeds in ("1", "2"))
+
+    assert one[0].startswith("2 nodes, 16 cards; the mean of 1 seed;")
+    assert two[0].startswith("2 nodes, 16 cards; the mean of 2 seeds;")
+    assert not any("–" in line for line in one)
+    assert ["–" in line for line in two[3:5]] == [True, True]
+
+
+def test_pods_that_were_never_placed_are_counted_by_reason_the_most_first(run: Run, files: Path) -> None:
+    rows = ("0,9,1,nvidia.com/gpu=9", "0,9,3,cpu=999", "1,9,2,cpu=999;memory=1Mi", "1,9,1,nvidia.com/gpu=1")
+    (files / "trace.csv").write_text(lines(*rows, header="arrival,duration,replicas,requests"))
+
+    for seeds in ("1", "2"):
+        text = simulate(run, "--scheduler-profile", "default", "--seeds", seeds).output.splitlines()
+
+        shown = text[text.index("Never placed, and why:") + 2 :]
+        assert [each.split()[:3] for each in shown] == [["built-in", "default", "5"], ["built-in", "default", "1"]]
+        assert "Insufficient cpu" in shown[0]
+        assert "Insufficient nvidia.com/gpu" in shown[1]
+
+
+def test_no_reason_is_printed_if_all_pods_are_placed(run: Run, files: Path) -> None:
+    assert "Never placed" not in simulate(run, "--scheduler-profile", "default").output
+
+
+@pytest.mark.parametrize(
+    ("column", "heading", "values", "shown"),
+    [
+        ("requests", "By the cards that a pod requests:", [f"nvidia.com/gpu={n}" for n in (8, 1, 2)], ["1", "2", "8"]),
+        ("annotations", "By workload type:", ["workload-type=training", "workload-type=inference", ""], None),
+    ],
+)
+def test_waits_have_a_row_for_each_value_in_order(
+    run: Run, files: Path, column: str, heading: str, values: list[str], shown: list[str] | None
+) -> None:
+    more = ",cpu=1" if column == "annotations" else ""
+    header = f"arrival,duration,{column}" + (",requests" if more else "")
+    (files / "trace.csv").write_text(lines(*(f"0,1,{value}{more}" for value in values), header=header))
+
+    text = simulate(run, "--scheduler-profile", "default").output.splitlines()
+
+    rows = [line.split() for line in text[text.index(heading) + 2 :]]
+    assert [row[2] for row in rows[:3]] == (shown or ["-", "inference", "training"])
+
+
 def test_json_has_a_line_for_each_run(run: Run, files: Path) -> None:
     found = [json.loads(line) for line in simulate(run, *PROFILES, "--seeds", "2", "-o", "json").output.splitlines()]
 

@@ -45,6 +45,22 @@ def test_evictions_are_in_the_text(run: Run, files: Path) -> None:
     assert "By priority:" in lines
 
 
+def test_evictions_and_waits_are_by_priority_from_the_lowest_to_the_highest(run: Run, files: Path) -> None:
+    rows = (
+        "0,100,nvidia.com/gpu=2,workload-type=training,", "0,100,nvidia.com/gpu=6,workload-type=inference,",
+        "10,20,nvidia.com/gpu=8,workload-type=inference,7",
+    )  # fmt: skip
+    Path("trace.csv").write_text(lines(*rows, header="arrival,duration,requests,annotations,priority"))
+    flags = ("--scheduler-profile", "default", "--preempt", "--priority", "training=-9", "--priority", "inference=-3")
+
+    text = simulate(run, *flags).output.splitlines()
+
+    waits = [line.split()[2] for line in text[text.index("By priority:") + 2 :][:3]]
+    evicted = [line.split()[2:4] for line in text[text.index("Evicted, by the priority of the victims:") + 2 :][:3]]
+    assert waits == ["-9", "-3", "7"]
+    assert evicted == [["-9", "1"], ["-3", "1"], ["all", "2"]]
+
+
 def test_evictions_are_in_json(run: Run, files: Path) -> None:
     found = json.loads(simulate(run, *PREEMPT, "-o", "json").output)
 
@@ -86,6 +102,8 @@ def test_nothing_is_added_without_the_flag(run: Run, files: Path) -> None:
     found = json.loads(simulate(run, "--scheduler-profile", "default", "-o", "json").output)
 
     assert "evictions" not in found
+    simulate(run, "--scheduler-profile", "default", "--plot", "out.svg")
+    assert "evictions" not in Path("out.svg").read_text()
     assert {each["by"] for each in found["waits"]} == {"all", "cards", "type"}
     assert "riority" not in simulate(run, "--scheduler-profile", "default").output
 

@@ -189,6 +189,19 @@ def test_verdicts_are_compared_on_a_view_alone() -> None:
     assert not any(each.kind == "verdict" for each in compared(of_pods(pod), new).tallies)
 
 
+def test_the_labels_of_a_namespace_of_the_view_choose_the_policy_of_pods_without_recorded_ones() -> None:
+    other = policy_with(requireType="deny", namespaceSelector={"matchLabels": {"team": "a"}})
+    other.name = "other"
+    metadata = {"name": "team-a", "labels": {"team": "a"}}
+    namespace = Document("n", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    pods = [admission_of(make_pod("web").gpu(1).obj(), name, name="p") for name in ("team-a", "team-b")]
+    new, old = PolicySet(policy_with(), (other,)), PolicySet(policy_with())
+
+    with_view, without = (replay(pods, new, old, each) for each in (snapshot_from_documents([namespace]), None))
+
+    assert (with_view.changed, with_view.refused, without.changed) == (1, 1, 0)
+
+
 def test_the_labels_of_the_recorded_namespace_choose_the_policy() -> None:
     other = policy_with(requireType="deny", namespaceSelector={"matchLabels": {"team": "a"}})
     other.name = "other"

@@ -63,6 +63,17 @@ def test_a_run_without_a_span_has_the_state_at_its_end() -> None:
     assert (recorder.allocated, recorder.most_allocated, len(recorder.series)) == (25, 25, 1)
 
 
+def test_the_most_cards_can_be_allocated_between_two_arrivals() -> None:
+    recorder = Recorder(CARDS, 0, 10)
+    recorder.begin(EMPTY)
+    for now, cards in ((1, 6), (2, 2), (3, -5), (4, 1)):
+        recorder.advance(now, EMPTY, 0)
+        recorder.change(cards)
+    recorder.finish(EMPTY, 0)
+
+    assert recorder.most_allocated == 100
+
+
 def test_an_evicted_pod_waits_from_its_creation_to_its_first_start_and_then_from_its_eviction() -> None:
     recorder, pod = Recorder(CARDS, 0, 100), pod_of(cards=2)
     recorder.begin(EMPTY)
@@ -87,14 +98,14 @@ def test_an_evicted_pod_waits_from_its_creation_to_its_first_start_and_then_from
 def test_waits_are_by_cards_gang_type_and_priority_in_order() -> None:
     recorder = Recorder(CARDS, 0, 100)
     pods = [
-        pod_of(cards=2, priority=5, workload_type="b"),
+        pod_of(cards=8, priority=5, workload_type="b"),
         pod_of(cards=1, priority=0, workload_type="a", gang="g", least=4),
         pod_of(cards=1, priority=5, workload_type="b"),
     ]
     for number, pod in enumerate(pods[:2]):
         recorder.place(pod, 2 + number)
     both = [
-        Waits("all", "", 3, 1, 0, 1), Waits("cards", "1", 2, 1, 1, 1), Waits("cards", "2", 1, 0, 0, 0),
+        Waits("all", "", 3, 1, 0, 1), Waits("cards", "1", 2, 1, 1, 1), Waits("cards", "8", 1, 0, 0, 0),
         Waits("gang", "1", 2, 1, 0, 0), Waits("gang", "4", 1, 0, 1, 1), Waits("type", "a", 1, 0, 1, 1),
         Waits("type", "b", 2, 1, 0, 0),
     ]  # fmt: skip

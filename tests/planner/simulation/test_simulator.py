@@ -30,6 +30,33 @@ def test_a_pod_waits_until_another_one_ends() -> None:
     assert waits_of(found, "cards", "1") == Waits("cards", "1", 1, 0, 90, 90)
 
 
+def test_equal_pods_start_in_the_order_in_which_they_came() -> None:
+    trace = [f"{at},{lasts},nvidia.com/gpu=8" for at, lasts in ((0, 10), (1, 10), (2, 10), (3, 10))]
+    found = outcome(gpu_nodes(8), lines(*trace))
+
+    # They wait 0, 9, 18 and 27 s.
+    assert waits_of(found) == Waits("all", "", 4, 0, 9, 27)
+
+
+def test_the_last_sample_is_of_the_last_arrival() -> None:
+    """Pods that end later make no further sample."""
+    found = outcome(gpu_nodes(8), lines(*(f"{at},10,nvidia.com/gpu=8" for at in range(4))))
+
+    assert [each.seconds for each in found.series].count(3) == 1
+    assert (found.series[-1].seconds, found.series[-1].waiting) == (3, 3)
+
+
+def test_random_arrivals_of_one_line_of_the_trace_are_gangs_of_their_own() -> None:
+    gang = lines(f"0,10,4,nvidia.com/gpu=1,{_VOLCANO}", header=_GANG)
+    load = Load("random", load=0.5, span_seconds=1000.0)
+    found = simulated(experiment(gpu_nodes(8), gang, load), Run(0, "default", 1))
+
+    gangs = waits_of(found, "gang", "4")
+    assert gangs.pods > 8
+    assert (gangs.pods % 4, gangs.never_placed) == (0, 0)
+    assert gangs.p50 == 0
+
+
 def test_a_pod_that_no_node_can_take_is_never_placed() -> None:
     found = outcome(gpu_nodes(4), lines("0,100,nvidia.com/gpu=1", "1,5,nvidia.com/gpu=8"))
 

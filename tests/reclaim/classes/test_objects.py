@@ -35,6 +35,34 @@ def test_a_claim_whose_pod_is_gone_holds_cards() -> None:
     assert [*row.remedy.commands] == ["delete resourceclaim cards -n team-a"]
 
 
+def test_a_claim_is_on_the_nodes_of_its_devices_that_exist_in_order_of_name() -> None:
+    spread = claim(consumer("gone"))
+    devices = [("gpu.nvidia.com", pool) for pool in ("n2", "a-pool-of-the-fabric", "n1", "n2")]
+    spread["status"]["allocation"]["devices"]["results"] = [
+        {"driver": driver, "pool": pool, "device": f"gpu-{number}", "request": "gpu"}
+        for number, (driver, pool) in enumerate([*devices, ("dra.example.com", "n0")])
+    ]
+
+    (row,) = report(gpu_node("n0"), gpu_node("n1"), gpu_node("n2", down_for=HOUR), spread)
+
+    assert (row.nodes, row.cards, row.is_down) == (("n1", "n2"), {"gpu.nvidia.com": 4}, True)
+
+
+@pytest.mark.parametrize(
+    ("uids", "cards"),
+    [(["stuck"], {"gpu.nvidia.com": 2}), (["stuck", "other"], None), ([], None)],
+    ids=["its own", "shared", "not reserved"],
+)
+def test_a_pod_holds_the_devices_of_a_claim_of_its_own(uids: list[str], cards: dict[str, int] | None) -> None:
+    pod = make_pod("train").namespace("team-a").uid("stuck").node_name("n1").deletion(ago(HOUR))
+    content = pod.status(phase="Running", startTime=ago(5 * HOUR)).obj()
+    content["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "cards"}]
+
+    rows = report(gpu_node("n1"), content, claim(*map(consumer, uids)))
+
+    assert [each.cards for each in rows if each.reason == "terminating"] == ([cards] if cards else [])
+
+
 def test_a_claim_whose_pod_has_ended_holds_cards() -> None:
     pod = make_pod("train").namespace("team-a").uid("over").node_name("n1").status(phase="Succeeded")
 
@@ -150,6 +178,21 @@ def test_a_node_that_rejects_its_pods_holds_its_free_cards() -> None:
     assert row.why == "UnexpectedAdmissionError: rejected 3 pods, started none"
 
 
+def test_a_node_that_still_rejects_pods_is_reported_since_the_first_one() -> None:
+    pods = [rejected(number, since) for number, since in enumerate((600, 5 * HOUR, 2 * HOUR))]
+
+    (row,) = report(gpu_node("n1"), *pods, card_pod("old", "n1", 2))
+
+    assert (row.since, row.cards) == ((NOW - 5 * HOUR, False, True), {CARD: 6})
+
+
+@pytest.mark.parametrize(("newest", "is_reported"), [(HOUR, True), (HOUR + 1, False)])
+def test_a_node_that_has_rejected_no_pod_for_an_hour_is_not_reported(newest: int, is_reported: bool) -> None:
+    pods = [rejected(number, newest + number) for number in range(3)]
+
+    assert bool(report(gpu_node("n1"), *pods)) is is_reported
+
+
 def test_a_node_that_rejected_few_pods_or_starts_others_is_not_reported() -> None:
     pods = [rejected(number, HOUR - number, "OutOfnvidia.com/gpu") for number in range(3)]
     old = [rejected(number, 5 * HOUR) for number in range(9)]
@@ -160,6 +203,8 @@ def test_a_node_that_rejected_few_pods_or_starts_others_is_not_reported() -> Non
     assert report(gpu_node("n1"), *old) == []
     assert report(gpu_node("n1"), *pods, card_pod("new", "n1", 2, since=600)) == []
     assert report(gpu_node("n1", down_for=60), *pods) == []
+    assert report(gpu_node("n2"), *pods) == []
+    assert report(gpu_node("n1"), *pods, card_pod("full", "n1", 8)) == []
     cordoned = gpu_node("n1")
     cordoned["spec"]["unschedulable"] = True
     assert report(cordoned, *pods) == []

@@ -43,6 +43,7 @@ def test_reclaim_prints_usable_nodes_then_nodes_that_are_down_and_what_starts(ru
     assert "at least 6h  ImagePullBackOff: Back-off pulling image: not found  scale Deployment srv to 0 (2)" in lines[3]
     assert lines[4] == "held on nodes that are down: 8 cards, 1 holder; no other pod can use them"
     assert "Terminating past its end; node n7 is down" in lines[6]
+    assert lines[7] == "commands for a person who has checked the condition:"
     assert "  (3) if n7 is off: pods of a running node go on with its volumes:" in lines
     assert lines[-2] == "without them 1 of 2 waiting gangs starts: team-e/llm"
     assert lines[-1] == "5 pods of them return at once: a controller makes them again"
@@ -68,6 +69,45 @@ def test_reclaim_has_the_same_as_json(run: Run, cluster: Path) -> None:
         }
     ]
     assert (lost["nodeDown"], lost["returns"]) == (True, True)
+    assert (gang["why"], gang["cards"], gang["nodes"]) == (
+        "3 of 8 pods of gang bert run, 5 wait",
+        24,
+        ["n2", "n3", "n4"],
+    )
+    assert [each["why"] for each in (pulling, lost)] == [
+        "ImagePullBackOff: Back-off pulling image: not found",
+        "Terminating past its end; node n7 is down",
+    ]
+
+
+def test_only_kinds_of_nodes_with_held_cards_have_a_table(run: Run, cluster: Path) -> None:
+    here, down = (run("reclaim", "--cluster", cluster, "--node", node).output for node in ("n2", "n7"))
+
+    assert ("held on usable nodes" in here, "nodes that are down" in here) == (True, False)
+    assert ("held on usable nodes" in down, "nodes that are down" in down) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("waiting_cards", "line"),
+    [
+        ((), "no gang and no pod waits for cards"),
+        ((9,), "without them 0 of 1 waiting pod start"),
+        ((8,), "without them 1 of 1 waiting pod starts: default/p0"),
+        ((4, 4), "without them 2 of 2 waiting pods start: default/p0, default/p1"),
+    ],
+)
+def test_the_number_of_pods_that_start_is_in_the_report(
+    run: Run, tmp_path: Path, waiting_cards: tuple[int, ...], line: str
+) -> None:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    pods = [
+        make_pod(f"p{n}").gpu(cards).creation(ago(HOUR)).status(phase="Pending", conditions=[condition])
+        for n, cards in enumerate(waiting_cards)
+    ]
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(NODES[0], PULLING, *pods))
+
+    assert line in run("reclaim", "--cluster", file).output.splitlines()
 
 
 def test_the_report_says_that_not_all_waiting_pods_are_placed(

@@ -94,10 +94,9 @@ def _waits(runs: Sequence[Outcome], by: str) -> Iterator[list[str]]:
         yield [*_names(runs), value or "-", f"{pods:.0f}", *_wait_cells(of_value)]
 
 
-def _order(value: str) -> tuple[int, int, str]:
-    """Return a sort key that orders numbers by value, including negative ones."""
-    is_negative = value.startswith("-")
-    return (-len(value) if is_negative else len(value)), -is_negative, value
+def _order(value: str) -> tuple[int, str]:
+    """Return a sort key that orders numbers by value, and texts by themselves."""
+    return (int(value), "") if value.removeprefix("-").isdecimal() else (0, value)
 
 
 def _evicted(runs: Sequence[Outcome]) -> Iterator[list[str]]:

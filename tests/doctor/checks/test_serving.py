@@ -1,0 +1,118 @@
+"""The name of the configuration that exists, and the addresses that the webhooks call."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from placement_doctor.source import Source
+from tests.doctor.healthy import (
+    CONFIGURATION,
+    NAMESPACE,
+    commands_of,
+    configuration,
+    deployment,
+    found,
+    make_installation,
+    named,
+    objects,
+    read_of,
+    slices,
+    texts,
+)
+from tests.support.objects.manifests import Object
+
+PLACE = f"MutatingWebhookConfiguration {CONFIGURATION}"
+PATCHED = ["kubectl", "-n", NAMESPACE, "patch", "service", "placement-webhook", "--type=json", "-p"]
+
+
+def test_the_configuration_that_exists_is_the_one_with_our_webhooks() -> None:
+    istio = {**named("0-istio"), "webhooks": [{"name": "sidecar.istio.io"}]}
+    others = read_of(Source.CONFIGURATIONS, istio, configuration())
+    installation = replace(others, target=replace(others.target, configuration="mine"))
+
+    (finding,) = found(installation, "installed")
+
+    assert finding.what.endswith(f"the cluster has 0-istio, {CONFIGURATION}")
+    assert finding.remedy == f"`--configuration={CONFIGURATION}` names the one that exists"
+
+
+def service_with(*ports: Object) -> Object:
+    (made,) = objects()[Source.SERVICE]
+    return {**made, "spec": {**made["spec"], "ports": list(ports)}}
+
+
+@pytest.mark.parametrize(
+    ("ports", "operation"),
+    [
+        ([{"port": 8443}], '[{"op":"add","path":"/spec/ports/0/port","value":443}]'),
+        (
+            [{"name": "a", "port": 8443}, {"name": "b", "port": 80}],
+            '[{"op":"add","path":"/spec/ports/-","value":{"name":"port-443","port":443}}]',
+        ),
+        (
+            [{"name": "a", "port": 80}, {"name": "b", "port": 443, "targetPort": "tls"}],
+            '[{"op":"add","path":"/spec/ports/1/targetPort","value":"https"}]',
+        ),
+    ],
+    ids=["the only port is changed", "a port with a name is added", "the target of the port is changed"],
+)
+def test_the_port_that_the_webhooks_call_is_mended_in_the_service(ports: list[Object], operation: str) -> None:
+    (finding,) = found(read_of(Source.SERVICE, service_with(*ports)), "service")
+
+    assert commands_of(finding.remedy) == [[*PATCHED, operation]]
+
+
+def test_webhooks_that_all_call_another_service_are_named_without_their_port() -> None:
+    changed = configuration()
+    for webhook in changed["webhooks"]:
+        webhook["clientConfig"]["service"]["name"] = "other"
+
+    (finding,) = found(read_of(Source.CONFIGURATIONS, changed), "service")
+
+    places = ", ".join(f"webhooks[{index}].clientConfig.service" for index in range(4))
+    own = f"not {NAMESPACE}/placement-webhook"
+    assert texts([finding]) == [f"{PLACE}: {places}: calls {NAMESPACE}/other, {own}"]
+
+
+def test_path_and_port_of_one_webhook_are_two_findings_in_the_order_of_the_manifest() -> None:
+    changed = configuration()
+    changed["webhooks"][3]["clientConfig"]["service"] |= {"port": 8443, "path": "/mutat"}
+
+    findings = found(read_of(Source.CONFIGURATIONS, changed), "service")
+
+    assert [each.where.rpartition(".")[2] for each in findings] == ["port", "path"]
+
+
+@pytest.mark.parametrize(
+    ("ports", "addresses"),
+    [
+        ([{"name": "https", "port": 8443}], ["10.1.0.1:8443", "10.1.0.2:8443"]),
+        ([{"name": "any"}, {"name": "https", "port": 8443}], ["10.1.0.1:8443", "10.1.0.2:8443"]),
+        ([{"name": "any"}], []),
+    ],
+    ids=["a port", "a port without a number and a port", "a port without a number"],
+)
+def test_endpoints_are_called_at_the_first_port_with_a_number(
+    ports: list[dict[str, Any]], addresses: list[str]
+) -> None:
+    (own,) = slices()
+
+    assert read_of(Source.ENDPOINTS, {**own, "ports": ports}).ready_addresses == addresses
+
+
+@pytest.mark.parametrize(
+    ("args", "overlay"),
+    [((), "deploy/base"), (("--policy-source=crd",), "deploy/overlays/crd")],
+    ids=["certificates of a person", "policies as objects"],
+)
+def test_a_missing_service_is_applied_with_the_manifests_of_this_installation(
+    args: tuple[str, ...], overlay: str
+) -> None:
+    servers = deployment()
+    servers["spec"]["template"]["spec"]["containers"][0]["args"] += args
+    read = {**objects(), Source.SERVICE: (), Source.DEPLOYMENTS: (servers,)}
+
+    (finding,) = found(make_installation(objects=read), "service")
+
+    assert commands_of(finding.remedy) == [["kubectl", "apply", "-k", overlay]]
