@@ -39,7 +39,7 @@ test: $(STAMP) ## all tests, including those on a real control plane
 test-fast: $(STAMP) ## the tests in a minute: in parallel, without the control plane, the browser and the slow ones, fewer examples
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not browser and not control_plane and not slow" --hypothesis-profile=fast $(PYTEST_ARGS)
 
-test-long: $(STAMP) ## all tests, with ten times the random examples, and 350 pods beside kube-scheduler
+test-long: $(STAMP) ## all tests, with at least ten times the random examples, and 350 pods beside kube-scheduler
 	DIFFERENTIAL_PODS=$${DIFFERENTIAL_PODS:-350} $(BIN)/python -m pytest $(DISTRIBUTED) --durations=10 --hypothesis-profile=long $(PYTEST_ARGS)
 
 examples: $(STAMP) ## rewrite what the webhook makes of the manifests in examples/

@@ -32,6 +32,12 @@ from tests.controlplane.scheduler_log import SchedulerLog
 _LOGGED_BY_SCHEDULER = ("-v=4", "--vmodule=schedule_one=10,tracker=5,extendedresourcecache=5,allocateddevices=6")
 # The garbage collector of Go takes a good part of the processor time of programs that are small and busy.
 _GARBAGE_COLLECTION = MappingProxyType({"GOGC": "400", "GOMEMLIMIT": "600MiB"})
+# A tenth of the processor time of the API server; nothing here asks it for more than it can do at once.
+_NO_FAIRNESS = (
+    "--enable-priority-and-fairness=false",
+    "--max-requests-inflight=0",
+    "--max-mutating-requests-inflight=0",
+)
 # Of one transaction, by default of etcd.
 _MOST_OPERATIONS = 128
 
@@ -247,7 +253,7 @@ class ControlPlane:
             f"--initial-cluster=default={peer_url}",
             "--socket-reuse-port",
             "--unsafe-no-fsync",
-            "--heartbeat-interval=20",
+            "--heartbeat-interval=40",
             "--election-timeout=200",
             ready_url=f"{client_url}/health",
         )
@@ -265,6 +271,7 @@ class ControlPlane:
             f"--etcd-servers=http://127.0.0.1:{self._ports['etcd'].number}",
             "--advertise-address=127.0.0.1",
             "--endpoint-reconciler-type=none",
+            *_NO_FAIRNESS,
             "--service-cluster-ip-range=10.0.0.0/24",
             f"--client-ca-file={self._credentials.ca}",
             f"--token-auth-file={tokens}",

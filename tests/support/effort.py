@@ -10,7 +10,7 @@ _DIVISORS = {FAST_PROFILE: 40, "tests": 10, "long": 1}
 def register_profiles() -> None:
     """Load the profile of `make test`; `--hypothesis-profile=fast` or `long` chooses another."""
     # A slow machine is no error in the code: benchmarks measure time.
-    settings.register_profile("tests", deadline=None, max_examples=30)
+    settings.register_profile("tests", deadline=None, max_examples=20)
     settings.register_profile("long", deadline=None, max_examples=300)
     settings.register_profile(FAST_PROFILE, deadline=None, max_examples=FAST_EXAMPLES)
     settings.load_profile("tests")
