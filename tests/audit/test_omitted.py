@@ -158,6 +158,7 @@ class TestDryRuns:
                 log.now = at(number * seconds / count)
                 writer.stage(make_record(number, dry_run=True, time=log.now, namespace=namespace))
 
+    @pytest.mark.slow
     def test_what_a_namespace_writes_in_ten_minutes_is_bounded_and_each_is_counted(self, log: Log) -> None:
         sent = 2000
         self.send(log, sent, WINDOW_SECONDS)
@@ -175,6 +176,7 @@ class TestDryRuns:
         assert 1 < len(minutes) <= 10
         assert {namespace for each in log.omitted() for namespace in each.namespaces} == {"team-a"}
 
+    @pytest.mark.slow
     def test_a_share_begins_again_after_ten_minutes(self, log: Log) -> None:
         self.send(log, 3000, 2 * WINDOW_SECONDS)
 

@@ -130,6 +130,7 @@ def test_rules_that_are_those_of_the_policy_are_not_patched() -> None:
     assert changed == configuration
 
 
+@pytest.mark.slow
 def test_manifest_prints_what_register_creates(certs: Run, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     kind = {"group": "example.com", "kind": "FooJob", "resource": "foojobs", "templates": [{"path": "spec.template"}]}

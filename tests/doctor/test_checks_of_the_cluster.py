@@ -130,6 +130,7 @@ def test_a_pool_that_no_type_allows_is_a_note() -> None:
     assert [each.severity for each in findings] == [INFO]
 
 
+@pytest.mark.slow
 def test_many_nodes_are_one_finding() -> None:
     nodes = [node_of("training", taints=[H20]) for _ in range(5000)]
     for number, each in enumerate(nodes):

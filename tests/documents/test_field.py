@@ -127,6 +127,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(json_values, st.integers(2, 130))
 def test_shown_value_is_the_beginning_of_its_json(value: object, limit: int) -> None:
     whole = json.dumps(value, ensure_ascii=False)

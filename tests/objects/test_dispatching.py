@@ -4,6 +4,7 @@ import asyncio
 import time
 
 import orjson
+import pytest
 
 from tests.support.admission import TYPE, policy_with
 from tests.support.objects.builders import make_node_object, make_pod
@@ -21,6 +22,7 @@ NODE = make_node_object(
 )
 
 
+@pytest.mark.slow
 def test_an_object_with_a_million_replicas_is_left_to_the_worker() -> None:
     template = make_pod("").gpu(1).label("app", "web").annotate(TYPE, "training").template()
     kind = {"group": "apps", "version": "v1", "kind": "Deployment"}

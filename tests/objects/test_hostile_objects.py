@@ -74,6 +74,7 @@ def most_replicas(monkeypatch: pytest.MonkeyPatch) -> int:
     return MOST_REPLICAS // 10
 
 
+@pytest.mark.slow
 def test_a_million_replicas_cost_as_much_as_the_most_that_are_placed(most_replicas: int) -> None:
     few, many = (DEPLOYMENT.object(template(), replicas=number) for number in (most_replicas, 1_000_000))
     verdicts: list[Verdict | ObjectVerdict] = []

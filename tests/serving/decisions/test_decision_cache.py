@@ -235,6 +235,7 @@ def test_what_is_read_of_a_pod_later_counts_too() -> None:
     assert before < after == decisions.known.used_bytes
 
 
+@pytest.mark.slow
 def test_large_pods_are_forgotten_by_the_scorer_too() -> None:
     snapshot = snapshot_from_documents([Document("node", make_node_object("node-1"))])
     framework = Scheduler()

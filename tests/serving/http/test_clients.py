@@ -142,6 +142,7 @@ def test_a_certificate_of_another_ca_ends_the_handshake_and_is_counted(tmp_path:
     assert len(world.records) == 1
 
 
+@pytest.mark.slow
 def test_refusals_are_logged_so_many_times(tmp_path: Path) -> None:
     async def story(server: Server) -> None:
         for _ in range(30):

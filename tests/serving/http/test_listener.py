@@ -136,6 +136,7 @@ def test_a_request_that_is_not_http_is_one_log_line_and_counted(tmp_path: Path, 
     assert world.count("http_refused_requests_total", code="400") == 1
 
 
+@pytest.mark.slow
 def test_log_lines_that_clients_cause_are_limited(tmp_path: Path) -> None:
     async def story(server: Running, _: World) -> None:
         for _time in range(50):

@@ -311,6 +311,7 @@ def test_pods_beyond_the_bound_are_judged_as_they_arrive(monkeypatch: pytest.Mon
     assert (world.count(), world.lists_again) == (3, 0)
 
 
+@pytest.mark.slow
 def test_pods_that_wait_to_be_judged_take_bounded_memory() -> None:
     world = World()
     world.is_policy_known = False
