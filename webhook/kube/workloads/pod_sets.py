@@ -96,7 +96,7 @@ def _of_kind(content: JsonObject, kind: WorkloadKind, expired: Expired) -> Itera
                 raise InvalidInput(errors[:MOST_ERRORS])
     if kind.templates and not (errors or has_sets or kind.note):
         path = kind.templates[0].template
-        errors.append(required(path.partition(".*")[0], f"a {kind.kind} has its pod templates at {path}"))
+        errors.append(required(path.partition(".*")[0], f"{kind.kind} has its pod templates at {path}"))
     if errors:
         raise InvalidInput(errors)
 
