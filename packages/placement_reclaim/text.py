@@ -73,7 +73,7 @@ def _effect_lines(effects: Effects, rows: Sequence[Held]) -> list[str]:
     gangs = sum(name in effects.gangs for name in starting)
     waiting = ((gangs, effects.gangs, "gang"), (len(starting) - gangs, effects.pods, "pod"))
     counts = [f"{number} of {plural(len(names), f'waiting {noun}')}" for number, names, noun in waiting if names]
-    verb = "starts" if len(starting) == 1 else "start"
+    verb = "starts" if 1 in (len(starting), len(effects.gangs) + len(effects.pods)) else "start"
     lines = [f"without them {' and '.join(counts)} {verb}" if counts else "no gang and no pod waits for cards"]
     if starting:
         lines[0] += f": {some(starting)}"

@@ -72,7 +72,7 @@ def admit_workload(
         findings = _evaluated(content, workload, defaults)
     except InvalidInput as error:
         # Its own controller or the API server says so. A newer version of the kind may have other fields.
-        return Bypassed(f"cannot be read as a {kind.kind}: {error.errors[0]}")
+        return Bypassed(f"cannot be read as {kind.kind}: {error.errors[0]}")
     known = _known_errors(workload, defaults) if findings.errors else frozenset()
     new = [error for error in findings.errors if str(error) not in known]
     if new and handling == "deny":

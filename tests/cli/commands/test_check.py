@@ -341,6 +341,7 @@ def test_bad_input_is_code_2_and_names_file_and_field(
         pytest.param(
             '{"apiVersion": "v1", "kind": "NodeList", "items": []}', "holds no Node,", id="a list of no nodes"
         ),
+        pytest.param("{}", "holds no Node;", id="no object"),
         pytest.param('{"serverVersion": {"gitVersion": "v1.37.2"}}', "holds no Node;", id="the version alone"),
         pytest.param(as_list(LOAD, FEASIBLE), "holds no Node, only Pod;", id="pods alone"),
     ],

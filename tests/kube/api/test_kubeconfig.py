@@ -135,6 +135,11 @@ def test_a_kubeconfig_without_a_current_context_needs_the_flag(tmp_path: Path) -
     assert problem(file) == f"--context: Required value: the kubeconfig {file} sets no current context; give one of a"
 
 
+def test_an_empty_kubeconfig_has_no_context_to_choose(tmp_path: Path) -> None:
+    (file := tmp_path / "config").write_text("")
+    assert problem(file).endswith("sets no current context; it has none to choose")
+
+
 @pytest.mark.parametrize(
     ("content", "wanted"),
     [

@@ -49,6 +49,14 @@ def test_reclaim_prints_usable_nodes_then_nodes_that_are_down_and_what_starts(ru
     assert lines[-1] == "5 pods of them return at once: a controller makes them again"
 
 
+@pytest.mark.parametrize(("number", "text"), [(1, "0 of 1 waiting pod starts"), (2, "0 of 2 waiting pods start")])
+def test_reclaim_counts_the_pods_that_do_not_start(run: Run, tmp_path: Path, number: int, text: str) -> None:
+    pods = [make_pod(f"w-{index}").namespace("team-a").gpu(64) for index in range(number)]
+    (file := tmp_path / "cluster.json").write_text(as_list(*NODES, LOST, *pods))
+
+    assert f"without them {text}" in run("reclaim", "--cluster", file).output.splitlines()
+
+
 def test_reclaim_has_the_same_as_json(run: Run, cluster: Path) -> None:
     found = orjson.loads(run("reclaim", "--cluster", cluster, "-o", "json").output)
 

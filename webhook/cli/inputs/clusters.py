@@ -140,8 +140,9 @@ def _read_cluster(filename: str, read: Callable[[Iterable[Document]], T], docume
 
     def noted() -> Iterator[Document]:
         for document in documents:
-            if not is_server_version(document.content):
-                kinds[str(document.content.get("kind"))] = None
+            kind = document.content.get("kind")
+            if kind and not is_server_version(document.content):
+                kinds[str(kind)] = None
             yield document
 
     try:

@@ -44,7 +44,8 @@ def read_kubeconfig(
     name = context or merged["current-context"]
     known = _by_name(merged["contexts"])
     if not name:
-        detail = f"the kubeconfig {shown} sets no current context; give one of {', '.join(known) or 'none'}"
+        remedy = f"give one of {', '.join(known)}" if known else "it has none to choose"
+        detail = f"the kubeconfig {shown} sets no current context; {remedy}"
         raise InvalidInput([required("--context", detail)])
     if name not in known:
         where = "--context" if context else f"{place}: current-context"

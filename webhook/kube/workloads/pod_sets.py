@@ -96,7 +96,7 @@ def _of_kind(content: JsonObject, kind: WorkloadKind, expired: Expired) -> Itera
                 raise InvalidInput(errors[:MOST_ERRORS])
     if kind.templates and not (errors or has_sets or kind.note):
         path = kind.templates[0].template
-        errors.append(required(path.partition(".*")[0], f"a {kind.kind} has its pod templates at {path}"))
+        errors.append(required(path.partition(".*")[0], f"{kind.kind} has its pod templates at {path}"))
     if errors:
         raise InvalidInput(errors)
 
@@ -242,7 +242,8 @@ def _dimension(content: JsonObject, count: Count, keys: tuple[Key, ...]) -> Dime
 
     number = at(count.path)
     number = count.default if number is None else number
-    number = max(number, *(at(path) or 0 for path in ("", *count.at_least)))
+    if count.at_least:
+        number = max(number, *(at(path) or 0 for path in count.at_least))
     most = at(count.at_most)
     number = number if most is None else min(number, most)
     return Dimension((at(count.start) or 0) + count.skipped, max(0, number - count.skipped))
