@@ -101,14 +101,15 @@ class WorkingSnapshot:
         snapshot, load = self.snapshot, self.snapshot.load
         before, self._nodes[row] = self._nodes[row], info
         has_ports = False
+        columns, sums, amounts = load.requested, load.sums, info.requested
         for pod in (*added, *removed):
             has_ports = has_ports or bool(pod.rare.host_ports)
             for resource in pod.requests:
-                column, amount = load.requested.get(resource), min(info.requested.get(resource, 0), LARGEST_AMOUNT)
+                column, amount = columns.get(resource), min(amounts.get(resource, 0), LARGEST_AMOUNT)
                 if column is None:
-                    column = load.requested[resource] = np.zeros(len(self._nodes), dtype=np.int64)
-                if resource in load.sums:
-                    load.sums[resource] += amount - column.item(row)
+                    column = columns[resource] = np.zeros(len(self._nodes), dtype=np.int64)
+                if resource in sums:
+                    sums[resource] += amount - column.item(row)
                 column[row] = amount
         load.non_zero_requested[CPU][row] = min(info.non_zero_milli_cpu, LARGEST_AMOUNT)
         load.non_zero_requested[MEMORY][row] = min(info.non_zero_memory_bytes, LARGEST_AMOUNT)

@@ -71,4 +71,4 @@ def parsed_bytes(data: bytes) -> int:
 
 def value_count(data: bytes) -> int:
     """Return an upper bound of the number of values in the JSON `data`, without parsing it."""
-    return 1 + data.count(b",") + data.count(b":") + data.count(b"{") + data.count(b"[")
+    return 1 + len(data) - len(data.translate(None, b",:{["))

@@ -26,6 +26,15 @@ DOCUMENT = {"a": {"b": [1, {"c": 2}]}, "x/y": {"~": 0}}
         pytest.param(
             [{"op": "add", "path": "/l", "value": [1]}, {"op": "add", "path": "/l/-", "value": 2}], id="what was added"
         ),
+        pytest.param(
+            [
+                {"op": "add", "path": "/a/b/-", "value": 3},
+                {"op": "add", "path": "/a/b/0", "value": 0},
+                {"op": "replace", "path": "/a/b", "value": [4]},
+                {"op": "add", "path": "/a/b/-", "value": 5},
+            ],
+            id="into a list that is replaced",
+        ),
     ],
 )
 def test_operations_are_applied(operations: list[dict[str, Any]]) -> None:

@@ -12,16 +12,19 @@ def patched(document: Mapping[str, Any], operations: Iterable[Mapping[str, Any]]
     # The copied values by id; other values are shared with the document and the operations. Storing a copy keeps its
     # id from being reused.
     own: dict[int, Any] = {}
+    before: list[str] = []
+    here: Any = result
     for operation in operations:
         *parents, last = steps_of(operation["path"])
-        here: Any = result
-        for step in parents:
-            place = int(step) if isinstance(here, list) else step
-            there = here[place]
-            if id(there) not in own:
-                there = here[place] = there.copy()
-                own[id(there)] = there
-            here = there
+        if parents != before:
+            before, here = parents, result
+            for step in parents:
+                place = int(step) if isinstance(here, list) else step
+                there = here[place]
+                if id(there) not in own:
+                    there = here[place] = there.copy()
+                    own[id(there)] = there
+                here = there
         if operation["op"] == "remove":
             del here[last]
         elif not isinstance(here, list):

@@ -174,9 +174,9 @@ class PodView(Struct, frozen=True, gc=False, omit_defaults=True):
     def token_volume(self) -> str:
         """Return the name of the volume of the service account token, which is random, or "" if there is none."""
         for volume in self.spec.volumes or ():
-            if volume.keys() <= PLAIN_VOLUME_KEYS and bytes(volume.get("name", b"")).startswith(_TOKEN_VOLUME):
+            if bytes(volume.get("name", b"")).startswith(_TOKEN_VOLUME) and volume.keys() <= PLAIN_VOLUME_KEYS:
                 try:
-                    return decode(volume["name"], type=str)
+                    return str(decode(volume["name"]))
                 except NOT_A_POD:
                     return ""
         return ""

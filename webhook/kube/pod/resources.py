@@ -75,10 +75,10 @@ def requested_extended_resources(pod: Mapping[str, Any]) -> tuple[str, ...]:
     spec = pod.get("spec")
     found: set[str] = set()
     for field in ("containers", "initContainers"):
-        containers = spec.get(field) if isinstance(spec, Mapping) else None
+        containers = spec.get(field) if isinstance(spec, dict) else None
         for container in containers if isinstance(containers, list) else ():
-            resources = container.get("resources") if isinstance(container, Mapping) else None
-            if isinstance(resources, Mapping):
+            resources = container.get("resources") if isinstance(container, dict) else None
+            if isinstance(resources, dict):
                 found.update(_extended(resources.get("limits"), resources.get("requests")))
     return tuple(sorted(found))
 
@@ -87,7 +87,7 @@ def _extended(limits: Any, requests: Any) -> Iterator[str]:
     """Yield the extended resources of one container. If it has a request and a limit, the request counts."""
     amounts: dict[Any, Any] = {}
     for each in (limits, requests):
-        amounts |= each if isinstance(each, Mapping) else {}
+        amounts |= each if isinstance(each, dict) else {}
     for name, amount in amounts.items():
         if isinstance(name, str) and (
             name.startswith(DEVICE_CLASS_PREFIX) or ("/" in name and is_extended_resource(name))

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from http import HTTPStatus
+from http.client import responses
 from typing import Any, Protocol
 
 from aiohttp import HttpVersion11, StreamReader, web
@@ -255,7 +255,7 @@ class HttpProtocol(web.RequestHandler):
 def http_answer(answer: Answer, *, closes: bool = False) -> bytes:
     """Return `answer` as HTTP/1.1. With `closes`, the response closes the connection."""
     head = b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n%b\r\n%b"
-    phrase = HTTPStatus(answer.status).phrase.encode()
+    phrase = responses[answer.status].encode()
     connection = b"Connection: close\r\n" if closes else b""
     return head % (answer.status, phrase, answer.content_type.encode(), len(answer.body), connection, answer.body)
 
