@@ -43,7 +43,7 @@ _KEEPALIVE_SECONDS = 120.0
 _SWITCH_SECONDS = 0.0001
 # So many new objects between two passes of the garbage collector. The objects of waiting pods stay, so with the default
 # of 700, its passes over them take 3 % of a burst.
-_COLLECTED_AT_ONCE = 20_000
+_COLLECTED_AT_ONCE = 5_000
 # The longest time that a stopping server takes to write its last Events.
 _DRAIN_SECONDS = 3.0
 
