@@ -99,7 +99,7 @@ def test_only_kinds_of_nodes_with_held_cards_have_a_table(run: Run, cluster: Pat
     ("waiting_cards", "line"),
     [
         ((), "no gang and no pod waits for cards"),
-        ((9,), "without them 0 of 1 waiting pod start"),
+        ((9,), "without them 0 of 1 waiting pod starts"),
         ((8,), "without them 1 of 1 waiting pod starts: default/p0"),
         ((4, 4), "without them 2 of 2 waiting pods start: default/p0, default/p1"),
     ],
