@@ -189,7 +189,8 @@ def reconciled(
 
 
 def count(metrics: ControllerMetrics, action: str, result: str) -> float:
-    return metrics.actions.labels(action, result)._value.get()
+    counted: float = metrics.actions.labels(action, result)._value.get()
+    return counted
 
 
 SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
