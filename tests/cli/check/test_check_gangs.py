@@ -200,3 +200,18 @@ def test_free_cards_for_a_gang_are_not_on_nodes_with_a_temporary_taint_of_the_po
     outcome = run("check", "-f", "-", "--cluster", cluster, "--policy", own, "-o", "json", stdin=as_list(pod))
 
     assert f"largest free block: {block}" in lines(outcome.output)[0]["message"]
+
+
+def test_a_gang_whose_scheduler_has_no_profile_is_unknown(run: Run, tmp_path: Path) -> None:
+    configuration = tmp_path / "scheduler.yaml"
+    configuration.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: default-scheduler}]\n"
+    )
+    job = TF_JOB.object(make_pod("").gpu(1).scheduler("other").template(), 6)
+    given = ("--cluster", write_cluster(tmp_path), "--scheduler-config", configuration, "-o", "json")
+
+    outcome = run("check", "-f", "-", *given, stdin=as_list(job))
+
+    assert (outcome.code, "Traceback" in outcome.errors) == (3, False)
+    assert {line["verdict"] for line in lines(outcome.output)} == {"Unknown"}
