@@ -215,3 +215,24 @@ def test_a_gang_whose_scheduler_has_no_profile_is_unknown(run: Run, tmp_path: Pa
 
     assert (outcome.code, "Traceback" in outcome.errors) == (3, False)
     assert {line["verdict"] for line in lines(outcome.output)} == {"Unknown"}
+
+
+@pytest.mark.parametrize(("members", "verdict"), [(2, "Feasible"), (4, "Infeasible")])
+@pytest.mark.parametrize("is_pod", [True, False])
+def test_a_pod_group_that_needs_more_pods_than_the_gang_has_never_starts(
+    run: Run, tmp_path: Path, members: int, verdict: str, is_pod: bool
+) -> None:
+    cluster, native = tmp_path / "cluster.json", tmp_path / "policy.json"
+    group = pod_group("train", group="scheduling.k8s.io", members=members)
+    cluster.write_text(as_list(make_node_object("n", capacity={"nvidia.com/gpu": 8}), group))
+    native.write_text(json.dumps(policy("native", schedulers={"default-scheduler": {"backend": "native"}})))
+    pod = of(
+        2, make_pod("p").annotate(f"{DOMAIN}/gang", "train").gpu(1).spec(schedulingGroup={"podGroupName": "train"})
+    )
+    asked = pod if is_pod else JOB.object(pod.template(), 2)
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, "--policy", native, "-o", "json", stdin=as_list(asked))
+
+    (line,) = lines(outcome.output)
+    assert line["verdict"] == verdict
+    assert ("PodGroup train needs 4 pods, and the gang has 2: it never starts" in line["message"]) is (members == 4)
