@@ -18,6 +18,10 @@ from webhook.watch.trust import trusting_as_go
 _ATTEMPT_SECONDS = 3.0
 
 
+class _UnreadableBundleError(Exception):
+    """OpenSSL cannot read a caBundle, and an API server cannot either."""
+
+
 class Outcome(Enum):
     """The outcomes of a probe."""
 
@@ -49,6 +53,8 @@ def probe(endpoint: Endpoint, ca_bundle: bytes) -> Called:
     try:
         with _session(endpoint, lambda: _context(ca_bundle)) as session:
             outcome, detail = Outcome.TRUSTED, f"{session.version()}, certificate valid for {endpoint.server_name}"
+    except _UnreadableBundleError:
+        outcome, detail = Outcome.UNTRUSTED, "the caBundle cannot be read as certificates"
     except ssl.SSLCertVerificationError as error:
         outcome, detail = Outcome.UNTRUSTED, error.verify_message
     except ssl.SSLError as error:
@@ -109,7 +115,10 @@ def _session(endpoint: Endpoint, context: Callable[[], ssl.SSLContext]) -> Itera
 
 
 def _context(ca_bundle: bytes) -> ssl.SSLContext:
-    context = ssl.create_default_context(cadata=ca_bundle.decode("ascii", "ignore"))
+    try:
+        context = ssl.create_default_context(cadata=ca_bundle.decode("ascii", "ignore"))
+    except ssl.SSLError as error:
+        raise _UnreadableBundleError from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return trusting_as_go(context)
 

@@ -258,7 +258,8 @@ def test_names_of_a_pair_that_cannot_be_served_are_not_kept() -> None:
 def test_a_ca_whose_time_of_trust_is_not_known_is_waited_for() -> None:
     """As long as if API servers had begun to trust it now."""
     bundles = (certificates_of(SECOND, FIRST),)
-    waits = {plan(Observed(ADDED, bundles, known), RULES, NOW).wait for known in (None, {})}
+    nothing: dict[x509.Certificate, timedelta] = {}
+    waits = {plan(Observed(ADDED, bundles, known), RULES, NOW).wait for known in (None, nothing)}
     assert waits == {RULES.trust_wait}
 
 

@@ -19,6 +19,7 @@ from tests.support.tls.certificates import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of
 from webhook.documents.field import InvalidInput
 
 BUNDLE = ca_of(FRESH).certificate
+UNREADABLE = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 
 def at(port: int, server_name: str = "localhost") -> Endpoint:
@@ -199,3 +200,10 @@ def test_a_server_that_accepts_and_does_not_answer_is_unreachable_after_a_while(
     monkeypatch.setattr("certs.cluster.probe._ATTEMPT_SECONDS", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         assert probe(at(silent.getsockname()[1]), BUNDLE).outcome is Outcome.UNREACHABLE
+
+
+@pytest.mark.parametrize("bundle", [b"\n", UNREADABLE, UNREADABLE + BUNDLE], ids=["placeholder", "no CA", "and a CA"])
+def test_a_bundle_that_cannot_be_read_is_the_fault_and_not_the_server(bundle: bytes) -> None:
+    with tls_server(server_of(FRESH)) as port:
+        found = probe(at(port), bundle)
+    assert (found.outcome, found.detail) == (Outcome.UNTRUSTED, "the caBundle cannot be read as certificates")

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +115,7 @@ async def turns(count: int = 50) -> None:
 
 def run_controller(
     server: Quiet, check: Callable[[Controller], Any], metrics: ControllerMetrics | None = None, resync: float = 3600
-) -> list[dict[str, Any]]:
+) -> list[MutableMapping[str, Any]]:
     """Run a controller until `check` returns, and return what it has logged."""
 
     async def run() -> None:
@@ -232,8 +232,8 @@ class Watched(Quiet):
         self.queries: list[tuple[str, dict[str, Any]]] = []
         self._ends = iter(ends)
 
-    async def lines(self, path: str, query: dict[str, Any], *_: Any) -> AsyncGenerator[list[bytes], None]:
-        self.queries.append((path, query))
+    async def lines(self, path: str, query: Mapping[str, str | int], *_: Any) -> AsyncGenerator[list[bytes], None]:
+        self.queries.append((path, {**query}))
         for end in self._ends if path.endswith("/secrets") else ():
             if isinstance(end, bytes):
                 yield [end]

@@ -189,7 +189,8 @@ def reconciled(
 
 
 def count(metrics: ControllerMetrics, action: str, result: str) -> float:
-    return metrics.actions.labels(action, result)._value.get()
+    counted: float = metrics.actions.labels(action, result)._value.get()
+    return counted
 
 
 SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
@@ -258,10 +259,12 @@ def test_settings_of_an_administrator_are_recorded_once_and_only_by_a_controller
 
         assert not reconciled(api, tmp_path, OPTIONS).tried
         assert recorded_settings(api.objects[SECRET]) == {}
-        assert reconciled(api, tmp_path, options, metrics).tried
+        with capture_logs() as logs:
+            assert reconciled(api, tmp_path, options, metrics).tried
         assert not reconciled(api, tmp_path, options, metrics).tried
 
         name = configuration["webhooks"][1]["name"]
+        assert [(each["action"], each["webhooks"]) for each in logs] == [(RECORD, [name])]
         assert recorded_settings(api.objects[SECRET]) == {name: {"failurePolicy": "Fail"}}
         assert artifacts_in(api.objects[SECRET]) == FRESH
         assert count(metrics, RECORD, "done") == 1

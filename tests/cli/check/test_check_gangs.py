@@ -200,3 +200,39 @@ def test_free_cards_for_a_gang_are_not_on_nodes_with_a_temporary_taint_of_the_po
     outcome = run("check", "-f", "-", "--cluster", cluster, "--policy", own, "-o", "json", stdin=as_list(pod))
 
     assert f"largest free block: {block}" in lines(outcome.output)[0]["message"]
+
+
+def test_a_gang_whose_scheduler_has_no_profile_is_unknown(run: Run, tmp_path: Path) -> None:
+    configuration = tmp_path / "scheduler.yaml"
+    configuration.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: default-scheduler}]\n"
+    )
+    job = TF_JOB.object(make_pod("").gpu(1).scheduler("other").template(), 6)
+    given = ("--cluster", write_cluster(tmp_path), "--scheduler-config", configuration, "-o", "json")
+
+    outcome = run("check", "-f", "-", *given, stdin=as_list(job))
+
+    assert (outcome.code, "Traceback" in outcome.errors) == (3, False)
+    assert {line["verdict"] for line in lines(outcome.output)} == {"Unknown"}
+
+
+@pytest.mark.parametrize(("members", "verdict"), [(2, "Feasible"), (4, "Infeasible")])
+@pytest.mark.parametrize("is_pod", [True, False])
+def test_a_pod_group_that_needs_more_pods_than_the_gang_has_never_starts(
+    run: Run, tmp_path: Path, members: int, verdict: str, is_pod: bool
+) -> None:
+    cluster, native = tmp_path / "cluster.json", tmp_path / "policy.json"
+    group = pod_group("train", group="scheduling.k8s.io", members=members)
+    cluster.write_text(as_list(make_node_object("n", capacity={"nvidia.com/gpu": 8}), group))
+    native.write_text(json.dumps(policy("native", schedulers={"default-scheduler": {"backend": "native"}})))
+    pod = of(
+        2, make_pod("p").annotate(f"{DOMAIN}/gang", "train").gpu(1).spec(schedulingGroup={"podGroupName": "train"})
+    )
+    asked = pod if is_pod else JOB.object(pod.template(), 2)
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, "--policy", native, "-o", "json", stdin=as_list(asked))
+
+    (line,) = lines(outcome.output)
+    assert line["verdict"] == verdict
+    assert ("PodGroup train needs 4 pods, and the gang has 2: it never starts" in line["message"]) is (members == 4)

@@ -323,8 +323,8 @@ def test_why_a_verdict_is_not_sure_and_what_was_not_looked_at_are_lines() -> Non
 
 def test_on_a_narrow_terminal_the_scores_that_differ_most_are_kept() -> None:
     scores = {
-        "a": {"total": 30, "Equal": 10, "Near": 10, "Far": 10},
-        "b": {"total": 22, "Equal": 10, "Near": 9, "Far": 3},
+        "a": {"total": 30, "Far": 10, "Equal": 10, "Near": 10},
+        "b": {"total": 22, "Far": 3, "Equal": 10, "Near": 9},
     }
     found = answer(Placement("Feasible", "a", 2, 2, "", scores))
 
@@ -335,8 +335,8 @@ def test_on_a_narrow_terminal_the_scores_that_differ_most_are_kept() -> None:
         heads[width] = next(line.split() for line in screen.getvalue().splitlines() if line.startswith("  node"))
 
     assert list(heads.values()) == [
-        ["node", "total", "Equal", "Near", "Far"],
-        ["node", "total", "Equal", "Near", "Far"],
-        ["node", "total", "Near", "Far"],
+        ["node", "total", "Far", "Equal", "Near"],
+        ["node", "total", "Far", "Equal", "Near"],
+        ["node", "total", "Far", "Near"],
         ["node", "total", "Far"],
     ]

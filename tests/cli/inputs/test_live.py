@@ -30,6 +30,10 @@ def test_check_reads_the_cluster_and_names_the_kinds_that_are_not_served(run: Ru
     assert answer["nodes"] == {"total": 2, "feasible": 2, "reasons": {}}
     said = outcome.errors.splitlines()
     assert "not known: services: GET /api/v1/services: 404 there is none" in said
+    reported = {line.split(": ")[1] for line in said}
+    optional = [each for each in RESOURCES if not each.is_required]
+    others = {"the policy in force", "signs of schedulers"}
+    assert reported == {each.plural for each in optional if not each.is_extension} | others
     assert [line for line in said if not line.startswith("not known: ")] == []
 
 

@@ -124,7 +124,7 @@ def test_templates_that_the_policy_does_not_name_are_reported(paths: list[str], 
 def test_templates_are_searched_for_in_a_bounded_time() -> None:
     kind = WorkloadKind("example.com", "FooJob", "foojobs", (PodTemplatePath("spec.template"),))
     roles = {f"r{number:03}": COUNTED for number in range(100)}
-    values = {f"v{number:05}": {} for number in range(20_000)}
+    values: dict[str, Any] = {f"v{number:05}": {} for number in range(20_000)}
 
     many, large, last = (
         list(undescribed_templates({"kind": "FooJob", "spec": spec}, kind))

@@ -598,3 +598,33 @@ def test_claims_are_planned_for_the_first_pods_up_to_a_number_and_for_one_at_lea
     planned = with_claims_of(found, base, most)
 
     assert [name for _, name in planned.storage.claims or ()] == names
+
+
+def test_a_new_object_that_waits_is_not_about_old_pods(run: Run, tmp_path: Path) -> None:
+    other = make_pod("other").namespace("team-a").label("app", "other").gpu(8).node_name("n0")
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(as_list(make_node_object("n0", capacity={"nvidia.com/gpu": 8}), other))
+    template = make_pod().label("app", "llm").gpu(8).template()
+    new = apps("Deployment", template=template, selector={"matchLabels": {"app": "llm"}})
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, "-o", "json", stdin=as_list(new))
+
+    (line,) = lines(outcome.output)
+    assert (line["verdict"], line["replaced"]) == ("Waiting", 0)
+    assert not any(each.startswith("maxUnavailable is 0") for each in line["suggestions"])
+
+
+@pytest.mark.parametrize(("name", "verdict", "count"), [("own", "Feasible", 1), ("new", "Waiting", 0)])
+def test_the_running_pod_of_the_name_of_a_pod_counts_as_gone(
+    run: Run, tmp_path: Path, name: str, verdict: str, count: int
+) -> None:
+    running = make_pod("own").gpu(8)
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(as_list(make_node_object("n0", capacity={"nvidia.com/gpu": 8}), running.node_name("n0")))
+    given = ("check", "-f", "-", "--cluster", cluster)
+    pod = as_list(make_pod(name).gpu(8))
+
+    text, (line,) = run(*given, stdin=pod), lines(run(*given, "-o", "json", stdin=pod).output)
+
+    assert line["verdict"] == verdict
+    assert ("the running pod of this name counts as gone" in text.output) is bool(count)

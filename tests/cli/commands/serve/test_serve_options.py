@@ -321,7 +321,7 @@ def test_the_view_of_the_cluster_has_a_name(
     async def read(_: object) -> None:
         """Read nothing."""
 
-    monkeypatch.setattr(serve.ClientConfig, "read", read)
+    monkeypatch.setattr(ClientConfig, "read", read)
     # A flag wins over the variable.
     monkeypatch.setenv("PLACEMENT_WEBHOOK_CONTEXT" if view == ("--in-cluster",) else "UNUSED", "other")
     monkeypatch.chdir(tmp_path)
