@@ -193,6 +193,11 @@ class TestBroken:
     def test_record_moved_to_the_beginning_of_another_file_is_found(self) -> None:
         assert faults(check([TEN[2], TEN[0]], [TEN[1]], TEN[3:])) == [("a:1", "out of order")]
 
+    def test_records_in_the_middle_of_a_file_that_follow_another_file_are_out_of_order(self) -> None:
+        other = chain_lines([make_record(20)])
+        (fault,) = check(TEN[:5], other + TEN[5:]).faults
+        assert (fault.path, fault.detail.partition(";")[0]) == ("b:2", "out of order: it follows a:5")
+
     def test_files_joined_in_the_wrong_order_are_found(self) -> None:
         assert faults(check(TEN[5:] + TEN[:5])) == [("a:1", "out of order")]
 

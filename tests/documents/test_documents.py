@@ -270,6 +270,7 @@ def test_text_without_aliases_has_no_bound_of_values() -> None:
         pytest.param("'[' * 100_000", id="lists in brackets"),
         pytest.param("'{a: ' * 50_000", id="objects in braces"),
         pytest.param("'- ' * 50_000 + 'a'", id="lists in dashes"),
+        pytest.param("'a:\\n  b: 1\\nc:\\n  ' + '- ' * 50_000 + 'a'", id="lists in dashes behind other lines"),
         pytest.param("''.join(' ' * depth + 'a:\\n' for depth in range(1500))", id="objects by indentation"),
         pytest.param("'{\"a\":' * 50_000 + '1' + '}' * 50_000", id="JSON"),
     ],
