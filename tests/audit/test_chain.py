@@ -162,6 +162,9 @@ class TestBroken:
     def test_altered_last_record_of_a_rotated_file_is_named(self) -> None:
         assert faults(check([*TEN[:4], altered(TEN[4])], TEN[5:])) == [("a:5", "altered")]
 
+    def test_altered_first_record_of_a_later_file_is_no_gap(self) -> None:
+        assert faults(check([altered(TEN[3]), *TEN[4:]])) == [("a:1", "altered")]
+
     def test_record_altered_beyond_reading_is_named(self) -> None:
         assert faults(check([*TEN[:4], b"{}", *TEN[5:]])) == [("a:5", "altered")]
 
