@@ -321,6 +321,7 @@ def by_indentation(levels: int, innermost: str = "1") -> str:
         pytest.param(lambda levels: by_indentation(levels - 100, in_braces(100)), id="in braces within indentation"),
         pytest.param(lambda levels: f"a: &x {in_braces(99)}\nb: {in_braces(levels - 100, '*x')}", id="by an alias"),
         pytest.param(lambda levels: f"b: 1\na: {in_braces(levels - 2, '{}')}", id="around nothing"),
+        pytest.param(lambda levels: f"b: [{'{}, ' * 200}]\na: {in_braces(levels - 1)}", id="beside many that are flat"),
         pytest.param(lambda levels: f"kind: Pod\na:\n  b: c\n---\n{by_indentation(levels)}", id="in one of several"),
     ],
 )
