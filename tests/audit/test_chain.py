@@ -162,6 +162,9 @@ class TestBroken:
     def test_altered_last_record_of_a_rotated_file_is_named(self) -> None:
         assert faults(check([*TEN[:4], altered(TEN[4])], TEN[5:])) == [("a:5", "altered")]
 
+    def test_altered_first_record_of_a_later_file_is_no_gap(self) -> None:
+        assert faults(check([altered(TEN[3]), *TEN[4:]])) == [("a:1", "altered")]
+
     def test_record_altered_beyond_reading_is_named(self) -> None:
         assert faults(check([*TEN[:4], b"{}", *TEN[5:]])) == [("a:5", "altered")]
 
@@ -192,6 +195,11 @@ class TestBroken:
 
     def test_record_moved_to_the_beginning_of_another_file_is_found(self) -> None:
         assert faults(check([TEN[2], TEN[0]], [TEN[1]], TEN[3:])) == [("a:1", "out of order")]
+
+    def test_records_in_the_middle_of_a_file_that_follow_another_file_are_out_of_order(self) -> None:
+        other = chain_lines([make_record(20)])
+        (fault,) = check(TEN[:5], other + TEN[5:]).faults
+        assert (fault.path, fault.detail.partition(";")[0]) == ("b:2", "out of order: it follows a:5")
 
     def test_files_joined_in_the_wrong_order_are_found(self) -> None:
         assert faults(check(TEN[5:] + TEN[:5])) == [("a:1", "out of order")]

@@ -350,7 +350,9 @@ def test_a_line_that_is_written_in_part_is_taken_back(tmp_path: Path, monkeypatc
     file.append(lines[0])
 
     def write_a_part(descriptor: int, data: bytes) -> int:
-        return write(descriptor, data[:20]) if len(data) > 500 else full(data)
+        if len(data) < LINE_BYTES // 2:
+            full(data)
+        return write(descriptor, data[:20])
 
     with monkeypatch.context() as short:
         short.setattr(os, "write", write_a_part)

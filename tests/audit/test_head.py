@@ -45,15 +45,18 @@ class TestHead:
         (fault,) = log.verify().faults
         assert fault.detail.startswith(f"cut out: {reported}")
 
-    def test_of_another_record_with_the_number_of_the_last_is_followed(self, log: Log) -> None:
+    @pytest.mark.parametrize("missed", [0, 2])
+    def test_of_another_record_with_the_number_of_the_last_is_followed(self, log: Log, missed: int) -> None:
         """The last record was altered, or put in the place of the one that was written."""
         log.write(1)
         written = ChainHead(1, "f" * 64)
-        head_path(log.path).write_text(f"{written.sequence:020} {written.hash}\n")
+        counted = f" {missed:020}" if missed else ""
+        head_path(log.path).write_text(f"{written.sequence:020} {written.hash}{counted}\n")
         with capture_logs() as logs:
             log.write(2)
         assert [entry["event"] for entry in logs] == ["audit file lacks records that were written"]
-        assert orjson.loads(log.lines()[-1])["previous"] == written.hash
+        last = orjson.loads(log.lines()[-1])
+        assert (last["previous"], last["sequence"]) == (written.hash, 2 + missed)
 
     @pytest.mark.parametrize("sequence", [1, 3])
     def test_an_altered_number_is_found_and_not_continued(self, log: Log, sequence: int) -> None:

@@ -86,6 +86,11 @@ def test_a_brief_record_keeps_warnings_of_384_bytes(size_bytes: int, is_whole: b
     assert line["truncated"] == ["patch: 3 more items", *([] if is_whole else ["warnings: 1 more item"])]
 
 
+def test_a_brief_record_of_a_pod_that_was_not_placed_has_no_placement() -> None:
+    line = orjson.loads(seal(make_record(placement=None, error=None), 1, FIRST, is_brief=True)[0])
+    assert (line["placement"], line["error"], line["before"]) == (None, None, {})
+
+
 def test_a_brief_record_keeps_the_outcome_of_shadow_mode() -> None:
     shadow = ShadowEntry("Denied", warnings=("a warning",), message="would be denied")
     line = seal(make_record(shadow=shadow), 1, FIRST, is_brief=True)[0]

@@ -1,5 +1,6 @@
 from typing import Any
 
+import orjson
 import pytest
 
 from tests.support.programs.audit_records import INFEASIBLE, at, make_record
@@ -121,3 +122,18 @@ def test_the_rank_of_a_percentile_is_rounded_up(records: int, p50: int, p90: int
 
 def test_the_percentiles_of_one_are_itself() -> None:
     assert summarise([make_record(duration_ms=7)], slowest=0).duration_ms == {"p50": 7, "p90": 7, "p99": 7, "max": 7}
+
+
+def test_the_json_has_the_most_frequent_first_and_the_slowest_in_short() -> None:
+    records = [make_record(number, workload_type=kind) for number, kind in enumerate(("a", "b", "b"))]
+    found = orjson.loads(orjson.dumps(summarise(records, slowest=1).to_json()))
+
+    assert list(found["workloadTypes"].items()) == [("b", 2), ("a", 1)]
+    assert found["rules"] == {
+        "NodeUsageAffinity": {"edited": 3, "edits": 6, "skipped": 0},
+        "BinPacking": {"edited": 0, "edits": 0, "skipped": 3},
+    }
+    assert found["slowest"] == [
+        {"decision": "d0000", "pod": "team-a/worker-0", "outcome": "Patched", "durationMs": 0.5}
+    ]
+    assert (found["total"], found["dryRuns"], found["first"], found["last"]) == (3, 0, at(0), at(2))

@@ -114,3 +114,17 @@ def test_a_gang_needs_the_pods_of_its_group_and_no_more_than_it_has(
 def test_templates_with_different_requests_for_a_domain_leave_a_doubt(others: list[Within | None], doubt: str) -> None:
     for requests in ([RACK_REQUIRED, *others], [*others, RACK_REQUIRED]):
         assert strictest(requests) == RACK_REQUIRED._replace(doubt=doubt)
+
+
+def test_a_request_has_the_first_alias_of_its_key() -> None:
+    aliases = {"host": "kubernetes.io/hostname", "rack": "example.com/rack", "block": "example.com/rack"}
+
+    assert Within("example.com/rack", part=2).named(aliases) == Within("example.com/rack", part=2, alias="rack")
+    assert Within("zone", alias="old").named(aliases) == Within("zone")
+
+
+@pytest.mark.parametrize(
+    ("part", "rooms", "fitting"), [(0, [5, 3], 5), (0, [], 0), (2, [5, 3], 6), (4, [5, 3], 4), (2, [], 0)]
+)
+def test_a_gang_fits_into_one_domain_or_its_parts_into_a_domain_each(part: int, rooms: list[int], fitting: int) -> None:
+    assert Within("rack", part=part).most(rooms) == fitting

@@ -69,3 +69,5 @@ def test_kai_replaces_the_group_of_a_pod_with_an_owner_unless_it_has_made_it(
     (names,) = batch_names_of((pod.owner("Job", "train") if is_owned else pod).obj(), Kai)
 
     assert (names.group, names.has_owner, names.is_replaced) == (group, is_owned, is_replaced)
+    # A group that is replaced holds no pods.
+    assert names.starts_whole is (bool(group) and not is_replaced)

@@ -270,6 +270,7 @@ def test_text_without_aliases_has_no_bound_of_values() -> None:
         pytest.param("'[' * 100_000", id="lists in brackets"),
         pytest.param("'{a: ' * 50_000", id="objects in braces"),
         pytest.param("'- ' * 50_000 + 'a'", id="lists in dashes"),
+        pytest.param("'a:\\n  b: 1\\nc:\\n  ' + '- ' * 50_000 + 'a'", id="lists in dashes behind other lines"),
         pytest.param("''.join(' ' * depth + 'a:\\n' for depth in range(1500))", id="objects by indentation"),
         pytest.param("'{\"a\":' * 50_000 + '1' + '}' * 50_000", id="JSON"),
     ],
@@ -320,6 +321,7 @@ def by_indentation(levels: int, innermost: str = "1") -> str:
         pytest.param(lambda levels: by_indentation(levels - 100, in_braces(100)), id="in braces within indentation"),
         pytest.param(lambda levels: f"a: &x {in_braces(99)}\nb: {in_braces(levels - 100, '*x')}", id="by an alias"),
         pytest.param(lambda levels: f"b: 1\na: {in_braces(levels - 2, '{}')}", id="around nothing"),
+        pytest.param(lambda levels: f"b: [{'{}, ' * 200}]\na: {in_braces(levels - 1)}", id="beside many that are flat"),
         pytest.param(lambda levels: f"kind: Pod\na:\n  b: c\n---\n{by_indentation(levels)}", id="in one of several"),
     ],
 )

@@ -1,5 +1,6 @@
 import json
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,3 +62,10 @@ def test_half_of_a_surrogate_pair_is_an_escape_in_json() -> None:
 
 def test_cut_text_ends_in_an_ellipsis() -> None:
     assert [cut("abcd", limit) for limit in (3, 4)] == ["ab…", "abcd"]
+
+
+def test_json_has_the_layout_that_is_asked_for() -> None:
+    value = {"b": "\u202e", "a": [1]}
+
+    assert json_bytes(value) == b'{"b":"\\u202e","a":[1]}'
+    assert json_bytes(value, orjson.OPT_SORT_KEYS) == b'{"a":[1],"b":"\\u202e"}'

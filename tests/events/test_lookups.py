@@ -41,6 +41,18 @@ def test_owner_of_another_replica_set_of_that_name_gets_none(play: Play) -> None
     play(scene)
 
 
+@pytest.mark.parametrize("code", [403, 404])
+def test_replica_set_that_cannot_be_read_gets_the_event_alone(play: Play, code: int) -> None:
+    async def scene(scene: Scene) -> None:
+        scene.api.failures = [(code, "")]
+        scene.report(pod_of("web"), DENIED)
+        await scene.after(1)
+        assert scene.api.counts() == {("web", "PlacementDenied"): 1}
+        assert scene.results() == {"written": 1}
+
+    assert play(scene) == []
+
+
 def test_pod_that_is_stored_late_gets_its_event(play: Play) -> None:
     async def scene(scene: Scene) -> None:
         scene.report(pod_of("web"), WAITING)

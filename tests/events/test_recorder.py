@@ -86,6 +86,7 @@ def test_pods_of_a_lookup_that_failed_count_once(play: Play) -> None:
         for _ in range(3):
             scene.report(pod_of("web"), MISSING)
         await scene.after(1)
+        assert scene.api.counts() == {}
         scene.api.fails_on = ""
         await scene.after(10)
         on_pods = {(f"web-{number}", "PlacementSchedulerMissing"): 1 for number in range(3)}

@@ -223,6 +223,7 @@ def test_replicas_leave_nothing_in_the_view() -> None:
 
 
 KINDS = list(POLICY.kinds.values())
+ENDS: tuple[Any, ...] = (None, {}, [], 5, "x", {"metadata": None})
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda each: f"{each.kind}.{each.group}")
@@ -232,7 +233,7 @@ def test_an_object_that_ends_before_its_templates_is_left_to_the_api_server(kind
     for path in (*(each.template for each in kind.templates), *kind.passed_on):
         steps = segments(path)
         for length in range(1, len(steps)):
-            for end in (None, {}, [], 5, "x", {"metadata": None}):
+            for end in ENDS:
                 content: Any = end
                 for step in reversed(steps[:length]):
                     content = [content, None] if step == "*" else {step: content, "metadata": annotated}

@@ -22,7 +22,7 @@ from tests.support.objects.batch_objects import workload
 from tests.support.objects.builders import make_pod
 from tests.support.objects.workloads import APP, Object
 from webhook.kube.deadline import never
-from webhook.objects.own_pods import without_own_pods, without_own_waiting
+from webhook.objects.own_pods import without_own_pods, without_own_waiting, without_pod
 
 
 def test_pods_of_an_object_do_not_wait_before_the_pods_of_its_update() -> None:
@@ -83,6 +83,26 @@ def test_pods_stay_if_those_of_the_object_are_not_known(kind: tuple[str, str], f
     assumed = waiting(make_pod("waits").gpu(8).label("app", APP["app"])).assumed
     assert assumed is not None
     assert without_own_waiting(assumed, "team-a", fields, policy.kinds[kind]).by_key.keys() == assumed.by_key.keys()
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "left"),
+    [("team-a", "web-2", [1, 2]), ("team-b", "web-2", [2, 1]), ("team-a", "web-9", [2, 2])],
+)
+def test_a_pod_that_is_updated_is_the_one_of_its_name_and_namespace(namespace: str, name: str, left: list[int]) -> None:
+    nodes = gpu_node("n1", running(1), running(2)), gpu_node("n2", running(2).namespace("team-b"), running(3))
+
+    found = without_pod(view(*nodes).snapshot, namespace, name)
+
+    assert (found.replaced, found.snapshot.load.pods.tolist()) == (4 - sum(left), left)
+
+
+def test_the_running_pods_that_count_as_gone_are_counted() -> None:
+    old, new = DEPLOYMENT.object(template(4), 1), DEPLOYMENT.object(template(16), 1)
+
+    warnings = warnings_of(admitted(new, view(gpu_node("n1", running(1))), old=old))
+
+    assert warnings[-1] == "placement check: the 1 running pod of the object counts as gone, as after a rolling update"
 
 
 def test_pods_with_the_labels_of_the_object_in_another_namespace_stay() -> None:

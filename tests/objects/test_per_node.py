@@ -186,7 +186,8 @@ def test_a_daemon_set_with_cards_needs_a_type_if_pods_with_cards_do(
     cards: int, require: str | None, verdict: type
 ) -> None:
     pod = make_pod("").gpu(cards) if cards else make_pod("")
-    assert isinstance(admitted(daemon_set(pod), view(), **({"requireType": require} if require else {})), verdict)
+    policy: dict[str, Any] = {"requireType": require} if require else {}
+    assert isinstance(admitted(daemon_set(pod), view(), **policy), verdict)
 
 
 @pytest.mark.parametrize("spec", [None, 5, [], "x"])

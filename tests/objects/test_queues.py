@@ -95,6 +95,7 @@ def test_a_queue_that_the_namespace_may_not_use_is_denied(obj: Object, path: str
 
     assert isinstance(verdict, Denied)
     assert (verdict.denial.code, verdict.denial.message) == (403, f"{path}: Forbidden: {DENIAL}")
+    assert [each.path for each in verdict.errors] == [path]
 
 
 @pytest.mark.parametrize(("obj", "path"), NAMING.values(), ids=NAMING)
