@@ -131,10 +131,10 @@ def read_json(text: str) -> list[Any] | None:
         values = found
     if len(text) <= _HAND_WRITTEN_CHARACTERS:
         _json_stream(text, object_pairs_hook=_each_key_once)
-        try:
-            orjson.dumps(values)
-        except orjson.JSONEncodeError as error:
-            raise ValueError(f"nested deeper than {DEEPEST} levels") from error
+    try:
+        orjson.dumps(values)
+    except orjson.JSONEncodeError as error:
+        raise ValueError(f"nested deeper than {DEEPEST} levels") from error
     return values
 
 
