@@ -33,6 +33,13 @@ def usual_address(cluster: Cluster) -> Mapping[str, object]:
     return {key: Counter(each[key] for each in found if key in each).most_common(1)[0][0] for key in keys}
 
 
+def usual_service(cluster: Cluster) -> JsonObject:
+    """Return the reference to the Service that most webhooks call, or an empty one if most call a URL."""
+    called = [field(each, "clientConfig", "service") or {} for each in cluster.webhooks]
+    counts = Counter((each.get("namespace"), each.get("name")) for each in called)
+    return max(called, key=lambda each: counts[each.get("namespace"), each.get("name")], default={})
+
+
 def _called_at(cluster: Cluster, webhook: JsonObject) -> Mapping[str, object]:
     """Return the URL of a webhook, or port and path of its Service; nothing for another Service."""
     client = field(webhook, "clientConfig") or {}

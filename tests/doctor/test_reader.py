@@ -310,6 +310,23 @@ def test_the_installation_is_the_one_that_is_called_unless_options_name_another(
     assert api.asked[f"/api/v1/namespaces/{namespace}/services/{service}"] == 1
 
 
+@pytest.mark.parametrize("odd", range(4))
+def test_the_service_is_the_one_that_most_webhooks_call(tmp_path: Path, odd: int) -> None:
+    """So that the one webhook that calls another Service is the fault."""
+    webhooks = configuration()["webhooks"]
+    for number, webhook in enumerate(webhooks):
+        name = "gone" if number == odd else "placed"
+        webhook["clientConfig"]["service"] = {"namespace": "own", "name": name, "port": 443, "path": "/mutate"}
+    services = {"/api/v1/namespaces/own/services/placed": [], "/api/v1/namespaces/own/services/gone": []}
+    api = Api({CONFIGURATIONS: [{"metadata": {"name": "c"}, "webhooks": webhooks}], **services})
+
+    found = read(api, tmp_path, Source.SERVICE)
+
+    assert (found.target.namespace, found.target.service) == ("own", "placed")
+    called = [each.what for each in faults(found) if each.check == "service" and "calls" in each.what]
+    assert called == ["calls own/gone, not own/placed"]
+
+
 def test_the_names_are_the_default_ones_without_a_configuration(tmp_path: Path) -> None:
     assert read(Api({}), tmp_path, Source.SERVICE).target == Target(configuration="c")
 
