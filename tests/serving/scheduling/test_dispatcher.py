@@ -1,6 +1,7 @@
 """Normal pods are answered at once while large ones wait, and a large one is dropped when its client disconnects."""
 
 import asyncio
+import threading
 import time
 
 import orjson
@@ -95,6 +96,20 @@ def test_the_replicas_of_a_large_template_are_evaluated_once() -> None:
 
     world = run(story)
     assert len(world.records) == 20
+
+
+def test_one_thread_works_on_all_large_pods() -> None:
+    def workers() -> set[threading.Thread]:
+        return {each for each in threading.enumerate() if each.name == "large admissions"}
+
+    async def story(site: Site) -> None:
+        before = workers()
+        site.gate.open.set()
+        for number in range(3):
+            assert "patch" in response(await site.post(large(number)))
+        assert len(workers() - before) == 1
+
+    run(story)
 
 
 def test_a_decision_on_a_large_pod_expires() -> None:
