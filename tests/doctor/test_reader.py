@@ -352,6 +352,30 @@ def test_a_right_is_held_if_the_api_server_says_so(tmp_path: Path, fields: Any, 
     assert {each.is_held for each in found.rights} == {is_held}
 
 
+def test_the_servers_have_the_kind_of_their_list(tmp_path: Path) -> None:
+    """The items of a list have no kind of their own."""
+    servers = {key: value for key, value in deployment().items() if key != "kind"}
+
+    found = [
+        read(Api({f"/apis/apps/v1/{kind.lower()}s": [servers]}), tmp_path, Source.DEPLOYMENTS)
+        for kind in ("StatefulSet", "Deployment")
+    ]
+
+    assert [each.deployment_kind for each in found] == ["StatefulSet", "Deployment"]
+    assert [each.deployment is None for each in found] == [False, False]
+
+
+@pytest.mark.parametrize(("namespace", "is_sign"), [("kube-system", True), ("kube-node-lease", False)])
+def test_the_lease_of_a_node_is_no_sign_of_a_scheduler(tmp_path: Path, namespace: str, is_sign: bool) -> None:
+    spec = {"holderIdentity": "volcano_1", "leaseDurationSeconds": 15, "renewTime": "2999-01-01T00:00:00.000000Z"}
+    lease = {"metadata": {"name": "volcano", "namespace": namespace}, "spec": spec}
+
+    found = read(Api({"/apis/coordination.k8s.io/v1/leases": [lease]}), tmp_path, Source.LEASES, Source.GROUPS)
+
+    assert found.evidence is not None
+    assert ("volcano" in found.evidence.leases) is is_sign
+
+
 def test_gangs_without_a_budget_are_kept_of_the_pods(tmp_path: Path) -> None:
     pod = make_pod("w-0").namespace("team-a").annotate("maip.mxsf.io/workload-type", "training")
     gang = pod.annotate("maip.mxsf.io/gang", "g").node_name("n").scheduler("default-scheduler")

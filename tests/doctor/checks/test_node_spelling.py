@@ -3,7 +3,8 @@
 import pytest
 
 from placement_doctor.source import Source
-from tests.doctor.healthy import PRODUCT, USAGE, commands_of, found, node_of, objects, read_of
+from tests.doctor.healthy import PRODUCT, USAGE, commands_of, found, make_installation, node_of, objects, read_of
+from tests.support.admission import policy_with
 from tests.support.objects.manifests import Object
 
 WRONG = "maip.mxsf.io/nodeusage"
@@ -49,6 +50,12 @@ def test_a_mistyped_key_of_a_taint_is_moved_without_its_label() -> None:
     assert remedies(own) == [
         [[*TAINT, "a", f"{WRONG}:NoExecute-", f"{USAGE}=training:NoExecute", "--overwrite"]],
     ]
+
+
+def test_a_pattern_of_the_policy_is_no_value_that_a_node_should_have() -> None:
+    policy = policy_with(allowedProducts={"NVIDIA-H20*": ["team-a"]})
+
+    assert found(make_installation(policy=policy), "node-spelling") == []
 
 
 def test_a_mistyped_value_is_corrected_in_the_labels_and_in_the_taints_that_have_it() -> None:

@@ -1,6 +1,7 @@
 """The name of the configuration that exists, and the addresses that the webhooks call."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -61,6 +62,27 @@ def test_the_port_that_the_webhooks_call_is_mended_in_the_service(ports: list[Ob
     (finding,) = found(read_of(Source.SERVICE, service_with(*ports)), "service")
 
     assert commands_of(finding.remedy) == [[*PATCHED, operation]]
+
+
+@pytest.mark.parametrize("target", [8443, "https", None])
+def test_a_target_port_is_a_number_or_the_name_of_a_port_of_the_servers(target: int | str | None) -> None:
+    assert found(read_of(Source.SERVICE, service_with({"port": 443, "targetPort": target})), "service") == []
+
+
+@pytest.mark.parametrize(
+    ("remedies", "shown"),
+    [
+        (["kubectl a", "ask the owner", "kubectl a"], "`kubectl a`; ask the owner; "),
+        (["kubectl a", "kubectl b", "kubectl c", "kubectl d"], "`kubectl a`; `kubectl b`; `kubectl c`; "),
+    ],
+)
+def test_missed_pods_have_each_remedy_once_and_commands_as_such(remedies: list[str], shown: str) -> None:
+    missed = tuple(SimpleNamespace(namespace="a", name=f"p{n}", remedy=each) for n, each in enumerate(remedies))
+
+    (finding,) = found(make_installation(missed=missed, missed_count=len(missed)), "missed-pods")
+
+    assert finding.remedy == f"{shown}`placement-webhook missed` has all of them"
+    assert finding.where == "Pods " + ", ".join(f"a/p{n}" for n in range(len(remedies)))
 
 
 def test_webhooks_that_all_call_another_service_are_named_without_their_port() -> None:
