@@ -48,6 +48,8 @@ def test_a_manifest_gets_the_patch_of_mutate_and_the_verdict_of_check(tmp_path: 
         key: value for key, value in checked.items() if key != "scores"
     }
     assert scores == checked["scores"]
+    assert (pod["gang"], pod["faults"], pod["withoutPending"], pod["withoutPods"]) == ([], [], [], [])
+    assert all(isinstance(pod[key], str) for key in ("title", "replicasText", "reservedText"))
     # The best node comes first.
     assert [*scores] == sorted(scores, key=lambda name: (-scores[name]["total"], name))
     assert pod["outcome"] == "Patched"
@@ -280,7 +282,13 @@ def test_a_candidate_is_compared_on_recorded_admissions_or_on_objects(tmp_path: 
         "remarks": of_records["remarks"],
     }
     first = of_records["changes"][0]
-    assert (first["kind"], first["detail"], first["pods"]) == ("outcome", "Patched → Denied", 6)
+    assert {key: value for key, value in first.items() if key != "owners"} == {
+        "kind": "outcome",
+        "detail": "Patched → Denied",
+        "pods": 6,
+        "namespaces": first["namespaces"],
+    }
+    assert sum(first["owners"].values()) == sum(first["namespaces"].values()) == 6
     assert of_objects["pods"] not in (0, 6)
 
 

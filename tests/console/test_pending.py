@@ -134,6 +134,33 @@ def test_a_group_has_the_facts_of_its_first_pod(tmp_path: Path) -> None:
     assert group["requests"]["nvidia.com/gpu"] == 8
 
 
+def test_a_pod_is_queued_until_its_scheduler_reports_that_it_has_no_room(tmp_path: Path) -> None:
+    reported = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+    pods = [
+        make_pod("new"),
+        make_pod("reported").status(phase="Pending", conditions=[reported]),
+        make_pod("gated").spec(schedulingGates=[{"name": "g"}]).status(phase="Pending", conditions=[gated]),
+        make_pod("nominated").status(phase="Pending", conditions=[reported], nominatedNodeName="n"),
+    ]
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("n"), *pods))
+
+    found = {each["names"][0]: each["state"] for each in asked("/api/pending", cluster=file)["groups"]}
+
+    assert found == {"new": "queued", "reported": "unschedulable", "gated": "gated", "nominated": "nominated"}
+
+
+def test_an_explanation_has_the_fields_of_check_and_its_own(cluster: Path) -> None:
+    answer = asked("/api/pending/explain", cluster=cluster, namespace="team-vision", name="segmenter-0")
+
+    assert (answer["scores"], answer["withoutPending"]) == ({}, [])
+    assert {"training-h20-01", "hybrid-h20-01"} <= set(answer["withoutPods"])
+    assert {"verdict", "message", "injected", "evictions", "reserved", "remarks"} <= answer.keys()
+    assert isinstance(answer["reserved"], str)
+    assert isinstance(answer["remarks"], list)
+
+
 def test_only_so_many_groups_are_listed_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "cluster.json"
     file.write_text(as_list(make_node_object("n"), *(make_pod(f"p{n}").namespace("team-a") for n in range(4))))
