@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from jsonpatch import apply_patch
 
 from placement_doctor.source import Source
 from tests.doctor.healthy import (
@@ -95,6 +96,29 @@ def test_webhooks_that_all_call_another_service_are_named_without_their_port() -
     places = ", ".join(f"webhooks[{index}].clientConfig.service" for index in range(4))
     own = f"not {NAMESPACE}/placement-webhook"
     assert texts([finding]) == [f"{PLACE}: {places}: calls {NAMESPACE}/other, {own}"]
+
+
+URL = "https://10.0.0.8:8443/mutate"
+
+
+@pytest.mark.parametrize("odd", range(4))
+@pytest.mark.parametrize("is_url", [True, False], ids=["a URL", "a Service"])
+def test_one_webhook_that_calls_a_url_or_a_service_unlike_the_others_is_named(odd: int, is_url: bool) -> None:
+    changed = configuration()
+    service = {"namespace": NAMESPACE, "name": "placement-webhook", "port": 443, "path": "/mutate"}
+    for number, webhook in enumerate(changed["webhooks"]):
+        called = {"url": URL} if (number == odd) is is_url else {"service": service}
+        webhook["clientConfig"] = {"caBundle": webhook["clientConfig"]["caBundle"], **called}
+
+    (finding,) = (each for each in found(read_of(Source.CONFIGURATIONS, changed), "service"))
+
+    own, others = (URL, f"Service {NAMESPACE}/placement-webhook")[:: 1 if is_url else -1]
+    name = changed["webhooks"][odd]["name"]
+    where = f"{PLACE}: webhooks[{odd}].clientConfig"
+    assert texts([finding]) == [f"{where}: {name} calls {own}, and the others call {others}"]
+    ((*_, operations),) = commands_of(finding.remedy)
+    patched = apply_patch(changed, operations)
+    assert patched["webhooks"][odd]["clientConfig"] == changed["webhooks"][odd - 1]["clientConfig"]
 
 
 def test_path_and_port_of_one_webhook_are_two_findings_in_the_order_of_the_manifest() -> None:
