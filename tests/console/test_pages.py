@@ -224,7 +224,8 @@ def test_admissions_are_counted_by_outcome_type_verdict_and_namespace(tmp_path: 
         "namespace": {"team-a": 1, "team-b": 1},
     }
     for key, value in (("outcome", "Bypassed"), ("type", "training"), ("namespace", "team-b")):
-        assert asked("/api/admissions", audit=(path,), **{key: value})["selected"] == 1
+        query: dict[str, Any] = {key: value}
+        assert asked("/api/admissions", audit=(path,), **query)["selected"] == 1
 
 
 def test_the_pods_of_a_node_have_their_requests_in_order_of_namespace_and_name(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ class Api:
         )
 
 
-def read(api: Api, folder: Path, *sources: Source, within_seconds: float = 30.0, **names: str) -> Cluster:
+def read(api: Api, folder: Path, *sources: Source, within_seconds: float = 30.0, **names: Any) -> Cluster:
     async def run() -> Cluster:
         async with (
             http_server(api.answer) as url,
@@ -299,7 +299,7 @@ def test_every_source_is_needed_by_a_check() -> None:
     ],
 )
 def test_the_installation_is_the_one_that_is_called_unless_options_name_another(
-    tmp_path: Path, names: dict[str, str], namespace: str, service: str
+    tmp_path: Path, names: dict[str, Any], namespace: str, service: str
 ) -> None:
     webhooks = [{"clientConfig": {"service": {"namespace": "own", "name": "placed"}}}]
     api = Api({CONFIGURATIONS: [{"metadata": {"name": "c"}, "webhooks": webhooks}]})
@@ -317,8 +317,7 @@ def test_the_service_is_the_one_that_most_webhooks_call(tmp_path: Path, odd: int
     for number, webhook in enumerate(webhooks):
         name = "gone" if number == odd else "placed"
         webhook["clientConfig"]["service"] = {"namespace": "own", "name": name, "port": 443, "path": "/mutate"}
-    services = {"/api/v1/namespaces/own/services/placed": [], "/api/v1/namespaces/own/services/gone": []}
-    api = Api({CONFIGURATIONS: [{"metadata": {"name": "c"}, "webhooks": webhooks}], **services})
+    api = Api({CONFIGURATIONS: [{"metadata": {"name": "c"}, "webhooks": webhooks}]})
 
     found = read(api, tmp_path, Source.SERVICE)
 
@@ -388,7 +387,7 @@ def test_gangs_without_a_budget_are_kept_of_the_pods(tmp_path: Path) -> None:
 @pytest.mark.parametrize("group", ["scheduling.volcano.sh", "scheduling.run.ai"])
 def test_the_configuration_of_volcano_is_read_where_it_has_pod_groups(tmp_path: Path, group: str) -> None:
     path = "/api/v1/namespaces/volcano-system/configmaps/volcano-scheduler-configmap"
-    lists = {f"/apis/{group}/{version}/podgroups": [{}] for version in ("v1beta1", "v2alpha2")}
+    lists: dict[str, list[Any]] = {f"/apis/{group}/{version}/podgroups": [{}] for version in ("v1beta1", "v2alpha2")}
     api = Api(lists, fields={"groups": [{"name": group}]})
 
     found = read(api, tmp_path, Source.TOPOLOGY_REQUESTS)
