@@ -62,9 +62,15 @@ def logs(cluster: Cluster, *flags: str) -> str:
 
 
 def patched(cluster: Cluster, fields: Mapping[str, object], service: str | None = None) -> str:
-    """Return the command that sets `fields`, given by path, of the webhook configuration or of `service`."""
-    operations = orjson.dumps([{"op": "add", "path": path, "value": value} for path, value in fields.items()]).decode()
-    patch = ("--type=json", "-p", operations)
+    """Return the command that sets `fields`, given by path, of the webhook configuration or of `service`.
+
+    A field with the value None is removed.
+    """
+    operations = [
+        {"op": "remove", "path": path} if value is None else {"op": "add", "path": path, "value": value}
+        for path, value in fields.items()
+    ]
+    patch = ("--type=json", "-p", orjson.dumps(operations).decode())
     if service is not None:
         return kubectl(cluster, "patch", "service", service, *patch)
     return command("kubectl", "patch", "mutatingwebhookconfiguration", cluster.target.configuration, *patch)

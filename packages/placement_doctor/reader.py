@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from certs.cluster.probe import call_webhooks
 from certs.registration import Target
+from placement_doctor.called_address import usual_service
 from placement_doctor.cluster import Cluster, Right, name_of
 from placement_doctor.kept import PodsRead, kept
 from placement_doctor.questions import create_on_trial, read_clock
@@ -110,7 +111,7 @@ class _Reader:
                 raise
             self._refusals[Source.CONFIGURATIONS] = str(error)
         wanted, default = self._wanted, Target()
-        called = next((field(each, "clientConfig", "service") for each in self._found.webhooks), None) or {}
+        called = usual_service(self._found)
         namespace = wanted.namespace or called.get("namespace") or default.namespace
         service = wanted.service or called.get("name") or default.service
         target = Target(namespace, service=service, configuration=wanted.configuration)

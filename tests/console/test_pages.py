@@ -1,7 +1,9 @@
 """The pages Try, Admissions and Policy answer as the commands do."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -12,9 +14,12 @@ from tests.console.browser import TestBrowser, texts_of
 from tests.console.example_cluster import DEPLOYMENT
 from tests.console.served import SAMPLE, asked, console_of
 from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.clusters import review
 from tests.support.programs.audit_records import FEASIBLE, chain_lines, make_record, write_lines
 from tests.support.programs.cluster_files import as_list
 from tests.support.programs.command import run_here
+from tests.support.programs.recorded_admissions import write_recorded
+from webhook.audit.record import Owner
 from webhook.documents.field import InvalidInput
 from webhook.policy.spec.document import API_VERSION, KIND
 
@@ -43,6 +48,8 @@ def test_a_manifest_gets_the_patch_of_mutate_and_the_verdict_of_check(tmp_path: 
         key: value for key, value in checked.items() if key != "scores"
     }
     assert scores == checked["scores"]
+    assert (pod["gang"], pod["faults"], pod["withoutPending"], pod["withoutPods"]) == ([], [], [], [])
+    assert all(isinstance(pod[key], str) for key in ("title", "replicasText", "reservedText"))
     # The best node comes first.
     assert [*scores] == sorted(scores, key=lambda name: (-scores[name]["total"], name))
     assert pod["outcome"] == "Patched"
@@ -136,6 +143,154 @@ def test_predictions_are_compared_with_the_nodes_of_pods(audit: Path, tmp_path: 
 
     assert found["accuracy"] == {"predicted": 2, "elsewhere": 1}
     assert [row["boundTo"] for row in found["rows"]] == [None, *reversed(nodes)]
+
+
+def test_admissions_are_searched_in_each_of_the_four_texts(tmp_path: Path) -> None:
+    """Upper and lower case are one, and a record without an owner has no name of one."""
+    path, owner = tmp_path / "audit.jsonl", Owner("Job", "of-the-owner")
+    records = [
+        make_record(0, namespace="of-the-namespace", owner=None),
+        make_record(1, owner=owner),
+        make_record(2, user="of-the-user", owner=None),
+        make_record(3, decision="of-the-decision", owner=None),
+    ]
+    write_lines(path, chain_lines(records))
+
+    for number, text in enumerate(("the-NAMESPACE/worker-0", "of-the-owner", "of-the-user", "of-the-decision")):
+        found = asked("/api/admissions", audit=(path,), search=text)["rows"]
+        assert [each["name"] for each in found] == [f"worker-{number}"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "note"),
+    [
+        ({}, "label jobtype=x of the pod wins"),
+        ({"error": "no such type"}, "no such type"),
+        ({"warnings": ()}, FEASIBLE.message),
+        ({"warnings": (), "placement": None}, ""),
+    ],
+)
+def test_a_row_and_a_decision_have_the_facts_of_the_record(tmp_path: Path, fields: dict[str, Any], note: str) -> None:
+    path, record = tmp_path / "audit.jsonl", make_record(1, kind="Pod", dry_run=True, **fields)
+    write_lines(path, chain_lines([record]))
+    placement = record.placement
+    row = {
+        "time": record.time,
+        "decision": "d0001",
+        "namespace": "team-a",
+        "name": "worker-1",
+        "kind": "Pod",
+        "owner": "Job/worker",
+        "user": "system:serviceaccount:kube-system:job-controller",
+        "type": "training",
+        "outcome": "Patched",
+        "dryRun": True,
+        "verdict": placement and placement.verdict,
+        "node": placement and placement.node,
+        "boundTo": None,
+        "note": note,
+        "durationMs": 0.5,
+    }
+
+    (listed,) = asked("/api/admissions", audit=(path,))["rows"]
+    found = asked("/api/admissions/decision", audit=(path,), decision="d0001")
+
+    assert listed == row
+    assert found == row | {
+        "place": f"{path}:1",
+        "policy": "default@1a2b3c",
+        "rules": [asdict(each) for each in record.rules],
+        "patch": list(record.patch),
+        "before": record.before,
+        "warnings": record.warnings,
+        "error": record.error,
+        "placement": placement and asdict(placement),
+        "replica": "webhook-0",
+        "sequence": 1,
+    }
+
+
+def test_admissions_are_counted_by_outcome_type_verdict_and_namespace(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    other = make_record(1, outcome="Bypassed", workload_type=None, namespace="team-b", placement=None)
+    write_lines(path, chain_lines([make_record(0), other]))
+
+    choices = asked("/api/admissions", audit=(path,))["choices"]
+
+    assert {key: dict(choices[key]) for key in choices} == {
+        "outcome": {"Patched": 1, "Bypassed": 1},
+        "type": {"training": 1, "": 1},
+        "verdict": {FEASIBLE.verdict: 1, "": 1},
+        "namespace": {"team-a": 1, "team-b": 1},
+    }
+    for key, value in (("outcome", "Bypassed"), ("type", "training"), ("namespace", "team-b")):
+        query: dict[str, Any] = {key: value}
+        assert asked("/api/admissions", audit=(path,), **query)["selected"] == 1
+
+
+def test_the_pods_of_a_node_have_their_requests_in_order_of_namespace_and_name(tmp_path: Path) -> None:
+    trainer = make_pod("b").namespace("team-a").annotate("maip.mxsf.io/workload-type", "training").owner("Job", "train")
+    trainer = trainer.requests(cpu="2", memory="3Gi").gpu(4).spec(priority=7).deletion("2026-01-01T00:00:00Z")
+    pods = [trainer, make_pod("a").namespace("team-b"), make_pod("a").namespace("team-a").gpu(0)]
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("n", capacity={"nvidia.com/gpu": 8}), *(p.node_name("n") for p in pods)))
+
+    found = asked("/api/node", cluster=file, name="n")
+
+    assert (found["name"], [(each["namespace"], each["name"]) for each in found["pods"]]) == (
+        "n",
+        [("team-a", "a"), ("team-a", "b"), ("team-b", "a")],
+    )
+    assert found["pods"][1] == {
+        "namespace": "team-a",
+        "name": "b",
+        "owner": "Job/train",
+        "type": "training",
+        "priority": 7,
+        "terminating": True,
+        "cpu": 2000,
+        "memory": 3 * 2**30,
+        "others": {"nvidia.com/gpu": 4},
+        "held": "terminating",
+    }
+    assert [each["held"] for each in found["pods"]] == ["", "terminating", ""]
+    assert found["pods"][0]["others"] == {}
+    with pytest.raises(NotFoundError, match="there is no node m"):
+        asked("/api/node", cluster=file, name="m")
+
+
+def test_a_candidate_is_compared_on_recorded_admissions_or_on_objects(tmp_path: Path) -> None:
+    audit, cluster = tmp_path / "audit.jsonl", tmp_path / "cluster.yaml"
+    write_recorded(audit, (review(number, shape=0) for number in range(6)))
+    cluster.write_text(f"{SAMPLE.read_text()}---\n{DEPLOYMENT}")
+    head = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "new"}}
+    types = {"inference": {"nodeUsage": {"allow": ["inference"]}}}
+    candidate = yaml.safe_dump({**head, "spec": {"workloadTypes": types}})
+
+    of_records = asked("/api/policies/replay", candidate, audit=(audit,), cluster=cluster, source="audit")
+    of_objects = asked("/api/policies/replay", candidate, audit=(audit,), cluster=cluster)
+
+    assert of_records == {
+        "pods": 6,
+        "changed": 6,
+        "refused": 6,
+        "worse": 0,
+        "changes": of_records["changes"],
+        "moreChanges": 0,
+        "isComplete": True,
+        "leftOut": {},
+        "unreadable": 0,
+        "remarks": of_records["remarks"],
+    }
+    first = of_records["changes"][0]
+    assert {key: value for key, value in first.items() if key != "owners"} == {
+        "kind": "outcome",
+        "detail": "Patched → Denied",
+        "pods": 6,
+        "namespaces": first["namespaces"],
+    }
+    assert sum(first["owners"].values()) == sum(first["namespaces"].values()) == 6
+    assert of_objects["pods"] not in (0, 6)
 
 
 def test_a_decision_has_its_record(audit: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from placement_console.page import Asked, Sources
+from placement_console.page import Asked, Sources, fixed_sources
 from placement_console.pages import pending
 from placement_console.pages.pending import PendingPods
 from placement_console.pod_facts import PodFact, PodFacts
@@ -102,6 +102,79 @@ def test_groups_are_in_the_order_of_the_queue(tmp_path: Path) -> None:
     file.write_text(as_list(make_node_object("n"), *pods))
 
     assert [each["names"] for each in asked("/api/pending", cluster=file)["groups"]] == [["c"], ["b"], ["a"]]
+
+
+def test_a_group_has_the_facts_of_its_first_pod(tmp_path: Path) -> None:
+    gates = [{"name": "example.com/quota"}]
+    gated = TRAINER.gpu(8).scheduler("volcano").spec(priority=5, schedulingGates=gates)
+    gated = gated.status(phase="Pending", conditions=[REPORTED]).creation("2026-01-01T00:00:00Z")
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("n", capacity={"nvidia.com/gpu": 8}), gated))
+
+    found = asked("/api/pending", cluster=file)
+
+    assert found["pods"] == 1
+    (group,) = found["groups"]
+    assert group == {
+        "namespace": "team-a",
+        "owner": "Job/train",
+        "type": "training",
+        "count": 1,
+        "names": ["p"],
+        "nodes": {},
+        "priority": 5,
+        "created": "2026-01-01T00:00:00Z",
+        "state": "gated",
+        "waitsFor": "",
+        "message": "0/2 nodes are available",
+        "gates": ("example.com/quota",),
+        "scheduler": "volcano",
+        "requests": group["requests"],
+    }
+    assert group["requests"]["nvidia.com/gpu"] == 8
+
+
+def test_a_pod_is_queued_until_its_scheduler_reports_that_it_has_no_room(tmp_path: Path) -> None:
+    reported = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+    pods = [
+        make_pod("new"),
+        make_pod("reported").status(phase="Pending", conditions=[reported]),
+        make_pod("gated").spec(schedulingGates=[{"name": "g"}]).status(phase="Pending", conditions=[gated]),
+        make_pod("nominated").status(phase="Pending", conditions=[reported], nominatedNodeName="n"),
+    ]
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("n"), *pods))
+
+    found = {each["names"][0]: each["state"] for each in asked("/api/pending", cluster=file)["groups"]}
+
+    assert found == {"new": "queued", "reported": "unschedulable", "gated": "gated", "nominated": "nominated"}
+
+
+def test_an_explanation_has_the_fields_of_check_and_its_own(cluster: Path) -> None:
+    answer = asked("/api/pending/explain", cluster=cluster, namespace="team-vision", name="segmenter-0")
+
+    assert (answer["scores"], answer["withoutPending"]) == ({}, [])
+    assert {"training-h20-01", "hybrid-h20-01"} <= set(answer["withoutPods"])
+    assert {"verdict", "message", "injected", "evictions", "reserved", "remarks"} <= answer.keys()
+    assert isinstance(answer["reserved"], str)
+    assert isinstance(answer["remarks"], list)
+
+
+def test_only_so_many_groups_are_listed_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("n"), *(make_pod(f"p{n}").namespace("team-a") for n in range(4))))
+    monkeypatch.setattr(pending, "_MOST_GROUPS", 3)
+    monkeypatch.setattr(pending, "_MOST_REPORTED", 2)
+
+    found = asked("/api/pending", cluster=file)
+    sources = fixed_sources(Session(cluster=str(file), needs_pods=False), ())
+
+    assert (found["pods"], [each["names"] for each in found["groups"]]) == (4, [["p0"], ["p1"], ["p2"]])
+    assert [*PendingPods(sources).first_of_groups()] == [
+        {"namespace": "team-a", "name": "p0"},
+        {"namespace": "team-a", "name": "p1"},
+    ]
 
 
 def test_each_pod_of_a_group_has_its_own_node(tmp_path: Path) -> None:

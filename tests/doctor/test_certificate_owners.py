@@ -28,6 +28,7 @@ from tests.doctor.healthy import (
     read_of,
     self_managed,
 )
+from tests.support.admission import policy_with
 from tests.support.objects.manifests import Object
 from tests.support.tls.certificates import EXPIRED, NOW, OTHER, make_artifacts
 
@@ -79,6 +80,34 @@ def test_who_wrote_the_ca_bundle_last_owns_it(managers: tuple[str, ...], owner: 
 
 def test_a_controller_owns_what_it_has_not_written_yet() -> None:
     assert owner_of(self_managed()) is Owner.CONTROLLER
+
+
+def test_rules_that_are_missing_are_a_patch_for_the_overlay_of_cert_manager() -> None:
+    kinds = [{"group": "example.com", "kind": "Farm", "resource": "farms", "templates": [{"path": "spec.template"}]}]
+    policy = policy_with(workloadKinds=kinds)
+
+    remedies = {
+        made: {each.remedy for each in found(made(policy=policy, trial=None), "match-conditions")}
+        for made in (by_cert_manager, by_register)
+    }
+
+    command = "`placement-webhook certs manifest --policy=FILE`"
+    assert remedies[by_cert_manager] == {
+        f"{command} prints the configuration, as a patch for your overlay of deploy/overlays/cert-manager"
+    }
+    assert remedies[by_register] == {"`placement-webhook certs register --policy=FILE` writes them"}
+
+
+def test_the_secret_is_the_one_that_the_servers_mount() -> None:
+    servers = deployment()
+    for volume in servers["spec"]["template"]["spec"]["volumes"]:
+        if "secret" in volume:
+            volume["secret"]["secretName"] = "mounted"
+    read = {**by_register().objects, Source.DEPLOYMENTS: (servers,)}
+
+    (finding,) = found(replace(by_register(probes=probes(called(pem=DUE))), objects=read), "certificate")
+
+    assert finding.remedy == "`placement-webhook certs register --secret=mounted` renews it"
 
 
 @pytest.mark.parametrize("made", [self_managed, by_cert_manager, by_register])

@@ -13,7 +13,7 @@ from placement_doctor.check import Severity
 from placement_doctor.cluster import Cluster, ServerClock, Trial
 from placement_doctor.matching import is_called_for_pods, labels_selected_by, may_send_pod
 from placement_doctor.registry import CHECKS
-from placement_doctor.sample_pods import User, named_in_the_canary, reason_not_enforced, sample_pod
+from placement_doctor.sample_pods import User, judge, named_in_the_canary, reason_not_enforced, sample_pod
 from placement_doctor.source import Source
 from tests.doctor.healthy import (
     CONFIGURATION,
@@ -343,6 +343,19 @@ def test_no_name_is_in_an_empty_canary(spec: dict[str, Any]) -> None:
     assert reason_not_enforced(policy, pod, "default") is not None
 
 
+def test_a_sample_pod_that_is_not_admitted_has_the_reason() -> None:
+    exempt = policy_with(exemptions=[{"namespaces": ["default"], "reason": "tests"}])
+    typed = policy_with(workloadTypes={"training": {"nodeUsage": {"allow": ["a"]}, "allowedNamespaces": ["ml-*"]}})
+
+    judged = [judge(sample_pod(policy, "training"), "default", policy) for policy in (exempt, typed, POLICY)]
+
+    assert [each.pod is None for each in judged] == [True, True, False]
+    assert [each.signature is None for each in judged] == [True, True, False]
+    assert "tests" in judged[0].reason
+    assert "ml-*" in judged[1].reason
+    assert judged[2].reason == ""
+
+
 def test_an_exempt_user_is_known() -> None:
     policy = policy_with(exemptions=[{"users": ["admin"], "reason": "tests"}])
     pod = sample_pod(policy, "training")
@@ -431,6 +444,7 @@ def test_a_webhook_for_workload_objects_that_catches_them_is_found() -> None:
             False,
         ),
         ({"matchConditions": [{"name": "a", "expression": "object.spec.containers.size() == 1"}]}, True),
+        ({"matchConditions": [{"name": "a", "expression": "object.spec.schedulerName == 'volcano'"}]}, False),
         ({"matchConditions": [{"name": "a", "expression": "no CEL"}]}, True),
     ],
 )

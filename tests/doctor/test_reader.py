@@ -79,7 +79,7 @@ class Api:
         )
 
 
-def read(api: Api, folder: Path, *sources: Source, within_seconds: float = 30.0, **names: str) -> Cluster:
+def read(api: Api, folder: Path, *sources: Source, within_seconds: float = 30.0, **names: Any) -> Cluster:
     async def run() -> Cluster:
         async with (
             http_server(api.answer) as url,
@@ -299,7 +299,7 @@ def test_every_source_is_needed_by_a_check() -> None:
     ],
 )
 def test_the_installation_is_the_one_that_is_called_unless_options_name_another(
-    tmp_path: Path, names: dict[str, str], namespace: str, service: str
+    tmp_path: Path, names: dict[str, Any], namespace: str, service: str
 ) -> None:
     webhooks = [{"clientConfig": {"service": {"namespace": "own", "name": "placed"}}}]
     api = Api({CONFIGURATIONS: [{"metadata": {"name": "c"}, "webhooks": webhooks}]})
@@ -308,6 +308,22 @@ def test_the_installation_is_the_one_that_is_called_unless_options_name_another(
 
     assert (found.target.namespace, found.target.service) == (namespace, service)
     assert api.asked[f"/api/v1/namespaces/{namespace}/services/{service}"] == 1
+
+
+@pytest.mark.parametrize("odd", range(4))
+def test_the_service_is_the_one_that_most_webhooks_call(tmp_path: Path, odd: int) -> None:
+    """So that the one webhook that calls another Service is the fault."""
+    webhooks = configuration()["webhooks"]
+    for number, webhook in enumerate(webhooks):
+        name = "gone" if number == odd else "placed"
+        webhook["clientConfig"]["service"] = {"namespace": "own", "name": name, "port": 443, "path": "/mutate"}
+    api = Api({CONFIGURATIONS: [{"metadata": {"name": "c"}, "webhooks": webhooks}]})
+
+    found = read(api, tmp_path, Source.SERVICE)
+
+    assert (found.target.namespace, found.target.service) == ("own", "placed")
+    called = [each.what for each in faults(found) if each.check == "service" and "calls" in each.what]
+    assert called == ["calls own/gone, not own/placed"]
 
 
 def test_the_names_are_the_default_ones_without_a_configuration(tmp_path: Path) -> None:
@@ -335,6 +351,30 @@ def test_a_right_is_held_if_the_api_server_says_so(tmp_path: Path, fields: Any, 
     assert {each.is_held for each in found.rights} == {is_held}
 
 
+def test_the_servers_have_the_kind_of_their_list(tmp_path: Path) -> None:
+    """The items of a list have no kind of their own."""
+    servers = {key: value for key, value in deployment().items() if key != "kind"}
+
+    found = [
+        read(Api({f"/apis/apps/v1/{kind.lower()}s": [servers]}), tmp_path, Source.DEPLOYMENTS)
+        for kind in ("StatefulSet", "Deployment")
+    ]
+
+    assert [each.deployment_kind for each in found] == ["StatefulSet", "Deployment"]
+    assert [each.deployment is None for each in found] == [False, False]
+
+
+@pytest.mark.parametrize(("namespace", "is_sign"), [("kube-system", True), ("kube-node-lease", False)])
+def test_the_lease_of_a_node_is_no_sign_of_a_scheduler(tmp_path: Path, namespace: str, is_sign: bool) -> None:
+    spec = {"holderIdentity": "volcano_1", "leaseDurationSeconds": 15, "renewTime": "2999-01-01T00:00:00.000000Z"}
+    lease = {"metadata": {"name": "volcano", "namespace": namespace}, "spec": spec}
+
+    found = read(Api({"/apis/coordination.k8s.io/v1/leases": [lease]}), tmp_path, Source.LEASES, Source.GROUPS)
+
+    assert found.evidence is not None
+    assert ("volcano" in found.evidence.leases) is is_sign
+
+
 def test_gangs_without_a_budget_are_kept_of_the_pods(tmp_path: Path) -> None:
     pod = make_pod("w-0").namespace("team-a").annotate("maip.mxsf.io/workload-type", "training")
     gang = pod.annotate("maip.mxsf.io/gang", "g").node_name("n").scheduler("default-scheduler")
@@ -347,7 +387,7 @@ def test_gangs_without_a_budget_are_kept_of_the_pods(tmp_path: Path) -> None:
 @pytest.mark.parametrize("group", ["scheduling.volcano.sh", "scheduling.run.ai"])
 def test_the_configuration_of_volcano_is_read_where_it_has_pod_groups(tmp_path: Path, group: str) -> None:
     path = "/api/v1/namespaces/volcano-system/configmaps/volcano-scheduler-configmap"
-    lists = {f"/apis/{group}/{version}/podgroups": [{}] for version in ("v1beta1", "v2alpha2")}
+    lists: dict[str, list[Any]] = {f"/apis/{group}/{version}/podgroups": [{}] for version in ("v1beta1", "v2alpha2")}
     api = Api(lists, fields={"groups": [{"name": group}]})
 
     found = read(api, tmp_path, Source.TOPOLOGY_REQUESTS)

@@ -57,6 +57,20 @@ def test_equal_policies_have_no_fault() -> None:
     assert faults(beside(of_team_a())) == []
 
 
+@pytest.mark.parametrize(("pool", "is_reached"), [("own", True), ("training", False)])
+def test_a_product_is_reached_by_the_types_of_a_policy_with_its_accelerator(pool: str, is_reached: bool) -> None:
+    """The default policy has types in the pool training, but does not know the accelerator."""
+    own = {"name": "own", "resources": ["example.com/card"], "card": "example.com/card"}
+    accelerators = [{**own, "labels": {"product": ["example.com/card.name"]}}]
+    policy = of_team_a(accelerators=accelerators, workloadTypes={"own": {"nodeUsage": {"allow": ["own"]}}})
+    node = node_of("training", labels={PRODUCT: None, USAGE: pool, "example.com/card.name": "X1"}, taints=[])
+    node["metadata"]["name"] = "own-1"
+
+    findings = found(beside(policy, read={Source.NODES: (*objects()[Source.NODES], node)}), "node-products")
+
+    assert ["X1: no workload type reaches this product" in each.what for each in findings] == [True] * (not is_reached)
+
+
 def test_a_selector_by_labels_selects_no_namespace_that_was_not_read() -> None:
     """As in the server, whose view does not have it."""
     of_others = of_team_a(namespaceSelector={"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]})

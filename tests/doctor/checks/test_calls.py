@@ -3,7 +3,18 @@
 import pytest
 
 from placement_doctor.source import Source
-from tests.doctor.healthy import CONFIGURATION, commands_of, configuration, found, named, read_of, with_webhooks
+from tests.doctor.healthy import (
+    CONFIGURATION,
+    admitted,
+    commands_of,
+    configuration,
+    found,
+    make_installation,
+    named,
+    objects,
+    read_of,
+    with_webhooks,
+)
 
 PODS = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
 
@@ -30,6 +41,46 @@ def test_conditions_are_missing_added_or_have_another_expression() -> None:
     assert finding.what == (
         f"not as the policy generates them: missing {second['name']}; added mine; changed {first['name']}"
     )
+
+
+def test_a_webhook_that_the_policy_does_not_generate_is_compared_with_nothing() -> None:
+    changed = configuration()
+    changed["webhooks"].append({"name": "mine.example.com", "matchConditions": [{"name": "a", "expression": "true"}]})
+
+    assert found(read_of(Source.CONFIGURATIONS, changed), "match-conditions") == []
+
+
+@pytest.mark.parametrize(("seconds", "is_found"), [(5, True), (4, False)])
+def test_timeouts_that_add_up_to_a_minute_are_found(seconds: int, is_found: bool) -> None:
+    """The own webhook has 5 s; a request ends after 60 s."""
+    peers = [(f"peer-{n}", 10) for n in range(5)] + [("last", seconds)]
+    others = [
+        {**named(name), "webhooks": [{"name": "a.example.com", "rules": PODS, "timeoutSeconds": limit}]}
+        for name, limit in peers
+    ]
+
+    findings = found(read_of(Source.CONFIGURATIONS, configuration(), *others), "timeouts")
+
+    assert ["add up to 60 s" in each.what for each in findings] == [True] * is_found
+
+
+@pytest.mark.parametrize(("labels", "selects"), [({"placed": "yes"}, True), ({"placed": "no"}, False), ({}, False)])
+def test_a_selector_by_labels_selects_the_namespaces_that_have_them(labels: dict[str, str], selects: bool) -> None:
+    changed = configuration()
+    changed["webhooks"][0]["namespaceSelector"] = {"matchLabels": {"placed": "yes"}}
+    namespaces = (named("team-a", labels=labels), named("team-b"))
+    read = {**objects(), Source.CONFIGURATIONS: (changed,), Source.NAMESPACES: namespaces}
+
+    findings = found(make_installation(objects=read), "selectors")
+
+    assert ["selects no namespace" in each.what for each in findings] == [True] * (not selects)
+
+
+@pytest.mark.parametrize(("seconds", "is_found"), [(2.5, False), (2.6, True)])
+def test_an_answer_that_takes_more_than_half_of_the_timeout_is_found(seconds: float, is_found: bool) -> None:
+    findings = found(make_installation(trial=admitted()._replace(seconds=seconds)), "answer")
+
+    assert ["takes 2.6 s" in each.what for each in findings] == [True] * is_found
 
 
 @pytest.mark.parametrize(("seconds", "is_long"), [(None, False), (10, False), (11, True)])

@@ -64,7 +64,7 @@ def entry_of(finding: Finding) -> Object:
 
 
 def test_the_missing_entry_is_printed_and_closes_the_finding() -> None:
-    (missing,) = findings((pool_member(), pool_member("k-2")), (pool(),))
+    (missing,) = findings((pool_member("k-2"), pool_member()), (pool(),))
 
     assert missing.severity is Severity.WARNING
     assert missing.what == (

@@ -1,9 +1,11 @@
 """The name of the configuration that exists, and the addresses that the webhooks call."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from jsonpatch import apply_patch
 
 from placement_doctor.source import Source
 from tests.doctor.healthy import (
@@ -63,6 +65,27 @@ def test_the_port_that_the_webhooks_call_is_mended_in_the_service(ports: list[Ob
     assert commands_of(finding.remedy) == [[*PATCHED, operation]]
 
 
+@pytest.mark.parametrize("target", [8443, "https", None])
+def test_a_target_port_is_a_number_or_the_name_of_a_port_of_the_servers(target: int | str | None) -> None:
+    assert found(read_of(Source.SERVICE, service_with({"port": 443, "targetPort": target})), "service") == []
+
+
+@pytest.mark.parametrize(
+    ("remedies", "shown"),
+    [
+        (["kubectl a", "ask the owner", "kubectl a"], "`kubectl a`; ask the owner; "),
+        (["kubectl a", "kubectl b", "kubectl c", "kubectl d"], "`kubectl a`; `kubectl b`; `kubectl c`; "),
+    ],
+)
+def test_missed_pods_have_each_remedy_once_and_commands_as_such(remedies: list[str], shown: str) -> None:
+    missed = tuple(SimpleNamespace(namespace="a", name=f"p{n}", remedy=each) for n, each in enumerate(remedies))
+
+    (finding,) = found(make_installation(missed=missed, missed_count=len(missed)), "missed-pods")
+
+    assert finding.remedy == f"{shown}`placement-webhook missed` has all of them"
+    assert finding.where == "Pods " + ", ".join(f"a/p{n}" for n in range(len(remedies)))
+
+
 def test_webhooks_that_all_call_another_service_are_named_without_their_port() -> None:
     changed = configuration()
     for webhook in changed["webhooks"]:
@@ -73,6 +96,29 @@ def test_webhooks_that_all_call_another_service_are_named_without_their_port() -
     places = ", ".join(f"webhooks[{index}].clientConfig.service" for index in range(4))
     own = f"not {NAMESPACE}/placement-webhook"
     assert texts([finding]) == [f"{PLACE}: {places}: calls {NAMESPACE}/other, {own}"]
+
+
+URL = "https://10.0.0.8:8443/mutate"
+
+
+@pytest.mark.parametrize("odd", range(4))
+@pytest.mark.parametrize("is_url", [True, False], ids=["a URL", "a Service"])
+def test_one_webhook_that_calls_a_url_or_a_service_unlike_the_others_is_named(odd: int, is_url: bool) -> None:
+    changed = configuration()
+    service = {"namespace": NAMESPACE, "name": "placement-webhook", "port": 443, "path": "/mutate"}
+    for number, webhook in enumerate(changed["webhooks"]):
+        called = {"url": URL} if (number == odd) is is_url else {"service": service}
+        webhook["clientConfig"] = {"caBundle": webhook["clientConfig"]["caBundle"], **called}
+
+    (finding,) = (each for each in found(read_of(Source.CONFIGURATIONS, changed), "service"))
+
+    own, others = (URL, f"Service {NAMESPACE}/placement-webhook")[:: 1 if is_url else -1]
+    name = changed["webhooks"][odd]["name"]
+    where = f"{PLACE}: webhooks[{odd}].clientConfig"
+    assert texts([finding]) == [f"{where}: {name} calls {own}, and the others call {others}"]
+    ((*_, operations),) = commands_of(finding.remedy)
+    patched = apply_patch(changed, operations)
+    assert patched["webhooks"][odd]["clientConfig"] == changed["webhooks"][odd - 1]["clientConfig"]
 
 
 def test_path_and_port_of_one_webhook_are_two_findings_in_the_order_of_the_manifest() -> None:

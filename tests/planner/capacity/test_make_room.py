@@ -61,6 +61,7 @@ def test_a_node_that_only_unmovable_pods_fill_is_not_searched() -> None:
 
     full = room_for(BIG, filled)
 
+    assert full.tried is not None
     assert (full.plan, full.tried.nodes, full.tried.sets) == (None, 0, 0)
 
 

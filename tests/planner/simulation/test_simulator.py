@@ -48,13 +48,14 @@ def test_the_last_sample_is_of_the_last_arrival() -> None:
 
 def test_random_arrivals_of_one_line_of_the_trace_are_gangs_of_their_own() -> None:
     gang = lines(f"0,10,4,nvidia.com/gpu=1,{_VOLCANO}", header=_GANG)
-    load = Load("random", load=0.5, span_seconds=1000.0)
-    found = simulated(experiment(gpu_nodes(8), gang, load), Run(0, "default", 1))
+    load = Load("random", load=1.0, span_seconds=1000.0)
+    found = simulated(experiment(gpu_nodes(6), gang, load), Run(0, "default", 1))
 
     gangs = waits_of(found, "gang", "4")
     assert gangs.pods > 8
-    assert (gangs.pods % 4, gangs.never_placed) == (0, 0)
-    assert gangs.p50 == 0
+    assert gangs.pods % 4 == 0
+    # A part of a gang does not start, so two of six cards stay free.
+    assert found.most_allocated == 66.667
 
 
 def test_a_pod_that_no_node_can_take_is_never_placed() -> None:

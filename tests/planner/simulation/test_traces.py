@@ -4,6 +4,7 @@ import pytest
 
 from placement_planner.simulation.arrival import Arrival, Load, filling
 from placement_planner.simulation.plain_csv import read_plain_csv
+from tests.support.programs.traces import lines
 from webhook.documents.field import InvalidInput
 
 _HEADER = b"arrival,duration,replicas,requests,annotations\n"
@@ -82,3 +83,15 @@ def test_random_arrivals_need_a_lifetime() -> None:
         InvalidInput, match="t, line 2: Required value: has no duration; --arrivals random needs --lifetime"
     ):
         Load("random").arrivals([found], 8, 1)
+
+
+def test_a_row_of_a_trace_has_the_metadata_of_its_pod() -> None:
+    header = "arrival,duration,requests,name,namespace,labels,annotations"
+    data = lines("0,1,cpu=1,p,team-a,app=web;tier=front,workload-type=training", "0,1,cpu=1,,,,", header=header)
+
+    named, bare = (each.pod["metadata"] for each in plain(data.encode(), "t"))
+
+    labels = {"app": "web", "tier": "front"}
+    annotations = {"workload-type": "training"}
+    assert named == {"name": "p", "namespace": "team-a", "labels": labels, "annotations": annotations}
+    assert bare == {"name": "trace", "namespace": "default", "labels": {}, "annotations": {}}

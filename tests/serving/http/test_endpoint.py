@@ -152,6 +152,17 @@ def test_large_bodies_wait_for_memory_and_small_ones_do_not(tmp_path: Path, firs
     assert world.count("http_refused_requests_total", code="503") == 1
 
 
+def test_the_metric_has_the_number_of_admissions_that_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        assert world.count("admissions_waiting") == 0
+        monkeypatch.setattr(Dispatcher, "waiting", 7)
+        assert world.count("admissions_waiting") == 7
+
+    with_server(story, tmp_path, world)
+
+
 def test_large_bodies_release_their_memory_once_answered(tmp_path: Path) -> None:
     async def story(server: Running, client: aiohttp.ClientSession) -> None:
         for _ in range(2):

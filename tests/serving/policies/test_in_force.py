@@ -79,6 +79,9 @@ def test_all_documents_are_in_force_and_the_namespace_chooses(followed: Followed
     found = followed.policies.in_force()
     assert [found.of_namespace("x", labels).name for labels in ({"team": "a"}, {}, None)] == ["a", "default", "default"]
     assert followed.rows() == {"default", "a"}
+    described = followed.policies.describe()["policies"]
+    selectors = {name: each["namespaceSelector"] for name, each in described.items()}
+    assert selectors == {"default": None, "a": TEAM | {"matchExpressions": []}}
 
 
 def test_the_file_is_replaced_as_a_whole(followed: Followed) -> None:

@@ -140,6 +140,18 @@ def test_a_part_of_a_file_that_is_being_written_is_not_used(path: Path) -> None:
     follow(path, story)
 
 
+@pytest.mark.parametrize("end", [b"", b"# longer\n"], ids=["of the same length", "longer"])
+def test_a_file_that_does_not_shrink_is_in_force_at_the_second_poll(path: Path, end: bytes) -> None:
+    path.write_bytes(text("first"))
+
+    def story(followed: Followed) -> None:
+        path.write_bytes(text("other") + end)
+        assert followed.polled(1, seconds=1) == "first"
+        assert followed.polled(1, seconds=1) == "other"
+
+    follow(path, story)
+
+
 @pytest.mark.parametrize("write", [renamed, swapped])
 def test_a_shorter_policy_in_another_file_is_in_force_at_the_second_poll(
     path: Path, write: Callable[[Path, bytes], None]

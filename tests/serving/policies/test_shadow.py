@@ -61,6 +61,13 @@ def test_an_internal_error_denies_nothing_in_shadow_mode(spec: dict[str, Any], s
     (record,) = world.records
     message = record.error if status == 500 else record.shadow and record.shadow.message
     assert message == "ZeroDivisionError: out of order"
+    counted = {
+        each.labels["outcome"]
+        for metric in world.metrics.registry.collect()
+        for each in metric.samples
+        if each.name == "placement_webhook_admission_requests_total" and each.value
+    }
+    assert counted == {"Error" if status == 500 else record.outcome}
 
 
 def test_equal_pods_of_owners_inside_and_outside_the_canary_share_no_answer() -> None:

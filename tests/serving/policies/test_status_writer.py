@@ -25,6 +25,29 @@ def content(name: str = "a", generation: int = 1, **status: Any) -> Object:
     return {"metadata": metadata, "spec": SPEC, **({"status": status} if status else {})}
 
 
+@pytest.mark.parametrize("is_conflict", [False, True], ids=["errors", "a conflict"])
+@pytest.mark.parametrize(("length", "is_cut"), [(1, False), (2048, False), (2049, True)])
+def test_a_condition_has_the_beginning_of_a_long_message(length: int, is_cut: bool, is_conflict: bool) -> None:
+    text = "x" * length
+    given: tuple[Any, ...] = ((), NOW, text) if is_conflict else ((text,), NOW)
+
+    status = status_of(content(), None, *given)
+
+    assert status is not None
+    shown = status["conditions"][1 if is_conflict else 0]["message"]
+    assert shown == (f"{'x' * 2048} …" if is_cut else text)
+
+
+@pytest.mark.parametrize(("rest", "is_kept"), [(0, True), (1, False)])
+def test_a_status_has_a_spec_of_at_most_256_kib(rest: int, is_kept: bool) -> None:
+    spec = {"mode": "x" * (256 * 1024 - len('{"mode":""}') + rest)}
+
+    status = status_of(content(generation=2), GoodGeneration("r1", spec, 1), ("wrong",), NOW)
+
+    assert status is not None
+    assert (status["revision"], status.get("inForceSpec")) == ("r1", spec if is_kept else None)
+
+
 class Writing:
     """A writer, and an API server that answers each patch with one of `codes`: 200 without an error."""
 

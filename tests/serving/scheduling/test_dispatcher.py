@@ -1,6 +1,7 @@
 """Normal pods are answered at once while large ones wait, and a large one is dropped when its client disconnects."""
 
 import asyncio
+import threading
 import time
 
 import orjson
@@ -95,6 +96,43 @@ def test_the_replicas_of_a_large_template_are_evaluated_once() -> None:
 
     world = run(story)
     assert len(world.records) == 20
+
+
+def test_a_small_pod_of_an_address_that_exceeds_its_share_is_not_answered_at_once() -> None:
+    async def story(site: Site) -> None:
+        own, other = (arrival()._replace(connection=Connection(address)) for address in ("10.0.0.9", "10.0.0.1"))
+        site.dispatcher._overruns.charge((b"address 10.0.0.9",), 1.0)
+        assert site.dispatcher.answer_at_once(SMALL, own) is None
+        assert site.dispatcher.answer_at_once(SMALL, other) is not None
+
+    run(story)
+
+
+def test_a_batch_has_as_many_small_pods_as_take_its_time() -> None:
+    async def story(site: Site) -> None:
+        site.dispatcher._is_busy = True
+        tasks = [site.post(SMALL, connection=Connection(f"10.0.0.{number}")) for number in range(5)]
+        await asyncio.sleep(0)
+        site.dispatcher._begin_batch()
+        assert not site.dispatcher._is_busy
+        for task in tasks:
+            assert "patch" in response(await task)
+
+    run(story)
+
+
+def test_one_thread_works_on_all_large_pods() -> None:
+    def workers() -> set[threading.Thread]:
+        return {each for each in threading.enumerate() if each.name == "large admissions"}
+
+    async def story(site: Site) -> None:
+        before = workers()
+        site.gate.open.set()
+        for number in range(3):
+            assert "patch" in response(await site.post(large(number)))
+        assert len(workers() - before) == 1
+
+    run(story)
 
 
 def test_a_decision_on_a_large_pod_expires() -> None:

@@ -168,6 +168,21 @@ def test_the_room_of_a_pod_that_is_never_seen_is_given_up_in_time() -> None:
     assert cluster.waiting.total == 0
 
 
+def test_pods_that_were_never_seen_give_their_room_up_when_another_one_is_admitted() -> None:
+    """A burst of admissions can share one review of the waiting pods."""
+    cluster = Cluster()
+    for name, seconds in (("a", 0.0), ("b", 30.0), ("c", 61.0)):
+        cluster.now_seconds = seconds
+        content = pod(name, gpus=1)
+        asked = WaitingPod.of(content)
+        found = cluster.scheduler.answer(asked.signature, cluster.cache.snapshot(), lambda: False)
+        cluster.waiting.admit(PodIdentity.of(content), Candidate(_digest(content), asked, found))
+
+    assert cluster.waiting.total == 2
+    assert cluster.waiting.find_admitted(PodIdentity.of(pod("a", gpus=1))) is None
+    assert cluster.waiting.find_admitted(PodIdentity.of(pod("b", gpus=1))) is not None
+
+
 def test_with_a_live_view_a_pod_that_is_not_seen_in_five_seconds_gives_its_room_back() -> None:
     cluster = Cluster(unseen_seconds=UNSEEN_SECONDS)
     cluster.admit(pod("refused by a quota"))
@@ -446,6 +461,37 @@ def test_pods_that_follow_are_placed_in_slices_and_keep_their_room_until_then() 
 
     assert [max(cluster.gpus()) for _ in range(3)] == [2, 3, 4]
     assert sum(cluster.gpus()) == 4
+
+
+def test_a_pod_without_room_does_not_end_a_slice_of_those_that_follow() -> None:
+    cluster = Cluster()
+    for name in ("a", "b", "c"):
+        cluster.admit(packed(name))
+    cluster.see(stored(pod("wide", gpus=8), "wide", created="2026-01-01T00:00:20Z"))
+    predicted = cluster.gpus()
+    cluster.waiting.settle(cluster.cache.snapshot())
+    cluster.pod_seconds = 0.004
+
+    cluster.bind(packed("a"), f"n{predicted.index(0)}")
+
+    assert [max(cluster.gpus()) for _ in range(2)] == [2, 3]
+    assert (cluster.waiting.total, len(cluster.waiting)) == (3, 2)
+
+
+def test_a_pod_that_took_too_long_is_not_placed_again_until_it_changes() -> None:
+    cluster = Cluster(nodes=1, pod_seconds=1.0)
+    cluster.see(stored(pod("p"), "p"))
+    assert cluster.gpus() == [0]
+    cluster.pod_seconds = 0.0
+    for number in range(3):
+        cluster.now_seconds += 600
+        cluster.cache.apply("Node", "ADDED", make_node_object(f"without-{number}"))
+        cluster.waiting.settle(cluster.cache.snapshot())
+        assert sum(cluster.gpus()) == 0
+
+    cluster.see(stored(pod("p", gpus=2), "p"), "MODIFIED")
+
+    assert sum(cluster.gpus()) == 2
 
 
 def test_a_pod_whose_node_disappears_gets_another() -> None:
