@@ -179,7 +179,7 @@ def mending_patch(
     """
     bundle = pem.encode(*wanted)
     known = ((found, pem.readable_certificates(found)) for found in ca_bundles(configuration))
-    # A block that cannot be read makes API servers reject the whole bundle.
+    # A block that cannot be read is removed.
     if not added and all(set(cas) == set(wanted) and pem.encode(*cas) == found for found, cas in known):
         return []
     return ca_bundle_patch(configuration, bundle, None, added)

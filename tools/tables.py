@@ -78,6 +78,7 @@ def _number(template: PodTemplatePath) -> str:
         factor = _leaf(count.path)
         factor = f"({factor} − {count.skipped})" if count.skipped else factor
         least = f", at least {' and '.join(map(_leaf, count.at_least))}" if count.at_least else ""
+        least += f" if {_leaf(count.least_if)}" if count.least_if else ""
         most = f", at most {_leaf(count.at_most)}" if count.at_most else ""
         factors.append(f"{factor}{least}{most}")
     return " × ".join(factors) or "1"

@@ -9,6 +9,7 @@ from enum import Enum
 
 from cryptography import x509
 
+from certs import pem
 from certs.names import names_of
 from certs.registration import Endpoint, ca_bundles, endpoint_of, parse_endpoint
 from webhook.documents.documents import JsonObject
@@ -19,7 +20,7 @@ _ATTEMPT_SECONDS = 3.0
 
 
 class _UnreadableBundleError(Exception):
-    """OpenSSL cannot read a caBundle, and an API server cannot either."""
+    """A caBundle has text, but no certificate that can be read."""
 
 
 class Outcome(Enum):
@@ -115,10 +116,11 @@ def _session(endpoint: Endpoint, context: Callable[[], ssl.SSLContext]) -> Itera
 
 
 def _context(ca_bundle: bytes) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cadata=ca_bundle.decode("ascii", "ignore"))
-    except ssl.SSLError as error:
-        raise _UnreadableBundleError from error
+    # An API server skips what it cannot read (Go: crypto/x509, CertPool.AppendCertsFromPEM).
+    known = pem.readable_certificates(ca_bundle)
+    if ca_bundle and not known:
+        raise _UnreadableBundleError
+    context = ssl.create_default_context(cadata=pem.encode(*known).decode())
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return trusting_as_go(context)
 

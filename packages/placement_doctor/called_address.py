@@ -31,14 +31,13 @@ def unlike_the_others(cluster: Cluster) -> Iterator[Finding]:
 def _of_another_kind(cluster: Cluster) -> Iterator[Finding]:
     """Yield a finding for each webhook that calls a URL where most call a Service, or the other way round."""
     clients = [field(each, "clientConfig") or {} for each in cluster.webhooks]
-    kinds = [next((kind for kind in ("service", "url") if each.get(kind)), None) for each in clients]
-    usual = next((kind for kind, _ in Counter(filter(None, kinds)).most_common(1)), None)
-    for index, kind in enumerate(kinds):
-        if usual is None or kind in (None, usual):
+    usual, kind = ("service", "url") if cluster.is_called_by_service else ("url", "service")
+    for index, client in enumerate(clients):
+        if client.get(usual) or not client.get(kind):
             continue
         wanted = usual_service(cluster) if usual == "service" else usual_address(cluster)["url"]
         place, name = f"webhooks[{index}].clientConfig", cluster.webhooks[index].get("name")
-        what = f"{name} calls {_shown(clients[index][kind])}, and the others call {_shown(wanted)}"
+        what = f"{name} calls {_shown(client[kind])}, and the others call {_shown(wanted)}"
         path = f"/webhooks/{index}/clientConfig"
         remedy = commands.patched(cluster, {f"{path}/{kind}": None, f"{path}/{usual}": wanted})
         yield error(f"{cluster.place}: {place}", what, remedy)
@@ -56,10 +55,22 @@ def usual_address(cluster: Cluster) -> Mapping[str, object]:
 
 
 def usual_service(cluster: Cluster) -> JsonObject:
-    """Return the reference to the Service that most webhooks call, or an empty one if none calls a Service."""
+    """Return the reference to the Service that most webhooks call, or an empty one if none calls a Service.
+
+    Of the references to this Service, it is the one with the port and the path of most.
+    """
     called = [found for each in cluster.webhooks if (found := field(each, "clientConfig", "service"))]
-    counts = Counter((each.get("namespace"), each.get("name")) for each in called)
-    return max(called, key=lambda each: counts[each.get("namespace"), each.get("name")], default={})
+    services, addresses = Counter(map(_service, called)), Counter((_service(each), _address(each)) for each in called)
+    rank = {(key, address): (services[key], count) for (key, address), count in addresses.items()}
+    return max(called, key=lambda each: rank[_service(each), _address(each)], default={})
+
+
+def _service(called: JsonObject) -> tuple[Any, Any]:
+    return called.get("namespace"), called.get("name")
+
+
+def _address(called: JsonObject) -> tuple[Any, Any]:
+    return called.get("port") or _HTTPS, called.get("path") or "/"
 
 
 def _called_at(cluster: Cluster, webhook: JsonObject) -> Mapping[str, object]:
@@ -67,7 +78,7 @@ def _called_at(cluster: Cluster, webhook: JsonObject) -> Mapping[str, object]:
     client = field(webhook, "clientConfig") or {}
     called = client.get("service") or {}
     if called:
-        if (called.get("namespace"), called.get("name")) != (cluster.target.namespace, cluster.target.service):
+        if _service(called) != (cluster.target.namespace, cluster.target.service):
             return {}
-        return {"port": called.get("port") or _HTTPS, "path": called.get("path") or "/"}
+        return dict(zip(("port", "path"), _address(called), strict=True))
     return {"url": client["url"]} if client.get("url") else {}

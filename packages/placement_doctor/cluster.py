@@ -209,8 +209,12 @@ class Cluster:
 
     @property
     def is_called_by_service(self) -> bool:
-        """True if API servers call a Service, and not a URL."""
-        return any(documents.field(each, "clientConfig", "service") for each in self.webhooks)
+        """True if API servers call a Service, and not a URL, for at least half of the webhooks."""
+        services, urls = (
+            sum(bool(documents.field(each, "clientConfig", kind)) for each in self.webhooks)
+            for kind in ("service", "url")
+        )
+        return services > 0 and services >= urls
 
     @cached_property
     def service(self) -> JsonObject | None:

@@ -100,8 +100,9 @@ def certs(cluster: Cluster, verb: str, *flags: str) -> str:
     `rotate` requests new certificates from the certs controller, `register` writes certificates to the Secret and their
     CA to the caBundle, and `manifest` prints the webhook configuration.
     """
-    urls = Counter(url for each in cluster.webhooks if isinstance(url := field(each, "clientConfig", "url"), str))
-    # One of them can be wrong, which is a finding of its own.
+    # One webhook can call another address, which is a finding of its own.
+    found = () if cluster.is_called_by_service else (field(each, "clientConfig", "url") for each in cluster.webhooks)
+    urls = Counter(url for url in found if isinstance(url, str))
     url = next((url for url, _ in urls.most_common(1)), None)
     target = replace(cluster.target, secret=secret_of(cluster), url=url)
     names = {each: getattr(target, each) for each in _NAMES[verb]}

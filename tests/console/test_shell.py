@@ -268,3 +268,27 @@ def test_a_change_of_the_cluster_leaves_the_reader_of_the_table_alone(browser: T
             return rows, focused, await page.get_by_label("Node", exact=True).input_value(), page.url.partition("#")[2]
 
     assert browser.run(use) == (200, "node-150", "node-00", "cluster?show=table&search=node-00")
+
+
+_ROWS_WITH_EQUAL_TEXTS = """async () => {
+  const { refill } = await import("/lib/widgets.js");
+  const draw = (...texts) => texts.map((text) => Object.assign(document.createElement("button"), { textContent: text }));
+  const box = document.body.appendChild(document.createElement("div"));
+  const focused = (count, at, ...texts) => {
+    refill(box, ...draw(..."a".repeat(count)));
+    box.children[at].focus();
+    refill(box, ...draw(...texts));
+    return [...box.children].indexOf(document.activeElement);
+  };
+  return [focused(3, 2, "a", "a", "a"), focused(1, 0, "b", "a"), focused(1, 0, "b")];
+}"""
+
+
+def test_a_row_that_is_drawn_again_keeps_the_focus_and_gives_it_to_no_other(browser: TestBrowser) -> None:
+    async def use() -> list[int]:
+        async with console_of() as address, browser.page() as page:
+            await page.goto(address)
+            found: list[int] = await page.evaluate(_ROWS_WITH_EQUAL_TEXTS)
+            return found
+
+    assert browser.run(use) == [2, 1, -1]

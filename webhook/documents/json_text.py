@@ -108,7 +108,10 @@ def read_body(body: bytes) -> Any:
 
 
 DEEPEST = 200
-"""The most levels of a value, in JSON and in YAML."""
+"""The most levels of a value in YAML."""
+
+DEEPEST_JSON = 254
+"""The most levels of a value in JSON: `orjson` writes no more."""
 
 # JSON of a program has each key once. Only smaller, maybe handwritten, text is checked for duplicate keys.
 _HAND_WRITTEN_CHARACTERS = 1024 * 1024
@@ -134,7 +137,7 @@ def read_json(text: str) -> list[Any] | None:
     try:
         orjson.dumps(values)
     except orjson.JSONEncodeError as error:
-        raise ValueError(f"nested deeper than {DEEPEST} levels") from error
+        raise ValueError(f"nested deeper than {DEEPEST_JSON} levels") from error
     return values
 
 

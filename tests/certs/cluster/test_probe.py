@@ -202,7 +202,12 @@ def test_a_server_that_accepts_and_does_not_answer_is_unreachable_after_a_while(
         assert probe(at(silent.getsockname()[1]), BUNDLE).outcome is Outcome.UNREACHABLE
 
 
-@pytest.mark.parametrize("bundle", [b"\n", UNREADABLE, UNREADABLE + BUNDLE], ids=["placeholder", "no CA", "and a CA"])
+def test_a_block_of_the_bundle_that_cannot_be_read_is_skipped() -> None:
+    with tls_server(server_of(FRESH)) as port:
+        assert [probe(at(port), each).trusted for each in (UNREADABLE + BUNDLE, BUNDLE + UNREADABLE)] == [True, True]
+
+
+@pytest.mark.parametrize("bundle", [b"\n", UNREADABLE], ids=["placeholder", "no CA"])
 def test_a_bundle_that_cannot_be_read_is_the_fault_and_not_the_server(bundle: bytes) -> None:
     with tls_server(server_of(FRESH)) as port:
         found = probe(at(port), bundle)

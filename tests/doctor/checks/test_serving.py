@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from jsonpatch import apply_patch
 
+from placement_doctor import commands
 from placement_doctor.source import Source
 from tests.doctor.healthy import (
     CONFIGURATION,
@@ -162,3 +163,36 @@ def test_a_missing_service_is_applied_with_the_manifests_of_this_installation(
     (finding,) = found(make_installation(objects=read), "service")
 
     assert commands_of(finding.remedy) == [["kubectl", "apply", "-k", overlay]]
+
+
+def with_urls(*odd: int) -> Object:
+    """Return the configuration in which these webhooks call a URL."""
+    made = configuration()
+    for index in odd:
+        made["webhooks"][index]["clientConfig"] = {"url": URL}
+    return made
+
+
+@pytest.mark.parametrize("odd", range(4))
+def test_commands_for_servers_behind_a_service_name_no_url_of_one_webhook(odd: int) -> None:
+    assert "--url" not in commands.registered(read_of(Source.CONFIGURATIONS, with_urls(odd)))
+
+
+@pytest.mark.parametrize("own", range(4))
+def test_a_service_that_only_one_webhook_calls_need_not_exist(own: int) -> None:
+    read = {Source.CONFIGURATIONS: (with_urls(*({0, 1, 2, 3} - {own})),), Source.SERVICE: ()}
+
+    (finding,) = found(make_installation(objects={**objects(), **read}), "service")
+
+    assert finding.what.endswith(f"calls Service {NAMESPACE}/placement-webhook, and the others call {URL}")
+
+
+def test_a_webhook_that_calls_a_url_gets_the_port_that_most_others_call() -> None:
+    changed = with_urls(3)
+    changed["webhooks"][0]["clientConfig"]["service"]["port"] = 8443
+
+    of_url, _ = found(read_of(Source.CONFIGURATIONS, changed), "service")
+
+    ((*_, operations),) = commands_of(of_url.remedy)
+    patched = apply_patch(changed, operations)["webhooks"]
+    assert patched[3]["clientConfig"]["service"] == patched[1]["clientConfig"]["service"]

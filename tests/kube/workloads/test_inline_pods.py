@@ -74,6 +74,13 @@ def test_spark_starts_with_its_initial_executors(initial: int, number: int) -> N
     assert found.replicas == number
 
 
+def test_spark_without_dynamic_allocation_starts_its_instances() -> None:
+    """The operator passes the fields of `dynamicAllocation` on only if it is enabled."""
+    for allocation in ({"enabled": False, "minExecutors": 2, "initialExecutors": 7}, {"minExecutors": 2}):
+        _, found = sets_of(spark(executor={"instances": 1}, dynamicAllocation=allocation))
+        assert found.replicas == 1
+
+
 def test_spark_executors_have_gpus_template_scheduler_and_number() -> None:
     executor = {
         "instances": 3,

@@ -60,6 +60,7 @@ def _spark(kind: str, resource: str, spec: str) -> WorkloadKind:
     executors = Count(
         f"{spec}.executor.instances",
         at_least=tuple(f"{spec}.dynamicAllocation.{each}Executors" for each in ("min", "initial")),
+        least_if=f"{spec}.dynamicAllocation.enabled",
     )
     return WorkloadKind(
         "sparkoperator.k8s.io",

@@ -31,13 +31,15 @@ _MOST_TASKS = 64
 class Count:
     """A factor of the number of pods: the integer at `path`, or `default` if it is absent or the path is empty.
 
-    `at_least` are the paths of minimums, and `at_most` is that of a maximum. `start` is the path of the first index.
-    The first `skipped` indices belong to pods of another template.
+    `at_least` are the paths of minimums, which apply only while the field at `least_if`, if given, is set. `at_most` is
+    the path of a maximum. `start` is the path of the first index. The first `skipped` indices belong to pods of another
+    template.
     """
 
     path: str
     default: int = 1
     at_least: tuple[str, ...] = ()
+    least_if: str = ""
     at_most: str = ""
     start: str = ""
     skipped: int = 0
@@ -50,13 +52,13 @@ class PodTemplatePath:
     The number of pods is the product of `counts`. `role` distinguishes the templates of an object; if it is empty, the
     role is the key or the name of the item that the last `*` matched (or `unnamed` and its index). `or_else` is the
     path of a template that is used if this one is absent. `is_optional` is true if an object without the template is
-    valid. `part` is the path of what has pods also without the template, which its controller then adds. `claims` is
-    the path of the volumeClaimTemplates. `annotations` is the path of the annotations of templates without metadata;
-    those of a PodSpec are read there. `suspended` is the path of a field: while it is set, the template creates no
-    pods. `unless` is also the path of a field: if it is set, the template is not read. `shape` is the type at the path:
-    a PodTemplateSpec, one that the controller can add, a component of an InferenceService, the submitter of a RayJob, a
-    template of an Argo Workflow, a PodSpec, fields of a pod with the resources of its container, or a driver or
-    executor of Spark.
+    valid. `part` is the path of an object that has pods even without the template; its controller adds the template.
+    `claims` is the path of the volumeClaimTemplates. `annotations` is the path of the annotations of templates without
+    metadata; those of a PodSpec are read there. `suspended` is the path of a field: while it is set, the template
+    creates no pods. `unless` is also the path of a field: if it is set, the template is not read. `shape` is the type
+    at the path: a PodTemplateSpec, one that the controller can add, a component of an InferenceService, the submitter
+    of a RayJob, a template of an Argo Workflow, a PodSpec, fields of a pod with the resources of its container, or a
+    driver or executor of Spark.
     """
 
     template: str

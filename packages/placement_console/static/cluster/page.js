@@ -171,6 +171,6 @@ class ClusterPage {
       choice(t("group.by"), domains, choices.domain, (value) => this.set("domain", value)),
       h("div", { class: "field" }, h("span", null, t("density")), switcher(t("density"), sizes, choices.density ?? "", (value) => this.set("density", value))),
       h("div", { class: "field" }, h("span", null, t("show")), switcher(t("show"), ways, choices.show ?? "", (value) => this.set("show", value))));
-    fields()[focused]?.focus();
+    fields()[focused]?.focus({ preventScroll: true });
   }
 }

@@ -90,7 +90,8 @@ export function refill(element, ...children) {
   });
   all("details").forEach((each, index) => { each.open = open[index] ?? each.open; });
   const found = at >= 0 && all(FOCUSABLE);
-  if (found) (found.find((each) => each.textContent === text) ?? found[at])?.focus({ preventScroll: true });
+  // Rows can have equal texts, so the place decides first.
+  if (found) (found[at]?.textContent === text ? found[at] : found.find((each) => each.textContent === text))?.focus({ preventScroll: true });
 }
 
 // A bar with its share as text.
