@@ -272,12 +272,12 @@ def test_a_change_of_the_cluster_leaves_the_reader_of_the_table_alone(browser: T
 
 _ROWS_WITH_EQUAL_TEXTS = """async () => {
   const { refill } = await import("/lib/widgets.js");
-  const draw = (...texts) => texts.map((text) => Object.assign(document.createElement("button"), { textContent: text }));
+  const drawn = (text) => Object.assign(document.createElement("button"), { textContent: text });
   const box = document.body.appendChild(document.createElement("div"));
   const focused = (count, at, ...texts) => {
-    refill(box, ...draw(..."a".repeat(count)));
+    refill(box, ...[..."a".repeat(count)].map(drawn));
     box.children[at].focus();
-    refill(box, ...draw(...texts));
+    refill(box, ...texts.map(drawn));
     return [...box.children].indexOf(document.activeElement);
   };
   return [focused(3, 2, "a", "a", "a"), focused(1, 0, "b", "a"), focused(1, 0, "b")];
