@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import gc
 import os
 import resource
 import shutil
@@ -332,6 +333,7 @@ def test_nothing_stays_open_of_a_file_that_is_refused_or_not_rotated(tmp_path: P
     file = AuditFile(path, max_bytes=1, retention=Retention(1, 0, 0))
     file.append(encode(make_record(), 1, "0" * 64))
     (tmp_path / "audit.jsonl.1").mkdir()
+    gc.collect()
     before = len(list(Path("/proc/self/fd").iterdir()))
 
     for refused in (path, Path("/dev/null")):
@@ -366,6 +368,7 @@ def test_a_line_that_is_written_in_part_is_taken_back(tmp_path: Path, monkeypatc
 
 def test_stream_that_is_closed_leaves_nothing_open_and_can_still_be_written() -> None:
     reader, descriptor = make_pipe()
+    gc.collect()
     before = len(list(Path("/proc/self/fd").iterdir()))
     stream = AuditStream(descriptor)
     stream.append(b"first")

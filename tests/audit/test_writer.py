@@ -1,4 +1,5 @@
 import errno
+import gc
 import os
 import shutil
 from pathlib import Path
@@ -344,6 +345,7 @@ class TestStart:
 
 def test_nothing_stays_open_behind_a_writer_that_is_closed(log: Log) -> None:
     log.write(1)
+    gc.collect()
     before = len(list(Path("/proc/self/fd").iterdir()))
     log.write(2)
     assert len(list(Path("/proc/self/fd").iterdir())) == before

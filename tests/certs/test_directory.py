@@ -1,5 +1,6 @@
 """A directory of certificates: modes, atomic writes, and errors."""
 
+import gc
 import os
 import stat
 from dataclasses import fields, replace
@@ -145,6 +146,7 @@ def test_a_file_that_was_held_and_is_gone_already_is_no_error(tmp_path: Path) ->
 
 
 def test_no_file_stays_open(tmp_path: Path) -> None:
+    gc.collect()
     before = sorted(Path("/proc/self/fd").iterdir())
     store.write(tmp_path, FRESH)
     assert sorted(Path("/proc/self/fd").iterdir()) == before

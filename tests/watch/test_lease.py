@@ -75,7 +75,7 @@ class Scene:
                 await asyncio.Event().wait()
             finally:
                 self.working.remove(name)
-                self.events.append(f"{name} ends, {self.holder or 'nobody'} holds the Lease")
+                self.events.append(f"{name} ends, {self.holder or 'no replica'} holds the Lease")
 
         return work
 

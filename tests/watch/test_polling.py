@@ -76,7 +76,7 @@ def test_another_failure_is_logged_and_the_same_is_not(tmp_path: Path) -> None:
     ]
 
 
-def test_what_users_can_make_long_is_read_within_a_bound() -> None:
+def test_user_controlled_objects_are_read_up_to_a_size_limit() -> None:
     """The configurations of Kueue and Volcano are read where their API groups are served."""
     bounds: dict[str, int] = {}
 

@@ -122,7 +122,7 @@ def oldest_files(names: Iterable[str]) -> set[str]:
 class FollowedFile:
     """The lines of the file at `path` as they are added; a context manager.
 
-    After a rotation it reads the new file, and a file that was emptied from its beginning.
+    After a rotation it reads the new file. It starts again at the beginning of a file that was truncated.
 
     Raises:
         InvalidInput: the file cannot be read.

@@ -199,7 +199,7 @@ class EventRecorder:
         on_owner = len(found) if pods is not None else pending.count
         is_on_owner = pods is None or pending.report.is_on_owner
         owners = await with_owner(server, subject) if subject.uid and on_owner and is_on_owner else ()
-        # Behind the last request: a report that fails is looked up again.
+        # Written after the last request, because a failed lookup is repeated.
         if subject.uid:
             self._on_pods.put((subject.uid, reason), (used + len(found), now), _ENTRY_BYTES)
         for each in found:

@@ -41,8 +41,8 @@ _KEEPALIVE_SECONDS = 120.0
 # The longest time that the event loop waits for the worker thread to release the interpreter. Each system call of the
 # loop lets that thread in, so with many connections a longer time would be most of what the loop does.
 _SWITCH_SECONDS = 0.0001
-# So many new objects between two passes of the garbage collector. The objects of waiting pods stay, so with the default
-# of 700, its passes over them take 3 % of a burst.
+# The number of new objects between two passes of the garbage collector. The objects of waiting pods stay, so with the
+# lower default of Python, its passes over them take 3 % of a burst.
 _COLLECTED_AT_ONCE = 5_000
 # The longest time that a stopping server takes to write its last Events.
 _DRAIN_SECONDS = 3.0

@@ -1,10 +1,11 @@
 """A stop ends the controller at any moment, also when an event arrives with it."""
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 from aiohttp import ClientSession
-from prometheus_client import enable_created_metrics
+from prometheus_client import disable_created_metrics, enable_created_metrics
 
 from certs.controller.admin import ControllerMetrics, admin_port
 from certs.controller.loop import Controller
@@ -95,9 +96,16 @@ def test_a_controller_that_waits_is_ready_and_one_that_fails_is_only_alive(
     assert (alive, ready, other[0]) == ((200, "ok\n"), (status, text), 404)
 
 
+@pytest.fixture
+def with_created_metrics() -> Iterator[None]:
+    enable_created_metrics()  # type: ignore[no-untyped-call] # its author left it without types
+    yield
+    disable_created_metrics()  # type: ignore[no-untyped-call] # its author left it without types
+
+
+@pytest.mark.usefixtures("with_created_metrics")
 def test_the_metrics_are_there_from_the_start_without_times_of_creation() -> None:
     async def run() -> tuple[str, str]:
-        enable_created_metrics()  # type: ignore[no-untyped-call] # its author left it without types
         metrics = ControllerMetrics()
         metrics.actions.labels("mend_ca_bundle", "failed").inc()
         served = admin_port(Address("127.0.0.1", 0), metrics, lambda: "", lambda: "")

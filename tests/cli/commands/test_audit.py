@@ -107,7 +107,7 @@ class TestList:
         assert [orjson.loads(line)["decision"] for line in out.splitlines()] == decisions
 
     @pytest.mark.usefixtures("lines")
-    def test_says_that_no_record_is_selected_beside_the_header(self, audit: Run) -> None:
+    def test_prints_the_header_and_a_note_if_no_record_is_selected(self, audit: Run) -> None:
         note = "no record that was read is selected\n"
         assert audit("list", "--user", "anna") == Outcome(0, "  ".join(LIST.splitlines()[0].split()) + "\n", note)
         assert audit("list", "--user", "anna", "-o", "json") == Outcome(0, "", "")

@@ -345,8 +345,8 @@ def test_a_pod_holds_its_cards_if_its_container_with_cards_does_not_start(
     assert found["held"] == held
 
 
-def test_what_is_not_stored_yet_has_nothing_that_strayed(run: Run, tmp_path: Path) -> None:
-    """`check` warns of it, because it can still be changed."""
+def test_stray_annotations_are_reported_only_for_stored_pods(run: Run, tmp_path: Path) -> None:
+    """`check` warns about those of a template, because they can still be changed."""
     template = make_pod().gpu(1).annotate("maip.mxsf.io/wokload-type", "training").template()
     job = JOB | {"spec": {"parallelism": 1, "template": template}}
     pod = stored(make_pod("other").gpu(1).annotate("maip.mxsf.io/wokload-type", "training"))

@@ -170,7 +170,7 @@ def test_a_job_that_is_suspended_creates_no_pods_yet(suspend: bool | None, field
     assert {each.suspended for each in pods_of(train_job(**given), runtime())} == {field}
 
 
-def test_check_says_that_a_suspended_job_creates_no_pods(run: Run, tmp_path: Path) -> None:
+def test_check_reports_that_a_suspended_job_creates_no_pods(run: Run, tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.json"
     cluster.write_text(as_list(make_node_object("n1", capacity={GPU: 8})))
     given = ("check", "-f", "-", "--cluster", cluster, "-o", "json")

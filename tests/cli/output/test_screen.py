@@ -136,7 +136,7 @@ def test_names_of_wide_characters_are_cut_to_the_terminal() -> None:
     assert "…" in shown[1]
 
 
-def test_what_a_text_has_of_control_characters_is_escaped_by_the_console(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_console_escapes_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     """Also in a text that its caller did not escape."""
     SafeConsole().print(Text("a\x1b[31mred\x9b1m\x7f"))
 

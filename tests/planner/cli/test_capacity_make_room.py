@@ -70,7 +70,7 @@ def test_there_is_no_room_to_make_for_a_malformed_pod(run: Run, tmp_path: Path) 
     assert (first["makeRoom"], second["makeRoom"]["verdict"]) == (None, "Moves")
 
 
-def test_text_says_that_budgets_are_not_known(run: Run, tmp_path: Path) -> None:
+def test_text_reports_that_budgets_are_unknown(run: Run, tmp_path: Path) -> None:
     texts = [
         run("capacity", "-f", "-", "--cluster", write(tmp_path, *objects), "--make-room", stdin=as_list(BIG)).output
         for objects in (OBJECTS, (*OBJECTS, budget("web", 1)))
