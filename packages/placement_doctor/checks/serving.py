@@ -85,7 +85,7 @@ def _with_rules(cluster: Cluster) -> str:
     needs={Source.CONFIGURATIONS, Source.SERVICE, Source.ENDPOINTS, Source.DEPLOYMENTS},
 )
 def service(cluster: Cluster) -> Iterator[Finding]:
-    """The Service is missing, has no ready endpoints or another port than the webhooks, or one calls elsewhere."""
+    """The Service is missing, not ready or has another port, or one webhook calls elsewhere (Service or URL)."""
     yield from unlike_the_others(cluster)
     if not (cluster.is_called_by_service and cluster.knows(Source.SERVICE)):
         return
