@@ -37,10 +37,17 @@ def test_a_link_still_leads_to_the_file(tmp_path: Path) -> None:
 
 
 def test_a_device_is_written_to_and_not_replaced() -> None:
-    check_writable(Path(os.devnull), "--output")
-    write_atomically(Path(os.devnull), "--output", lambda file: file.write(b"content"))
+    terminal, device = os.openpty()
+    try:
+        path = Path(os.ttyname(device))
+        check_writable(path, "--output")
+        write_atomically(path, "--output", lambda file: file.write(b"content"))
 
-    assert Path(os.devnull).is_char_device()
+        assert os.read(terminal, 100) == b"content"
+        assert path.is_char_device()
+    finally:
+        os.close(device)
+        os.close(terminal)
 
 
 @pytest.mark.parametrize(("name", "problem"), [("absent/file", "No such file or directory"), (".", "Is a directory")])

@@ -126,11 +126,11 @@ def stray_lines(pod: JsonObject, policy: Policy) -> Sequence[str]:
 
 
 def left_alone(found: Injected, pod: JsonObject, policy: Policy, defaults: Mapping[str, str]) -> Iterator[str]:
-    """Yield why `policy`, which is in force, injects nothing into a stored `pod`: its type is missing, or it is denied.
+    """Yield why `policy`, if it is in force, injects nothing into a stored `pod`: its type is missing, or it is denied.
 
     `defaults` are the annotations of its namespace.
     """
-    if found.policy or field(pod, "spec", "nodeName"):
+    if found.policy or not found.in_force or field(pod, "spec", "nodeName"):
         return
     try:
         result = evaluate(

@@ -242,8 +242,8 @@ def _dimension(content: JsonObject, count: Count, keys: tuple[Key, ...]) -> Dime
 
     number = at(count.path)
     number = count.default if number is None else number
-    if not count.least_if or _is_set(content, count.least_if, ()):
-        number = max(number, *(at(path) or 0 for path in ("", *count.at_least)))
+    if count.at_least and (not count.least_if or _is_set(content, count.least_if, ())):
+        number = max(number, *(at(path) or 0 for path in count.at_least))
     most = at(count.at_most)
     number = number if most is None else min(number, most)
     return Dimension((at(count.start) or 0) + count.skipped, max(0, number - count.skipped))
