@@ -107,6 +107,14 @@ def test_a_lenient_policy_warns(obj: Object, path: str) -> None:
 
 
 @pytest.mark.parametrize(("obj", "path"), NAMING.values(), ids=NAMING)
+@pytest.mark.parametrize(("own", "general"), [("deny", "warn"), ("warn", "deny")])
+def test_the_setting_for_objects_wins_over_that_for_all(obj: Object, path: str, own: str, general: str) -> None:
+    verdict = admitted(obj, invalidAnnotations=general, workloadObjects={"invalidAnnotations": own})
+
+    assert isinstance(verdict, Denied) is (own == "deny")
+
+
+@pytest.mark.parametrize(("obj", "path"), NAMING.values(), ids=NAMING)
 def test_a_change_of_the_queue_is_denied_and_no_other_change_of_the_object(obj: Object, path: str) -> None:
     """The limits can be newer than the object."""
     before = {

@@ -100,3 +100,13 @@ def test_an_exemption_of_users_is_of_the_request_and_others_are_of_the_pod(user:
         reason = "exempt by spec.exemptions[0]: r" if holds else None
         assert request_exemption(request, spec) == (reason if concerns_users else None)
         assert pod_exemption({"metadata": {}}, namespace, spec) == (None if concerns_users else reason)
+
+
+@pytest.mark.parametrize(("kind", "holds"), [("", True), ("Pod", True), ("Deployment", False)])
+def test_labels_of_pods_exempt_no_object_that_makes_pods(kind: str, holds: bool) -> None:
+    spec = policy_with(
+        exemptions=[{"users": ["jane"], "podLabels": {"matchLabels": {"app": "web"}}, "reason": "r"}]
+    ).spec
+    request = make_request({"metadata": {"labels": {"app": "web"}}}, user="jane", kind=kind)
+
+    assert (request_exemption(request, spec) is not None) is holds

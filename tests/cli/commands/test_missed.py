@@ -145,12 +145,14 @@ def test_several_errors_of_a_pod_are_in_one_line(run: Run) -> None:
     assert "\\n" not in outcome.output
 
 
-def test_the_text_is_limited(run: Run) -> None:
-    pods = [named(TRAINER, f"trainer-{number}") for number in range(5)]
+@pytest.mark.parametrize(("number", "rest"), [(2, 0), (3, 1), (5, 3)])
+def test_the_text_is_limited(run: Run, number: int, rest: int) -> None:
+    pods = [named(TRAINER, f"trainer-{each}") for each in range(number)]
     outcome = run("missed", "--cluster", "-", "--limit", 2, stdin=as_list(*pods))
 
-    assert outcome.output.count("and 3 more; -o json has all") == 2
-    assert "5 of 5 pods were missed" in outcome.output
+    assert outcome.output.count(" more; -o json has all") == (2 if rest else 0)
+    assert outcome.output.count(f"and {rest} more; -o json has all") == (2 if rest else 0)
+    assert f"{number} of {number} pods were missed" in outcome.output
 
 
 def test_a_command_quotes_the_name_of_an_owner(run: Run) -> None:

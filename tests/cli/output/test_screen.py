@@ -85,6 +85,12 @@ def test_reasons_fold_and_names_are_cut() -> None:
     ]
 
 
+def test_a_line_that_fits_its_column_exactly_is_not_broken() -> None:
+    column = Column("why", least=10, folds=True)
+
+    assert table((column,), ("aaaa bbbbb cccccccc",), width=10) == ["why", "aaaa bbbbb", "cccccccc"]
+
+
 def test_the_column_that_decides_least_is_left_out_and_named() -> None:
     shown = table(SCORES, ("node-1", "387", "87", "300", "x" * 100), width=66)
 

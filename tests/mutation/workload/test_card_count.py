@@ -36,6 +36,7 @@ CARDS = [
     pytest.param(kai("0.5"), 1, id="half a card of KAI"),
     pytest.param(kai("0.5", devices="8"), 4, id="half of each of eight cards of KAI"),
     pytest.param(kai("0.55", devices="100"), 55, id="an exact product"),
+    pytest.param(kai("0.5", devices="3"), 2, id="a product that is rounded up"),
     pytest.param(kai("0.5").annotate("gpu-fraction-num-devices", "many"), 1, id="a number that KAI rejects"),
     pytest.param(kai("NaN", devices="8"), 8, id="a fraction that KAI rejects"),
     pytest.param(kai("1e-999999999", devices="8"), 1, id="a tiny fraction"),
