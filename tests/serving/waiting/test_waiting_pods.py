@@ -158,6 +158,19 @@ def test_a_pod_that_is_bound_before_it_is_seen_pending_counts_once() -> None:
     assert cluster.waiting.total == 0
 
 
+def test_a_pod_that_is_created_again_keeps_its_room_though_its_name_was_bound_before() -> None:
+    cluster = Cluster(nodes=3)
+    cluster.admit(pod("p"))
+    cluster.bind(pod("p"), "n1")
+    assert sum(cluster.gpus()) == 4
+    cluster.see(pod("p"), "DELETED")
+    cluster.admit(pod("p"))
+    cluster.bind(pod("other"), "n2")
+
+    assert sum(cluster.gpus()) == 8
+    assert cluster.waiting.total == 1
+
+
 def test_the_room_of_a_pod_that_is_never_seen_is_given_up_in_time() -> None:
     cluster = Cluster()
     cluster.admit(pod("refused by a quota"))
