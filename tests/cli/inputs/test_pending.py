@@ -120,6 +120,18 @@ def test_higher_priority_comes_before_an_earlier_pod(check: Any) -> None:
     assert (line["verdict"], line["reserved"]["pods"]) == ("Waiting", 1)
 
 
+def test_pending_pod_whose_manifest_states_no_priority_has_that_of_the_stored_pod() -> None:
+    others = (pending("first", priority=5), pending("second", priority=5))
+    asked = pending("asked", second=9, priority=10)
+    snapshot = snapshot_from_documents([Document("-", each) for each in (*NODES, *others, asked)])
+    queue = place_pending_pods(snapshot, Scheduler(), counts=True)
+    del asked["spec"]["priority"]
+
+    _, reserved = queue.before(asked, queue.assumed)
+
+    assert (dict(reserved.nodes), reserved.without_room) == ({}, 0)
+
+
 def test_first_of_the_pending_pods_has_room_whatever_follows(check: Any) -> None:
     line = check(ASKED, pending("asked", second=1), *(pending(f"p{each}", second=2) for each in range(5)))
 
