@@ -42,11 +42,8 @@ def _errors(found: Inspection, now: datetime, least_left: timedelta | None) -> I
         if problem.fault is not Fault.MISSING or problem.file in (CA_CERTIFICATE, CERTIFICATE, KEY):
             yield problem.error
     for file, certificate in ((CA_CERTIFICATE, found.ca), (CERTIFICATE, found.server)):
-        if (
-            certificate
-            and now < (end := certificate.not_valid_after_utc)
-            and expires_soon(certificate, now, least_left)
-        ):
+        if certificate and now < certificate.not_valid_after_utc and expires_soon(certificate, now, least_left):
+            end = certificate.not_valid_after_utc
             renewal = "`placement-webhook certs issue` and `certs register` renew it"
             yield invalid(file, f"{end:%Y-%m-%d}", f"{time_left(end, now)}; {renewal}")
 

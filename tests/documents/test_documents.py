@@ -304,7 +304,8 @@ def test_json_may_be_nested_as_deep_as_yaml(mark: str) -> None:
 def test_json_of_more_than_a_mebibyte_may_not_be_nested_deeper() -> None:
     long = f'"{"x" * 2**20}"'
 
-    assert error('{"a":' * 300 + long + "}" * 300).endswith("nested deeper than 254 levels")
+    assert len(contents('{"a":' * 253 + long + "}" * 253)) == 1
+    assert error('{"a":' * 254 + long + "}" * 254).endswith("nested deeper than 253 levels")
 
 
 def test_yaml_is_nested_two_hundred_deep_at_most() -> None:

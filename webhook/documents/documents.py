@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import yaml
 
 from webhook.documents.field import InvalidInput, invalid
-from webhook.documents.json_text import DEEPEST, JsonList, NotAListError, read_json
+from webhook.documents.json_text import JsonList, NotAListError, read_json
 from webhook.documents.yaml_text import TAG, plain_tag, read_boolean, read_float, read_integer, read_null
 
 JsonObject = dict[str, Any]
@@ -124,7 +124,7 @@ def _values(text: str, most_aliased: int) -> Iterable[Any]:
 
 
 def _load_yaml(text: str, most_aliased: int) -> Iterator[Any]:
-    if max(map(len, _NESTING.findall(text)), default=0) > DEEPEST or len(_BRACKET.findall(text)) > DEEPEST:
+    if max(map(len, _NESTING.findall(text)), default=0) > _DEEPEST or len(_BRACKET.findall(text)) > _DEEPEST:
         _reject_deep_nesting(text)
     loader = _KubernetesLoader(text)
     loader.most_aliased = most_aliased
@@ -143,10 +143,12 @@ def _reject_deep_nesting(text: str) -> None:
             depth += 1
         elif isinstance(event, yaml.events.CollectionEndEvent):
             depth -= 1
-        if depth > DEEPEST:
+        if depth > _DEEPEST:
             raise _nested_too_deeply(event.start_mark)
 
 
+# The most levels of a value in YAML.
+_DEEPEST = 200
 _NESTING = re.compile(r"^[ ?:-]+", re.MULTILINE)
 _BRACKET = re.compile(r"[\[{]")
 
@@ -207,12 +209,12 @@ class _KubernetesLoader(_Base):
         if id(node) in above:
             raise _unfit(node, "an object inside itself")
         if id(node) not in known:
-            if len(above) > DEEPEST:
+            if len(above) > _DEEPEST:
                 raise _nested_too_deeply(node.start_mark)
             known[id(node)] = self._check_inner(node, above, known)
         values, levels = known[id(node)]
         # An alias can bring levels into a place that is nested itself.
-        if len(above) + levels > DEEPEST:
+        if len(above) + levels > _DEEPEST:
             raise _nested_too_deeply(node.start_mark)
         # The text has each known node once, so aliases stand for the other values.
         if self._aliased + values - len(known) > self.most_aliased:
@@ -274,7 +276,7 @@ def _text_key(key: yaml.ScalarNode) -> yaml.ScalarNode:
 
 
 def _nested_too_deeply(mark: object) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=f"nested deeper than {DEEPEST} levels", problem_mark=cast("yaml.Mark", mark))
+    return yaml.MarkedYAMLError(problem=f"nested deeper than {_DEEPEST} levels", problem_mark=cast("yaml.Mark", mark))
 
 
 def _unfit(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:

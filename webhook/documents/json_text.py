@@ -107,12 +107,8 @@ def read_body(body: bytes) -> Any:
         raise InvalidInput([invalid("body", shown, f"must be JSON: {error.msg}: {where}")]) from error
 
 
-DEEPEST = 200
-"""The most levels of a value in YAML."""
-
-DEEPEST_JSON = 254
-"""The most levels of a value in JSON: `orjson` writes no more."""
-
+# `orjson` writes 254 levels, and the outermost is the list of the values.
+_DEEPEST = 253
 # JSON of a program has each key once. Only smaller, maybe handwritten, text is checked for duplicate keys.
 _HAND_WRITTEN_CHARACTERS = 1024 * 1024
 
@@ -137,7 +133,7 @@ def read_json(text: str) -> list[Any] | None:
     try:
         orjson.dumps(values)
     except orjson.JSONEncodeError as error:
-        raise ValueError(f"nested deeper than {DEEPEST_JSON} levels") from error
+        raise ValueError(f"nested deeper than {_DEEPEST} levels") from error
     return values
 
 
