@@ -18,7 +18,7 @@ from pathlib import Path
 
 import click
 
-from bench.running.handshakes import Handshakes, served_certificate, shaking_hands
+from bench.running.handshakes import Handshakes, shaking_hands
 from bench.running.pod_clients import Creations, Load, created_while
 from bench.running.real_cluster import control_plane_and_folder
 from certs.pki import KeyPair, issue_ca
@@ -51,10 +51,10 @@ class Webhook:
         """Register the server for the pods of all namespaces, fail closed."""
         cluster.register_webhook(f"https://127.0.0.1:{self.backend.port}/mutate", self.ca.certificate.decode())
 
-    def wait_served(self, pair: KeyPair) -> None:
-        """Return once new connections get `pair`."""
-        wanted, port = ssl.PEM_cert_to_DER_cert(pair.certificate.decode()), self.backend.port
-        wait_for(lambda: served_certificate(port, self.ca.certificate) == wanted, "the renewed certificate")
+    def wait_served(self, pair: KeyPair, handshakes: Handshakes) -> None:
+        """Return once a new connection of the other client gets `pair`."""
+        wanted = ssl.PEM_cert_to_DER_cert(pair.certificate.decode())
+        wait_for(lambda: wanted in handshakes.certificates_seen, "the renewed certificate")
 
 
 def _in_place(folder: Path, pair: KeyPair) -> None:
@@ -99,7 +99,7 @@ def renewed_under_load(
     def renew() -> None:
         pair = issued(webhook.ca)
         next(ways)(webhook.folder, pair)
-        webhook.wait_served(pair)
+        webhook.wait_served(pair, handshakes)
 
     with shaking_hands(webhook.backend.port, lambda: webhook.ca.certificate) as handshakes:
         pods = created_while(Load(cluster, clients, pause_seconds), creations, renewals, renew)

@@ -44,8 +44,8 @@ def served_certificate(port: int, trusted: bytes) -> bytes:
 
 @contextmanager
 def shaking_hands(port: int, read_trusted: Callable[[], bytes], *, pause_seconds: float = 0.0) -> Iterator[Handshakes]:
-    """Open connections until the block ends. Each trusts the CAs that `read_trusted` returns right before it."""
-    found, ended = Handshakes(), threading.Event()
+    """Open connections until the block ends, the first before it. Each trusts what `read_trusted` returns at its time."""
+    found, begun, ended = Handshakes(), threading.Event(), threading.Event()
 
     def shake() -> None:
         while not ended.wait(pause_seconds):
@@ -53,11 +53,15 @@ def shaking_hands(port: int, read_trusted: Callable[[], bytes], *, pause_seconds
                 found.certificates_seen.add(served_certificate(port, read_trusted()))
             except OSError as error:
                 found.failures.append(str(error))
+            finally:
+                begun.set()
             found.count += 1
 
     thread = threading.Thread(target=shake, name="handshakes")
     thread.start()
     try:
+        # Otherwise the first certificate can be replaced before this client has seen it.
+        begun.wait()
         yield found
     finally:
         ended.set()
