@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from bench.running.handshakes import Handshakes, shaking_hands
@@ -102,13 +103,14 @@ class Installation:
 
         wait_for(is_requested, f"the request of a rotation of {rotation}")
 
-    def is_rotated(self, rotation: Request, before: KeyMaterial) -> bool:
-        """Return whether the rotation is complete: a new certificate and, of the CA, one that alone is trusted."""
+    def rotated(self, rotation: Request, before: KeyMaterial) -> x509.Certificate | None:
+        """Return the new certificate once the rotation is complete: of the CA, once the new one alone is trusted."""
         keys = self.key_material()
         if keys.issuer is None or keys.pair.server == before.pair.server:
-            return False
+            return None
         trusted = set(pem.readable_certificates(self.bundle()))
-        return rotation is Request.SERVING or (keys.signer != before.signer and trusted == {keys.signer})
+        is_complete = rotation is Request.SERVING or (keys.signer != before.signer and trusted == {keys.signer})
+        return keys.pair.server if is_complete else None
 
 
 @contextmanager
@@ -181,9 +183,8 @@ def _rotate(installation: Installation, rotations: tuple[Request, ...], handshak
 
     def wait_rotated(rotation: Request, before: KeyMaterial, what: str) -> None:
         def is_served() -> bool:
-            served = installation.key_material().pair.server
-            is_seen = served is not None and served.public_bytes(Encoding.DER) in handshakes.certificates_seen
-            return is_seen and installation.is_rotated(rotation, before)
+            made = installation.rotated(rotation, before)
+            return made is not None and made.public_bytes(Encoding.DER) in handshakes.certificates_seen
 
         wait_for(is_served, what, deadline_seconds=_LONGEST_ROTATION_SECONDS)
 

@@ -151,7 +151,7 @@ def make_changes(
         if what == "certificate":
             rotation, keys = next(rotations), certificates.key_material()
             certificates.request(rotation)
-            rotated = partial(certificates.is_rotated, rotation, keys)
+            rotated = partial(certificates.rotated, rotation, keys)
             changes.certificates += rotation is Request.SERVING
             changes.cas += rotation is Request.CA
         elif what == "policy":

@@ -44,7 +44,7 @@ def served_certificate(port: int, trusted: bytes) -> bytes:
 
 @contextmanager
 def shaking_hands(port: int, read_trusted: Callable[[], bytes], *, pause_seconds: float = 0.0) -> Iterator[Handshakes]:
-    """Open connections until the block ends, the first before it. Each trusts what `read_trusted` returns at its time."""
+    """Open connections until the block ends, the first before it begins. Each reads the trusted CAs anew."""
     found, begun, ended = Handshakes(), threading.Event(), threading.Event()
 
     def shake() -> None:
