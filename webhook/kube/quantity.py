@@ -56,7 +56,7 @@ def value(quantity: object) -> int:
     as that file documents, even where its arithmetic overflows. A quantity without a digit is an error here; that file
     reads it as 0.
     """
-    return _scaled(quantity if isinstance(quantity, str) else _text(quantity))[0]
+    return _scaled(quantity)[0]
 
 
 def milli_value(quantity: object) -> int:
@@ -67,7 +67,7 @@ def milli_value(quantity: object) -> int:
 
     Source: k8s.io/apimachinery/pkg/api/resource/quantity.go, Quantity.MilliValue
     """
-    return _scaled(quantity if isinstance(quantity, str) else _text(quantity))[1]
+    return _scaled(quantity)[1]
 
 
 def canonical(quantity: object) -> str:
@@ -94,7 +94,7 @@ def added(left: object, right: object) -> str:
 
 
 def _nanos(quantity: object) -> "tuple[int, _Form]":
-    digits, exponent, form = _scaled(quantity if isinstance(quantity, str) else _text(quantity))[2:]
+    digits, exponent, form = _scaled(quantity)[2:]
     nanos = _ceiling(abs(digits), exponent + 9)
     return -nanos if digits < 0 else nanos, form
 
@@ -120,7 +120,8 @@ def _text(quantity: object) -> str:
     raise ValueError(_REMEDY)
 
 
-def _scaled(text: str) -> _Parsed:
+def _scaled(quantity: object) -> _Parsed:
+    text = quantity if isinstance(quantity, str) else _text(quantity)
     return _cached(text) if len(text) <= _LONGEST_CACHED else _parsed(text)
 
 

@@ -4,22 +4,23 @@ Amounts are integers: thousandths of a core for `cpu`, bytes or units for other 
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from webhook.kube.pod.amounts import (
     CPU,
-    DEVICE_CLASS_PREFIX,
     HUGE_PAGES_PREFIX,
     MEMORY,
     Amounts,
-    is_extended_resource,
+    may_name_device_class,
     read_milli,
     sum_of,
     whole_units,
 )
 from webhook.kube.pod.card_names import is_share
 from webhook.kube.pod.container_totals import Container, Resize, aggregate
+from webhook.kube.quantity import milli_value
 from webhook.kube.reader import Reader
 
 # The default requests of a container when nodes are scored, so that pods without requests are spread, too;
@@ -89,11 +90,11 @@ def _extended(limits: Any, requests: Any) -> Iterator[str]:
     for each in (limits, requests):
         amounts |= each if isinstance(each, dict) else {}
     for name, amount in amounts.items():
-        if isinstance(name, str) and (
-            name.startswith(DEVICE_CLASS_PREFIX) or ("/" in name and is_extended_resource(name))
-        ):
-            reader = Reader({"amounts": {name: amount}})
-            if (read_milli(reader, "amounts").get(name) or is_share(name)) and not reader.errors:
+        if not (isinstance(name, str) and may_name_device_class(name)):
+            continue
+        with suppress(ValueError):
+            milli = milli_value(amount)
+            if milli > 0 or (milli == 0 and is_share(name)):
                 yield name
 
 

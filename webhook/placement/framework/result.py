@@ -230,7 +230,7 @@ class Placement:
         """Return the placement of a pod that was not or not completely evaluated. `message` is the reason."""
         return cls("Unknown", None, 0, 0, message, is_final=is_final)
 
-    def on(self, node: str | None, reserved_pods: int) -> "Placement":
+    def on(self, node: str | None, reserved_pods: int = 0, possible_nodes: frozenset[str] = frozenset()) -> "Placement":
         """Return the placement with another best node, `node`, and with `reserved_pods` pods that wait before it."""
         return Placement(
             self.verdict,
@@ -248,7 +248,7 @@ class Placement:
             reserved_pods,
             self.best_rows,
             self.feasible_mask,
-            self.possible_nodes,
+            possible_nodes,
             self.preemption,
             is_final=self.is_final,
         )

@@ -1,6 +1,6 @@
 """The part of a pending pod that the plugins read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from webhook.cluster.batch.network_topology import NetworkTopology
@@ -106,15 +106,16 @@ class PodInfo(NamedTuple):
         """Return the info of `pod`. `like` is the info of a pod that differs only in containers and volumes."""
         metadata, spec = pod.object("metadata"), pod.object("spec")
         resources = read_pod_resources(pod)
+        containers = [each for key in _CONTAINERS for each in spec.objects(key)]
         of_containers: dict[str, Any] = {
             "requests": _pairs(resources.requests),
             "container_requests": None if resources.of_containers is None else _pairs(resources.of_containers),
             "scoring_requests": _pairs(resources.scoring_requests),
             "by_container": resources.by_container,
             "host_ports": read_host_ports(spec),
-            "images": _images(spec),
+            "images": _images(containers),
             "image_volumes": _image_volumes(spec),
-            "containers": sum(len(spec.objects(field)) for field in _CONTAINERS),
+            "containers": len(containers),
             "volumes": _volumes(metadata, spec),
             "shares": tuple(filter(may_be_share, resources.requests)) if resources.by_container else (),
             "summed": resources.summed,
@@ -122,7 +123,7 @@ class PodInfo(NamedTuple):
             "stored": _reference(metadata) if resources.by_container and metadata.raw.get("uid") else None,
         }
         if like is not None:
-            return like._replace(**of_containers, needs_declared_features=_needs_declared_features(spec))
+            return like._replace(**of_containers, needs_declared_features=_needs_declared_features(spec, containers))
         annotations = metadata.raw.get("annotations")
         note = annotations.get(LIMIT_RANGER) if isinstance(annotations, dict) else None
         of_kueue = _gates_of_kueue(spec) if spec.raw.get("schedulingGates") else ()
@@ -146,7 +147,7 @@ class PodInfo(NamedTuple):
             network=network,
             is_queued=any(of_kueue) or bool(field(metadata.raw, "labels", KUEUE_QUEUE)),
             is_held=any(of_kueue),
-            needs_declared_features=_needs_declared_features(spec),
+            needs_declared_features=_needs_declared_features(spec, containers),
             overhead=_pairs(whole_units(read_milli(spec, "overhead"))) if spec.raw.get("overhead") else (),
             runtime_class=spec.text("runtimeClassName") if "runtimeClassName" in spec.raw else "",
             defaulted=_defaulted(str(note), resources) if note else (),
@@ -213,13 +214,12 @@ def _defaulted(note: str, resources: PodResources) -> tuple[str, ...]:
     return tuple([name for name, amount in resources.requests.items() if name in noted and own.get(name) == amount])
 
 
-def _needs_declared_features(spec: Reader) -> bool:
+def _needs_declared_features(spec: Reader, containers: Sequence[Reader]) -> bool:
     if spec.raw.get("hostNetwork") is True and spec.raw.get("hostUsers") is False:
         return True
     return any(
         rule.raw.get("action") == "RestartAllContainers"
-        for field in _CONTAINERS
-        for container in spec.objects(field)
+        for container in containers
         for rule in container.objects("restartPolicyRules")
     )
 
@@ -233,8 +233,8 @@ def _gates_of_kueue(spec: Reader) -> list[bool]:
     return [each.text("name").startswith(KUEUE_GATES) for each in spec.objects("schedulingGates")]
 
 
-def _images(spec: Reader) -> tuple[str, ...]:
-    names = [container.text("image") for where in _CONTAINERS for container in spec.objects(where)]
+def _images(containers: Sequence[Reader]) -> tuple[str, ...]:
+    names = [container.text("image") for container in containers]
     return tuple([normalized_image_name(name) for name in names if name])
 
 

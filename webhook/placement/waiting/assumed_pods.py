@@ -19,6 +19,7 @@ from webhook.cluster.working_snapshot import WorkingSnapshot
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod.preemption import Preemption
 
+H = TypeVar("H", bound=Hashable)
 K = TypeVar("K", bound=Hashable)
 
 # Each snapshot of a priority is kept current.
@@ -234,13 +235,16 @@ class AssumedPods(Generic[K]):
         if not keys:
             del self._keys_on[node]
         self._sampled -= assumed.is_sampled
-        self.ties[assumed.tied] -= 1
-        if not self.ties[assumed.tied]:
-            del self.ties[assumed.tied]
-        self._counts[assumed.priority] -= 1
-        if not self._counts[assumed.priority]:
-            del self._counts[assumed.priority]
+        _count_down(self.ties, assumed.tied)
+        _count_down(self._counts, assumed.priority)
         return node
+
+
+def _count_down(counts: Counter[H], key: H) -> None:
+    if left := counts[key] - 1:
+        counts[key] = left
+    else:
+        del counts[key]
 
 
 def isolated(snapshot: Snapshot) -> Snapshot:
@@ -262,10 +266,10 @@ def tied_nodes(placement: Placement, snapshot: Snapshot) -> frozenset[str]:
 
 def with_ties(nodes: frozenset[str], assumed: AssumedPods[Any]) -> frozenset[str]:
     """Return `nodes`, and the nodes that can become best instead if pods on a tied node get other nodes."""
-    known: frozenset[str] = frozenset()
-    while known != nodes:
-        known = nodes
-        nodes = nodes.union(*(each for each in assumed.ties if not each.isdisjoint(nodes)))
+    apart = {*assumed.ties}
+    while joined := {each for each in apart if not each.isdisjoint(nodes)}:
+        nodes = nodes.union(*joined)
+        apart -= joined
     return nodes
 
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
@@ -105,10 +107,9 @@ def predict_placement(
     if placement.verdict != "Feasible":
         return predict_after_waiting(scorer, asked, placement, assumed, expired)
     node = placement.node if seed is None else chosen_node(placement, snapshot, seed)
-    reserved = assumed.count_before(priority)
-    if node != placement.node or reserved:
-        placement = placement.on(node, reserved)
-    return _with_possible_nodes(scorer, asked, placement, assumed, expired) if reserved else placement
+    if reserved := assumed.count_before(priority):
+        return placement.on(node, reserved, _possible_nodes(scorer, asked, placement, assumed, expired))
+    return placement if node == placement.node else placement.on(node)
 
 
 def predict_after_waiting(
@@ -119,9 +120,9 @@ def predict_after_waiting(
     reserved = assumed.count_before(priority)
     if not reserved or placement.verdict == "Unknown":
         return placement
-    placement = replace(placement, reserved_pods=reserved)
     if placement.verdict == "Feasible":
-        return _with_possible_nodes(scorer, asked, placement, assumed, expired)
+        return placement.on(placement.node, reserved, _possible_nodes(scorer, asked, placement, assumed, expired))
+    placement = replace(placement, reserved_pods=reserved)
     try:
         rows = scorer.feasible_rows(asked, assumed.base, expired)
     except DeadlineNearError:
@@ -135,22 +136,24 @@ def predict_after_waiting(
     return replace(placement, verdict="Waiting", message=message, waiting_before=waiting)
 
 
-def _with_possible_nodes(
+def _possible_nodes(
     scorer: Scorer, asked: PodSignature, placement: Placement, assumed: AssumedPods[Any], expired: Expired
-) -> Placement:
-    """Return `placement` with all nodes that can have the best score. It depends on the nodes of earlier pods."""
+) -> frozenset[str]:
+    """Return the nodes other than the best ones that can have the best score, by the nodes of earlier pods."""
     if placement.feasible > MOST_SCORED_NODES:
-        return placement
+        return frozenset()
     best = tied_nodes(placement, assumed.base) or frozenset((placement.node or "",))
     more = with_ties(best, assumed) - best
     if not more:
-        return placement
+        return frozenset()
+    base = assumed.base
     try:
-        rows = scorer.feasible_rows(asked, assumed.base, expired)
+        rows = scorer.feasible_rows(asked, base, expired)
     except DeadlineNearError:
-        return placement
-    fitting, row_of = {*rows.tolist()}, assumed.base.rows
-    return replace(placement, possible_nodes=frozenset([name for name in more if row_of.get(name) in fitting]))
+        return frozenset()
+    is_feasible = np.zeros(len(base.nodes), dtype=np.bool_)
+    is_feasible[rows] = True
+    return frozenset([name for name in more if name in base.rows and is_feasible.item(base.rows[name])])
 
 
 def place_and_assume(
