@@ -101,6 +101,11 @@ def fake_api() -> Iterator[FakeConfigurationApi]:
     api = FakeConfigurationApi()
 
     class Handler(BaseHTTPRequestHandler):
+        # A command lists forty kinds, which would each take a connection and a thread.
+        protocol_version = "HTTP/1.1"
+        # Head and body are one packet: a second would wait until the client has acknowledged the first.
+        wbufsize = -1
+
         def do_GET(self) -> None:
             length = int(self.headers.get("content-length") or 0)
             content_type = self.headers.get("content-type") or ""
