@@ -22,6 +22,7 @@ from tests.support.effort import register_profiles
 from tests.support.objects.workloads import serve_custom_kinds
 from tests.support.programs.prepared import Prepared, prepare_in_background
 from tests.upstream.extraction import ExtractionFailed, extracted
+from webhook.watch.api_server import ClientConfig
 
 register_profiles()
 
@@ -116,6 +117,21 @@ def _no_public_authorities(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("SSL_CERT_FILE", str(no_authorities))
         patched.setenv("SSL_CERT_DIR", str(no_authorities.parent))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_proxies() -> Iterator[None]:
+    """Let the clients of API servers look for no proxy and no .netrc, for which each request waits for two threads."""
+    read = ClientConfig.read
+
+    async def read_without_proxies(self: ClientConfig) -> tuple[Any, str]:
+        configuration, cluster = await read(self)
+        configuration.client_session_kwargs = {"trust_env": False}
+        return configuration, cluster
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ClientConfig, "read", read_without_proxies)
         yield
 
 

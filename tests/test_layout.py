@@ -4,6 +4,7 @@ import ast
 import re
 import tomllib
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,13 @@ def shown(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@cache
+def text(path: Path) -> str:
+    return path.read_text()
+
+
 def test_a_module_fits_in_one_sitting() -> None:
-    lines = {shown(path): len(path.read_text().splitlines()) for path in MODULES}
+    lines = {shown(path): len(text(path).splitlines()) for path in MODULES}
 
     assert {name: count for name, count in lines.items() if count > LONGEST_MODULE_LINES} == {}
 
@@ -92,7 +98,7 @@ def test_no_comment_postpones_work() -> None:
     later = re.compile(r"#.*\b(TODO|FIXME|XXX|HACK)\b")
     others = [path for path in EVERYTHING if path != Path(__file__)]
 
-    assert [shown(path) for path in others if later.search(path.read_text())] == []
+    assert [shown(path) for path in others if later.search(text(path))] == []
 
 
 def test_packages_are_typed() -> None:
@@ -106,20 +112,20 @@ def test_no_test_is_skipped_or_rerun() -> None:
     excepted = {ROOT / "conftest.py", Path(__file__)}
     tests = [path for path in EVERYTHING if path not in excepted]
 
-    assert [shown(path) for path in tests if marks.search(path.read_text())] == []
+    assert [shown(path) for path in tests if marks.search(text(path))] == []
 
 
 def test_tests_share_by_support_and_not_by_each_other() -> None:
     """Code shared by test modules is in a module of its own, mostly in tests/support."""
     shared = re.compile(r"^\s*(from|import) tests\b.*\btest_", re.MULTILINE)
 
-    assert [shown(path) for path in EVERYTHING if shared.search(path.read_text())] == []
+    assert [shown(path) for path in EVERYTHING if shared.search(text(path))] == []
 
 
 def test_benchmarks_use_the_tests_and_not_the_other_way() -> None:
     imported = re.compile(r"^\s*(from|import) bench\b", re.MULTILINE)
 
-    assert [shown(path) for path in (ROOT / "tests").rglob("*.py") if imported.search(path.read_text())] == []
+    assert [shown(path) for path in (ROOT / "tests").rglob("*.py") if imported.search(text(path))] == []
 
 
 def test_an_object_has_one_builder() -> None:
@@ -127,7 +133,7 @@ def test_an_object_has_one_builder() -> None:
     names = {"node", "make_pod", "make_node_object", "make_pvc", "make_pv", "make_resource_claim", "make_device_class"}
     builder = re.compile(rf"^def ({'|'.join(names)})\(", re.MULTILINE)
     shared = sorted((ROOT / "tests" / "support").rglob("*.py"))
-    found = [(name, path in shared) for path in EVERYTHING for name in builder.findall(path.read_text())]
+    found = [(name, path in shared) for path in EVERYTHING for name in builder.findall(text(path))]
 
     assert sorted(found) == sorted((name, True) for name in names)
 

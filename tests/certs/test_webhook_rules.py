@@ -140,5 +140,5 @@ def test_manifest_prints_what_register_creates(certs: Run, tmp_path: Path) -> No
 
     plain, followed = certs("manifest"), certs("manifest", "--policy", policy, "--service", "other")
 
-    assert yaml.safe_load(plain.output) == registration.manifest(Target())
-    assert yaml.safe_load(followed.output) == registration.manifest(Target(service="other"), MINE)
+    assert yaml.load(plain.output, yaml.CSafeLoader) == registration.manifest(Target())
+    assert yaml.load(followed.output, yaml.CSafeLoader) == registration.manifest(Target(service="other"), MINE)

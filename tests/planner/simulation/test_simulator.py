@@ -48,7 +48,7 @@ def test_the_last_sample_is_of_the_last_arrival() -> None:
 
 def test_random_arrivals_of_one_line_of_the_trace_are_gangs_of_their_own() -> None:
     gang = lines(f"0,10,4,nvidia.com/gpu=1,{_VOLCANO}", header=_GANG)
-    load = Load("random", load=1.0, span_seconds=1000.0)
+    load = Load("random", load=1.0, span_seconds=200.0)
     found = simulated(experiment(gpu_nodes(6), gang, load), Run(0, "default", 1))
 
     gangs = waits_of(found, "gang", "4")

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from socketserver import StreamRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -100,26 +100,22 @@ def fake_api() -> Iterator[FakeConfigurationApi]:
     """The server, until the block ends."""
     api = FakeConfigurationApi()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            length = int(self.headers.get("content-length") or 0)
-            content_type = self.headers.get("content-type") or ""
-            status, content = api.answer(self.command, self.path, content_type, self.rfile.read(length))
-            body = json.dumps(content).encode()
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            """Answer until the client closes the connection. `http.server` reads heads with `email`, which is slow."""
+            while line := self.rfile.readline():
+                method, target, _ = line.decode().split()
+                headers = dict(self._headers())
+                body = self.rfile.read(int(headers.get("content-length", 0)))
+                status, content = api.answer(method, target, headers.get("content-type", ""), body)
+                answer = json.dumps(content).encode()
+                head = f"HTTP/1.1 {status} \r\ncontent-type: application/json\r\ncontent-length: {len(answer)}\r\n\r\n"
+                self.wfile.write(head.encode() + answer)
 
-        def do_PATCH(self) -> None:
-            self.do_GET()
-
-        def do_POST(self) -> None:
-            self.do_GET()
-
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
+        def _headers(self) -> Iterator[tuple[str, str]]:
+            while line := self.rfile.readline().strip().decode():
+                name, _, value = line.partition(":")
+                yield name.lower(), value.strip()
 
     with LocalServer(("127.0.0.1", 0), Handler) as server, served_in_thread(server):
         api.url = f"http://127.0.0.1:{server.server_port}"
