@@ -39,6 +39,8 @@ from webhook.placement.profiles.profile import DEFAULT, Profile, UnmodelledStep
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 
+PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+
 
 def test_of_equal_nodes_each_may_be_chosen() -> None:
     nodes = [node(name, running(f"p-{name}", 1, 2), capacity=TWO_CARDS) for name in "ab"]
@@ -129,15 +131,33 @@ def test_a_pod_that_never_preempts_evicts_nobody() -> None:
 
 def test_a_pod_waits_for_the_victims_on_its_nominated_node() -> None:
     ending = running("x", 1, 2).deletion("2026-01-01T00:00:00Z")
-    condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-    info = node("a", ending.status(conditions=[condition]), capacity=TWO_CARDS)
+    info = node("a", ending.status(conditions=[PREEMPTED]), capacity=TWO_CARDS)
     found = preempting(make_pod().gpu(2).status(nominatedNodeName="a"), info)
     text = "preemption: not eligible due to a terminating pod on the nominated node."
     assert (found.evicts, found.message) == (False, text)
-    # A pod of its own priority was evicted for another one.
-    equal = running("x", 100, 2).deletion("2026-01-01T00:00:00Z").status(conditions=[condition])
-    other = preempting(make_pod().gpu(2).status(nominatedNodeName="a"), node("a", equal, capacity=TWO_CARDS))
-    assert other.message != text
+
+
+@pytest.mark.parametrize(
+    ("priority", "conditions", "is_terminating", "nominated"),
+    [
+        pytest.param(100, [PREEMPTED], True, "a", id="a pod of its own priority was evicted for another one"),
+        pytest.param(1, [], True, "a", id="a pod ends that a user has deleted"),
+        pytest.param(1, [PREEMPTED | {"reason": "EvictionByEvictionAPI"}], True, "a", id="a drain evicted the pod"),
+        pytest.param(1, [PREEMPTED | {"status": "False"}], True, "a", id="the condition does not hold"),
+        pytest.param(1, [PREEMPTED], False, "a", id="the pod does not end"),
+        pytest.param(1, [PREEMPTED], True, "b", id="it ends on another node"),
+        pytest.param(1, [PREEMPTED], True, "gone", id="the nominated node is gone"),
+    ],
+)
+def test_a_pod_does_not_wait_for_other_pods_that_end(
+    priority: int, conditions: list[dict[str, str]], *, is_terminating: bool, nominated: str
+) -> None:
+    pod = running("x", priority, 2).status(conditions=conditions)
+    pod = pod.deletion("2026-01-01T00:00:00Z") if is_terminating else pod
+    nodes = [node("a", pod, capacity=TWO_CARDS), node("b", running("y", 1, 2), capacity=TWO_CARDS)]
+    found = preempting(make_pod().gpu(2).status(nominatedNodeName=nominated), *nodes)
+    assert "terminating" not in found.message
+    assert found.evicts
 
 
 def test_only_some_of_many_nodes_are_compared() -> None:
