@@ -116,8 +116,9 @@ def test_it_is_unknown_which_of_two_racks_the_leader_gets(tmp_path: Path) -> Non
 
 def test_the_rack_of_a_later_leader_is_chosen_beside_the_earlier_leaders(tmp_path: Path) -> None:
     """The first leader takes the rack of large nodes. For the second one, it is a matter of chance."""
-    large = [make_node_object(f"r1-{n}", labels={RACK: "r1"}, capacity={"cpu": 64, CARD: 8}) for n in (1, 2)]
-    others = [rack_node("r2-1", "r2"), rack_node("r3-1", "r3"), rack_node("r3-2", "r3")]
+    large, small = [rack_node(f"r1-{n}", "r1") for n in (1, 2)], {"cpu": 1, CARD: 8}
+    racks = {"r2-1": "r2", "r3-1": "r3", "r3-2": "r3"}
+    others = [make_node_object(name, labels={RACK: rack}, capacity=small) for name, rack in racks.items()]
 
     (_, one), (_, two) = (checked(tmp_path, lws(number, 2), *large, *others) for number in (1, 2))
 
