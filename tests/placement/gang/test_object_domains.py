@@ -17,6 +17,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
 from webhook.kube.names import KUEUE_TOPOLOGY
 from webhook.placement.framework.result import GangFit, Placement
+from webhook.placement.gang import template_domains
 from webhook.placement.gang.object_domains import PlacedRole, anywhere, as_together, with_domains, without_count
 from webhook.placement.replicas.replicas import place_replicas
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -323,3 +324,15 @@ def test_other_parts_that_are_not_modelled_stay_in_the_list() -> None:
     assert without_count(placement, [PodSignature.of(WORKER.obj())], base) == placement
     waiting = replace(placement, verdict="Waiting")
     assert without_count(waiting, kept, base) == waiting
+
+
+@pytest.mark.parametrize(("most", "is_counted"), [(2, False), (3, True), (4, True)])
+def test_templates_are_counted_up_to_the_most_pods(
+    monkeypatch: pytest.MonkeyPatch, most: int, is_counted: bool
+) -> None:
+    monkeypatch.setattr(template_domains, "MOST_STEPS", most)
+
+    fit, placement = answered_templates([(IN_A_RACK, 2), (IN_A_RACK.gpu(2), 1)])
+
+    assert (fit.together is not None) is is_counted
+    assert placement.verdict == ("Feasible" if is_counted else "Unknown")

@@ -32,7 +32,7 @@ from webhook.kube.release import Release
 from webhook.kube.selectors import exact_selector
 from webhook.placement.framework.interface import PreFilterResult
 from webhook.placement.preemption import default_preemption
-from webhook.placement.preemption.default_preemption import chosen_by
+from webhook.placement.preemption.default_preemption import best_on, chosen_by
 from webhook.placement.preemption.lower_pods import LowerPods
 from webhook.placement.profiles.plugin_registry import PluginArgs
 from webhook.placement.profiles.profile import DEFAULT, Profile, UnmodelledStep
@@ -281,3 +281,33 @@ def test_the_nominated_node_is_evaluated_whatever_the_pre_filters_name(nominated
     profile = replace(DEFAULT, pre_filters=(NamesNodeB(),))
 
     assert default_preemption.potential_nodes(profile, info, nodes, never).tolist() == potential
+
+
+@pytest.mark.parametrize(
+    ("nodes", "best"),
+    [
+        pytest.param({"a": [(5, 2)], "b": [(1, 1), (1, 1)]}, "b", id="the lowest priority, though two pods end"),
+        pytest.param({"a": [(1, 1), (1, 1)], "b": [(1, 2)]}, "b", id="the fewest pods of equal priority"),
+        pytest.param({"b": [(1, 2)], "a": [(1, 2)]}, "a", id="the first of equal nodes"),
+        pytest.param({"a": [(200, 2)], "b": [(99, 2)]}, "b", id="the only one with lower pods"),
+        pytest.param({"a": [(200, 2)], "b": [(100, 2)]}, None, id="none"),
+    ],
+)
+def test_best_of_some_nodes_is_the_one_that_kube_scheduler_chooses(
+    nodes: dict[str, list[tuple[int, int]]], best: str | None
+) -> None:
+    infos = [
+        node(name, *(running(f"{name}-{at}", *each) for at, each in enumerate(pods)), capacity=TWO_CARDS)
+        for name, pods in nodes.items()
+    ]
+    snapshot = Snapshot.of(
+        [*infos, node("free-of-cards", running("x", 0)), node("z", running("z", 0, 2), capacity=TWO_CARDS)]
+    )
+    pod = pod_info(make_pod().gpu(2).spec(priority=100)).normalized_for(snapshot)
+    rows = [snapshot.rows[name] for name in sorted([*nodes, "free-of-cards"])]
+
+    found = best_on(DEFAULT, pod, snapshot, rows, never)
+    never_preempts = pod._replace(preemption=pod.preemption._replace(is_never=True))
+
+    assert (found and found.node) == best
+    assert best_on(DEFAULT, never_preempts, snapshot, rows, never) is None
