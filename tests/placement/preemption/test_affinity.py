@@ -62,10 +62,11 @@ def test_a_pod_that_selects_itself_can_be_the_first() -> None:
 @pytest.mark.parametrize("key", [_HOST, _ZONE])
 @pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
 def test_pods_that_are_attracted_or_only_prefer_distance_keep_nobody_away(kind: str, key: str) -> None:
-    """Only required anti-affinity of running pods counts, here none."""
+    """Only required anti-affinity of running pods counts, here that of one that can be evicted."""
     term = {"weight": 1, "podAffinityTerm": _term(key, "new")}
     affinity = _affinity("podAffinity", key, "new") if kind == "podAffinity" else {}
     affinity |= {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
     stays = running("stays", 200).affinity(affinity)
-    info = _node("n", stays, running("low", 1, 2), capacity=TWO_CARDS)
-    assert victims(make_pod().label("app", "new").gpu(2), info) == ["low"]
+    repels = running("repels", 2).affinity(_affinity("podAntiAffinity", key, "new"))
+    info = _node("n", stays, repels, running("low", 1, 2), capacity=TWO_CARDS)
+    assert victims(make_pod().label("app", "new").gpu(2), info) == ["repels", "low"]
