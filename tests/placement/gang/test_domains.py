@@ -20,10 +20,13 @@ from webhook.backends.references import Within
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
 from webhook.kube.pod.gang_key import GangKey
+from webhook.placement.batch_profiles.kai import KAI
+from webhook.placement.batch_profiles.volcano import VOLCANO
 from webhook.placement.gang.domains import domains_together, follows_itself, in_domain, room_on_nodes
+from webhook.placement.gang.empty_cluster import most_possible
 from webhook.placement.plugins.node_resources_fit import NodeResourcesFit
 from webhook.placement.profiles.plugin_registry import PLUGINS, PluginArgs
-from webhook.placement.profiles.profile import Enabled, Profile
+from webhook.placement.profiles.profile import DEFAULT, Enabled, Profile
 from webhook.placement.replicas.independent_nodes import are_nodes_independent, fill
 from webhook.placement.replicas.replicas import place_replicas
 from webhook.placement.scheduler import Scheduler
@@ -120,12 +123,22 @@ def test_only_the_resources_that_the_profile_counts_limit_the_room(args: PluginA
     assert [each.fits_empty for each in together.domains] == [*room[:2], room[0]]
 
 
-def test_profile_without_the_filter_of_resources_bounds_nothing_by_them() -> None:
+@pytest.mark.parametrize(
+    ("running", "room"),
+    [
+        pytest.param(0, 3, id="an empty node"),
+        pytest.param(1, 2, id="a pod runs"),
+        pytest.param(3, 1, id="it takes one more, as far as is known"),
+    ],
+)
+def test_profile_without_the_filter_of_resources_bounds_nothing_by_them(running: int, room: int) -> None:
     every = [row.name for row in PLUGINS if row.name != NodeResourcesFit.name]
     scheduler = Scheduler(Profile.of("unlimited", enabled=Enabled((), (*every,), ())))
-    snapshot = Snapshot.of([node("a", capacity={"pods": "3"})])
+    snapshot = Snapshot.of([node("a", *(make_pod(f"p{at}") for at in range(running)), capacity={"pods": "3"})])
 
-    assert room_on_nodes(scheduler, WaitingPod.of(make_pod().gpu(9).obj()).signature, snapshot, never).tolist() == [3]
+    assert room_on_nodes(scheduler, WaitingPod.of(make_pod().gpu(9).obj()).signature, snapshot, never).tolist() == [
+        room
+    ]
 
 
 @pytest.mark.parametrize(
@@ -137,3 +150,13 @@ def test_room_for_the_number_of_pods_is_that_beside_nominated_pods(nominated: in
     snapshot = snapshot_of([make_node_object("a", capacity={"pods": 3})], pods)
 
     assert room_on_nodes(Scheduler(), WaitingPod.of(make_pod().obj()).signature, snapshot, never).tolist() == [room]
+
+
+@pytest.mark.parametrize(("profile", "room"), [(DEFAULT, 2), (VOLCANO, 2), (KAI, 8)])
+def test_requests_of_the_pod_as_a_whole_count_for_the_schedulers_that_read_them(profile: Profile, room: int) -> None:
+    snapshot, scheduler = Snapshot.of([node("a", capacity={"cpu": "8", "pods": "9"})]), Scheduler(profile)
+    pod = WaitingPod.of(make_pod().requests(cpu=1).pod_resources(cpu=4).obj())
+
+    assert room_on_nodes(scheduler, pod.signature, snapshot, never).tolist() == [room]
+    assert fill(scheduler, pod.signature, pod.running, snapshot).copies[0] >= 1
+    assert most_possible(scheduler, pod.signature, snapshot, never) == room

@@ -1,6 +1,7 @@
 """Suggestions in words, and which come first."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -361,6 +362,65 @@ def test_suggestions(pod: PodBuilder, nodes: Sequence[NodeInfo], wanted: Sequenc
 )
 def test_there_may_be_none(pod: PodBuilder, nodes: Sequence[NodeInfo]) -> None:
     assert list(suggestions(pod, *nodes)) == []
+
+
+@pytest.mark.parametrize(
+    ("running", "allowed", "wanted"),
+    [
+        pytest.param(1, 2, [], id="there is a place"),
+        pytest.param(2, 2, ["n fits once 1 pod is gone"], id="all places are taken"),
+        pytest.param(3, 2, ["n fits once 2 pods are gone"], id="there are more pods than places"),
+        pytest.param(1, 1, ["n fits once 1 pod is gone"], id="the only place is taken"),
+    ],
+)
+def test_as_many_pods_have_to_go_as_exceed_the_places_with_the_pod(
+    running: int, allowed: int, wanted: list[str]
+) -> None:
+    """The pods have its priority, so that it cannot evict them."""
+    full = node("n", *(make_pod(f"p{at}") for at in range(running)), capacity={"pods": allowed})
+
+    assert list(suggestions(make_pod(), full)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("state", "priorities", "wanted"),
+    [
+        pytest.param({}, [1, 1], "n fits once 2 pods of lower priority are gone", id="a node"),
+        pytest.param(
+            {"unschedulable": True},
+            [1, 1],
+            "n fits once it is uncordoned and 2 pods of lower priority are gone",
+            id="a cordoned node",
+        ),
+        pytest.param(
+            {"taints": ["x:NoSchedule"]},
+            [1, 1],
+            "n would fit once 2 pods of lower priority are gone if the pod tolerated x",
+            id="a tainted node",
+        ),
+        pytest.param(
+            {"unschedulable": True, "taints": ["x:NoSchedule"]},
+            [1, 1],
+            "n would fit once it is uncordoned and 2 pods of lower priority are gone if the pod tolerated x",
+            id="a cordoned and tainted node",
+        ),
+        pytest.param(
+            {"unschedulable": True},
+            [1, 200],
+            "n fits once it is uncordoned and 8 nvidia.com/gpu are freed",
+            id="a cordoned node with a more important pod",
+        ),
+    ],
+)
+def test_pods_that_would_be_evicted_after_other_changes_of_a_node_are_counted(
+    state: dict[str, Any], priorities: list[int], wanted: str
+) -> None:
+    pods = [make_pod(f"p{at}").gpu(4).spec(priority=each) for at, each in enumerate(priorities)]
+    info = node("n", *pods, capacity={"nvidia.com/gpu": 8}, **state)
+
+    found = suggestions(make_pod().gpu(8).spec(priority=100), info, most=9)
+
+    assert wanted in found
 
 
 def test_room_behind_the_taint_of_a_cordon_without_the_cordon_is_not_asked_for() -> None:

@@ -135,8 +135,6 @@ class Profile:
 
     def counted_requests(self, info: PodInfo) -> tuple[tuple[str, int], ...]:
         """Return the requests of `info` that the filters compare with the amounts of nodes."""
-        if self.carry_on is not None:
-            return info.requests
         fit = next((each for each in self.filters if isinstance(each, NodeResourcesFit)), None)
         return () if fit is None else tuple(fit.counted(info))
 
