@@ -49,3 +49,21 @@ def test_every_error_names_the_place_and_the_object() -> None:
         Disruptions.of(Snapshot.of(()), [Document("f, document 1", pod)])
 
     assert [error.path for error in raised.value.errors] == ["f, document 1: Pod team-a/p: metadata.ownerReferences"]
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Unknown", None])
+@pytest.mark.parametrize("is_terminating", [True, False])
+@pytest.mark.parametrize("ready", ["True", "False", None])
+def test_budgets_do_not_protect_pods_that_end_or_have_not_started(
+    phase: str | None, ready: str | None, *, is_terminating: bool
+) -> None:
+    """Source: k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go, canIgnorePDB"""
+    conditions = [{"type": "PodScheduled", "status": "True"}]
+    conditions += [] if ready is None else [{"type": "Ready", "status": ready}]
+    pod = make_pod("p").node_name("a").status(conditions=conditions, **({"phase": phase} if phase else {}))
+    pod = pod.deletion("2026-03-01T00:00:00Z") if is_terminating else pod
+
+    found = BoundPod.of(pod.obj())
+
+    assert (found.is_terminating, found.is_ready) == (is_terminating, ready == "True")
+    assert found.is_disruptable is (is_terminating or phase == "Pending")
