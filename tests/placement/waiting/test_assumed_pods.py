@@ -101,6 +101,9 @@ def test_a_resource_that_the_reserved_pods_do_not_request_does_not_matter() -> N
     overcommitted = node("full", make_pod("huge").requests(memory="10Ti"), capacity={"memory": "1Ti"})
     found = AssumedPods(_base(overcommitted), {1: _assumed("p", "full", pod=make_pod().requests(cpu="1"))})
     assert found.has_room("full")
+    # But a pod that requests it has no room.
+    asks = {name: _assumed("q", "full", pod=make_pod().requests(**{name: "1"})).pod for name in ("cpu", "memory")}
+    assert (found.has_room("full", asks["cpu"]), found.has_room("full", asks["memory"])) == (True, False)
 
 
 def test_pods_of_a_lower_priority_come_after() -> None:
