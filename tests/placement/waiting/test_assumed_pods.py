@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,8 @@ from webhook.cluster.update import updated
 from webhook.documents.documents import Document
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import PodSignature, Scheduler
-from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods, chosen_node
+from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods, chosen_node, tied_nodes
+from webhook.placement.waiting.pending_placement import WaitingPod, assume
 
 
 def _base(*more: NodeInfo) -> Snapshot:
@@ -288,3 +290,17 @@ def test_node_has_no_room_if_the_pods_that_are_assumed_there_have_none(cards: in
     assert found.has_room("a") is has_room
     assert found.has_room("a", asks_for_nothing) is has_room
     assert not found.has_room("gone")
+
+
+@pytest.mark.parametrize(("feasible", "is_sampled"), [(2, False), (99, False), (100, False), (101, True)])
+def test_of_more_nodes_than_are_always_scored_the_pick_cannot_be_predicted(feasible: int, *, is_sampled: bool) -> None:
+    base = _base()
+    placement = Placement("Feasible", "a", 200, feasible, "", best_rows=np.array([0, 1]))
+    found: AssumedPods[int] = AssumedPods(base)
+
+    assume(1, WaitingPod.of(make_pod().gpu(1).obj()), placement, found)
+
+    tied = frozenset() if is_sampled else frozenset({"a", "b"})
+    assert tied_nodes(placement, base) == tied
+    assert (found.by_key[1].tied, found.by_key[1].is_sampled) == (tied, is_sampled)
+    assert found.is_mostly_sampled is is_sampled
