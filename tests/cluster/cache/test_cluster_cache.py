@@ -353,3 +353,17 @@ def test_event_without_a_change_of_an_optional_kind_changes_nothing() -> None:
         status = {**content.get("status", {}), "observedGeneration": 2}
         cache.apply(content["kind"], "MODIFIED", content | {"status": status})
     assert cache.snapshot() is before
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_malformed_object_of_a_kind_that_is_not_known_any_more_is_not_reported(others: int) -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "spec": {"selector": {"app": 1}}}
+    fine = [{"metadata": {"name": f"s{at}", "namespace": "x"}, "spec": {}} for at in range(others)]
+    cache = cache_of(make_node_object("a"))
+    assert len(cache.replace("Service", [service | {"metadata": {"name": "bad", "namespace": "x"}}, *fine])) == 1
+    assert [key.name for _, key in cache.invalid] == ["bad"]
+
+    cache.mark_unknown("Service")
+
+    assert not cache.invalid
+    assert cache.snapshot().left_out.count == 0

@@ -31,7 +31,7 @@ from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from webhook.backends.references import Within
 from webhook.cluster.cluster_file import snapshot_from_documents
-from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.deadline import BudgetSpentError
@@ -288,3 +288,23 @@ def test_suggestions_for_one_pod_stay_when_domains_are_counted_anew(cards: int, 
     placement = gang_placement(Scheduler(), gang, pod, own, cluster)
 
     assert (placement.verdict, placement.suggestions) == (verdict, ("ask for less",))
+
+
+@pytest.mark.parametrize(
+    ("size", "verdict", "waiting_before"),
+    [
+        pytest.param(1, "Waiting", 1, id="one pod would fit without the pod that waits"),
+        pytest.param(2, "Waiting", 0, id="two would not, because of the pod that runs"),
+        pytest.param(3, "Infeasible", 0, id="three never do"),
+    ],
+)
+def test_pods_that_wait_before_are_the_reason_only_if_the_gang_would_fit_without_them(
+    size: int, verdict: str, waiting_before: int
+) -> None:
+    """The pod by itself would fit without them in each case."""
+    base = Snapshot.of([gpus("a", 4, make_pod("runs").gpu(4)), gpus("b", 4)])
+    waits = RunningPod.of(make_pod("waits").gpu(4).obj()).assumed_on("b", 0)
+
+    placement = asked(WORKER.gpu(4), size, AssumedPods(base, {1: AssumedPod(waits, 0)}))
+
+    assert (placement.verdict, placement.waiting_before) == (verdict, waiting_before)
