@@ -119,7 +119,7 @@ def test_namespace_whose_last_object_goes_has_no_entry() -> None:
     without = fewer.with_namespaces({"x": []})
     nothing = without.with_namespaces({"y": [_SERVICE._replace(namespace="y", selector=None)], "new": []})
 
-    assert (before.by_namespace.keys(), fewer.by_namespace.keys()) == ({"x", "y"}, {"x", "y"})
+    assert before.by_namespace.keys() == fewer.by_namespace.keys() == {"x", "y"}
     assert fewer.by_namespace["x"] == ((), {_REPLICA_SET: (_FRONT,)})
     assert without.by_namespace == {"y": before.by_namespace["y"]}
     # A Service without a selector selects no pod.

@@ -94,10 +94,10 @@ def test_access_of_an_administrator_shares_devices_but_tolerates_no_taint_by_its
     is_admin: bool, is_taken: bool, is_tainted: bool, tolerates: bool, expected: str
 ) -> None:
     device = make_device("card", taints=[{"key": "ill", "effect": "NoSchedule"}] if is_tainted else [])
-    fields = {"adminAccess": True} if is_admin else {}
-    tolerated = {"tolerations": [{"key": "ill", "operator": "Exists"}]} if tolerates else {}
+    fields: Object = {"adminAccess": True} if is_admin else {}
+    fields |= {"tolerations": [{"key": "ill", "operator": "Exists"}]} if tolerates else {}
     other = [allocated(make_resource_claim("other", exactly()), "a", "card")] if is_taken else []
-    claim = make_resource_claim("own", exactly("cards", 1, **fields, **tolerated))
+    claim = make_resource_claim("own", exactly("cards", 1, **fields))
     assert verdict(claim, make_slice("a", device), *other) == expected
 
 

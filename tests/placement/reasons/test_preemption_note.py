@@ -106,7 +106,7 @@ def test_note_for_kube_scheduler(found: Any, expected: str) -> None:
     ],
 )
 def test_note_for_volcano_follows_its_actions(actions: list[str] | None, expected: str) -> None:
-    configuration = actions and VolcanoConfiguration(frozenset(actions))
+    configuration = None if actions is None else VolcanoConfiguration(frozenset(actions))
     snapshot = replace(cluster("wanted"), volcano=VolcanoObjects(configuration=configuration))
 
     assert note(snapshot=snapshot, backend="volcano") == expected
