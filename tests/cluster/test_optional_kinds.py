@@ -12,7 +12,8 @@ from webhook.cluster.batch.kueue import NO_KUEUE
 from webhook.cluster.batch.queues import NO_KAI, NO_POD_GROUPS, KaiQueue, VolcanoQueue
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.objects.hyper_nodes import NO_VOLCANO
-from webhook.cluster.optional_kinds import BATCH_KINDS
+from webhook.cluster.objects.resource_quota import ResourceQuota
+from webhook.cluster.optional_kinds import BATCH_KINDS, snapshot_fields
 
 
 @pytest.mark.parametrize("kind", BATCH_KINDS)
@@ -58,3 +59,11 @@ def test_empty_list_of_a_file_states_that_there_are_none() -> None:
     listing = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "QueueList", "items": []}
     snapshot = made_anew([listing])
     assert (snapshot.volcano.queues, snapshot.volcano.groups, snapshot.kai.queues) == ({}, None, None)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_first_quota_by_name_that_denies_stands_for_its_namespace(order: int) -> None:
+    quotas = [("x", "b", True), ("x", "a", True), ("x", "0", False), ("y", "c", True), ("z", "d", False)]
+    found = snapshot_fields({"ResourceQuota": [ResourceQuota(*each) for each in quotas[::order]]}, ["full_quotas"])
+
+    assert found == {"full_quotas": {"x": "a", "y": "c"}}

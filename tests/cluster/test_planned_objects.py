@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.objects.builders import make_node_object, make_pod
-from tests.support.objects.devices import make_resource_claim
+from tests.support.objects.devices import claiming, make_cards, make_device_class, make_resource_claim, make_slice
 from tests.support.objects.storage import (
     available,
     make_csi_driver,
@@ -221,6 +221,9 @@ def test_planned_object_is_beside_those_that_exist(
     assert _facts(after) == _facts(before) | {field: wanted}
 
 
+_BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
+
+
 def _default(name: str, created: str = "2026-01-01T00:00:00Z") -> Object:
     return make_storage_class(name, is_default=True, created=created)
 
@@ -233,13 +236,45 @@ def _default(name: str, created: str = "2026-01-01T00:00:00Z") -> Object:
         pytest.param({}, [_default("a", "2025-01-01T00:00:00Z"), _default("b")], "b", id="the newest"),
         pytest.param({"storageClassName": ""}, [_default("a")], "", id="it asks for none"),
         pytest.param({"storageClassName": "x"}, [_default("a")], "x", id="it asks for another"),
+        pytest.param({_BETA_CLASS: "old"}, [_default("a")], "old", id="by the old annotation"),
+        pytest.param({_BETA_CLASS: ""}, [_default("a")], "", id="for none by the old annotation"),
+        pytest.param({_BETA_CLASS: "old", "storageClassName": "x"}, [_default("a")], "old", id="by both"),
     ],
 )
 def test_class_of_a_planned_claim_is_its_own_or_the_default_one(
     written: Object, classes: list[Object], wanted: str
 ) -> None:
-    claim = {"metadata": {"name": "new", "namespace": "default"}, "spec": written}
+    annotations = {key: value for key, value in written.items() if key == _BETA_CLASS}
+    spec = {key: value for key, value in written.items() if key != _BETA_CLASS}
+    claim = {"metadata": {"name": "new", "namespace": "default", "annotations": annotations}, "spec": spec}
 
     after = with_planned_claims(_snapshot([make_pvc("old", "x"), *classes]), [claim])
 
     assert _facts(after)["claims"] == {"old": "x", "new": wanted}
+
+
+@pytest.mark.parametrize("namespace", ["", "default", "x"])
+def test_planned_limit_range_is_beside_those_of_its_namespace(namespace: str) -> None:
+    planned = _range("planned")
+    planned["metadata"] = {"name": "planned", **({"namespace": namespace} if namespace else {})}
+
+    found = with_planned_objects(_snapshot([_range("known")]), [Document("file", planned)]).limit_ranges
+
+    names = {of: [each.name for each in ranges] for of, ranges in found.items()}
+    of_default = ["known", "planned"] if namespace != "x" else ["known"]
+    assert names == {"default": of_default, **({"x": ["planned"]} if namespace == "x" else {})}
+
+
+@pytest.mark.parametrize("template", [False, True])
+def test_pod_that_was_placed_before_is_placed_anew_with_the_planned_claim(*, template: bool) -> None:
+    """What is remembered of the devices of a cluster does not hold with another claim."""
+    requests = _device_claim(1)["spec"]["devices"]["requests"]
+    others = [make_resource_claim("other", *requests, template=each) for each in (True, False)]
+    before = _snapshot([make_device_class("gpu"), make_slice("a", *make_cards(1)), *others])
+    pod = make_pod().namespace("default").spec(resourceClaims=claiming("d", template=template)).obj()
+
+    without = Scheduler().place(pod, before)
+    planned = with_planned_objects(before, [Document("file", _device_claim(1, template=template))])
+
+    assert (without.verdict, Scheduler().place(pod, planned).verdict) == ("Waiting", "Feasible")
+    assert planned.devices.answers is not before.devices.answers

@@ -1,13 +1,15 @@
 """A snapshot that differs in a few nodes shares the rest."""
 
+import pytest
+
 from tests.cluster.cache.caches import cache_of, pod, whole_cache
-from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.plugins import node
 from tests.support.views import said
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.update import updated
+from webhook.cluster.update import updated, with_nodes
 
 
 def test_a_pod_event_leaves_the_facts_of_nodes_shared() -> None:
@@ -46,6 +48,46 @@ def test_a_host_port_of_a_pod_that_has_ended_is_free() -> None:
     after = updated(Snapshot.of([busy]), [left], 1)
     assert after.load.host_ports == Snapshot.of([left]).load.host_ports
     assert [*after.load.host_ports] == [("TCP", 81)]
+
+
+def ports(name: str, *numbers: int, protocol: str = "TCP") -> PodBuilder:
+    pod = make_pod(name)
+    for each in numbers:
+        pod = pod.host_port(each, protocol=protocol)
+    return pod
+
+
+WEB, BOTH, DNS, PLAIN = ports("web", 80), ports("both", 80, 443), ports("dns", 53, protocol="UDP"), make_pod("plain")
+
+
+@pytest.mark.parametrize(
+    "pods_on",
+    [
+        pytest.param({"b": [WEB, PLAIN], "d": [BOTH], "f": [DNS]}, id="nothing changes"),
+        pytest.param({"a": [], "b": [WEB, PLAIN], "d": [BOTH], "f": [DNS]}, id="a node comes before all"),
+        pytest.param({"b": [WEB, PLAIN], "c": [WEB], "d": [BOTH], "f": [DNS]}, id="one with a port comes between"),
+        pytest.param({"d": [BOTH], "f": [DNS]}, id="the first node goes"),
+        pytest.param({"b": [WEB, PLAIN], "f": [DNS]}, id="one goes that shares a port"),
+        pytest.param({"b": [WEB, PLAIN], "d": [BOTH]}, id="one goes that has a port alone"),
+        pytest.param({"a": [DNS], "d": [BOTH], "e": [], "f": [PLAIN]}, id="nodes come and go, and a port is free"),
+        pytest.param({"b": [PLAIN], "d": [BOTH], "f": [DNS]}, id="a pod with a port ends"),
+        pytest.param({"b": [WEB], "d": [BOTH], "f": [DNS]}, id="a pod without a port ends"),
+        pytest.param({"b": [PLAIN], "d": [BOTH], "f": [DNS, WEB]}, id="it is created again on another node"),
+        pytest.param({"b": [WEB, PLAIN, DNS], "d": [BOTH], "f": [DNS]}, id="a pod with another port comes"),
+        pytest.param({"b": [BOTH, PLAIN], "d": [WEB], "f": [DNS]}, id="pods change places"),
+        pytest.param({"b": [], "d": [], "f": []}, id="all pods end"),
+    ],
+)
+def test_ports_and_pods_of_changed_nodes_are_those_of_a_new_snapshot(pods_on: dict[str, list[PodBuilder]]) -> None:
+    first = {"b": [WEB, PLAIN], "d": [BOTH], "f": [DNS]}
+    before = Snapshot.of(node(name, *pods) for name, pods in first.items())
+    infos = [node(name, *pods) for name, pods in pods_on.items()]
+
+    anew = said(Snapshot.of(infos))
+
+    assert said(with_nodes(before, infos, 1)) == anew
+    if pods_on.keys() == first.keys():
+        assert said(updated(before, infos, 1)) == anew
 
 
 _NOT_OF_NODES = ("namespaces", "workloads", "storage", "csi", "devices", "priority_classes", "full_quotas")

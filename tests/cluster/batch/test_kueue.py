@@ -78,6 +78,14 @@ def test_assignment_of_a_workload_has_the_pods_of_each_domain(content: Object) -
     assert Workload.of(content) == Workload("default", "bert", (expected,))
 
 
+def test_workload_keeps_its_assignment_until_it_has_finished() -> None:
+    conditions: list[Object] = [{"type": "Admitted", "status": "True"}]
+    for status, is_assigned in (("Unknown", True), ("False", True), ("True", False)):
+        found = [*conditions, {"type": "Finished", "status": status}]
+        workload_now = Workload.of({**ASSIGNED, "status": {**ASSIGNED["status"], "conditions": found}})
+        assert bool(workload_now.assigned) is is_assigned
+
+
 @pytest.mark.parametrize(
     "status",
     [

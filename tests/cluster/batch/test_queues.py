@@ -78,3 +78,8 @@ def test_limit_below_zero_of_a_kai_queue_is_none() -> None:
 
 def test_kai_queue_without_resources_is_not_limited() -> None:
     assert KaiQueue.of({"metadata": {"name": "a"}, "spec": {}}) == KaiQueue("a", "", {}, {})
+
+
+@pytest.mark.parametrize(("limit", "limits"), [(-1, {}), (0, {"cpu": 0.0}), (0.5, {"cpu": 0.5}), (2, {"cpu": 2.0})])
+def test_limit_of_zero_of_a_kai_queue_limits_it(limit: float, limits: dict[str, float]) -> None:
+    assert KaiQueue.of(kai_queue("a", limits={"cpu": limit})).limits == limits

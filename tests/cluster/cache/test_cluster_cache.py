@@ -123,6 +123,22 @@ def test_ended_pod_does_not_count() -> None:
     assert requested(cache.snapshot()) == [0]
 
 
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+@pytest.mark.parametrize("node_name", ["a", ""], ids=["on a node", "without a node"])
+@pytest.mark.parametrize("is_known", [True, False], ids=["known before", "new"])
+def test_pod_in_an_ended_phase_neither_runs_nor_waits(phase: str, node_name: str, *, is_known: bool) -> None:
+    """A pod can end without a node: the pod garbage collector and controllers fail pods that are not bound."""
+    cache, made = cache_of(make_node_object("a")), make_pod("p").namespace("x")
+    made = made.node_name(node_name) if node_name else made
+    if is_known:
+        cache.apply("Pod", "ADDED", made.obj())
+        assert len(cache.snapshot().pending) + len(cache.snapshot().nodes[0].pods) == 1
+
+    cache.apply("Pod", "MODIFIED", made.status(phase=phase).obj())
+
+    assert (dict(cache.snapshot().pending), cache.snapshot().nodes[0].pods) == ({}, ())
+
+
 def test_repeated_event_counts_once() -> None:
     cache = cache_of(make_node_object("a"))
     for _ in range(2):
@@ -337,3 +353,17 @@ def test_event_without_a_change_of_an_optional_kind_changes_nothing() -> None:
         status = {**content.get("status", {}), "observedGeneration": 2}
         cache.apply(content["kind"], "MODIFIED", content | {"status": status})
     assert cache.snapshot() is before
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_malformed_object_of_a_kind_that_is_not_known_any_more_is_not_reported(others: int) -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "spec": {"selector": {"app": 1}}}
+    fine = [{"metadata": {"name": f"s{at}", "namespace": "x"}, "spec": {}} for at in range(others)]
+    cache = cache_of(make_node_object("a"))
+    assert len(cache.replace("Service", [service | {"metadata": {"name": "bad", "namespace": "x"}}, *fine])) == 1
+    assert [key.name for _, key in cache.invalid] == ["bad"]
+
+    cache.mark_unknown("Service")
+
+    assert not cache.invalid
+    assert cache.snapshot().left_out.count == 0

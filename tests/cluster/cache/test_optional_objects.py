@@ -97,3 +97,24 @@ def test_object_of_the_largest_size_is_kept() -> None:
         with nullcontext() if is_kept else pytest.raises(InvalidInput):
             objects.put("PersistentVolumeClaim", Key("default", "c"), large)
         assert left_out.current().has("PersistentVolumeClaim", "default", "c") is not is_kept
+
+
+@pytest.mark.parametrize("is_smaller", [True, False], ids=["it gets small", "it is deleted"])
+def test_part_of_an_object_that_was_left_out_goes_when_the_object_is_known_again(*, is_smaller: bool) -> None:
+    """The claim moves to another volume while it is too large, then it is known as a whole, or gone."""
+    large = {"matchExpressions": [{"key": "a", "operator": "In", "values": MANY}]}
+    claims = [make_pvc("data", volume=name, namespace="x") for name in ("v1", "v2", "v3")]
+    for each in claims[:2]:
+        each["spec"]["selector"] = large
+    cache = cache_of(kind="PersistentVolumeClaim")
+
+    seen = []
+    for each in claims if is_smaller else claims[:2]:
+        cache.apply("PersistentVolumeClaim", "MODIFIED", each)
+        seen.append([of.volume_name for of in (cache.snapshot().storage.claims or {}).values()])
+    if not is_smaller:
+        cache.apply("PersistentVolumeClaim", "DELETED", claims[1])
+        seen.append([of.volume_name for of in (cache.snapshot().storage.claims or {}).values()])
+
+    assert seen == [["v1"], ["v2"], ["v3"] if is_smaller else []]
+    assert cache.snapshot().left_out.count == 0

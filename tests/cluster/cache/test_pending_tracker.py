@@ -42,6 +42,8 @@ def cache_of_waiting() -> ClusterCache:
     cache = ClusterCache()
     cache.replace("Node", [make_node_object("a")])
     cache.replace("Pod", [_WAITS])
+    # The table of nominations is made here, and must be made anew after each change.
+    cache.snapshot()
     return cache
 
 
@@ -89,6 +91,24 @@ def test_an_event_of_a_pod_that_has_become_bound_is_noted_once() -> None:
         cache.apply("Pod", "ADDED", pod)
     cache.apply("Pod", "DELETED", _BOUND)
     assert noted == [Binding.of(_BOUND), Binding.of(others[0])]
+
+
+@pytest.mark.parametrize("other", [None, "b", "a"])
+def test_a_nomination_that_is_taken_back_keeps_no_room(other: str | None) -> None:
+    """A pod beside it may be nominated, too; the pod stays pending."""
+    cache, is_beside = cache_of_waiting(), [] if other is None else ["q"]
+    for name in is_beside:
+        beside = make_pod(name).status(phase="Pending", nominatedNodeName=other)
+        cache.apply("Pod", "ADDED", beside.obj())
+        assert sorted(nominated_to(cache.snapshot(), other or "")) == sorted(["q", *(["p"] if other == "a" else [])])
+
+    cache.apply("Pod", "MODIFIED", _WAITS | {"status": {"phase": "Pending"}})
+
+    snapshot = cache.snapshot()
+    assert sorted(key.name for key in snapshot.pending) == ["p", *is_beside]
+    assert {name: nominated_to(snapshot, name) for name in snapshot.nominated.by_node} == (
+        {other: ["q"]} if other else {}
+    )
 
 
 def test_another_nomination_takes_the_place_of_the_first() -> None:

@@ -166,3 +166,17 @@ def test_domains_are_read_again_if_nodes_change() -> None:
     found = nodes.domains(1, other.labels, other.rows)
     assert not isinstance(found, str)
     assert found.values(key_of_tier(1)) == {"b"}
+
+
+def test_domains_are_those_of_the_nodes_at_hand() -> None:
+    """The HyperNodes stay the same while nodes come and go."""
+    found, larger = hyper_nodes(A, B), [node(name, labels={"rack": rack}) for name, rack in (("a0", "a"), ("b1", "x"))]
+    others = Snapshot.of([*larger, node("a1", labels={"rack": ""})])
+
+    for _ in range(2):
+        for cluster, expected in ((CLUSTER, RACKS), (others, {"a0": "a", "b1": "b"})):
+            labels = found.domains(1, cluster.labels, cluster.rows)
+            assert isinstance(labels, LabelColumns)
+            codes, values = labels.paths((key_of_tier(1),))
+            assert {name: values[codes[row]][0] for name, row in cluster.rows.items() if codes[row] >= 0} == expected
+            assert found.domains(1, cluster.labels, cluster.rows) is labels

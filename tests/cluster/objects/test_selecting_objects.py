@@ -110,3 +110,17 @@ def test_read_keys_are_those_of_the_services_of_the_namespace_and_of_the_control
     assert workloads.read_keys("z", _REPLICA_SET) == set()
     assert not NO_WORKLOADS
     assert workloads
+
+
+def test_namespace_whose_last_object_goes_has_no_entry() -> None:
+    before = SelectingObjects.of([_SERVICE, _OWNER, _SERVICE._replace(namespace="y")])
+
+    fewer = before.with_namespaces({"x": [_OWNER]})
+    without = fewer.with_namespaces({"x": []})
+    nothing = without.with_namespaces({"y": [_SERVICE._replace(namespace="y", selector=None)], "new": []})
+
+    assert before.by_namespace.keys() == fewer.by_namespace.keys() == {"x", "y"}
+    assert fewer.by_namespace["x"] == ((), {_REPLICA_SET: (_FRONT,)})
+    assert without.by_namespace == {"y": before.by_namespace["y"]}
+    # A Service without a selector selects no pod.
+    assert (bool(without), bool(nothing)) == (True, False)

@@ -1,5 +1,6 @@
 """Which pending pods wait for a scheduler, and what is kept of them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from tests.cluster.pods.pending import Object, pending, with_fields
 from tests.support.objects.builders import make_node_object, make_pod
 from webhook.cluster.cluster_file import snapshot_from_documents
-from webhook.cluster.pods.pending_pods import PendingPod, PodKey, is_pending
+from webhook.cluster.pods.pending_pods import PendingPod, PendingPods, PodKey, is_pending, pending_changes
 from webhook.documents.documents import Document
 
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
@@ -112,3 +113,19 @@ def test_what_is_kept_of_a_pod_is_bounded() -> None:
     terms = [{"matchExpressions": [{"key": f"k{number}", "operator": "Exists"}]} for number in range(1000)]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
     assert PendingPod.of(with_fields(pending(), spec={"affinity": affinity})).content == b""
+
+
+@pytest.mark.parametrize("is_derived", [True, False], ids=["from the table before", "read anew"])
+def test_changes_are_pods_that_are_new_or_other_objects_and_keys_that_are_gone(*, is_derived: bool) -> None:
+    made = {name: PendingPod.of(pending(name)) for name in ("same", "changed", "gone", "new")}
+    before = PendingPods({made[name].key: made[name] for name in ("same", "changed", "gone")}, None, ())
+    replaced = replace(made["changed"], priority=9)
+    after = {each.key: each for each in (made["same"], replaced, made["new"])}
+    keys = [made[name].key for name in ("new", "gone", "changed")]
+
+    changed, gone = pending_changes(before, PendingPods(after, before, keys) if is_derived else after)
+
+    assert sorted(each.key.name for each in changed) == ["changed", "new"]
+    assert all(each is after[each.key] for each in changed)
+    assert gone == [made["gone"].key]
+    assert pending_changes(before, before) == ([], [])

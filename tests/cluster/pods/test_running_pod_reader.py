@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.random.random_json import replace_somewhere
 from webhook.cluster.cache.namespace_budget import memory_bytes
+from webhook.cluster.index.pod_term import NO_TERMS
+from webhook.cluster.left_out import ALL_NAMESPACES, POD_LABELS, POD_PREFERENCES, POD_REPULSION
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pods.running_pod_reader import RunningPodReader
 from webhook.documents.field import InvalidInput
@@ -154,3 +156,92 @@ def test_pod_with_many_containers_is_whole() -> None:
     for number in range(100):
         pod = pod.sidecar(f"sidecar-{number}", cpu="100m", memory="1Gi")
     assert RunningPodReader().read(pod.obj()) == RunningPod.of(pod.obj())
+
+
+@pytest.mark.parametrize("controls", [True, False])
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        {"maip.mxsf.io/gang-size": "4"},
+        {"maip.mxsf.io/gang": "g", "maip.mxsf.io/gang-size": "4"},
+        {"maip.mxsf.io/gang": "g"},
+        {"other.io/gang-size": "4", "maip.mxsf.io/gang": "g"},
+        {},
+    ],
+)
+def test_gang_without_a_name_has_that_of_the_controller(annotations: dict[str, str], *, controls: bool) -> None:
+    pod = make_pod("p").namespace("x").node_name("a").owner("Job", "train").obj()
+    pod["metadata"]["annotations"] = annotations
+    pod["metadata"]["ownerReferences"][0]["controller"] = controls
+    event = StoredPod.in_event(orjson.dumps({"type": "ADDED", "object": pod}))
+    assert event is not None
+
+    found = RunningPodReader().read(event[1])
+
+    of_controller = (
+        ["train"]
+        if controls
+        and any(each.endswith("gang-size") and each.removesuffix("-size") not in annotations for each in annotations)
+        else []
+    )
+    assert sorted(each.name for each in found.gangs) == sorted(
+        [*annotations.get("maip.mxsf.io/gang", ""), *of_controller]
+    )
+    assert found == RunningPod.of(pod)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "left_out"),
+    [
+        pytest.param("podAntiAffinity", {}, [(POD_REPULSION, "x")], id="of its namespace"),
+        pytest.param(
+            "podAntiAffinity",
+            {"namespaces": ["b", "a"]},
+            [(POD_REPULSION, "a"), (POD_REPULSION, "b")],
+            id="of namespaces by name",
+        ),
+        pytest.param(
+            "podAntiAffinity",
+            {"namespaces": [f"n{at:02}" for at in range(16)]},
+            [(POD_REPULSION, f"n{at:02}") for at in range(16)],
+            id="of as many as are kept",
+        ),
+        pytest.param(
+            "podAntiAffinity",
+            {"namespaces": [f"n{at:02}" for at in range(17)]},
+            [(POD_REPULSION, ALL_NAMESPACES)],
+            id="of more",
+        ),
+        pytest.param(
+            "podAntiAffinity",
+            {"namespaces": ["a"], "namespaceSelector": {"matchLabels": {"team": "b"}}},
+            [(POD_REPULSION, ALL_NAMESPACES)],
+            id="of namespaces by label",
+        ),
+        pytest.param("podAffinity", {}, [(POD_PREFERENCES, ALL_NAMESPACES)], id="only attraction"),
+    ],
+)
+def test_pods_that_a_part_of_a_pod_could_exclude_depend_on_it_once_it_is_left_out(
+    kind: str, fields: dict[str, Any], left_out: list[tuple[str, str]]
+) -> None:
+    term = {**_LARGE_TERM, **fields}
+    pod = make_pod("p").namespace("x").node_name("a")
+    pod = pod.affinity({kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
+
+    found = RunningPodReader().read(pod.obj())
+
+    assert (found.terms, list(found.rare.left_out)) == (NO_TERMS, left_out)
+
+
+@pytest.mark.parametrize(("count", "is_kept"), [(0, True), (127, True), (128, True), (129, False)])
+def test_labels_are_kept_up_to_more_than_any_pod_has(count: int, is_kept: bool) -> None:
+    labels = {f"key-{at}": "value" for at in range(count)}
+    event = StoredPod.in_event(
+        orjson.dumps({"type": "ADDED", "object": make_pod("p").namespace("x").node_name("a").labels(labels).obj()})
+    )
+    assert event is not None
+
+    found = RunningPodReader().read(event[1])
+
+    assert found.labels == (labels if is_kept else {})
+    assert found.rare.left_out == (() if is_kept else ((POD_LABELS, "x"),))

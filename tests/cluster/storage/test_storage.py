@@ -15,6 +15,7 @@ from tests.support.objects.storage import (
     make_pvc,
     make_storage_class,
 )
+from webhook.cluster.storage.storage import StorageClass
 
 
 def test_empty_list_of_a_kind_says_that_there_is_none() -> None:
@@ -30,3 +31,25 @@ def test_empty_list_of_a_kind_says_that_there_is_none() -> None:
 def test_no_claims_beside_other_storage_are_no_claims(known: Object) -> None:
     placement = place(pod_with("data"), known)
     assert (placement.verdict, placement.message) == ("Waiting", all_kinds('persistentvolumeclaim "data" not found'))
+
+
+_STABLE, _BETA = "storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "is_default"),
+    [
+        ({}, False),
+        ({_STABLE: "true"}, True),
+        ({_BETA: "true"}, True),
+        ({_STABLE: "false", _BETA: "true"}, True),
+        ({_STABLE: "true", _BETA: "false"}, True),
+        ({_STABLE: "false"}, False),
+        ({_STABLE: "yes", _BETA: "True"}, False),
+    ],
+)
+def test_class_is_the_default_by_either_annotation(annotations: dict[str, str], is_default: bool) -> None:
+    """Source: k8s.io/kubernetes/pkg/volume/util/storageclass.go, IsDefaultAnnotation"""
+    content = make_storage_class("disks")
+    content["metadata"]["annotations"] = annotations
+    assert StorageClass.of(content).is_default is is_default

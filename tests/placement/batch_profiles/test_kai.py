@@ -27,6 +27,32 @@ def test_kai_reports_the_largest_node() -> None:
     assert kai(make_pod().gpu(1), sized_node("b")).message == "No node has GPU resources."
 
 
+@pytest.mark.parametrize(
+    ("requests", "resource"),
+    [
+        pytest.param({"cpu": "9", "memory": "9Ti", GPU: "9", "a.io/x": "9"}, "GPU", id="all are too much"),
+        pytest.param({"cpu": "9", "memory": "9Ti", GPU: "8", "a.io/x": "9"}, "CPU", id="as many GPUs as a node has"),
+        pytest.param({"cpu": "8", "memory": "9Ti", "a.io/x": "9"}, "memory", id="as much cpu"),
+        pytest.param({"cpu": "8", "a.io/x": "9", "b.io/y": "9"}, "a.io/x", id="the first other resource"),
+    ],
+)
+def test_kai_names_the_first_resource_that_exceeds_the_largest_node_gpus_first(
+    requests: dict[str, str], resource: str
+) -> None:
+    node = make_node_object("a", capacity={"cpu": 8, "memory": "8Gi", GPU: 8, "a.io/x": 1, "b.io/y": 1})
+    message = kai(make_pod().requests(**requests), node).message
+    assert message.startswith(f"Max {resource} resources available in a single node is topped at ")
+
+
+@pytest.mark.parametrize(("places", "takes"), [(1, False), (2, False), (3, True)])
+def test_kai_puts_no_more_pods_on_a_node_than_it_allows(places: int, takes: bool) -> None:
+    pods = [running(name, "a", cpu="1") for name in "pq"]
+    placement = kai(make_pod().requests(cpu="1"), sized_node("a", pods=places), *pods)
+    full = "no nodes with enough resources were found: 1 node(s) didn't have enough resources: pods."
+    assert (placement.verdict == "Feasible") is takes
+    assert takes or placement.message.startswith(full)
+
+
 def test_kai_counts_every_missing_resource_in_its_own_words() -> None:
     objects = (
         sized_node("a", gpus=1),

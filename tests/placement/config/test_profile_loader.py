@@ -231,3 +231,78 @@ def test_every_error_is_reported_at_once() -> None:
 )
 def test_another_document_is_refused(text: str, error: str) -> None:
     assert _errors(text)[0].startswith(error)
+
+
+@pytest.mark.parametrize(
+    ("own", "managed", "ignored"),
+    [
+        pytest.param([], [], set(), id="none"),
+        pytest.param(["a.io/x"], [], {"a.io/x"}, id="those of the args"),
+        pytest.param([], [[("b.io/y", True)]], {"b.io/y"}, id="those of an extender"),
+        pytest.param(["a.io/x"], [[("b.io/y", True)]], {"a.io/x", "b.io/y"}, id="of both"),
+        pytest.param(["a.io/x"], [[("b.io/y", False)]], {"a.io/x"}, id="the extender only manages one"),
+        pytest.param(
+            ["a.io/x"],
+            [[("b.io/y", True)], [("c.io/z", True), ("a.io/x", False)]],
+            {"a.io/x", "b.io/y", "c.io/z"},
+            id="of several extenders",
+        ),
+    ],
+)
+def test_resources_that_the_args_or_an_extender_ignore_are_ignored_by_every_profile(
+    own: list[str], managed: list[list[tuple[str, bool]]], ignored: set[str]
+) -> None:
+    """Source: k8s.io/kubernetes/pkg/scheduler/scheduler.go, buildExtenders"""
+    extenders = [
+        {
+            "urlPrefix": "http://x",
+            "managedResources": [{"name": name, "ignoredByScheduler": is_ignored} for name, is_ignored in each],
+        }
+        for each in managed
+    ]
+    config = [{"name": "NodeResourcesFit", "args": {"ignoredResources": own}}]
+    given = [{"schedulerName": "one", "pluginConfig": config}, {"schedulerName": "two"}]
+
+    profiles = parse_profiles(document(profiles=given, extenders=extenders), "s.yaml")
+
+    assert profiles["one"].args.ignored_resources == ignored
+    assert profiles["two"].args.ignored_resources == ignored - (set(own) - {n for m in managed for n, i in m if i})
+
+
+@pytest.mark.parametrize(
+    ("policy", "affinity", "taints"), [(None, True, False), ("Honor", True, True), ("Ignore", False, False)]
+)
+@pytest.mark.parametrize("minimum", [None, 3])
+def test_default_constraint_has_the_defaults_of_the_api(
+    policy: str | None, minimum: int | None, *, affinity: bool, taints: bool
+) -> None:
+    """Source: k8s.io/api/core/v1/types.go, TopologySpreadConstraint"""
+    given = {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    given |= {} if policy is None else {"nodeAffinityPolicy": policy, "nodeTaintsPolicy": policy}
+    given |= {} if minimum is None else {"minDomains": minimum}
+
+    (found,) = _args("PodTopologySpread", defaultingType="List", defaultConstraints=[given]).args.default_constraints
+
+    assert (found.honors_affinity, found.honors_taints) == (affinity, taints)
+    assert (found.max_skew, found.min_domains, found.topology_key) == (2, minimum or 1, "zone")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param([None], ["default-scheduler"], id="a single profile without a name"),
+        pytest.param(["own"], ["own"], id="a single one with a name"),
+        pytest.param([""], "profiles[0].schedulerName", id="an empty name"),
+        pytest.param([None, "own"], "profiles[0].schedulerName", id="one of two without a name"),
+        pytest.param(["own", "own"], "profiles[1].schedulerName: Duplicate value", id="a name twice"),
+        pytest.param(["own", "other"], ["own", "other"], id="two names"),
+    ],
+)
+def test_only_a_single_profile_has_a_default_name(names: list[str | None], expected: list[str] | str) -> None:
+    text = document(profiles=[{} if each is None else {"schedulerName": each} for each in names])
+    if isinstance(expected, list):
+        profiles = parse_profiles(text, "s.yaml")
+        assert list(profiles) == expected
+        assert all(each.scheduler_names == {*expected} for each in profiles.values())
+    else:
+        assert any(expected in error for error in _errors(text))

@@ -1,5 +1,6 @@
 """DeviceClasses and ResourceClaims of a cluster file change a pod's verdict."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,8 @@ from tests.support.objects.devices import (
 from tests.support.plugins import pod_info
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.cluster.dra.devices import NO_DEVICES
+from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.update import updated
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
@@ -32,6 +35,7 @@ from webhook.placement.dra import feasibility
 from webhook.placement.dra.step_budget import StepBudget
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.node_resources_fit import ScoringStrategy
+from webhook.placement.pod.pod_info import PodResourceClaim
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.profiles.plugin_registry import PluginArgs
 from webhook.placement.profiles.profile import DEFAULT, Enabled, Profile
@@ -547,3 +551,35 @@ def test_alternative_that_is_allocated_scores_beside_those_of_each_node() -> Non
 
     assert scores("own") == [87, 100]
     assert scores("own", "shared") == [93, 100]
+
+
+@pytest.mark.parametrize(
+    ("templates", "planned", "found", "lacks"),
+    [
+        pytest.param(None, {}, None, True, id="no template is known"),
+        pytest.param({}, {}, None, False, id="there is none"),
+        pytest.param(None, {"own": "planned"}, "planned", False, id="one is created with the pod"),
+        pytest.param(None, {"other": "planned"}, None, True, id="another one is"),
+        pytest.param({"own": "known"}, {}, "known", False, id="it is known"),
+        pytest.param({"own": "known"}, {"own": "planned"}, "known", False, id="the one of the cluster counts"),
+        pytest.param({}, {"own": "planned"}, None, False, id="which may be none"),
+    ],
+)
+def test_template_of_a_pod_is_that_of_the_cluster_or_else_the_planned_one(
+    templates: dict[str, str] | None, planned: dict[str, str], found: str | None, lacks: bool
+) -> None:
+    def named(names: dict[str, str]) -> dict[tuple[str, str], ResourceClaim]:
+        read = ResourceClaim.of(make_resource_claim("own", exactly(), template=True))
+        return {("default", key): replace(read, name=name) for key, name in names.items()}
+
+    devices = replace(
+        NO_DEVICES, templates=None if templates is None else named(templates), planned_templates=named(planned)
+    )
+    of_template, of_claim = (PodResourceClaim("default", "own", is_template=each) for each in (True, False))
+
+    claim = feasibility.resource_claim(of_template, devices)
+    assert (claim and claim.name) == found
+    assert feasibility.lacks_template(of_template, devices) is lacks
+    # A claim of that name is another object.
+    assert feasibility.resource_claim(of_claim, devices) is None
+    assert not feasibility.lacks_template(of_claim, devices)

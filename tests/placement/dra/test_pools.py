@@ -76,6 +76,31 @@ def test_device_with_a_taint_is_not_given_to_new_claims(effect: str, expected: s
     assert verdict(make_resource_claim("own", exactly()), cards) == expected
 
 
+@pytest.mark.parametrize(
+    ("is_admin", "is_taken", "is_tainted", "tolerates", "expected"),
+    [
+        pytest.param(False, False, False, False, "Feasible", id="a free device"),
+        pytest.param(False, True, False, False, "Waiting", id="one that another claim has"),
+        pytest.param(False, True, True, True, "Waiting", id="also if its taint is tolerated"),
+        pytest.param(False, False, True, True, "Feasible", id="a taint that is tolerated"),
+        pytest.param(True, False, False, False, "Feasible", id="a free device for an administrator"),
+        pytest.param(True, True, False, False, "Feasible", id="one that another claim has, for an administrator"),
+        pytest.param(True, False, True, False, "Waiting", id="one with a taint, for an administrator"),
+        pytest.param(True, True, True, False, "Waiting", id="one with a taint that another claim has"),
+        pytest.param(True, True, True, True, "Feasible", id="whose taint the administrator tolerates"),
+    ],
+)
+def test_access_of_an_administrator_shares_devices_but_tolerates_no_taint_by_itself(
+    is_admin: bool, is_taken: bool, is_tainted: bool, tolerates: bool, expected: str
+) -> None:
+    device = make_device("card", taints=[{"key": "ill", "effect": "NoSchedule"}] if is_tainted else [])
+    fields: Object = {"adminAccess": True} if is_admin else {}
+    fields |= {"tolerations": [{"key": "ill", "operator": "Exists"}]} if tolerates else {}
+    other = [allocated(make_resource_claim("other", exactly()), "a", "card")] if is_taken else []
+    claim = make_resource_claim("own", exactly("cards", 1, **fields))
+    assert verdict(claim, make_slice("a", device), *other) == expected
+
+
 def test_devices_of_a_slice_with_counters_are_not_offered() -> None:
     own = make_resource_claim("own", exactly("cards", 1))
     counters = [{"name": "card", "counters": {"memory": {"value": "1"}}}]

@@ -107,3 +107,25 @@ def test_only_the_assignment_of_the_own_pod_set_is_room_for_a_gang(pod: PodBuild
     assumed = with_workloads(levels=[HOST], domains=[(["a"], 2)], names=("other", "train"))
 
     assert room(asked(pod, 7, assumed, within=Within("rack")))["1"] == in_first
+
+
+@pytest.mark.parametrize(
+    ("running", "assigned", "placed"),
+    [
+        pytest.param(0, 3, 3, id="only assigned"),
+        pytest.param(2, 0, 2, id="only running"),
+        pytest.param(2, 3, 3, id="those that run are among the assigned ones"),
+        pytest.param(3, 3, 3, id="all assigned pods run"),
+        pytest.param(4, 3, 4, id="more run than are assigned"),
+    ],
+)
+def test_pod_that_runs_where_it_is_assigned_counts_once(running: int, assigned: int, placed: int) -> None:
+    domains = [(["a"], assigned)] if assigned else []
+    assumed = with_workloads(*[OF_KUEUE] * running, levels=[HOST], domains=domains, names=("train",))
+
+    placement = asked(OF_KUEUE, 6, assumed, within=Within("rack"))
+
+    assert placement.gang is not None
+    assert placement.gang.together is not None
+    members = {each.value: each.members for each in placement.gang.together.domains}
+    assert members == {"1": placed, "2": 0}

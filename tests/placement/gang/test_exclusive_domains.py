@@ -18,6 +18,7 @@ from tests.support.programs.command import run_here
 from webhook.admission.verdict import Advised
 
 Object = dict[str, Any]
+CARD = "nvidia.com/gpu"
 RACK, LWS = "topology.kubernetes.io/rack", "leaderworkerset.sigs.k8s.io"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
@@ -110,6 +111,21 @@ def test_it_is_unknown_which_of_two_racks_the_leader_gets(tmp_path: Path) -> Non
     assert followers["message"] == (
         f"the leader gets one of 3 domains of {RACK} with equal scores by chance: r1 has room for 1 of its 1 "
         "followers, r3 for 0"
+    )
+
+
+def test_the_rack_of_a_later_leader_is_chosen_beside_the_earlier_leaders(tmp_path: Path) -> None:
+    """The first leader takes the rack of large nodes. For the second one, it is a matter of chance."""
+    large, small = [rack_node(f"r1-{n}", "r1") for n in (1, 2)], {"cpu": 1, CARD: 8}
+    racks = {"r2-1": "r2", "r3-1": "r3", "r3-2": "r3"}
+    others = [make_node_object(name, labels={RACK: rack}, capacity=small) for name, rack in racks.items()]
+
+    (_, one), (_, two) = (checked(tmp_path, lws(number, 2), *large, *others) for number in (1, 2))
+
+    assert one["verdict"] == "Feasible"
+    assert two["message"] == (
+        f"the leader gets one of 2 domains of {RACK} with equal scores by chance: r3 has room for 1 of its 1 "
+        "followers, r2 for 0"
     )
 
 

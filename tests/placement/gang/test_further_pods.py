@@ -2,14 +2,23 @@
 
 import pytest
 
-from tests.placement.gang.gangs import HOST, WORKER, asked, counted, gpu_node, gpus, on, spread
+from tests.placement.gang.gangs import HOST, WORKER, Object, asked, counted, gpu_node, gpus, on, spread
+from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.objects.devices import (
+    claiming,
+    exactly,
+    make_cards,
+    make_device_class,
+    make_resource_claim,
+    make_slice,
+)
 from tests.support.objects.storage import make_pv, make_pvc, uses
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.deadline import Expired, never
 from webhook.placement.framework.result import Placement
-from webhook.placement.gang.further_pods import MOST_STEPS, further_pods
+from webhook.placement.gang.further_pods import MOST_STEPS, Further, further_pods
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.pending_placement import WaitingPod
@@ -25,6 +34,66 @@ def test_claim_is_shared_by_the_gang_only_if_many_nodes_can_mount_it(mode: str, 
     snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
 
     assert counted(asked(WORKER.spec(volumes=uses("data")), 4, AssumedPods(snapshot, {}))) == expected
+
+
+@pytest.mark.parametrize(
+    ("left", "number", "is_complete"),
+    [
+        pytest.param(1, 1, True, id="the claim of the first pod is known"),
+        pytest.param(2, 1, False, id="that of the second one is not"),
+        pytest.param(9, 1, False, id="nor those of more"),
+    ],
+)
+def test_only_the_first_pod_of_a_gang_with_claims_of_their_own_is_counted(
+    left: int, number: int, is_complete: bool
+) -> None:
+    claim = make_pvc("data", volume="v", accessModes=["ReadWriteOnce"])
+    found = counted_further(WORKER.spec(volumes=uses("data")), left, gpu_node("a", 9), make_pv("v"), claim)
+
+    assert (found.number, found.is_complete, found.stopped) == (number, is_complete, None)
+
+
+@pytest.mark.parametrize(
+    ("left", "number", "is_complete"),
+    [
+        pytest.param(1, 1, True, id="all pods have devices"),
+        pytest.param(2, 1, False, id="the devices of the first pod are not known to the second"),
+        pytest.param(9, 1, False, id="nor to more"),
+    ],
+)
+def test_pods_are_counted_until_it_is_not_known_which_devices_they_take(
+    left: int, number: int, is_complete: bool
+) -> None:
+    pod = make_pod("worker").spec(resourceClaims=claiming("cards", template=True))
+    template = make_resource_claim("cards", exactly(), template=True)
+    found = counted_further(
+        pod,
+        left,
+        gpu_node("a", 0),
+        make_device_class(),
+        template,
+        make_slice("a", *make_cards(4)),
+        empty=("ResourceClaim",),
+    )
+
+    assert (found.number, found.is_complete, found.stopped) == (number, is_complete, None)
+
+
+def test_a_pod_without_a_place_is_the_one_that_stops_the_count() -> None:
+    found = counted_further(WORKER.gpu(3), 4, gpu_node("a", 2), gpu_node("b", 2))
+
+    assert (found.number, found.is_complete) == (0, True)
+    assert found.stopped is not None
+    assert found.stopped.verdict != "Feasible"
+
+
+def counted_further(pod: PodBuilder, left: int, *objects: Object, empty: tuple[str, ...] = ()) -> Further:
+    """Return the count of pods in a cluster of `objects`, of which the kinds in `empty` are known to have none."""
+    lists = [{"apiVersion": "resource.k8s.io/v1", "kind": f"{kind}List", "items": []} for kind in empty]
+    snapshot = snapshot_from_documents(Document("cluster", each) for each in (*objects, *lists))
+    waiting = WaitingPod.of(pod.namespace("default").obj())
+    own = Scheduler().answer(waiting.signature, snapshot)
+    return further_pods(Scheduler(), waiting, own, snapshot, left, never)
 
 
 def test_long_count_one_by_one_ends_and_claims_nothing() -> None:

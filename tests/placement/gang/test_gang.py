@@ -1,5 +1,6 @@
 """A gang fits if all of its pods fit together, counted one after the other."""
 
+from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
@@ -28,11 +29,16 @@ from tests.placement.gang.gangs import (
 from tests.support.effort import examples
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
+from webhook.backends.references import Within
 from webhook.cluster.cluster_file import snapshot_from_documents
-from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.deadline import BudgetSpentError
+from webhook.kube.names import KUEUE_TOPOLOGY
+from webhook.kube.pod.gang_key import GangKey
+from webhook.placement.gang.gang import gang_placement
+from webhook.placement.gang.gang_count import Gang
 from webhook.placement.replicas.replicas import place_replicas
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
@@ -239,3 +245,66 @@ def test_verdict_on_a_gang_is_that_of_filling_the_cluster(
 def emptied(snapshot: Snapshot) -> Snapshot:
     """Return `snapshot` with nodes on which no pod runs."""
     return snapshot.with_nodes([NodeInfo.of(info.node) for info in snapshot.nodes], 1)
+
+
+@pytest.mark.parametrize("within", [None, Within("rack")])
+@pytest.mark.parametrize("size", [2, 4, 9, 99])
+def test_gated_gang_is_not_counted(size: int, within: Within | None) -> None:
+    """Its controller removes the gates when there is room, on nodes that it may add."""
+    gated = WORKER.spec(schedulingGates=[{"name": "example.com/quota"}])
+    cluster = on(gpus("a", 4, rack="1"), gpus("b", 4, *running(2), rack="1"))
+
+    placement = asked(gated, size, cluster, within=within)
+
+    assert placement.verdict != "Infeasible"
+    assert placement.gang is not None
+    assert (placement.gang.fit, placement.gang.placed, placement.gang.is_complete) == (2, 2, False)
+
+
+@pytest.mark.parametrize(
+    ("unlabelled", "exemption"),
+    [
+        pytest.param(0, "", id="no node"),
+        pytest.param(3, "", id="too few cards"),
+        pytest.param(4, "nodes can get the label rack later", id="exactly the missing cards"),
+        pytest.param(9, "nodes can get the label rack later", id="more"),
+    ],
+)
+def test_gang_that_fits_once_nodes_get_the_label_of_a_domain_is_not_denied(unlabelled: int, exemption: str) -> None:
+    cluster = on(gpus("a", 4, rack="1"), gpus("b", 2, rack="2"), gpus("bare", unlabelled))
+
+    placement = asked(WORKER, 8, cluster, within=Within("rack"))
+
+    assert (placement.verdict, placement.deny_exemption) == ("Infeasible", exemption)
+
+
+@pytest.mark.parametrize(("cards", "verdict"), [(1, "Feasible"), (9, "Infeasible")])
+def test_suggestions_for_one_pod_stay_when_domains_are_counted_anew(cards: int, verdict: str) -> None:
+    pod = WaitingPod.of(WORKER.gpu(cards).annotate(KUEUE_TOPOLOGY, "rack").obj())
+    cluster = on(*(gpus(name, 4, rack=name) for name in "ab"))
+    own = replace(Scheduler().answer(pod.signature.anywhere(), cluster.base), suggestions=("ask for less",))
+    gang = Gang(GangKey("default", GANG, "train"), 3, within=Within("rack"))
+
+    placement = gang_placement(Scheduler(), gang, pod, own, cluster)
+
+    assert (placement.verdict, placement.suggestions) == (verdict, ("ask for less",))
+
+
+@pytest.mark.parametrize(
+    ("size", "verdict", "waiting_before"),
+    [
+        pytest.param(1, "Waiting", 1, id="one pod would fit without the pod that waits"),
+        pytest.param(2, "Waiting", 0, id="two would not, because of the pod that runs"),
+        pytest.param(3, "Infeasible", 0, id="three never do"),
+    ],
+)
+def test_pods_that_wait_before_are_the_reason_only_if_the_gang_would_fit_without_them(
+    size: int, verdict: str, waiting_before: int
+) -> None:
+    """The pod by itself would fit without them in each case."""
+    base = Snapshot.of([gpus("a", 4, make_pod("runs").gpu(4)), gpus("b", 4)])
+    waits = RunningPod.of(make_pod("waits").gpu(4).obj()).assumed_on("b", 0)
+
+    placement = asked(WORKER.gpu(4), size, AssumedPods(base, {1: AssumedPod(waits, 0)}))
+
+    assert (placement.verdict, placement.waiting_before) == (verdict, waiting_before)

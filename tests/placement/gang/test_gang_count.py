@@ -316,3 +316,29 @@ APART = {
 @pytest.mark.parametrize(("pod", "fits"), [(WORKER.affinity(APART), 2), (WORKER.host_port(80), 2), (WORKER, 5)])
 def test_pods_that_exclude_each_other_from_a_node_are_counted_once(pod: PodBuilder, fits: int) -> None:
     assert together(asked(pod, 2, TWO_RACKS, within=RACK))[0][1] == fits
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "size", "least", "verdict"),
+    [
+        pytest.param(4, 1, 4, 2, "Feasible", id="the other rack cannot start the gang"),
+        pytest.param(4, 2, 4, 2, "Unknown", id="it can start exactly the least number"),
+        pytest.param(4, 3, 4, 2, "Unknown", id="and more"),
+        pytest.param(4, 2, 4, 3, "Feasible", id="it is one short of the least number"),
+        pytest.param(4, 4, 4, 2, "Feasible", id="both have room for all"),
+        pytest.param(4, 4, 5, 2, "Waiting", id="none has room for all"),
+    ],
+)
+def test_scheduler_that_looks_for_the_least_number_may_choose_a_rack_without_room_for_all(
+    first: int, second: int, size: int, least: int, verdict: str
+) -> None:
+    """Both racks would have room for all if they were empty."""
+    racks = [
+        gpus(name, 8, *([make_pod("other").gpu(8 - room)] if room < 8 else []), rack=name)
+        for name, room in (("1", first), ("2", second))
+    ]
+
+    placement = asked(WORKER, size, on(*racks), least=least, within=RACK._replace(is_of_least=True))
+
+    assert placement.verdict == verdict
+    assert asked(WORKER, 4, on(*racks), least=least, within=RACK).verdict == "Feasible"

@@ -17,7 +17,8 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
 from webhook.kube.names import KUEUE_TOPOLOGY
 from webhook.placement.framework.result import GangFit, Placement
-from webhook.placement.gang.object_domains import PlacedRole, anywhere, as_together, with_domains
+from webhook.placement.gang import template_domains
+from webhook.placement.gang.object_domains import PlacedRole, anywhere, as_together, with_domains, without_count
 from webhook.placement.replicas.replicas import place_replicas
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.policy.spec.document import PolicySpec
@@ -299,3 +300,39 @@ def test_verdict_of_other_objects_is_kept() -> None:
     assert fit.together is None
     assert placement.verdict == "Feasible"
     assert as_together(waiting, GangRequest("", 5, "", starts_whole=True, within=RACK), fit).verdict == "Waiting"
+
+
+@pytest.mark.parametrize(("size", "node_name", "scored"), [(4, "c", {"c"}), (5, "a", {"a", "b"})])
+def test_node_and_scores_are_those_in_the_domain_that_is_chosen(size: int, node_name: str, scored: set[str]) -> None:
+    fit, placement = answered(size, WORKER)
+
+    assert (placement.verdict, placement.node) == ("Feasible", node_name)
+    assert fit.own is not None
+    assert placement.scores == fit.own.scores
+    assert not placement.scores or placement.scores.keys() == scored
+
+
+def test_other_parts_that_are_not_modelled_stay_in_the_list() -> None:
+    kept = [PodSignature.of(WORKER.annotate(KUEUE_TOPOLOGY, "rack").obj())]
+    base = TWO_RACKS.base
+    placement = replace(Scheduler().answer(PodSignature.of(WORKER.obj()), base), unmodelled=("an extender",))
+
+    found = without_count(placement, kept, base)
+
+    assert (found.verdict, found.node) == ("Unknown", None)
+    assert found.unmodelled == ("an extender", KUEUE_TOPOLOGY)
+    assert without_count(placement, [PodSignature.of(WORKER.obj())], base) == placement
+    waiting = replace(placement, verdict="Waiting")
+    assert without_count(waiting, kept, base) == waiting
+
+
+@pytest.mark.parametrize(("most", "is_counted"), [(2, False), (3, True), (4, True)])
+def test_templates_are_counted_up_to_the_most_pods(
+    monkeypatch: pytest.MonkeyPatch, most: int, is_counted: bool
+) -> None:
+    monkeypatch.setattr(template_domains, "MOST_STEPS", most)
+
+    fit, placement = answered_templates([(IN_A_RACK, 2), (IN_A_RACK.gpu(2), 1)])
+
+    assert (fit.together is not None) is is_counted
+    assert placement.verdict == ("Feasible" if is_counted else "Unknown")

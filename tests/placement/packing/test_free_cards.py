@@ -166,3 +166,12 @@ def test_kinds_with_the_most_cards_are_kept_and_the_others_are_summed() -> None:
     found = counted(*nodes, most=1)
 
     assert [(each.pool, each.offered, each.free) for each in found] == [("b", 24, 21), (OTHER, 24, 23)]
+
+
+def test_kinds_with_the_most_cards_are_kept_though_others_have_more_free_ones() -> None:
+    found = counted(eight("a", "p", "busy", 8), eight("b", "p", "busy", 8), eight("c", "p", "idle", 0), most=1)
+
+    assert [(each.product, each.offered, each.free, each.most, each.usable) for each in found] == [
+        (OTHER, 8, 8, 8, 8),
+        ("busy", 16, 0, 8, 16),
+    ]

@@ -5,8 +5,17 @@ import pytest
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.objects.held import CARD, HOUR, NOW_SECONDS, ago, card_pod, gpu_node, running, waiting
 from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.cluster.node_info import Node, RunningPod
 from webhook.documents.documents import Document
-from webhook.placement.packing.held_cards import HeldCards, earlier_back_offs
+from webhook.kube.pod.rare_facts import RareFacts
+from webhook.placement.packing.held_cards import (
+    HeldCards,
+    earlier_back_offs,
+    end_seconds,
+    held_class,
+    is_overdue,
+    timeless_class,
+)
 from webhook.policy.spec.accelerators import BUILT_IN_ACCELERATORS
 
 NODES = [gpu_node("n1"), gpu_node("down", down_for=HOUR), gpu_node("blip", down_for=299)]
@@ -89,3 +98,59 @@ def test_a_back_off_follows_shorter_ones(back_off: str, seconds: int) -> None:
 
     assert earlier_back_offs(message) == seconds
     assert earlier_back_offs(f"said: {message}") == 0
+
+
+@pytest.mark.parametrize(
+    ("deletion", "end", "overdue_from"),
+    [
+        pytest.param(0, 0, None, id="it is not being deleted"),
+        pytest.param(-5, 0, None, id="a time before 1970 is not read"),
+        pytest.param(1, 61, 62, id="it has a minute after its grace period"),
+        pytest.param(NOW_SECONDS, NOW_SECONDS + 60, NOW_SECONDS + 61, id="as every pod"),
+    ],
+)
+def test_pod_is_overdue_once_its_end_has_passed(deletion: int, end: int, overdue_from: int | None) -> None:
+    pod = RunningPod.of(card_pod("ends", "n1").obj())._replace(rare=RareFacts(deletion_seconds=int(deletion)))
+
+    assert end_seconds(pod) == int(end)
+    if overdue_from is None:
+        assert not is_overdue(pod, int(NOW_SECONDS) * 2)
+    else:
+        assert [is_overdue(pod, int(overdue_from) + each) for each in (-2, -1, 0, 1)] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(("seconds", "held"), [(0, ""), (299, ""), (300, "node-down"), (301, "node-down")])
+@pytest.mark.parametrize("is_terminating", [False, True])
+def test_node_is_down_after_the_time_for_which_taint_eviction_waits(
+    seconds: int, held: str, *, is_terminating: bool
+) -> None:
+    pod = card_pod("works", "down")
+    pod = pod.deletion(ago(-HOUR)) if is_terminating else pod
+    node = Node.of(gpu_node("down", down_for=seconds))
+
+    assert held_class(RunningPod.of(pod.obj()), node, int(NOW_SECONDS)) == held
+
+
+@pytest.mark.parametrize(
+    ("reason", "controller", "expected"),
+    [
+        ("CrashLoopBackOff", "ReplicaSet/web", "crash-loop"),
+        ("CrashLoopBackOff", "Job/train", ""),
+        ("CrashLoopBackOff", "JobSet/train", "crash-loop"),
+        ("ErrImagePull", "Job/train", "image-pull"),
+        ("CreateContainerConfigError", "", "config-error"),
+        ("ContainerCreating", "", ""),
+        ("", "", ""),
+    ],
+)
+def test_pod_that_does_not_start_holds_its_cards_unless_it_ends_by_itself(
+    reason: str, controller: str, expected: str
+) -> None:
+    pod = RunningPod.of(card_pod("p", "n1").obj())._replace(
+        controller=controller, rare=RareFacts(waiting_reason=reason)
+    )
+    node = Node.of(gpu_node("n1"))
+
+    assert timeless_class(pod, node) == expected
+    assert timeless_class(pod._replace(is_terminating=True), node) == ""
+    assert timeless_class(pod._replace(controller="DaemonSet/agent"), node) == ""

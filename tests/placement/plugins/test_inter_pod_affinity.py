@@ -133,22 +133,27 @@ def test_node_is_rejected_for_the_first_reason_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("namespace_selector", "rejected"),
+    ("namespace_selector", "named", "rejected"),
     [
-        pytest.param({"matchLabels": {"team": "a"}}, [True, False], id="by label"),
-        pytest.param({"matchExpressions": [{"key": "team", "operator": "Exists"}]}, [True, False], id="unknown"),
+        pytest.param({"matchLabels": {"team": "a"}}, [], [True, False], id="by label"),
+        pytest.param({"matchExpressions": [{"key": "team", "operator": "Exists"}]}, [], [True, False], id="unknown"),
         pytest.param(
-            {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}, [False, False], id="by a lack"
+            {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}, [], [False, False], id="by a lack"
         ),
+        pytest.param({"matchLabels": {"team": "a"}}, ["unknown"], [True, True], id="by label, and by name"),
+        pytest.param({"matchLabels": {"team": "b"}}, ["unknown"], [False, True], id="only by name"),
+        pytest.param({"matchLabels": {"team": "b"}}, ["y"], [False, False], id="others"),
     ],
 )
-def test_namespaces_are_chosen_by_their_labels(namespace_selector: dict[str, Any], rejected: list[bool]) -> None:
+def test_namespaces_are_chosen_by_their_labels_and_names(
+    namespace_selector: dict[str, Any], named: list[str], rejected: list[bool]
+) -> None:
     pods = _web().namespace("x"), _web().namespace("unknown")
     snapshot = Snapshot.of(
         [node(name, pod, labels={"zone": name}) for name, pod in zip("ab", pods, strict=True)],
         {"x": Namespace({"team": "a"}, {})},
     )
-    pod = make_pod().affinity(_apart(_term(_WEB, namespaceSelector=namespace_selector)))
+    pod = make_pod().affinity(_apart(_term(_WEB, namespaceSelector=namespace_selector, namespaces=named)))
     (failure,) = InterPodAffinity().filter(pod_info(pod), snapshot)
     assert failure.rejected.tolist() == rejected
 

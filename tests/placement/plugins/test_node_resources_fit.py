@@ -1,12 +1,17 @@
 """NodeResourcesFit: requests must be free; the emptier or the fuller node is the better one."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.support.objects.builders import PodBuilder, make_pod
-from tests.support.plugins import node, rejections, scores
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.devices import make_device_class
+from tests.support.plugins import node, pod_info, rejections, scores
+from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.documents.documents import Document
+from webhook.kube.release import Release
 from webhook.placement.framework.scoring import UtilizationScore
 from webhook.placement.plugins.node_resources_fit import (
     NodeResourcesFit,
@@ -167,3 +172,24 @@ def test_resource_that_scores_nothing_weighs_nothing_in_requested_to_capacity_ra
 def test_ignored_resource_is_not_missed(plugin: NodeResourcesFit, reasons: list[str]) -> None:
     pod = make_pod().gpu(1, "example.com/a").gpu(1, "example.com/b")
     assert rejections(plugin, pod, node("a")) == ({"a": reasons} if reasons else {})
+
+
+@pytest.mark.parametrize(
+    ("minor", "rejected"),
+    [
+        pytest.param(35, ["a", "c", "d"], id="no class backs a resource"),
+        pytest.param(36, ["d"], id="DynamicResources checks nodes that do not offer it"),
+    ],
+)
+def test_resource_that_a_device_class_backs_is_checked_on_nodes_that_offer_it(minor: int, rejected: list[str]) -> None:
+    """Node a has none, b enough, c lists zero, and d has too few."""
+    offered = {"a": {}, "b": {"example.com/card": 2}, "c": {"example.com/card": 0}, "d": {"example.com/card": 1}}
+    objects = [make_node_object(name, capacity=each) for name, each in offered.items()]
+    objects += [make_device_class("card", extended_resource="example.com/card")]
+    snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
+    nodes = replace(snapshot, release=Release(minor))
+
+    failures = [*_LEAST.filter(pod_info(make_pod().gpu(2, "example.com/card")), nodes)]
+
+    short = np.logical_or.reduce([each.rejected for each in failures])
+    assert [info.node.name for info, is_short in zip(nodes.nodes, short, strict=True) if is_short] == rejected

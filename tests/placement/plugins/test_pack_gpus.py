@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from tests.support.objects.builders import PodBuilder, make_pod, match_expressions
 from tests.support.plugins import node, pod_info, scores
-from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
+from webhook.cluster.working_snapshot import WorkingSnapshot
 from webhook.placement.packing.typical_pods import CardMixes, Mix, TypicalPod
 from webhook.placement.plugins.pack_gpus import PackGpus
 from webhook.placement.profiles.profile import DEFAULT, PACK_GPUS
@@ -205,3 +206,18 @@ def test_profile_keeps_to_the_preferred_pool() -> None:
     pending = make_pod().gpu(1).prefer_node(1, match_expressions(("pool", "In", ["a"]))).obj()
 
     assert Scheduler(PACK_GPUS).place(pending, Snapshot.of(nodes)).node == "mine"
+
+
+def test_values_follow_a_snapshot_that_changes_in_place() -> None:
+    """The pods before a pod take cards of the same snapshot, whose log has another position then."""
+    packing, pending, rows = plugin(*_MIX), pod_info(pod(8, 1)), np.arange(3)
+    shown = WorkingSnapshot(Snapshot.of([gpus(name, 96, 8) for name in "abc"]))
+    added = [RunningPod.of(pod(8, 3).node_name(name).obj())._replace(name=f"on-{name}") for name in "cbcb"]
+
+    for change in (*((shown.add, each) for each in added), *((shown.remove, each) for each in added[:2])):
+        change[0](change[1])
+        found = packing.score(pending, shown.snapshot, rows)
+        anew = plugin(*_MIX).score(pending, Snapshot.of(shown.snapshot.nodes), rows)
+        assert found is not None
+        assert anew is not None
+        assert found.tolist() == anew.tolist()

@@ -17,7 +17,12 @@ from tests.support.objects.storage import (
 )
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
-from webhook.placement.scheduler import Placement, Scheduler
+from webhook.placement.plugins.volume_binding import (
+    ERR_REASON_NODE_CONFLICT,
+    ERR_REASON_PV_NOT_EXIST,
+    VolumeBinding,
+)
+from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 
 Object = dict[str, Any]
 
@@ -127,3 +132,33 @@ def test_what_is_not_known_is_named(objects: list[Object], unmodelled: tuple[str
 def test_claim_that_asks_for_no_size_needs_no_capacity() -> None:
     sizeless = make_pvc("data", "late", resources={})
     assert _place(_CLASS, _DRIVER, sizeless, _OTHER_CLASS).feasible == 3
+
+
+@pytest.mark.parametrize(
+    ("claims", "conflict", "missing"),
+    [
+        pytest.param(("near", "gone"), "bc", "a", id="a conflict comes first"),
+        pytest.param(("gone", "near"), "", "abc", id="a missing volume comes first"),
+        pytest.param(("near",), "bc", "", id="only a conflict"),
+        pytest.param(("near", "far"), "abc", "", id="two conflicts"),
+        pytest.param(("gone",), "", "abc", id="only a missing volume"),
+    ],
+)
+def test_reason_of_a_node_is_that_of_the_first_claim_that_it_cannot_serve(
+    claims: tuple[str, ...], conflict: str, missing: str
+) -> None:
+    """On nodes without pods, a volume may still come."""
+    volumes = [make_pv(name, on={_ZONE: [zone]}) for name, zone in (("near", "za"), ("far", "zb"))]
+    objects = *_NODES, *_KNOWN, *volumes, *(make_pvc(name, volume=name) for name in ("near", "far", "gone"))
+    snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
+    info = PodSignature.of(make_pod().namespace("default").spec(volumes=uses(*claims)).obj()).info
+
+    for nodes, absent in ((snapshot, missing), (snapshot.without_pods(), "")):
+        found = {each.reason: each.rejected for each in VolumeBinding().filter(info, nodes)}
+        names = {
+            reason: "".join(name for name, is_rejected in zip("abc", rejected, strict=True) if is_rejected)
+            for reason, rejected in found.items()
+        }
+        assert names.get(ERR_REASON_PV_NOT_EXIST, "") == absent
+        if nodes is snapshot:
+            assert names[ERR_REASON_NODE_CONFLICT] == conflict

@@ -57,3 +57,16 @@ def test_a_selected_pod_that_stays_in_the_domain_is_enough() -> None:
 def test_a_pod_that_selects_itself_can_be_the_first() -> None:
     near = make_pod().label("app", "web").gpu(2).affinity(_affinity("podAffinity", _ZONE))
     assert victims(near, _node("full", _web("x", 1, 2), capacity=TWO_CARDS)) == ["x"]
+
+
+@pytest.mark.parametrize("key", [_HOST, _ZONE])
+@pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
+def test_pods_that_are_attracted_or_only_prefer_distance_keep_nobody_away(kind: str, key: str) -> None:
+    """Only required anti-affinity of running pods counts, here that of one that can be evicted."""
+    term = {"weight": 1, "podAffinityTerm": _term(key, "new")}
+    affinity = _affinity("podAffinity", key, "new") if kind == "podAffinity" else {}
+    affinity |= {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
+    stays = running("stays", 200).affinity(affinity)
+    repels = running("repels", 2).affinity(_affinity("podAntiAffinity", key, "new"))
+    info = _node("n", stays, repels, running("low", 1, 2), capacity=TWO_CARDS)
+    assert victims(make_pod().label("app", "new").gpu(2), info) == ["repels", "low"]

@@ -32,12 +32,14 @@ from webhook.kube.release import Release
 from webhook.kube.selectors import exact_selector
 from webhook.placement.framework.interface import PreFilterResult
 from webhook.placement.preemption import default_preemption
-from webhook.placement.preemption.default_preemption import chosen_by
+from webhook.placement.preemption.default_preemption import best_on, chosen_by
 from webhook.placement.preemption.lower_pods import LowerPods
 from webhook.placement.profiles.plugin_registry import PluginArgs
 from webhook.placement.profiles.profile import DEFAULT, Profile, UnmodelledStep
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
+
+PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 
 
 def test_of_equal_nodes_each_may_be_chosen() -> None:
@@ -129,15 +131,33 @@ def test_a_pod_that_never_preempts_evicts_nobody() -> None:
 
 def test_a_pod_waits_for_the_victims_on_its_nominated_node() -> None:
     ending = running("x", 1, 2).deletion("2026-01-01T00:00:00Z")
-    condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-    info = node("a", ending.status(conditions=[condition]), capacity=TWO_CARDS)
+    info = node("a", ending.status(conditions=[PREEMPTED]), capacity=TWO_CARDS)
     found = preempting(make_pod().gpu(2).status(nominatedNodeName="a"), info)
     text = "preemption: not eligible due to a terminating pod on the nominated node."
     assert (found.evicts, found.message) == (False, text)
-    # A pod of its own priority was evicted for another one.
-    equal = running("x", 100, 2).deletion("2026-01-01T00:00:00Z").status(conditions=[condition])
-    other = preempting(make_pod().gpu(2).status(nominatedNodeName="a"), node("a", equal, capacity=TWO_CARDS))
-    assert other.message != text
+
+
+@pytest.mark.parametrize(
+    ("priority", "conditions", "is_terminating", "nominated"),
+    [
+        pytest.param(100, [PREEMPTED], True, "a", id="a pod of its own priority was evicted for another one"),
+        pytest.param(1, [], True, "a", id="a pod ends that a user has deleted"),
+        pytest.param(1, [PREEMPTED | {"reason": "EvictionByEvictionAPI"}], True, "a", id="a drain evicted the pod"),
+        pytest.param(1, [PREEMPTED | {"status": "False"}], True, "a", id="the condition does not hold"),
+        pytest.param(1, [PREEMPTED], False, "a", id="the pod does not end"),
+        pytest.param(1, [PREEMPTED], True, "b", id="it ends on another node"),
+        pytest.param(1, [PREEMPTED], True, "gone", id="the nominated node is gone"),
+    ],
+)
+def test_a_pod_does_not_wait_for_other_pods_that_end(
+    priority: int, conditions: list[dict[str, str]], *, is_terminating: bool, nominated: str
+) -> None:
+    pod = running("x", priority, 2).status(conditions=conditions)
+    pod = pod.deletion("2026-01-01T00:00:00Z") if is_terminating else pod
+    nodes = [node("a", pod, capacity=TWO_CARDS), node("b", running("y", 1, 2), capacity=TWO_CARDS)]
+    found = preempting(make_pod().gpu(2).status(nominatedNodeName=nominated), *nodes)
+    assert "terminating" not in found.message
+    assert found.evicts
 
 
 def test_only_some_of_many_nodes_are_compared() -> None:
@@ -261,3 +281,33 @@ def test_the_nominated_node_is_evaluated_whatever_the_pre_filters_name(nominated
     profile = replace(DEFAULT, pre_filters=(NamesNodeB(),))
 
     assert default_preemption.potential_nodes(profile, info, nodes, never).tolist() == potential
+
+
+@pytest.mark.parametrize(
+    ("nodes", "best"),
+    [
+        pytest.param({"a": [(5, 2)], "b": [(1, 1), (1, 1)]}, "b", id="the lowest priority, though two pods end"),
+        pytest.param({"a": [(1, 1), (1, 1)], "b": [(1, 2)]}, "b", id="the fewest pods of equal priority"),
+        pytest.param({"b": [(1, 2)], "a": [(1, 2)]}, "a", id="the first of equal nodes"),
+        pytest.param({"a": [(200, 2)], "b": [(99, 2)]}, "b", id="the only one with lower pods"),
+        pytest.param({"a": [(200, 2)], "b": [(100, 2)]}, None, id="none"),
+    ],
+)
+def test_best_of_some_nodes_is_the_one_that_kube_scheduler_chooses(
+    nodes: dict[str, list[tuple[int, int]]], best: str | None
+) -> None:
+    infos = [
+        node(name, *(running(f"{name}-{at}", *each) for at, each in enumerate(pods)), capacity=TWO_CARDS)
+        for name, pods in nodes.items()
+    ]
+    snapshot = Snapshot.of(
+        [*infos, node("free-of-cards", running("x", 0)), node("z", running("z", 0, 2), capacity=TWO_CARDS)]
+    )
+    pod = pod_info(make_pod().gpu(2).spec(priority=100)).normalized_for(snapshot)
+    rows = [snapshot.rows[name] for name in sorted([*nodes, "free-of-cards"])]
+
+    found = best_on(DEFAULT, pod, snapshot, rows, never)
+    never_preempts = pod._replace(preemption=pod.preemption._replace(is_never=True))
+
+    assert (found and found.node) == best
+    assert best_on(DEFAULT, never_preempts, snapshot, rows, never) is None

@@ -78,6 +78,53 @@ def test_a_shared_volume_is_no_new_one_for_equal_pods_that_are_put_back_later() 
         assert ({pod.name for pod in found.victims}, found.is_exact) == ({"z", "port"}, False)
 
 
+@pytest.mark.parametrize(
+    ("priority", "limit", "evicted"),
+    [
+        pytest.param(100, 1, [], id="that of a pod of its own priority is too much"),
+        pytest.param(101, 1, [], id="so is that of a more important one"),
+        pytest.param(100, 2, ["y"], id="there is room beside it"),
+        pytest.param(99, 1, ["x", "y"], id="a less important pod does not keep its volume"),
+    ],
+)
+def test_volumes_of_pods_of_no_lower_priority_stay(priority: int, limit: int, evicted: list[str]) -> None:
+    pods = [running(name, at).spec(volumes=uses(name), nodeName="a") for name, at in (("x", priority), ("y", 1))]
+    assert _evicted(make_pod().spec(volumes=uses("z")), *pods, limit=limit) == evicted
+
+
+@pytest.mark.parametrize(
+    ("app", "nominated_to", "reason"),
+    [
+        pytest.param("db", "a", "didn't satisfy existing pods anti-affinity rules", id="it is near the nominated pod"),
+        pytest.param("web", "a", "didn't match pod affinity rules", id="the nominated pod has another label"),
+        pytest.param("db", "b", "didn't match pod affinity rules", id="it is nominated to another node"),
+    ],
+)
+def test_a_pod_that_only_a_nominated_pod_attracts_meets_the_later_rules_but_never_fits(
+    app: str, nominated_to: str, reason: str
+) -> None:
+    """kube-scheduler filters with the nominated pods, then without them."""
+
+    def affinity(kind: str, of: str) -> dict[str, object]:
+        term = {"labelSelector": {"matchLabels": {"app": of}}, "topologyKey": _ZONE}
+        return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+    waits = make_pod("waits").label("app", app).spec(priority=200).status(nominatedNodeName=nominated_to)
+    repels = running("repels", 200).spec(nodeName="a").affinity(affinity("podAntiAffinity", "web"))
+    low = running("low", 1, 2).spec(nodeName="a").label("app", "db")
+    nodes = [make_node_object(name, capacity={"nvidia.com/gpu": 2}, labels={_ZONE: name}) for name in "ab"]
+    pending = make_pod().label("app", "web").gpu(1).affinity(affinity("podAffinity", "db")).spec(priority=100)
+    objects = *nodes, *(each.namespace("default").obj() for each in (waits, repels, low))
+
+    found = Scheduler().preemption(
+        PodSignature.of(pending.namespace("default").obj()),
+        snapshot_from_documents(Document("cluster", each) for each in objects),
+    )
+
+    assert found is not None
+    assert (found.evicts, f"1 node(s) {reason}" in found.message) == (False, True), found.message
+
+
 @pytest.mark.parametrize(("nominated", "evicted"), [(False, ["y"]), (True, ["x", "y"])])
 def test_a_nominated_pod_takes_one_of_the_places_for_pods(nominated: bool, evicted: list[str]) -> None:
     running_pods = [running(name, priority).spec(nodeName="a") for name, priority in (("x", 2), ("y", 1))]

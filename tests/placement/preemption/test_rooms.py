@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.objects.builders import make_pod
 from tests.support.plugins import node
-from tests.support.preemption import ROOM, running, victims
+from tests.support.preemption import ROOM, preempting, running, victims
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,25 @@ def test_pods_of_no_lower_priority_stay() -> None:
     info = node("n", *pods, capacity=ROOM)
     assert victims(make_pod().gpu(2), info) == ["lower"]
     assert victims(make_pod().gpu(3), info) == []
+
+
+def test_every_amount_that_no_eviction_frees_is_a_reason_of_the_node_and_of_other_filters_only_the_first() -> None:
+    """As in kube-scheduler: NodeResourcesFit names all amounts, and a node that it rejects meets no later filter."""
+    pods = running("high", 200, 1), running("low", 1)
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+    web = running("web", 200).label("app", "web")
+    pending = make_pod().gpu(2).gpu(1, "rdma/hca")
+    pending = pending.affinity({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
+    capacity = ROOM | {"nvidia.com/gpu": "2", "rdma/hca": "1"}
+    nodes = [
+        node("both", *pods, running("hca", 200).gpu(1, "rdma/hca"), web, capacity=capacity),
+        node("one", *pods, web, capacity=capacity, labels={"kubernetes.io/hostname": "one"}),
+        node("web", running("low", 1), web, capacity=capacity, labels={"kubernetes.io/hostname": "web"}),
+    ]
+    assert preempting(pending, *nodes).message == (
+        "preemption: 0/3 nodes are available: 1 Insufficient rdma/hca, "
+        "1 node(s) didn't match pod anti-affinity rules, 2 Insufficient nvidia.com/gpu."
+    )
 
 
 def test_the_pod_that_takes_the_port_is_evicted_and_no_other() -> None:

@@ -189,6 +189,27 @@ _NO_FLAVOR = (
             ["Kueue: ClusterQueue cards is stopped: it admits no pods"],
             id="stopped ClusterQueue",
         ),
+        pytest.param(
+            [local_queue("q", stop="Hold"), cluster_queue("cards", {"spot": _CARDS}, stop="Hold")],
+            [
+                "Kueue: LocalQueue q is stopped: it admits no pods",
+                "Kueue: ClusterQueue cards is stopped: it admits no pods",
+            ],
+            id="both queues are stopped",
+        ),
+        pytest.param(
+            [
+                local_queue("q"),
+                cluster_queue("cards", {"large": {GPU: "4"}, "small": {GPU: "1"}}),
+                resource_flavor("large", pool="other"),
+                resource_flavor("small", pool="training"),
+            ],
+            [
+                f"Kueue: the quota of ClusterQueue cards can never hold this pod: {GPU} 2 of 1",
+                "Kueue: no node has the labels of flavor small (pool=training): its pods find no node",
+            ],
+            id="enough in a flavor of other nodes only",
+        ),
         pytest.param([local_queue("q"), cluster_queue("cards", {"spot": _CARDS})], [], id="quota"),
         pytest.param(
             [local_queue("q"), cluster_queue("cards", {"spot": {GPU: "1"}})],

@@ -218,8 +218,12 @@ def test_values_of_a_label_are_those_that_nodes_have() -> None:
     assert columns.with_rows_moved(np.array([1, 2])).values("x") == {"b"}
 
 
-_ELSEWHERE = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname", "namespaces": ["other"]}
-_ANTI_AFFINITY = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_ELSEWHERE]}}
+def _anti_affinity(**namespaces: Any) -> Object:
+    term = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname", **namespaces}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+_ANTI_AFFINITY = _anti_affinity(namespaces=["other"])
 _NOT_PACKED = training_pod("pod").annotate(f"{DOMAIN}/bin-packing", "false")
 _BY_THE_HINT = (
     "quota full (CrossNamespacePodAffinity) denies this pod: the packing hint selects pods of all namespaces; set "
@@ -273,6 +277,28 @@ _BY_SELECTOR = {"matchExpressions": [{"scopeName": "CrossNamespacePodAffinity", 
         pytest.param(training_pod("pod"), [], [], id="no quota"),
         pytest.param(_NOT_PACKED, [quota()], [], id="not packed"),
         pytest.param(_NOT_PACKED.affinity(_ANTI_AFFINITY), [quota()], [_BY_THE_USER], id="terms of the user"),
+        pytest.param(
+            _NOT_PACKED.affinity(_anti_affinity(namespaces=["default"])), [quota()], [], id="its own namespace"
+        ),
+        pytest.param(_NOT_PACKED.affinity(_anti_affinity()), [quota()], [], id="no namespace is named"),
+        pytest.param(
+            _NOT_PACKED.affinity(_anti_affinity(namespaces=["default", "other"])),
+            [quota()],
+            [_BY_THE_USER],
+            id="its own namespace and another one",
+        ),
+        pytest.param(
+            _NOT_PACKED.affinity(_anti_affinity(namespaceSelector={"matchLabels": {"team": "b"}})),
+            [quota()],
+            [_BY_THE_USER],
+            id="a selector of namespaces",
+        ),
+        pytest.param(
+            _NOT_PACKED.affinity(_anti_affinity(namespaces=["default"], namespaceSelector={"matchLabels": {"a": "b"}})),
+            [quota()],
+            [_BY_THE_USER],
+            id="a selector beside its own namespace",
+        ),
         pytest.param(training_pod("pod").affinity(_ANTI_AFFINITY), [quota()], [_BY_BOTH], id="both"),
         pytest.param(training_pod("pod"), [quota(name="open", hard="9"), quota()], [_BY_THE_HINT], id="two quotas"),
     ],

@@ -44,6 +44,27 @@ def test_a_node_that_other_pods_fill_would_do_without_them_alone() -> None:
     assert doubt(JOB, node_with_cards("a", offered={GPU: 7}), running.obj()) == text
 
 
+@pytest.mark.parametrize(
+    ("others", "text"),
+    [
+        pytest.param({"a": 4, "b": 0}, "1 node would do if its 8 cards were healthy (7 of 8 are)", id="one is free"),
+        pytest.param(
+            {"a": 4, "b": 4},
+            "2 nodes would do if their 16 cards were healthy (14 of 16 are), without the pods that run there",
+            id="none is free",
+        ),
+        pytest.param(
+            {"a": 0, "b": 0}, "2 nodes would do if their 16 cards were healthy (14 of 16 are)", id="both are free"
+        ),
+    ],
+)
+def test_nodes_that_would_do_with_their_pods_are_named_before_those_without(others: dict[str, int], text: str) -> None:
+    nodes = [node_with_cards(name, offered={GPU: 7}) for name in others]
+    running = [make_pod(f"of-{name}").gpu(cards).node_name(name).obj() for name, cards in others.items() if cards]
+
+    assert doubt(JOB, *nodes, *running) == text
+
+
 SHARES = [
     {GPU: 1, "nvidia.com/gpumem": 8000, "nvidia.com/gpucores": 30},
     {GPU: 1, "nvidia.com/gpumem-percentage": 50},

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.oracles.strategies import clusters, pending_pods
@@ -105,6 +106,38 @@ def test_nominated_node_that_can_take_the_pod_is_the_reason_of_all_others() -> N
     reasons = Scheduler().explain(PodSignature.of(pod.obj()), snapshot)
 
     assert reasons == dict.fromkeys("ac", ("not looked at: the pod is nominated to b",))
+
+
+def test_nominated_node_that_is_left_out_beforehand_has_the_reason_of_its_first_filter() -> None:
+    pod = make_pod().require_node(_ONLY_A).status(nominatedNodeName="b")
+    snapshot = Snapshot.of([node("a", unschedulable=True), node("b"), node("c")])
+
+    reasons = Scheduler().explain(PodSignature.of(pod.obj()), snapshot)
+
+    assert reasons == {
+        "a": ("node(s) were unschedulable",),
+        "b": ("node(s) didn't match Pod's node affinity/selector",),
+        "c": ("node(s) didn't satisfy plugin(s) [NodeAffinity]",),
+    }
+
+
+@pytest.mark.parametrize(
+    ("cards", "nominated", "reasons"),
+    [
+        pytest.param(4, 4, ("Insufficient nvidia.com/gpu",), id="with and without the nominated pod"),
+        pytest.param(0, 4, ("Insufficient nvidia.com/gpu",), id="only with it"),
+        pytest.param(4, 0, ("Insufficient nvidia.com/gpu",), id="without any"),
+    ],
+)
+def test_reason_counts_once_on_a_node_with_nominated_pods(cards: int, nominated: int, reasons: tuple[str, ...]) -> None:
+    """kube-scheduler filters such a node with its nominated pods, then without them, and stops at the first failure."""
+    running = make_pod("runs").gpu(cards).node_name("a")
+    waits = make_pod("waits").gpu(nominated).spec(priority=9).status(phase="Pending", nominatedNodeName="a")
+    objects = [make_node_object("a", capacity={"nvidia.com/gpu": 8})]
+    objects += [each.obj() for each, count in ((running, cards), (waits, nominated)) if count]
+    snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
+
+    assert Scheduler().explain(PodSignature.of(make_pod().gpu(8).obj()), snapshot) == {"a": reasons}
 
 
 def test_details_name_the_taint_the_amounts_and_the_label_values() -> None:

@@ -11,7 +11,7 @@ from tests.support.preemption import ROOM, TWO_CARDS, budget, preempting, runnin
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.framework.result import GangFit, Placement
-from webhook.placement.reasons.evictions import eviction_lines, eviction_text, eviction_warning
+from webhook.placement.reasons.evictions import eviction_lines, eviction_text, eviction_warning, time_text
 
 _NOW = 1_767_236_400.0  # 2026-01-01T03:00:00Z
 
@@ -125,3 +125,21 @@ def test_evictions_for_one_pod_of_a_gang_are_no_warning(gang: GangFit | None, is
     placement = replace(Placement.unknown(""), verdict="Waiting", preemption=found, gang=gang)
 
     assert bool(eviction_warning(placement, "default")) is is_warned
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-5, "0 s"),
+        (0, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 min"),
+        (3599, "59 min"),
+        (3600, "1 h"),
+        (86_399, "23 h"),
+        (86_400, "1 d"),
+        (200_000, "2 d"),
+    ],
+)
+def test_time_is_in_its_largest_unit(seconds: float, text: str) -> None:
+    assert time_text(seconds) == text

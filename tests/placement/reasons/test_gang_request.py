@@ -223,13 +223,20 @@ def test_pods_of_a_gang_that_run_are_counted_as_used(running: int, used: int, ex
     assert _excess(running, used, most=10) == excess
 
 
-def _excess(running: int, used: int, most: int) -> str:
-    """Return the excess of a gang of four pods with two cards each."""
-    members = (make_pod(f"g-{at}").namespace("default").annotate(GANG_KEY, "g").node_name("a") for at in range(running))
+@pytest.mark.parametrize(("namespace", "gang"), [("other", "g"), ("default", "h")])
+def test_pods_of_another_gang_that_run_need_room_beside_it(namespace: str, gang: str) -> None:
+    assert _excess(2, 4, most=10, namespace=namespace, gang=gang) == f"{GPU} 4 + 8 of 10"
+
+
+def _excess(running: int, used: int, most: int, *, namespace: str = "default", gang: str = "g") -> str:
+    """Return the excess of a gang of four pods with two cards each, while pods of `gang` run."""
+    members = (
+        make_pod(f"g-{at}").namespace(namespace).annotate(GANG_KEY, gang).node_name("a") for at in range(running)
+    )
     snapshot = made_anew([make_node_object("a"), *(each.obj() for each in members)])
-    gang = GangRequest("g", 4, "s", starts_whole=True, members=4)
+    request = GangRequest("g", 4, "s", starts_whole=True, members=4)
     pod = pod_info(make_pod().namespace("default").gpu(2))
-    demand = Demand(pod, GangDemand.of_pod(gang, pod), least=4)
+    demand = Demand(pod, GangDemand.of_pod(request, pod), least=4)
     return demand.excess({GPU: most, "cpu": 0}, {GPU: used, "cpu": 5}, snapshot)
 
 

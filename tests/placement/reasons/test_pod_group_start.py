@@ -8,12 +8,14 @@ import pytest
 from tests.support.admission import DOMAIN, TYPE, USAGE, admit_pod, policy_with
 from tests.support.objects.batch_objects import KAI_TOPOLOGY, kai_group, pod_group, topology, volcano_group
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.plugins import pod_info
 from tests.support.views import made_anew
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.verdict import Verdict, placement_of
+from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.framework.result import GangFit, Placement
-from webhook.placement.reasons.pod_group_start import as_grouped
+from webhook.placement.framework.result import GangFit, Placement, Remedy
+from webhook.placement.reasons.pod_group_start import as_grouped, never_starts
 from webhook.placement.scheduler import PodSignature, Scheduler
 
 NATIVE = policy_with(
@@ -273,3 +275,39 @@ def test_first_reason_not_to_refuse_a_pod_stands(before: str, after: str) -> Non
 
     assert group.is_basic
     assert found.deny_exemption.startswith(after)
+
+
+@pytest.mark.parametrize("verdict", ["Feasible", "Waiting", "Unknown", "Infeasible"])
+def test_nothing_is_left_of_the_place_of_a_pod_that_never_starts(verdict: Any) -> None:
+    """No change of the pod or of a node helps. What is not known, or never fits anyway, stays as it is."""
+    group = PodGroup("default", "g", 3)
+    remedy = Remedy("ask for less", "n", None, lambda info, nodes: (info, nodes))
+    gang = GangFit("g", 2, 2, 0, next_message="0/1 nodes are available.")
+    own = Placement(
+        verdict, "n", 1, 1, "1/1 nodes are available.", {"n": {"total": 1}}, (), ("ask for less",), (remedy,)
+    )
+    own = replace(own, gang=replace(gang, own=own))
+
+    found = as_grouped(own, group, pod_info(WORKER), 2, Snapshot.of([]))
+
+    if verdict in ("Unknown", "Infeasible"):
+        assert found == own
+        return
+    never = "PodGroup g needs 3 pods, and the gang has 2: it never starts"
+    assert (found.verdict, found.node, found.scores, found.suggestions, found.remedies) == (
+        "Infeasible",
+        None,
+        {},
+        (),
+        (),
+    )
+    assert found.message == f"1/1 nodes are available. {never}."
+    assert found.deny_exemption == "its PodGroup can change"
+    assert found.gang is not None
+    assert (found.gang.own, found.gang.next_message) == (None, never)
+
+
+@pytest.mark.parametrize(("size", "starts"), [(0, True), (2, False), (3, True), (4, True)])
+def test_group_starts_with_exactly_the_pods_that_it_needs(size: int, starts: bool) -> None:
+    """The size 0 is not known."""
+    assert (never_starts(PodGroup("default", "g", 3), pod_info(WORKER), size, Snapshot.of([])) == "") is starts

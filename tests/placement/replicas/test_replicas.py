@@ -19,8 +19,9 @@ from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
+from webhook.placement.replicas.emptied_nodes import nodes_without_pods
 from webhook.placement.replicas.replicas import Replicas, place_replicas
-from webhook.placement.scheduler import Scheduler
+from webhook.placement.scheduler import PodSignature, Scheduler
 
 Object = dict[str, Any]
 
@@ -46,6 +47,19 @@ def test_replicas_use_what_the_earlier_ones_leave() -> None:
         "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.",
     )
     assert found.placement is found.stopped
+
+
+def test_room_of_earlier_replicas_is_not_free_on_nodes_without_their_running_pods() -> None:
+    """They are only reserved: no other pod can have the room once the pods that run are gone."""
+    found = _placed(make_pod("new").gpu(3), 2, _four("a", make_pod("runs").gpu(1)), _four("b", make_pod("full").gpu(4)))
+
+    assert found.nodes == {"a": 1}
+    assert found.snapshot.requested("nvidia.com/gpu").tolist() == [4, 4]
+    assert [[pod.name for pod in info.pods] for info in found.snapshot.nodes] == [["runs", "new"], ["full"]]
+    assert [pod.is_reserved for info in found.snapshot.nodes for pod in info.pods] == [False, True, False]
+    assert found.snapshot.with_reserved_pods().requested("nvidia.com/gpu").tolist() == [3, 0]
+    signature = PodSignature.of(make_pod().gpu(2).obj())
+    assert nodes_without_pods(Scheduler(), signature, found.snapshot) == ("b",)
 
 
 def test_all_replicas_fit() -> None:

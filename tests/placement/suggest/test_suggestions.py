@@ -1,12 +1,14 @@
 """Suggestions in words, and which come first."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from tests.support.objects.builders import PodBuilder, make_pod, match_expressions
 from tests.support.plugins import node
 from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.objects.runtime_class import RuntimeClass, RuntimeClasses
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.scheduler import Scheduler
 
@@ -361,6 +363,117 @@ def test_suggestions(pod: PodBuilder, nodes: Sequence[NodeInfo], wanted: Sequenc
 )
 def test_there_may_be_none(pod: PodBuilder, nodes: Sequence[NodeInfo]) -> None:
     assert list(suggestions(pod, *nodes)) == []
+
+
+@pytest.mark.parametrize(
+    ("running", "allowed", "wanted"),
+    [
+        pytest.param(1, 2, [], id="there is a place"),
+        pytest.param(2, 2, ["n fits once 1 pod is gone"], id="all places are taken"),
+        pytest.param(3, 2, ["n fits once 2 pods are gone"], id="there are more pods than places"),
+        pytest.param(1, 1, ["n fits once 1 pod is gone"], id="the only place is taken"),
+    ],
+)
+def test_as_many_pods_have_to_go_as_exceed_the_places_with_the_pod(
+    running: int, allowed: int, wanted: list[str]
+) -> None:
+    """The pods have its priority, so that it cannot evict them."""
+    full = node("n", *(make_pod(f"p{at}") for at in range(running)), capacity={"pods": allowed})
+
+    assert list(suggestions(make_pod(), full)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("state", "priorities", "wanted"),
+    [
+        pytest.param({}, [1, 1], "n fits once 2 pods of lower priority are gone", id="a node"),
+        pytest.param(
+            {"unschedulable": True},
+            [1, 1],
+            "n fits once it is uncordoned and 2 pods of lower priority are gone",
+            id="a cordoned node",
+        ),
+        pytest.param(
+            {"taints": ["x:NoSchedule"]},
+            [1, 1],
+            "n would fit once 2 pods of lower priority are gone if the pod tolerated x",
+            id="a tainted node",
+        ),
+        pytest.param(
+            {"unschedulable": True, "taints": ["x:NoSchedule"]},
+            [1, 1],
+            "n would fit once it is uncordoned and 2 pods of lower priority are gone if the pod tolerated x",
+            id="a cordoned and tainted node",
+        ),
+        pytest.param(
+            {"unschedulable": True},
+            [1, 200],
+            "n fits once it is uncordoned and 8 nvidia.com/gpu are freed",
+            id="a cordoned node with a more important pod",
+        ),
+    ],
+)
+def test_pods_that_would_be_evicted_after_other_changes_of_a_node_are_counted(
+    state: dict[str, Any], priorities: list[int], wanted: str
+) -> None:
+    pods = [make_pod(f"p{at}").gpu(4).spec(priority=each) for at, each in enumerate(priorities)]
+    info = node("n", *pods, capacity={"nvidia.com/gpu": 8}, **state)
+
+    found = suggestions(make_pod().gpu(8).spec(priority=100), info, most=9)
+
+    assert wanted in found
+
+
+def test_eviction_on_another_node_is_another_suggestion() -> None:
+    low = make_pod("low").gpu(8).spec(priority=1)
+    nodes = [
+        node("a", low, capacity={"nvidia.com/gpu": 8}),
+        node("b", low, capacity={"nvidia.com/gpu": 8}, taints=["x:NoSchedule"]),
+    ]
+
+    found = suggestions(make_pod().gpu(8).spec(priority=100), *nodes, most=9)
+
+    assert list(found) == [
+        "a fits once 1 pod of lower priority is gone",
+        "b would fit once 1 pod of lower priority is gone if the pod tolerated x",
+    ]
+
+
+def test_node_of_a_suggestion_is_one_that_has_its_obstacles() -> None:
+    """After the second change, the first node also fits, but its labels are not those that the pod should name."""
+    nodes = [gpus("b", used=1), gpus("t", used=2, taint="x:NoSchedule")]
+
+    remedies = Scheduler(suggestions=9).place(make_pod().gpu(8).obj(), Snapshot.of(nodes)).remedies
+
+    found = {each.text: each.node for each in remedies if "asked for" in each.text or "ask for" in each.text}
+    assert found == {
+        "ask for 7 nvidia.com/gpu instead of 8: the largest free block is 7": "b",
+        "2 nodes would fit if the pod tolerated x and asked for 6 nvidia.com/gpu instead of 8": "t",
+    }
+
+
+@pytest.mark.parametrize(
+    ("class_name", "of_class", "source"),
+    [
+        pytest.param("kata", {"disk": "nvme"}, " of RuntimeClass kata", id="the class adds the label"),
+        pytest.param("kata", {"disk": "ssd"}, "", id="it adds another value"),
+        pytest.param("kata", {"zone": "a"}, "", id="it adds another label"),
+        pytest.param("gvisor", {"disk": "nvme"}, "", id="the pod has another class"),
+        pytest.param("", {"disk": "nvme"}, "", id="the pod has none"),
+    ],
+)
+def test_label_that_a_runtime_class_adds_is_named_with_the_class(
+    class_name: str, of_class: dict[str, str], source: str
+) -> None:
+    """The API server has added the label to the pod, so the user does not find it in the manifest."""
+    pod = make_pod().node_selector("disk", "nvme")
+    pod = pod.spec(runtimeClassName=class_name) if class_name else pod
+    classes = RuntimeClasses({"kata": RuntimeClass("kata", None, of_class, ())}, are_known=True)
+    snapshot = Snapshot.of([node("n", labels={"zone": "a"})], runtime_classes=classes)
+
+    (first, *_) = Scheduler(suggestions=1).place(pod.obj(), snapshot).suggestions
+
+    assert first == f"1 node would fit without the nodeSelector disk=nvme{source} (it has none)"
 
 
 def test_room_behind_the_taint_of_a_cordon_without_the_cordon_is_not_asked_for() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,8 @@ from webhook.cluster.update import updated
 from webhook.documents.documents import Document
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import PodSignature, Scheduler
-from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods, chosen_node
+from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods, chosen_node, tied_nodes
+from webhook.placement.waiting.pending_placement import WaitingPod, assume
 
 
 def _base(*more: NodeInfo) -> Snapshot:
@@ -101,6 +103,9 @@ def test_a_resource_that_the_reserved_pods_do_not_request_does_not_matter() -> N
     overcommitted = node("full", make_pod("huge").requests(memory="10Ti"), capacity={"memory": "1Ti"})
     found = AssumedPods(_base(overcommitted), {1: _assumed("p", "full", pod=make_pod().requests(cpu="1"))})
     assert found.has_room("full")
+    # But a pod that requests it has no room.
+    asks = {name: _assumed("q", "full", pod=make_pod().requests(**{name: "1"})).pod for name in ("cpu", "memory")}
+    assert (found.has_room("full", asks["cpu"]), found.has_room("full", asks["memory"])) == (True, False)
 
 
 def test_pods_of_a_lower_priority_come_after() -> None:
@@ -285,3 +290,17 @@ def test_node_has_no_room_if_the_pods_that_are_assumed_there_have_none(cards: in
     assert found.has_room("a") is has_room
     assert found.has_room("a", asks_for_nothing) is has_room
     assert not found.has_room("gone")
+
+
+@pytest.mark.parametrize(("feasible", "is_sampled"), [(2, False), (99, False), (100, False), (101, True)])
+def test_of_more_nodes_than_are_always_scored_the_pick_cannot_be_predicted(feasible: int, *, is_sampled: bool) -> None:
+    base = _base()
+    placement = Placement("Feasible", "a", 200, feasible, "", best_rows=np.array([0, 1]))
+    found: AssumedPods[int] = AssumedPods(base)
+
+    assume(1, WaitingPod.of(make_pod().gpu(1).obj()), placement, found)
+
+    tied = frozenset() if is_sampled else frozenset({"a", "b"})
+    assert tied_nodes(placement, base) == tied
+    assert (found.by_key[1].tied, found.by_key[1].is_sampled) == (tied, is_sampled)
+    assert found.is_mostly_sampled is is_sampled

@@ -81,9 +81,13 @@ class KaiFit(NodeResourcesFit):
     api/resource_info/resource_requirment.go, LessEqualResource
     """
 
+    def counted(self, pod: PodInfo) -> Iterator[tuple[str, int]]:
+        """Yield the requests of the containers of `pod`."""
+        return iter(of_containers(pod).requests)
+
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
         """Yield the nodes that are short of a resource or of pods, by resource."""
-        requests = {NVIDIA_GPU: 0, CPU: 0, MEMORY: 0} | dict(of_containers(pod).requests)
+        requests = {NVIDIA_GPU: 0, CPU: 0, MEMORY: 0} | dict(self.counted(pod))
         for resource, amount in in_time(requests.items(), expired):
             free = nodes.allocatable(resource) - nodes.requested(resource)
             short = free < min(amount, LARGEST_AMOUNT)

@@ -1,6 +1,6 @@
 """Count the room for a gang in each topology domain, such as a rack."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -130,17 +130,17 @@ def room_on_nodes(scheduler: Scheduler, signature: PodSignature, snapshot: Snaps
     info = signature.info
     is_alone = bool(info.host_ports or next(selecting_itself(info.inter_pod.terms.anti_required, info, snapshot), None))
     with_nominated = nodes_with_nominated_pods(info, snapshot, scheduler.profile.scheduler_names, expired)
-    rooms = []
+    rooms, requests = [], scheduler.profile.counted_requests(info)
     for base in [snapshot, with_nominated.snapshot] if with_nominated else [snapshot]:
         shown = replace(base, nominated=NO_NOMINATED_PODS)
-        rooms.append(_room(info, shown, scheduler.feasible(signature, shown, expired), is_alone=is_alone))
+        rooms.append(_room(requests, shown, scheduler.feasible(signature, shown, expired), is_alone=is_alone))
     least: Column = np.minimum.reduce(rooms)
     return least
 
 
-def _room(info: PodInfo, snapshot: Snapshot, fits_one: Mask, *, is_alone: bool) -> Column:
+def _room(requests: Iterable[tuple[str, int]], snapshot: Snapshot, fits_one: Mask, *, is_alone: bool) -> Column:
     room = snapshot.allowed_pods - snapshot.load.pods
-    for resource, amount in info.requests:
+    for resource, amount in requests:
         room = np.minimum(room, (snapshot.allocatable(resource) - snapshot.requested(resource)) // amount)
     # The filters have the last word on one pod: a profile can ignore resources.
     counted: Column = np.where(fits_one, room.clip(min=1, max=1 if is_alone else None), 0)

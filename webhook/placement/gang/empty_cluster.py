@@ -74,7 +74,8 @@ def _role(
     info, empty = signature.info, base.without_pods()
     if restores and (passed := restored_for(scheduler, signature, base)):
         info, empty = passed.info, passed.nodes
-    return Role(info, asked, scheduler.feasible(PodSignature(info), empty, expired), empty)
+    feasible = scheduler.feasible(PodSignature(info), empty, expired)
+    return Role(info._replace(requests=scheduler.profile.counted_requests(info)), asked, feasible, empty)
 
 
 def within_cluster(

@@ -196,7 +196,8 @@ def _waiting_before(question: _Question, assumed: AssumedPods[Any]) -> int:
 
 def _largest_block(question: _Question, snapshot: Snapshot, nodes: Mask) -> str:
     """Return a text with the largest free number of cards on one of `nodes`, or "" for pods without cards."""
-    cards = [(resource, amount) for resource, amount in question.info.requests if "/" in resource and amount > 0]
+    requests = question.scheduler.profile.counted_requests(question.info)
+    cards = [(resource, amount) for resource, amount in requests if "/" in resource and amount > 0]
     if not cards:
         return ""
     nodes = nodes & open_nodes(snapshot, question.scheduler.temporary_taints)

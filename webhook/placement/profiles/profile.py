@@ -133,6 +133,11 @@ class Profile:
         """Return whether this is a profile of kube-scheduler that can evict pods for a pod."""
         return self.carry_on is None and (self.enabled is None or DEFAULT_PREEMPTION in self.enabled.post_filter)
 
+    def counted_requests(self, info: PodInfo) -> tuple[tuple[str, int], ...]:
+        """Return the requests of `info` that the filters compare with the amounts of nodes."""
+        fit = next((each for each in self.filters if isinstance(each, NodeResourcesFit)), None)
+        return () if fit is None else tuple(fit.counted(info))
+
     def unmodelled(
         self, info: PodInfo, required: frozenset[str], preferred: frozenset[str]
     ) -> tuple[frozenset[str], frozenset[str]]:
