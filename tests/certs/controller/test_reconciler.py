@@ -23,7 +23,7 @@ from certs.pem import certificates
 from certs.pki import issue_ca
 from certs.plan import Action, Rules, Step
 from certs.registration import Endpoint, Target, ca_bundles, manifest, with_ca_bundle
-from certs.secret import OWNER, SETTINGS_ANNOTATION, artifacts_in, new_secret, recorded_settings
+from certs.secret import OWNER, REQUEST_ANNOTATION, SETTINGS_ANNOTATION, artifacts_in, new_secret, recorded_settings
 from certs.webhook_rules import PODS
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
 from tests.support.tls.certificates import FRESH, NOW, OTHER
@@ -380,3 +380,37 @@ def test_an_existing_secret_is_changed_and_keeps_what_others_have_set(tmp_path: 
     assert artifacts_in(after).ca_key == FRESH.ca_key
     assert artifacts_in(after).certificate != FRESH.certificate
     assert api.writes == [(SECRET, {"fieldManager": OWNER})]
+
+
+def to_drop_the_old_ca() -> Object:
+    both = replace(FRESH, ca_certificate=(FRESH.ca_certificate or b"") + (OTHER.ca_certificate or b""))
+    return new_secret(Target(), both)
+
+
+def to_add_a_ca() -> Object:
+    secret = new_secret(Target(), FRESH)
+    secret["metadata"]["annotations"] = {REQUEST_ANNOTATION: "ca"}
+    return secret
+
+
+@pytest.mark.parametrize("secret", [to_drop_the_old_ca(), to_add_a_ca()], ids=["drop", "add"])
+@pytest.mark.parametrize("second_is_refused", [False, True])
+def test_each_ca_bundle_is_written_before_the_secret_which_waits_for_all_of_them(
+    tmp_path: Path, secret: Object, second_is_refused: bool
+) -> None:
+    second = configuration_named("second").path
+    options = replace(OPTIONS, configurations=("00-placement-webhook", "second"))
+    with fake_api() as api:
+        api.objects[SECRET] = stored(secret)
+        for path in (CONFIGURATION, second):
+            api.objects[path] = stored(manifest(Target(configuration=path.rpartition("/")[2])))
+        if second_is_refused:
+            api.refused[f"PATCH {second}"] = 403
+            with pytest.raises(ApiServerError, match="403"):
+                reconciled(api, tmp_path, options)
+        else:
+            reconciled(api, tmp_path, options)
+        after = api.objects[SECRET]["data"]
+
+    assert [path for path, _ in api.writes] == [CONFIGURATION, *([] if second_is_refused else [second, SECRET])]
+    assert (after == secret["data"]) is second_is_refused
