@@ -13,6 +13,7 @@ from certs.registration import FIELD_MANAGER
 from certs.secret import OWNER
 from placement_doctor.check import Finding, Severity
 from placement_doctor.cluster import Cluster
+from placement_doctor.commands import release_of
 from placement_doctor.source import Source
 from placement_doctor.workloads import Owner, owner_of
 from tests.doctor.healthy import (
@@ -190,6 +191,21 @@ def test_a_release_with_own_files_is_upgraded() -> None:
     command = "helm upgrade placement deploy/chart -n placement-webhook --reset-then-reuse-values"
     (remedy,) = {each.remedy for each in found(read_of(Source.CONFIGURATIONS, content), "ca-bundle")}
     assert remedy == f"`{command} --set-file=certificates.caBundle=FILE` puts the CA there"
+
+
+@pytest.mark.parametrize("of_helm", [set(), {"configuration"}, {"servers"}, {"controller"}, {"controller", "servers"}])
+def test_helm_has_installed_the_webhook_if_one_of_its_objects_is_of_a_release(of_helm: set[str]) -> None:
+    """Also if another tool has written the others, such as the configuration that the certs controller creates."""
+    made = {"configuration": configuration(), "servers": deployment(), "controller": controller()}
+    for name in of_helm:
+        made[name]["metadata"]["annotations"] = {"meta.helm.sh/release-name": f"release-of-{name}"}
+    read = {Source.CONFIGURATIONS: (made["configuration"],), Source.DEPLOYMENTS: (made["servers"], made["controller"])}
+
+    found_release = release_of(make_installation(objects={**objects(), **read}))
+
+    # Of two releases, that of the servers counts.
+    expected = next((each for each in ("configuration", "servers", "controller") if each in of_helm), None)
+    assert found_release == (f"release-of-{expected}" if expected else None)
 
 
 def one(installation: Cluster) -> Finding:
