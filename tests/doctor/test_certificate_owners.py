@@ -193,6 +193,36 @@ def test_a_release_with_own_files_is_upgraded() -> None:
     assert remedy == f"`{command} --set-file=certificates.caBundle=FILE` puts the CA there"
 
 
+def entry(manager: str, time: str | None, path: str = "f:caBundle") -> Object:
+    found = {"manager": manager, "fieldsV1": {"f:webhooks": {'k:{"name":"a"}': {"f:clientConfig": {path: {}}}}}}
+    return found if time is None else {**found, "time": time}
+
+
+EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        pytest.param([], Owner.PERSON, id="none"),
+        pytest.param([entry(OWNER, EARLY), entry("kubectl", LATE)], Owner.PERSON, id="a person last"),
+        pytest.param([entry("kubectl", EARLY), entry(OWNER, LATE)], Owner.CONTROLLER, id="the controller last"),
+        pytest.param([entry(OWNER, LATE), entry("kubectl", None)], Owner.CONTROLLER, id="one without a time"),
+        pytest.param([entry(OWNER, None)], Owner.CONTROLLER, id="only one, without a time"),
+        pytest.param(
+            [entry(OWNER, EARLY), entry("kubectl", LATE, "f:service")], Owner.CONTROLLER, id="another field last"
+        ),
+        pytest.param([entry(f"{OWNER}-abc", LATE), entry("kubectl", EARLY)], Owner.CONTROLLER, id="an instance of it"),
+    ],
+)
+def test_the_owner_is_the_last_to_write_a_ca_bundle_in_any_order(entries: list[Object], expected: Owner) -> None:
+    for ordered in (entries, entries[::-1]):
+        content = configuration()
+        content["metadata"]["managedFields"] = ordered
+
+        assert owner_of(read_of(Source.CONFIGURATIONS, content)) is expected
+
+
 @pytest.mark.parametrize("of_helm", [set(), {"configuration"}, {"servers"}, {"controller"}, {"controller", "servers"}])
 def test_helm_has_installed_the_webhook_if_one_of_its_objects_is_of_a_release(of_helm: set[str]) -> None:
     """Also if another tool has written the others, such as the configuration that the certs controller creates."""
