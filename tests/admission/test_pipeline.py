@@ -100,6 +100,24 @@ def test_only_the_creation_of_a_pod_is_evaluated(fields: dict[str, str], reason:
     assert admit(request, policy_with(), None) == Bypassed(reason or "no workload type")
 
 
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({}, "exempt by spec.exemptions[0]: an operator"),
+        ({"operation": "UPDATE"}, "operation UPDATE"),
+        ({"subresource": "binding"}, "subresource binding"),
+        (BATCH, "not a pod: Job"),
+    ],
+)
+def test_an_exempt_user_is_the_reason_only_for_the_creation_of_a_pod(fields: dict[str, str], reason: str) -> None:
+    policy = policy_with(exemptions=[{"users": ["operator"], "reason": "an operator"}])
+    request = make_request(make_pod().obj(), user="operator", **fields)
+
+    assert admit(request, policy, None) == Bypassed(reason)
+    other = admit(replace(request, user="another"), policy, None)
+    assert other == Bypassed(reason if fields else "no workload type")
+
+
 def test_defaults_and_policy_are_those_of_the_namespace_default_for_a_request_without_one() -> None:
     namespaces = {name: Namespace({"team": name}, {"of": name}) for name in ("default", "lab")}
     view = ClusterView(replace(Snapshot.of([]), namespaces=namespaces), None)
