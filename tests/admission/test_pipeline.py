@@ -21,6 +21,7 @@ from webhook.admission.pipeline import (
     conclude,
     not_a_pod_creation,
     policy_for,
+    predict,
     read_pod,
     under_object,
 )
@@ -37,7 +38,7 @@ from webhook.mutation.mutate import RuleOutcome
 from webhook.objects.admission import admit_request
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.framework.result import GangFit, Placement, PlacementVerdict
-from webhook.placement.scheduler import Scheduler
+from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.spec.admission import CheckMode
 
@@ -172,6 +173,19 @@ def test_a_cluster_without_nodes_denies_no_pod() -> None:
 
     assert isinstance(verdict, Patched)
     assert (verdict.placement.verdict, verdict.placement.message) == ("Unknown", "the view of the cluster has no node")
+
+
+@pytest.mark.parametrize("nodes", [0, 1])
+def test_a_prediction_that_the_deadline_ends_has_that_reason_also_without_nodes(nodes: int) -> None:
+    snapshot = Snapshot.of([node("a", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": "4"})] * nodes)
+    result = evaluate(read_pod(make_request(TRAINING.obj()), None), policy_with())
+    assert isinstance(result, Mutated)
+    assert isinstance(result.signature, PodSignature)
+
+    placement = predict(result, policy_with(), ClusterView(snapshot, Scheduler()), lambda: True)
+
+    assert (placement.verdict, placement.total, placement.is_final) == ("Unknown", 0, False)
+    assert "no node" not in placement.message
 
 
 def test_pods_of_a_template_are_predicted_on_different_nodes_of_equal_score() -> None:
