@@ -380,6 +380,41 @@ def test_replicas_that_are_not_ready_are_found(ready: int, severity: Severity) -
     assert only(read_of(Source.DEPLOYMENTS, deployment(readyReplicas=ready)), "failure-policy")[0] is severity
 
 
+@pytest.mark.parametrize("fails", [True, False])
+@pytest.mark.parametrize(
+    ("replicas", "ready", "place", "what"),
+    [
+        (0, None, "spec.replicas", "0: while the server is away, {}"),
+        (1, 1, "spec.replicas", "1: while the server is away, {}"),
+        (2, None, "status.readyReplicas", "no replica is ready: {}"),
+        (2, 0, "status.readyReplicas", "no replica is ready: {}"),
+        (2, 1, "status.readyReplicas", "1 of 2 replicas are ready"),
+        (2, 2, "", ""),
+        (3, 2, "status.readyReplicas", "2 of 3 replicas are ready"),
+        (3, 4, "", ""),
+        (None, None, "status.readyReplicas", "no replica is ready: {}"),
+        (None, 1, "", ""),
+    ],
+)
+def test_servers_must_be_two_and_ready(
+    replicas: int | None, ready: int | None, place: str, what: str, fails: bool
+) -> None:
+    changed, servers = configuration(), deployment(readyReplicas=ready)
+    changed["webhooks"][0]["failurePolicy"] = "Fail" if fails else "Ignore"
+    servers["spec"]["replicas"] = replicas
+    read = {**objects(), Source.DEPLOYMENTS: (servers,), Source.CONFIGURATIONS: (changed,)}
+
+    findings = found(make_installation(objects=read), "failure-policy")
+
+    effect = "pods of all namespaces are refused" if fails else "pods are created without injection"
+    of_replicas = [(each.where.rpartition(": ")[2], each.what) for each in findings if "Replicas" in each.where]
+    of_replicas += [(each.where.rpartition(": ")[2], each.what) for each in findings if "spec.replicas" in each.where]
+    assert of_replicas == ([(place, what.format(effect))] if place else [])
+    if place:
+        is_error = "no replica" in what or (place == "spec.replicas" and fails)
+        assert findings[0].severity is (ERROR if is_error else WARNING)
+
+
 def test_servers_without_a_budget_are_found() -> None:
     changed = configuration()
     changed["webhooks"][0]["failurePolicy"] = "Fail"
