@@ -415,6 +415,33 @@ def test_servers_must_be_two_and_ready(
         assert findings[0].severity is (ERROR if is_error else WARNING)
 
 
+LASTING, PAST = ("ReplicaFailure", "True", "exceeded quota"), ("ReplicaFailure", "False", "of yesterday")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "reason"),
+    [
+        ([LASTING], "; exceeded quota"),
+        ([PAST], ""),
+        ([PAST, LASTING], "; exceeded quota"),
+        ([("Available", "True", "has replicas"), ("Progressing", "True", "is progressing")], ""),
+        ([], ""),
+    ],
+)
+@pytest.mark.parametrize(
+    ("ready", "begin"),
+    [(0, "no replica is ready: pods are created without injection"), (1, "1 of 2 replicas are ready")],
+)
+def test_the_reason_of_missing_replicas_is_a_failure_that_lasts(
+    conditions: list[tuple[str, str, str]], reason: str, ready: int, begin: str
+) -> None:
+    made = [{"type": kind, "status": status, "message": message} for kind, status, message in conditions]
+
+    (finding,) = found(read_of(Source.DEPLOYMENTS, deployment(readyReplicas=ready, conditions=made)), "failure-policy")
+
+    assert finding.what == f"{begin}{reason}"
+
+
 def test_servers_without_a_budget_are_found() -> None:
     changed = configuration()
     changed["webhooks"][0]["failurePolicy"] = "Fail"

@@ -7,6 +7,7 @@ import pytest
 from placement_reclaim.cluster import written_at
 from tests.reclaim.reports import objects_of, report
 from tests.support.objects.batch_objects import volcano_group
+from tests.support.objects.builders import PodBuilder
 from tests.support.objects.held import CARD, GANG, GANG_SIZE, HOUR, NOW_SECONDS, ago, card_pod, gpu_node, waiting
 
 GROUP = "scheduling.k8s.io/group-name"
@@ -41,7 +42,12 @@ def node_down(name: str, *, is_known: bool) -> dict[str, Any]:
 def test_the_cards_of_a_node_that_is_down_are_not_usable_also_if_its_time_is_not_known(is_known: bool) -> None:
     down = node_down("down", is_known=is_known)
     ending = card_pod("ending", "down", 2).deletion(ago(HOUR))
-    given = [gpu_node("up", cards=4), down, ending, waiting(card_pod("pull", "up", 1), "ImagePullBackOff", HOUR)]
+    given: list[dict[str, Any] | PodBuilder] = [
+        gpu_node("up", cards=4),
+        down,
+        ending,
+        waiting(card_pod("pull", "up", 1), "ImagePullBackOff", HOUR),
+    ]
 
     assert objects_of(given).usable_cards() == {CARD: 4}
     assert [(each.name, each.is_down) for each in report(*given)] == [("pull", False), ("ending", True)]
