@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from certs.cluster.probe import Called
-from certs.pki import SERVER_VALIDITY
-from certs.registration import FIELD_MANAGER
+from certs.pki import SERVER_VALIDITY, issue_ca
+from certs.registration import FIELD_MANAGER, with_ca_bundle
 from certs.secret import OWNER
 from placement_doctor.check import Finding, Severity
 from placement_doctor.cluster import Cluster
@@ -236,6 +236,37 @@ def test_helm_has_installed_the_webhook_if_one_of_its_objects_is_of_a_release(of
     # Of two releases, that of the servers counts.
     expected = next((each for each in ("configuration", "servers", "controller") if each in of_helm), None)
     assert found_release == (f"release-of-{expected}" if expected else None)
+
+
+SHORT, LONG, OVER = (
+    issue_ca(now=NOW - age, validity=validity).certificate
+    for age, validity in (
+        (timedelta(days=300), timedelta(days=309, hours=1)),
+        (timedelta(0), timedelta(days=900)),
+        (timedelta(days=9), timedelta(days=7)),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("cas", "expected"),
+    [
+        ((LONG,), None),
+        ((LONG, SHORT), None),
+        ((LONG, OVER), None),
+        ((SHORT,), (WARNING, "its last CA expires in 9 days")),
+        ((SHORT, OVER), (WARNING, "its last CA expires in 9 days")),
+        ((OVER,), (ERROR, f"its last CA expired on {NOW - timedelta(days=2):%Y-%m-%d}")),
+    ],
+)
+def test_the_last_ca_of_a_bundle_to_expire_counts_in_any_order(
+    cas: tuple[bytes, ...], expected: tuple[Severity, str] | None
+) -> None:
+    for ordered in (cas, cas[::-1]):
+        content = with_ca_bundle(configuration(), b"".join(ordered))
+        findings = found(read_of(Source.CONFIGURATIONS, content), "ca-bundle")
+
+        assert {(each.severity, each.what) for each in findings} == ({expected} if expected else set())
 
 
 def one(installation: Cluster) -> Finding:
