@@ -269,6 +269,28 @@ def test_the_last_ca_of_a_bundle_to_expire_counts_in_any_order(
         assert {(each.severity, each.what) for each in findings} == ({expected} if expected else set())
 
 
+@pytest.mark.parametrize("trusted", [True, False])
+@pytest.mark.parametrize(
+    ("pem", "of_age"),
+    [
+        (OTHER.certificate, None),
+        (DUE, (WARNING, "expires in 9 days")),
+        (EXPIRED.certificate, (ERROR, "expired ")),
+    ],
+)
+def test_a_certificate_that_is_not_trusted_is_an_error_of_its_own_unless_it_has_expired(
+    pem: bytes, of_age: tuple[Severity, str] | None, trusted: bool
+) -> None:
+    result = called(trusted=trusted, detail="unable to get local issuer certificate", pem=pem)
+    findings = found(make_installation(probes=probes(result)), "certificate")
+
+    expected = of_age
+    if not trusted and (of_age is None or of_age[0] is WARNING):
+        expected = (ERROR, "API servers do not trust: unable to get local issuer certificate (valid for localhost)")
+    assert [each.severity for each in findings] == ([expected[0]] if expected else [])
+    assert all(expected and expected[1] in each.what for each in findings)
+
+
 def one(installation: Cluster) -> Finding:
     (finding,) = found(installation, "certs-controller")
     return finding
