@@ -677,8 +677,11 @@ def test_clocks_of_nodes_are_compared_by_what_the_api_server_wrote() -> None:
         lease("behind", NOW - timedelta(minutes=2), NOW),
         lease("long-gone", NOW - timedelta(days=9), NOW - timedelta(days=9)),
     ]
-    # The entry of an earlier version of the API stays.
-    leases[2]["metadata"]["managedFields"] += lease("", NOW, NOW - timedelta(days=20))["metadata"]["managedFields"]
+    # The entry of an earlier version of the API stays, before or after the other.
+    (earlier,) = lease("", NOW, NOW - timedelta(days=20))["metadata"]["managedFields"]
+    leases[2]["metadata"]["managedFields"].append(earlier)
+    leases.append(lease("long-gone-too", NOW - timedelta(days=9), NOW - timedelta(days=9)))
+    leases[3]["metadata"]["managedFields"].insert(0, earlier)
     ahead, behind = texts(found(read_of(Source.LEASES, *leases), "clock"))
     assert ahead.startswith("Leases kube-node-lease/ahead: spec.renewTime: ")
     assert ahead.endswith("up to 300 s ahead of that of the API server")

@@ -159,3 +159,21 @@ def test_a_leader_that_is_excluded_is_in_no_subgroup() -> None:
 
 def test_subgroups_without_a_size_have_no_terms() -> None:
     assert [each.exclusive for each in annotated(leader_worker_set(), f"{LWS}/subgroup-exclusive-topology")] == [(), ()]
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+@pytest.mark.parametrize(("parallelism", "shares"), [(0, [0]), (1, [1]), (2, [1, 1]), (5, [1, 4])])
+def test_each_job_has_a_leader_and_the_others_follow_also_if_it_has_one_pod_or_none(
+    jobs: int, parallelism: int, shares: list[int]
+) -> None:
+    content = jobset()
+    (group,) = content["spec"]["replicatedJobs"]
+    spec = {**group["template"]["spec"], "parallelism": parallelism, "completions": None}
+    content["spec"]["replicatedJobs"] = [{**group, "replicas": jobs, "template": {**group["template"], "spec": spec}}]
+
+    found = annotated(content, f"{JOBSET}/exclusive-topology")
+
+    assert [(each.role, each.replicas) for each in found] == [
+        (f"node ({role})", jobs * share) for role, share in zip(("leaders", "followers"), shares, strict=False)
+    ]
+    assert [each.follows for each in found] == [False, True][: len(shares)]
