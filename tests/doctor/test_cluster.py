@@ -1,11 +1,13 @@
-"""What doctor knows of an installation by what it has read of it."""
+"""What doctor knows of an installation by what it has read of it, and which findings about it are kept."""
 
+from collections.abc import Callable, Iterable
 from datetime import timedelta
-from itertools import permutations
+from itertools import cycle, permutations
 
 import pytest
 
-from placement_doctor.cluster import ServerClock
+from placement_doctor.check import MOST_FINDINGS, Finding, Severity, check, diagnose, error, info, warning
+from placement_doctor.cluster import Cluster, ServerClock
 from placement_doctor.source import Source
 from tests.doctor.healthy import configuration, make_installation, named, read_of
 from tests.support.tls.certificates import NOW
@@ -75,3 +77,44 @@ def test_the_objects_of_the_own_namespace_are_those_in_it() -> None:
     quotas = [named("q", namespace=each) for each in ("placement-webhook", "other", "placement-webhook-certs")]
 
     assert [*read_of(Source.QUOTAS, *quotas, named("q")).own(Source.QUOTAS)] == quotas[:1]
+
+
+@pytest.mark.parametrize(("number", "omitted"), [(0, 0), (1, 0), (9, 0), (10, 0), (11, 1), (25, 15)])
+@pytest.mark.parametrize("ordered", [list, reversed])
+def test_the_worst_findings_of_a_check_are_kept_and_the_others_counted(
+    number: int, omitted: int, ordered: Callable[[list[Finding]], Iterable[Finding]]
+) -> None:
+    kinds = [each for _, each in zip(range(number), cycle((info, warning, error, info)), strict=False)]
+    given = [make(f"Node n{index}", f"what {index}", "") for index, make in enumerate(kinds)]
+
+    @check("")
+    def one(_: Cluster) -> Iterable[Finding]:
+        """Yield all."""
+        yield from ordered(given)
+
+    @check("")
+    def other(_: Cluster) -> Iterable[Finding]:
+        """Yield a warning."""
+        yield warning("Node other", "what", "")
+
+    found = diagnose(make_installation(), [one, other])
+
+    rank = [*Severity].index
+    of_one = [rank(each.severity) for each in found.findings if each.check == "one"]
+    assert of_one == sorted(rank(each.severity) for each in given)[:MOST_FINDINGS]
+    assert found.omitted == ({"one": omitted} if omitted else {})
+    assert [rank(each.severity) for each in found.findings] == sorted([*of_one, rank(Severity.WARNING)])
+    assert found.worst is (found.findings[0].severity)
+
+
+def test_findings_with_one_remedy_about_fields_of_one_object_are_one() -> None:
+    @check("")
+    def fields(_: Cluster) -> Iterable[Finding]:
+        """Yield findings about two objects."""
+        for place in ("Node a: x", "Node b: x", "Node a: y", "Node a: x"):
+            yield warning(place, "what", "remedy")
+        yield warning("Node a: z", "what", "another remedy")
+
+    found = diagnose(make_installation(), [fields]).findings
+
+    assert sorted(each.where for each in found) == ["Node a: x, y", "Node a: z", "Node b: x"]
