@@ -45,3 +45,16 @@ def test_a_pod_waits_unless_a_container_of_it_or_a_debugger_runs(states: dict[st
     pod["spec"]["initContainers"] = [{"name": "init"}]
 
     assert waiting_reason(pod) == reason
+
+
+@pytest.mark.parametrize("sidecar", ["", "CrashLoopBackOff", "PodInitializing"])
+def test_a_sidecar_that_does_not_start_comes_before_the_containers_that_wait_for_it(sidecar: str) -> None:
+    state = {"waiting": {"reason": sidecar}} if sidecar else RUNS
+    pod = make_pod("p").status(
+        initContainerStatuses=[{"name": "sidecar", "state": state}],
+        containerStatuses=[{"name": "main", "state": {"waiting": {"reason": "ErrImagePull"}}}],
+    )
+    content = pod.obj()
+    content["spec"]["initContainers"] = [{"name": "sidecar", "restartPolicy": "Always"}]
+
+    assert waiting_reason(content) == (sidecar if sidecar == "CrashLoopBackOff" else "ErrImagePull")
