@@ -23,7 +23,9 @@ def test_malformed_names_and_states_are_no_reason() -> None:
     assert waiting_reason(pod) == ""
 
 
-WAITS, RUNS, ENDED = {"waiting": {"reason": "CrashLoopBackOff"}}, {"running": {}}, {"terminated": {}}
+WAITS: dict[str, Any] = {"waiting": {"reason": "CrashLoopBackOff"}}
+RUNS: dict[str, Any] = {"running": {}}
+ENDED: dict[str, Any] = {"terminated": {}}
 
 
 @pytest.mark.parametrize(
