@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.admission import policy_with
 from webhook.policy.loader import built_in_policy, parse_policy
-from webhook.policy.policy import Withheld, allows_namespace
+from webhook.policy.policy import Withheld, allows_namespace, opt_out_namespaces
 from webhook.policy.products import namespaces_of_product
 from webhook.policy.spec.admission import NamespaceSelector
 
@@ -115,3 +115,14 @@ def test_each_decision_in_place_of_a_policy_has_an_identity_of_its_own() -> None
 
     assert len({each.identity for each in (policy, *withheld)}) == 9
     assert policy.withheld is None
+
+
+@pytest.mark.parametrize("floor", ["off", "warn", "deny"])
+@pytest.mark.parametrize("listed", [None, [], ["team-a"], ["team-*", "lab"]])
+def test_pods_of_the_listed_namespaces_may_opt_out_or_of_all_unless_the_floor_denies(
+    listed: list[str] | None, floor: str
+) -> None:
+    """An empty list allows it in no namespace."""
+    spec = policy_with(placementCheck={"mode": "deny", "floor": floor}, optOutNamespaces=listed).spec
+
+    assert opt_out_namespaces(spec) == (tuple(listed) if listed is not None else () if floor == "deny" else ("*",))
