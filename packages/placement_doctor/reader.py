@@ -77,9 +77,7 @@ async def read_cluster(server: ApiServer, wanted: Wanted) -> Cluster:
 
 
 class _Reader:
-    """Reads each source once, on first use, by the method with its name.
-
-    The sources that it depends on are read before.
+    """Reads each source once, on first use, by the method with its name, after the sources that it depends on.
 
     Sources are read concurrently, and each method replaces the cluster object. So a method must read the cluster object
     again after each await.
@@ -146,6 +144,9 @@ class _Reader:
             if isinstance(error, InvalidInput) and source is Source.PROBE and self._wanted.endpoint:
                 raise
             self._refusals[source] = str(error)
+        if source in self._refusals and source in KINDS:
+            # The objects of some kinds would count as all of them.
+            self._objects.pop(source, None)
 
     async def _list(self, source: Source, path: str, query: Mapping[str, str] | None = None, **fields: str) -> None:
         """Read a list. Its items can lack their kind and apiVersion, so `fields` are set on them."""

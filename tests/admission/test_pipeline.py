@@ -21,6 +21,7 @@ from webhook.admission.pipeline import (
     conclude,
     not_a_pod_creation,
     policy_for,
+    predict,
     read_pod,
     under_object,
 )
@@ -37,7 +38,7 @@ from webhook.mutation.mutate import RuleOutcome
 from webhook.objects.admission import admit_request
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.framework.result import GangFit, Placement, PlacementVerdict
-from webhook.placement.scheduler import Scheduler
+from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.spec.admission import CheckMode
 
@@ -100,6 +101,24 @@ def test_only_the_creation_of_a_pod_is_evaluated(fields: dict[str, str], reason:
     assert admit(request, policy_with(), None) == Bypassed(reason or "no workload type")
 
 
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({}, "exempt by spec.exemptions[0]: an operator"),
+        ({"operation": "UPDATE"}, "operation UPDATE"),
+        ({"subresource": "binding"}, "subresource binding"),
+        (BATCH, "not a pod: Job"),
+    ],
+)
+def test_an_exempt_user_is_the_reason_only_for_the_creation_of_a_pod(fields: dict[str, str], reason: str) -> None:
+    policy = policy_with(exemptions=[{"users": ["operator"], "reason": "an operator"}])
+    request = make_request(make_pod().obj(), user="operator", **fields)
+
+    assert admit(request, policy, None) == Bypassed(reason)
+    other = admit(replace(request, user="another"), policy, None)
+    assert other == Bypassed(reason if fields else "no workload type")
+
+
 def test_defaults_and_policy_are_those_of_the_namespace_default_for_a_request_without_one() -> None:
     namespaces = {name: Namespace({"team": name}, {"of": name}) for name in ("default", "lab")}
     view = ClusterView(replace(Snapshot.of([]), namespaces=namespaces), None)
@@ -154,6 +173,19 @@ def test_a_cluster_without_nodes_denies_no_pod() -> None:
 
     assert isinstance(verdict, Patched)
     assert (verdict.placement.verdict, verdict.placement.message) == ("Unknown", "the view of the cluster has no node")
+
+
+@pytest.mark.parametrize("nodes", [0, 1])
+def test_a_prediction_that_the_deadline_ends_has_that_reason_also_without_nodes(nodes: int) -> None:
+    snapshot = Snapshot.of([node("a", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": "4"})] * nodes)
+    result = evaluate(read_pod(make_request(TRAINING.obj()), None), policy_with())
+    assert isinstance(result, Mutated)
+    assert isinstance(result.signature, PodSignature)
+
+    placement = predict(result, policy_with(), ClusterView(snapshot, Scheduler()), lambda: True)
+
+    assert (placement.verdict, placement.total, placement.is_final) == ("Unknown", 0, False)
+    assert "no node" not in placement.message
 
 
 def test_pods_of_a_template_are_predicted_on_different_nodes_of_equal_score() -> None:

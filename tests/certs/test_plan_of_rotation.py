@@ -1,6 +1,6 @@
 """The next step by what is in the Secret and the caBundles, and what it writes."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -11,7 +11,7 @@ from certs import pem
 from certs.controller.reconciler import Memory
 from certs.inspection import Artifacts, read_key_material
 from certs.names import server_names
-from certs.pki import KeyPair, issue_ca, issue_server
+from certs.pki import CA_VALIDITY, KeyPair, issue_ca, issue_server
 from certs.plan import MOST_CAS, Action, Observed, Request, Rules, Step, carried_out, fulfils, plan
 from tests.support.tls.certificates import NOW
 
@@ -144,9 +144,16 @@ def test_bundles_get_the_cas_of_the_secret_and_keep_theirs(held: Artifacts) -> N
     assert set(step.ca_bundle) == {*read_key_material(held, NOW).cas, *certificates_of(other)}
 
 
-def test_a_bundle_is_bounded_and_keeps_the_cas_in_use() -> None:
-    others = [issue_ca(now=NOW + timedelta(seconds=each)) for each in range(MOST_CAS)]
-    step = planned(ADDED, others)
+@pytest.mark.parametrize("in_bundle", [list, reversed])
+def test_a_bundle_is_bounded_and_keeps_the_cas_in_use_and_the_last_to_be_issued(
+    in_bundle: Callable[[Sequence[KeyPair]], Iterable[KeyPair]],
+) -> None:
+    # Each ends before the older ones, as a CA of `certs register` ends before one of the controller.
+    others = [
+        issue_ca(now=NOW + timedelta(seconds=each), validity=CA_VALIDITY - timedelta(days=each))
+        for each in range(MOST_CAS)
+    ]
+    step = planned(ADDED, in_bundle(others))
     assert len(step.ca_bundle) == MOST_CAS
     assert {*certificates_of(FIRST, SECOND)} <= set(step.ca_bundle)
     assert set(step.ca_bundle) == {*certificates_of(FIRST, SECOND, *others[2:])}

@@ -117,3 +117,36 @@ def test_a_node_is_written_once_for_each_of_its_states() -> None:
     state.change(before, view.snapshot(), 0.0)
 
     assert written == ["node-1", "node-2", "node-2"]
+
+
+def test_a_change_leads_from_the_state_of_a_client_to_that_of_the_view() -> None:
+    """As the page applies it: nodes that come, go, change, are replaced by as many others, and their groups."""
+    view, worker = Followed(NODES), pod("team-a", "worker-0", 3, "node-2")
+    third, fourth = (gpu_node(name, "inference", "NVIDIA-L4", {"nvidia.com/gpu": 4}) for name in ("node-0", "node-9"))
+    steps: list[list[tuple[dict[str, Any], str]]] = [
+        [(worker, "ADDED")],
+        [(third, "ADDED")],
+        [(NODES[0], "DELETED"), (fourth, "ADDED")],
+        [(worker, "DELETED"), ({**third, "spec": {"unschedulable": True}}, "MODIFIED")],
+        [(third, "DELETED"), (fourth, "DELETED")],
+        [],
+    ]
+    state = ClusterState(built_in_policy(), view.facts)
+    before = view.snapshot()
+    shown = orjson.loads(state.full(before, 0.0))
+    nodes = {each["name"]: each for each in shown["nodes"]}
+    for events in steps:
+        for content, event in events:
+            view.apply(content, event)
+        after = view.snapshot()
+        change = orjson.loads(state.change(before, after, 0.0))
+        nodes |= {each["name"]: each for each in change["nodes"]}
+        for name in change["gone"]:
+            del nodes[name]
+        whole = orjson.loads(ClusterState(built_in_policy(), view.facts).full(after, 0.0))
+
+        assert nodes == {each["name"]: each for each in whole["nodes"]}
+        assert {key: change[key] for key in ("groups", "pending", "generation")} == {
+            key: whole[key] for key in ("groups", "pending", "generation")
+        }
+        before = after

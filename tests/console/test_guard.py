@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from placement_console import application
-from placement_console.application import post_limit, static_files
+from placement_console.application import Worker, post_limit, static_files
 from placement_console.guard import is_loopback, refusal
 from tests.console.served import console_of
 from webhook.runtime.token_bucket import TokenBucket
@@ -127,3 +127,20 @@ def test_no_module_makes_html_or_loads_from_others(name: str) -> None:
     }
 
     assert [path for path, text in code.items() if name in text] == []
+
+
+def test_an_answer_that_fails_makes_room_for_the_next() -> None:
+    def fail(_: object) -> None:
+        raise ValueError("a page failed")
+
+    async def run() -> int:
+        worker = Worker()
+        try:
+            for _ in range(20):
+                with pytest.raises(ValueError, match="a page failed"):
+                    await worker.run(fail)
+            return await worker.run(lambda _: 1)
+        finally:
+            worker.close()
+
+    assert asyncio.run(run()) == 1

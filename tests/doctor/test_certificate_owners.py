@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from certs.cluster.probe import Called
-from certs.pki import SERVER_VALIDITY
-from certs.registration import FIELD_MANAGER
+from certs.pki import SERVER_VALIDITY, issue_ca
+from certs.registration import FIELD_MANAGER, with_ca_bundle
 from certs.secret import OWNER
 from placement_doctor.check import Finding, Severity
 from placement_doctor.cluster import Cluster
+from placement_doctor.commands import release_of
 from placement_doctor.source import Source
 from placement_doctor.workloads import Owner, owner_of
 from tests.doctor.healthy import (
@@ -190,6 +191,104 @@ def test_a_release_with_own_files_is_upgraded() -> None:
     command = "helm upgrade placement deploy/chart -n placement-webhook --reset-then-reuse-values"
     (remedy,) = {each.remedy for each in found(read_of(Source.CONFIGURATIONS, content), "ca-bundle")}
     assert remedy == f"`{command} --set-file=certificates.caBundle=FILE` puts the CA there"
+
+
+def entry(manager: str, time: str | None, path: str = "f:caBundle") -> Object:
+    found = {"manager": manager, "fieldsV1": {"f:webhooks": {'k:{"name":"a"}': {"f:clientConfig": {path: {}}}}}}
+    return found if time is None else {**found, "time": time}
+
+
+EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        pytest.param([], Owner.PERSON, id="none"),
+        pytest.param([entry(OWNER, EARLY), entry("kubectl", LATE)], Owner.PERSON, id="a person last"),
+        pytest.param([entry("kubectl", EARLY), entry(OWNER, LATE)], Owner.CONTROLLER, id="the controller last"),
+        pytest.param([entry(OWNER, LATE), entry("kubectl", None)], Owner.CONTROLLER, id="one without a time"),
+        pytest.param([entry(OWNER, None)], Owner.CONTROLLER, id="only one, without a time"),
+        pytest.param(
+            [entry(OWNER, EARLY), entry("kubectl", LATE, "f:service")], Owner.CONTROLLER, id="another field last"
+        ),
+        pytest.param([entry(f"{OWNER}-abc", LATE), entry("kubectl", EARLY)], Owner.CONTROLLER, id="an instance of it"),
+    ],
+)
+def test_the_owner_is_the_last_to_write_a_ca_bundle_in_any_order(entries: list[Object], expected: Owner) -> None:
+    for ordered in (entries, entries[::-1]):
+        content = configuration()
+        content["metadata"]["managedFields"] = ordered
+
+        assert owner_of(read_of(Source.CONFIGURATIONS, content)) is expected
+
+
+@pytest.mark.parametrize("of_helm", [set(), {"configuration"}, {"servers"}, {"controller"}, {"controller", "servers"}])
+def test_helm_has_installed_the_webhook_if_one_of_its_objects_is_of_a_release(of_helm: set[str]) -> None:
+    """Also if another tool has written the others, such as the configuration that the certs controller creates."""
+    made = {"configuration": configuration(), "servers": deployment(), "controller": controller()}
+    for name in of_helm:
+        made[name]["metadata"]["annotations"] = {"meta.helm.sh/release-name": f"release-of-{name}"}
+    read = {Source.CONFIGURATIONS: (made["configuration"],), Source.DEPLOYMENTS: (made["servers"], made["controller"])}
+
+    found_release = release_of(make_installation(objects={**objects(), **read}))
+
+    # Of two releases, that of the servers counts.
+    expected = next((each for each in ("configuration", "servers", "controller") if each in of_helm), None)
+    assert found_release == (f"release-of-{expected}" if expected else None)
+
+
+SHORT, LONG, OVER = (
+    issue_ca(now=NOW - age, validity=validity).certificate
+    for age, validity in (
+        (timedelta(days=300), timedelta(days=309, hours=1)),
+        (timedelta(0), timedelta(days=900)),
+        (timedelta(days=9), timedelta(days=7)),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("cas", "expected"),
+    [
+        ((LONG,), None),
+        ((LONG, SHORT), None),
+        ((LONG, OVER), None),
+        ((SHORT,), (WARNING, "its last CA expires in 9 days")),
+        ((SHORT, OVER), (WARNING, "its last CA expires in 9 days")),
+        ((OVER,), (ERROR, f"its last CA expired on {NOW - timedelta(days=2):%Y-%m-%d}")),
+    ],
+)
+def test_the_last_ca_of_a_bundle_to_expire_counts_in_any_order(
+    cas: tuple[bytes, ...], expected: tuple[Severity, str] | None
+) -> None:
+    for ordered in (cas, cas[::-1]):
+        content = with_ca_bundle(configuration(), b"".join(ordered))
+        findings = found(read_of(Source.CONFIGURATIONS, content), "ca-bundle")
+
+        assert {(each.severity, each.what) for each in findings} == ({expected} if expected else set())
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+@pytest.mark.parametrize(
+    ("pem", "of_age"),
+    [
+        (OTHER.certificate, None),
+        (DUE, (WARNING, "expires in 9 days")),
+        (EXPIRED.certificate, (ERROR, "expired ")),
+    ],
+)
+def test_a_certificate_that_is_not_trusted_is_an_error_of_its_own_unless_it_has_expired(
+    pem: bytes, of_age: tuple[Severity, str] | None, trusted: bool
+) -> None:
+    result = called(trusted=trusted, detail="unable to get local issuer certificate", pem=pem)
+    findings = found(make_installation(probes=probes(result)), "certificate")
+
+    expected = of_age
+    if not trusted and (of_age is None or of_age[0] is WARNING):
+        expected = (ERROR, "API servers do not trust: unable to get local issuer certificate (valid for localhost)")
+    assert [each.severity for each in findings] == ([expected[0]] if expected else [])
+    assert all(expected and expected[1] in each.what for each in findings)
 
 
 def one(installation: Cluster) -> Finding:

@@ -380,6 +380,68 @@ def test_replicas_that_are_not_ready_are_found(ready: int, severity: Severity) -
     assert only(read_of(Source.DEPLOYMENTS, deployment(readyReplicas=ready)), "failure-policy")[0] is severity
 
 
+@pytest.mark.parametrize("fails", [True, False])
+@pytest.mark.parametrize(
+    ("replicas", "ready", "place", "what"),
+    [
+        (0, None, "spec.replicas", "0: while the server is away, {}"),
+        (1, 1, "spec.replicas", "1: while the server is away, {}"),
+        (2, None, "status.readyReplicas", "no replica is ready: {}"),
+        (2, 0, "status.readyReplicas", "no replica is ready: {}"),
+        (2, 1, "status.readyReplicas", "1 of 2 replicas are ready"),
+        (2, 2, "", ""),
+        (3, 2, "status.readyReplicas", "2 of 3 replicas are ready"),
+        (3, 4, "", ""),
+        (None, None, "status.readyReplicas", "no replica is ready: {}"),
+        (None, 1, "", ""),
+    ],
+)
+def test_servers_must_be_two_and_ready(
+    replicas: int | None, ready: int | None, place: str, what: str, fails: bool
+) -> None:
+    changed, servers = configuration(), deployment(readyReplicas=ready)
+    changed["webhooks"][0]["failurePolicy"] = "Fail" if fails else "Ignore"
+    servers["spec"]["replicas"] = replicas
+    read = {**objects(), Source.DEPLOYMENTS: (servers,), Source.CONFIGURATIONS: (changed,)}
+
+    findings = found(make_installation(objects=read), "failure-policy")
+
+    effect = "pods of all namespaces are refused" if fails else "pods are created without injection"
+    of_replicas = [(each.where.rpartition(": ")[2], each.what) for each in findings if "Replicas" in each.where]
+    of_replicas += [(each.where.rpartition(": ")[2], each.what) for each in findings if "spec.replicas" in each.where]
+    assert of_replicas == ([(place, what.format(effect))] if place else [])
+    if place:
+        is_error = "no replica" in what or (place == "spec.replicas" and fails)
+        assert findings[0].severity is (ERROR if is_error else WARNING)
+
+
+LASTING, PAST = ("ReplicaFailure", "True", "exceeded quota"), ("ReplicaFailure", "False", "of yesterday")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "reason"),
+    [
+        ([LASTING], "; exceeded quota"),
+        ([PAST], ""),
+        ([PAST, LASTING], "; exceeded quota"),
+        ([("Available", "True", "has replicas"), ("Progressing", "True", "is progressing")], ""),
+        ([], ""),
+    ],
+)
+@pytest.mark.parametrize(
+    ("ready", "begin"),
+    [(0, "no replica is ready: pods are created without injection"), (1, "1 of 2 replicas are ready")],
+)
+def test_the_reason_of_missing_replicas_is_a_failure_that_lasts(
+    conditions: list[tuple[str, str, str]], reason: str, ready: int, begin: str
+) -> None:
+    made = [{"type": kind, "status": status, "message": message} for kind, status, message in conditions]
+
+    (finding,) = found(read_of(Source.DEPLOYMENTS, deployment(readyReplicas=ready, conditions=made)), "failure-policy")
+
+    assert finding.what == f"{begin}{reason}"
+
+
 def test_servers_without_a_budget_are_found() -> None:
     changed = configuration()
     changed["webhooks"][0]["failurePolicy"] = "Fail"
@@ -615,8 +677,11 @@ def test_clocks_of_nodes_are_compared_by_what_the_api_server_wrote() -> None:
         lease("behind", NOW - timedelta(minutes=2), NOW),
         lease("long-gone", NOW - timedelta(days=9), NOW - timedelta(days=9)),
     ]
-    # The entry of an earlier version of the API stays.
-    leases[2]["metadata"]["managedFields"] += lease("", NOW, NOW - timedelta(days=20))["metadata"]["managedFields"]
+    # The entry of an earlier version of the API stays, before or after the other.
+    (earlier,) = lease("", NOW, NOW - timedelta(days=20))["metadata"]["managedFields"]
+    leases[2]["metadata"]["managedFields"].append(earlier)
+    leases.append(lease("long-gone-too", NOW - timedelta(days=9), NOW - timedelta(days=9)))
+    leases[3]["metadata"]["managedFields"].insert(0, earlier)
     ahead, behind = texts(found(read_of(Source.LEASES, *leases), "clock"))
     assert ahead.startswith("Leases kube-node-lease/ahead: spec.renewTime: ")
     assert ahead.endswith("up to 300 s ahead of that of the API server")

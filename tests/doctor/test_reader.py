@@ -270,6 +270,63 @@ def test_queues_are_unknown_without_the_api_groups(tmp_path: Path) -> None:
     assert not found.knows(Source.QUEUES)
 
 
+class ApiWithCodes(Api):
+    """An API server that answers these paths with an error of this code, or not at all if it is 0."""
+
+    def __init__(self, codes: Mapping[str, int], *groups: str) -> None:
+        silent = frozenset(path for path, code in codes.items() if not code)
+        lists = {path: [{"metadata": {"name": path}}] for path in SERVED}
+        super().__init__(lists, silent, fields={"groups": [{"name": each} for each in groups]})
+        self.codes = codes
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if code := self.codes.get(request.path):
+            return web.json_response({"message": "an error"}, status=code)
+        return await super().answer(request)
+
+
+SERVED = ("/apis/karpenter.sh/v1/nodepools", "/apis/karpenter.sh/v1/nodeclaims")
+BOTH = ["NodePool", "NodeClaim"]
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        pytest.param({}, BOTH, id="both"),
+        pytest.param({SERVED[0]: 404}, BOTH[1:], id="the first is not served"),
+        pytest.param({SERVED[1]: 404}, BOTH[:1], id="the second is not served"),
+        pytest.param(dict.fromkeys(SERVED, 404), [], id="none is served"),
+        pytest.param({SERVED[0]: 403}, None, id="the first is forbidden"),
+        pytest.param({SERVED[1]: 403}, None, id="the second is forbidden"),
+        pytest.param({SERVED[0]: 404, SERVED[1]: 403}, None, id="one is not served and one forbidden"),
+        pytest.param({SERVED[1]: 0}, None, id="the second has no answer", marks=pytest.mark.slow),
+    ],
+)
+def test_a_source_of_several_kinds_is_known_if_all_that_are_served_were_read(
+    tmp_path: Path, codes: Mapping[str, int], expected: list[str] | None
+) -> None:
+    """A part would count as all of it, so that what is in the rest would be missing."""
+    within = 0.3 if 0 in codes.values() else 30.0
+    found = read(ApiWithCodes(codes, "karpenter.sh"), tmp_path, Source.NODE_POOLS, within_seconds=within)
+
+    kinds = [each["kind"] for each in found.of(Source.NODE_POOLS)]
+    assert (kinds if found.knows(Source.NODE_POOLS) else None) == expected
+    assert (Source.NODE_POOLS in found.refusals) is (expected is None)
+
+
+def test_queues_that_may_not_be_listed_are_not_missing(tmp_path: Path) -> None:
+    path = "/apis/scheduling.volcano.sh/v1beta1/queues"
+    policy = policy_with(namespaceLimits=[{"namespaces": ["*"], "queues": ["research"]}])
+
+    def missing(codes: Mapping[str, int]) -> list[str]:
+        api = ApiWithCodes(codes, "scheduling.volcano.sh")
+        found = read(api, tmp_path, Source.QUEUES, policy=policy)
+        return [each.what for each in faults(found) if each.check == "queues"]
+
+    assert missing({}) == ["research: no Queue or LocalQueue has this name"]
+    assert missing({path: 403}) == []
+
+
 @pytest.mark.slow
 def test_a_slow_list_holds_up_only_what_is_found_by_it(tmp_path: Path) -> None:
     api = Api({"/apis/apps/v1/deployments": [deployment()]}, silent=frozenset({NODES}))

@@ -2,11 +2,12 @@
 
 import pytest
 
+from certs.registration import Target
 from placement_doctor.kept import kept
 from placement_doctor.rights import needed_rights
 from placement_doctor.source import Source
-from placement_doctor.workloads import has_flag
-from tests.doctor.healthy import deployment
+from placement_doctor.workloads import controller_of, has_flag
+from tests.doctor.healthy import controller, deployment, make_installation, objects
 from tests.support.objects.manifests import DEPLOY, container_of, read
 from webhook.cli.inputs.installed_policy import StoredPolicy
 from webhook.cli.inputs.installed_servers import admin_port, follows_objects, option, policy_place
@@ -162,3 +163,38 @@ def test_variables_of_others_are_not_kept() -> None:
     changed = deployment()
     container_of(changed)["env"] = [{"name": "PASSWORD", "value": "secret"}]
     assert container_of(kept(Source.DEPLOYMENTS, changed))["env"] == []
+
+
+@pytest.mark.parametrize("flag", [None, "placement-webhook", "gpu", "other"])
+@pytest.mark.parametrize("own", ["placement-webhook", "placement-webhook-certs", "gpu", "gpu-certs", "ops"])
+@pytest.mark.parametrize("namespace", ["placement-webhook", "gpu"])
+def test_the_certs_controller_is_beside_the_webhook_or_names_its_namespace(
+    namespace: str, own: str, flag: str | None
+) -> None:
+    made, others = controller(), controller()
+    made["metadata"]["namespace"], others["metadata"]["namespace"] = own, "of-others"
+    for each, names in ((made, flag), (others, "of-others")):
+        container = container_of(each)
+        container["args"] = [one for one in container["args"] if not one.startswith("--namespace")]
+        container["args"] += [] if names is None else [f"--namespace={names}"]
+    is_ours = own in (namespace, f"{namespace}-certs") or (flag or "placement-webhook") == namespace
+
+    for ordered in ((others, made), (made, others)):
+        read = {**objects(), Source.DEPLOYMENTS: (deployment(), *ordered)}
+        found = controller_of(make_installation(target=Target(namespace=namespace), objects=read))
+
+        assert found is (made if is_ours else None)
+
+
+@pytest.mark.parametrize("by_labels", [True, False])
+@pytest.mark.parametrize("by_command", [True, False])
+def test_the_certs_controller_has_its_labels_or_its_command(by_labels: bool, by_command: bool) -> None:
+    made = controller()
+    if not by_labels:
+        made["spec"]["template"]["metadata"]["labels"].pop("app.kubernetes.io/component")
+    if not by_command:
+        container_of(made)["args"] = container_of(made)["args"][1:]
+
+    found = controller_of(make_installation(objects={**objects(), Source.DEPLOYMENTS: (deployment(), made)}))
+
+    assert (found is made) is (by_labels or by_command)

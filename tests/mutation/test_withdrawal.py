@@ -77,16 +77,20 @@ def test_tolerations_of_a_template_end_with_the_right_to_them(limits: dict[str, 
     assert isinstance(admitted(verdict.pod, policy), Unchanged if allowed - {OWN["key"]} else Bypassed)
 
 
-def test_tolerations_that_are_still_due_are_not_taken_back() -> None:
-    """The product, which is forbidden, was added to the template since."""
+@pytest.mark.parametrize("missing", [0, 1, 2])
+def test_tolerations_that_are_still_due_are_not_taken_back(missing: int) -> None:
+    """The product, which is forbidden, was added to the template since, and some tolerations are due since."""
     policy = revoked({"products": ["NVIDIA-L4"]}, tolerateAnyProduct=False)
     without_product = make_pod("p").gpu(1).annotate(TYPE, "training").obj()
     pod = admitted(without_product, policy_with(tolerateAnyProduct=False)).pod
     pod["metadata"]["annotations"][PRODUCT] = "NVIDIA-H20"
+    due = pod["spec"]["tolerations"]
+    pod["spec"]["tolerations"] = due[: len(due) - missing]
     verdict = admitted(pod, policy)
 
+    assert len(due) > 1
     assert any("Forbidden" in each for each in verdict.warnings)
-    assert verdict.pod["spec"]["tolerations"] == pod["spec"]["tolerations"]
+    assert verdict.pod["spec"]["tolerations"] == due
     assert WITHDRAWAL not in verdict.pod["metadata"]["annotations"][policy.rules_annotation]
 
 

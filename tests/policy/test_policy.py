@@ -1,10 +1,12 @@
 """What a policy says of resources, and of types and products by namespace."""
 
+from typing import Any, Literal
+
 import pytest
 
 from tests.support.admission import policy_with
 from webhook.policy.loader import built_in_policy, parse_policy
-from webhook.policy.policy import allows_namespace
+from webhook.policy.policy import Withheld, allows_namespace, opt_out_namespaces
 from webhook.policy.products import namespaces_of_product
 from webhook.policy.spec.admission import NamespaceSelector
 
@@ -83,3 +85,44 @@ def test_policy_in_place_of_another_is_enforced_for_every_pod(fields: dict[str, 
     spec = policy_with(**fields).selected_by(selector, 7).spec
 
     assert (spec.mode, spec.canary_percent, spec.namespace_selector, spec.priority) == ("enforce", 100, selector, 7)
+
+
+@pytest.mark.parametrize(
+    ("spec", "changes"),
+    [
+        ({"reclaim": {"namespaces": ["team-a"]}}, False),
+        ({"priority": 7}, False),
+        ({"namespaceSelector": {"matchLabels": {"team": "a"}}}, False),
+        ({"unknownNamespace": "deny"}, False),
+        ({"productAffinity": False}, True),
+        ({"keyDomain": "gpu.example.com"}, True),
+    ],
+)
+def test_the_revision_changes_with_what_is_injected_or_denied(spec: dict[str, Any], changes: bool) -> None:
+    assert (policy_with(**spec).revision != policy_with().revision) is changes
+
+
+def test_each_decision_in_place_of_a_policy_has_an_identity_of_its_own() -> None:
+    """Results are cached by it."""
+    policy = policy_with()
+    handlings: tuple[Literal["leave", "deny"], ...] = ("leave", "deny")
+    withheld = [
+        policy.withheld_as(Withheld(handling, reason), name)
+        for handling in handlings
+        for reason in ("one", "another")
+        for name in ("", "team-a")
+    ]
+
+    assert len({each.identity for each in (policy, *withheld)}) == 9
+    assert policy.withheld is None
+
+
+@pytest.mark.parametrize("floor", ["off", "warn", "deny"])
+@pytest.mark.parametrize("listed", [None, [], ["team-a"], ["team-*", "lab"]])
+def test_pods_of_the_listed_namespaces_may_opt_out_or_of_all_unless_the_floor_denies(
+    listed: list[str] | None, floor: str
+) -> None:
+    """An empty list allows it in no namespace."""
+    spec = policy_with(placementCheck={"mode": "deny", "floor": floor}, optOutNamespaces=listed).spec
+
+    assert opt_out_namespaces(spec) == (tuple(listed) if listed is not None else () if floor == "deny" else ("*",))

@@ -1,5 +1,7 @@
 """What starts without the pods that hold cards."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.reclaim.reports import effects
@@ -88,10 +90,32 @@ def test_the_rest_of_a_held_gang_does_not_start_without_the_part_that_holds() ->
     assert (found.gangs, found.starting) == (("team-c/bert",), ())
 
 
-def test_pods_that_wait_for_a_gate_do_not_count() -> None:
-    gated = pending("gated").spec(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
+def gated(pod: PodBuilder) -> PodBuilder:
+    return pod.spec(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
 
-    assert effects(*NODES, *held(0), *used(1, 2, 3), gated).pods == ()
+
+def deleted(pod: PodBuilder) -> PodBuilder:
+    """Return the pod as a finalizer, such as that of a Job, keeps it."""
+    return pod.deletion(ago(60))
+
+
+@pytest.mark.parametrize("kept", [gated, deleted])
+def test_pods_that_wait_for_a_gate_or_are_deleted_do_not_count(kept: Callable[[PodBuilder], PodBuilder]) -> None:
+    found = effects(*NODES, *held(0), *used(1, 2, 3), kept(pending("kept")), pending("eval", created=60))
+
+    assert (found.pods, found.starting) == (("team-e/eval",), ("team-e/eval",))
+
+
+@pytest.mark.parametrize(("cards", "kept"), [(cards, kept) for cards in (0, 8) for kept in (gated, deleted)])
+def test_a_gang_does_not_start_while_a_needed_member_waits_for_a_gate_or_is_deleted(
+    cards: int, kept: Callable[[PodBuilder], PodBuilder]
+) -> None:
+    members = [each.annotate(GANG_SIZE, "3") for each in gang("llm", 2)]
+    last = pending("llm-2", cards) if cards else make_pod("llm-2").namespace("team-e").status(phase="Pending")
+    last = last.annotate(GANG, "llm").annotate(GANG_SIZE, "3")
+
+    assert effects(*NODES, *held(0, 1, 2), *used(3), *members, last).starting == ("team-e/llm",)
+    assert effects(*NODES, *held(0, 1, 2), *used(3), *members, kept(last)).starting == ()
 
 
 def test_cards_on_a_node_that_is_down_free_nothing() -> None:
@@ -120,7 +144,10 @@ def test_the_pods_of_a_scheduler_that_does_not_run_do_not_start() -> None:
 def test_only_the_first_pods_of_a_long_queue_are_placed(monkeypatch: pytest.MonkeyPatch) -> None:
     two, pods = [pending("first", created=2 * HOUR), pending("second")], [*held(0, 1), *used(2, 3)]
     every = effects(*NODES, *pods, *two)
+    monkeypatch.setattr("placement_reclaim.effects.MOST_PENDING", 2)
+    exactly = effects(*NODES, *pods, *two)
     monkeypatch.setattr("placement_reclaim.effects.MOST_PENDING", 1)
 
+    assert exactly == every
     assert (every.starting, every.is_complete) == (("team-e/first", "team-e/second"), True)
     assert effects(*NODES, *pods, *two) == ((), ("team-e/first",), ("team-e/first",), False)

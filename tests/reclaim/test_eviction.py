@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Callable
 from copy import deepcopy
+from pathlib import Path
 from typing import Any, Literal
 
 import orjson
@@ -19,6 +20,7 @@ from tests.support.admission import policy_with
 from tests.support.objects.batch_objects import volcano_group
 from tests.support.objects.builders import PodBuilder
 from tests.support.objects.held import HOUR, NOW_SECONDS, ago, card_pod, gang_pod, gpu_node, waiting
+from webhook.audit.writer import AuditWriter
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, Query
 
@@ -54,6 +56,9 @@ class InMemory(ApiServer):
         if path.endswith("/eviction"):
             if name in self.refused:
                 raise ApiServerError(f"POST {path}: 429 disruption budget", 429)
+            found = self.named(name)["metadata"]
+            if content["deleteOptions"]["preconditions"] != {key: found[key] for key in ("uid", "resourceVersion")}:
+                raise ApiServerError(f"POST {path}: 409 the pod has changed", 409)
             if "dryRun" not in query:
                 self.evicted.append(name)
                 self.end(self.named(name))
@@ -74,6 +79,7 @@ def evict(
     is_confirmed: bool = True,
     change: Callable[[InMemory], object] | None = None,
     pause_seconds: float = 0,
+    least_seconds: float = 300,
 ) -> dict[str, tuple[str, str]]:
     """Evict the only row of `server`, after `change`. Return outcome and detail by pod."""
     objects = objects_of(deepcopy(server.objects))
@@ -86,7 +92,7 @@ def evict(
             server,
             objects,
             lambda _: LISTED,
-            Limits(9, 9, pause_seconds, least_seconds=300),
+            Limits(9, 9, pause_seconds, least_seconds),
             is_confirmed=is_confirmed,
             now=lambda: NOW_SECONDS,
         )
@@ -324,6 +330,75 @@ def test_a_pod_is_left_alone_that_meanwhile(change: Callable[[InMemory], object]
 
     assert evict(server, change=change) == {"pull": ("Bypassed", "it is gone, or not held any more")}
     assert server.evicted == []
+
+
+PULL = waiting(card_pod("pull", "n0"), "ImagePullBackOff", HOUR)
+
+
+@pytest.mark.parametrize(
+    ("least_seconds", "expected"),
+    [
+        (HOUR - 1, ("Evicted", "")),
+        (HOUR, ("Evicted", "")),
+        (HOUR + 1, ("Bypassed", "it has changed meanwhile")),
+    ],
+)
+def test_a_pod_that_is_read_again_must_be_held_for_at_least_the_time(
+    least_seconds: float, expected: tuple[str, str]
+) -> None:
+    assert evict(InMemory((*NODES, PULL)), least_seconds=least_seconds) == {"pull": expected}
+
+
+@pytest.mark.parametrize("key", ["uid", "resourceVersion"])
+def test_a_pod_that_changes_after_it_was_read_is_not_evicted(key: str) -> None:
+    class Changed(InMemory):
+        async def create(self, path: str, content: Object, query: Query) -> Object:
+            found = await super().create(path, content, query)
+            if "dryRun" in query:
+                self.named("pull")["metadata"][key] = "another"
+            return found
+
+    server = Changed((*NODES, PULL))
+    (outcome, detail) = evict(server)["pull"]
+
+    assert (outcome, "409" in detail, server.evicted) == ("Denied", True, [])
+
+
+def test_a_list_that_begins_again_has_only_the_pods_of_its_second_time() -> None:
+    class Expired(InMemory):
+        async def body(self, path: str, query: Query, *_: object, **__: object) -> bytes:
+            page = orjson.loads(await super().body(path, query))
+            if path.endswith("/pods") and "continue" in query:
+                self.objects.remove(self.named("pull"))
+                raise ApiServerError(f"GET {path}: 410 the token has expired", 410)
+            if any(each["metadata"]["name"] == "pull" for each in page["items"]):
+                page["metadata"] = {"continue": "token"}
+            return orjson.dumps(page)
+
+    server = Expired((*NODES, PULL))
+
+    assert evict(server) == {"pull": ("Bypassed", "it is gone, or not held any more")}
+    assert server.evicted == []
+
+
+def test_each_result_is_on_record_before_it_is_printed(tmp_path: Path) -> None:
+    """Also if what prints it fails or is interrupted."""
+    pods = [waiting(card_pod(f"crash-{number}", "n0", 1), "CrashLoopBackOff", HOUR) for number in range(3)]
+    objects = objects_of((*NODES, *pods))
+    rows = sorted(rows_of_pods(objects, NOW_SECONDS), key=lambda each: each.name)
+    recorded: list[list[str]] = []
+
+    async def run() -> None:
+        server = InMemory((*NODES, *pods), refused=("crash-2",))
+        evictions = Evictions(server, objects, lambda _: LISTED, Limits(9, 9), True, lambda: NOW_SECONDS)
+        with AuditWriter(tmp_path / "audit.jsonl") as audit:
+            async for _ in evictions.run([*zip(rows, ("it is forbidden", "", ""), strict=True)], audit):
+                lines = (tmp_path / "audit.jsonl").read_bytes().splitlines()
+                recorded.append([orjson.loads(each)["outcome"] for each in lines])
+
+    asyncio.run(run())
+
+    assert recorded == [["Bypassed"], ["Bypassed", "Evicted"], ["Bypassed", "Evicted", "Denied"]]
 
 
 def test_a_pull_that_fails_after_the_pod_has_run_is_left_alone() -> None:

@@ -10,7 +10,7 @@ from webhook.cluster.batch import fields
 from webhook.documents.text import cut
 from webhook.kube.names import ENDED_PHASES, KUEUE_GATES
 from webhook.kube.pod.bound_status import waiting_status
-from webhook.kube.pod.taints import NO_EXECUTE, NOT_READY_TAINTS
+from webhook.kube.pod.taints import NO_EXECUTE, NOT_READY_TAINTS, Toleration
 from webhook.placement.packing import held_cards
 from webhook.placement.reasons.gang_request import pods_ready_timeout
 
@@ -123,15 +123,16 @@ def _end_of(pod: HoldingPod) -> Remedy:
 def _taint_eviction(pod: HoldingPod) -> str:
     """Return a text about what deletes a pod on a node that is down.
 
-    Source: k8s.io/kubernetes/pkg/controller/tainteviction/taint_eviction.go, getMinTolerationTime
+    Source: k8s.io/kubernetes/pkg/controller/tainteviction/taint_eviction.go, getMinTolerationTime;
+    pkg/apis/core/v1/helper/helpers.go, GetMatchingTolerations
     """
     back = f"node {pod.running.node_name} back"
-    given = [*fields.items(pod.content, "spec", "tolerations")]
-    tolerations = [each for each in given if fields.text(each, "effect") in ("", NO_EXECUTE)]
+    tolerations = [*fields.items(pod.content, "spec", "tolerations")]
     limits = []
-    for taint in (each.key for each in pod.node.taints if each.key in NOT_READY_TAINTS and each.effect == NO_EXECUTE):
-        of_taint = [each for each in tolerations if fields.text(each, "key") in ("", taint)]
-        limits += [fields.number(each, "tolerationSeconds") for each in of_taint] or [0]
+    for taint in (each for each in pod.node.taints if each.key in NOT_READY_TAINTS and each.effect == NO_EXECUTE):
+        # Of several tolerations of a taint, only the first one counts.
+        first = next((each for each in tolerations if Toleration.of(each).tolerates(taint)), {"tolerationSeconds": 0})
+        limits.append(fields.number(first, "tolerationSeconds"))
     ends = [limit for limit in limits if limit is not None]
     if ends:
         return f"{back}, or taint eviction after {max(0, int(min(ends)))} s, then as Terminating"

@@ -18,16 +18,19 @@ from certs.cluster.probe import Called, Outcome
 from certs.controller import reconciler
 from certs.controller.admin import CREATE, MEND, RECORD, ControllerMetrics
 from certs.controller.reconciler import Memory, Options, Pass, Reconciler
+from certs.inspection import Artifacts
 from certs.names import server_names
 from certs.pem import certificates
 from certs.pki import issue_ca
 from certs.plan import Action, Rules, Step
 from certs.registration import Endpoint, Target, ca_bundles, manifest, with_ca_bundle
-from certs.secret import OWNER, SETTINGS_ANNOTATION, artifacts_in, new_secret, recorded_settings
-from certs.webhook_rules import PODS
+from certs.secret import OWNER, REQUEST_ANNOTATION, SETTINGS_ANNOTATION, artifacts_in, new_secret, recorded_settings
+from certs.webhook_rules import PODS, WORKLOADS, WebhookRules
+from tests.support.admission import policy_with
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
 from tests.support.tls.certificates import FRESH, NOW, OTHER
 from webhook.documents.field import InvalidInput
+from webhook.policy.loader import built_in_policy
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ClientConfig
 
@@ -102,6 +105,26 @@ def test_webhooks_are_added_only_to_the_configuration_that_the_controller_create
     own, other = (api.objects[configuration_named(name).path]["webhooks"] for name in options.configurations)
     assert [each["name"] for each in own] == [each["name"] for each in manifest(Target())["webhooks"]]
     assert [each["name"] for each in other] == [PODS]
+
+
+def test_added_webhooks_are_those_of_the_policies_of_the_controller(tmp_path: Path) -> None:
+    rules = WebhookRules.of([policy_with(keyDomain="gpu.example.com", workloadKinds=[])])
+    options = replace(OPTIONS, creates=True, webhook_rules=rules)
+    with fake_api() as api:
+        of_an_earlier_version = manifest(Target())
+        del of_an_earlier_version["webhooks"][1:]
+        of_an_earlier_version["metadata"]["resourceVersion"] = "1"
+        api.objects[CONFIGURATION] = of_an_earlier_version
+        passes(api, tmp_path, ControllerMetrics(), options)
+
+    added = {each["name"]: each for each in api.objects[CONFIGURATION]["webhooks"][1:]}
+    wanted = {each["name"]: each for each in manifest(Target(), rules)["webhooks"][1:]}
+    assert rules.rules(WORKLOADS) != WebhookRules.of([built_in_policy()]).rules(WORKLOADS)
+    assert added.keys() == wanted.keys()
+    for name, each in wanted.items():
+        assert {key: added[name].get(key) for key in ("rules", "matchConditions")} == {
+            key: each.get(key) for key in ("rules", "matchConditions")
+        }
 
 
 def test_a_secret_that_another_controller_creates_meanwhile_is_kept(tmp_path: Path) -> None:
@@ -194,6 +217,7 @@ def count(metrics: ControllerMetrics, action: str, result: str) -> float:
 
 
 SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
+WITH_OLD_CA = replace(FRESH, ca_certificate=(FRESH.ca_certificate or b"") + (OTHER.ca_certificate or b""))
 
 
 @pytest.mark.parametrize(
@@ -317,6 +341,37 @@ def test_a_ca_that_only_a_bundle_has_is_dropped_without_a_write_to_the_secret(tm
     assert (count(metrics, MEND, "done"), count(metrics, Action.DROP_OLD_CA, "done")) == (1, 0)
 
 
+@pytest.mark.parametrize(
+    ("secret", "wait", "is_created"),
+    [
+        pytest.param(FRESH, NONE, True, id="in order"),
+        pytest.param(WITH_OLD_CA, DAY, True, id="while an old CA waits to be dropped"),
+        pytest.param(replace(WITH_OLD_CA, certificate=OTHER.certificate, key=OTHER.key), DAY, False, id="not switched"),
+        pytest.param(replace(FRESH, certificate=None), DAY, False, id="without a certificate"),
+    ],
+)
+def test_the_configuration_is_created_as_soon_as_the_new_certificate_is_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secret: Artifacts, wait: timedelta, is_created: bool
+) -> None:
+    """Another configuration trusts both CAs, and steps wait for API servers and replicas."""
+    monkeypatch.setattr(reconciler, "probe", lambda at, _: Called(str(at), Outcome.TRUSTED, ""))
+    rules = replace(OPTIONS.rules, trust_wait=wait, propagation_wait=wait)
+    options = replace(OPTIONS, configurations=("00-placement-webhook", "other"), creates=True, rules=rules)
+    other, trusted = configuration_named("other").path, secret.ca_certificate or b""
+    with fake_api() as api:
+        api.objects = {
+            SECRET: stored(new_secret(Target(), secret)),
+            other: stored(with_ca_bundle(manifest(Target(configuration="other")), trusted)),
+        }
+        reconciled(api, tmp_path, options)
+        created = api.objects.get(CONFIGURATION)
+
+    assert (created is not None) is is_created
+    if created is not None:
+        assert set(ca_bundles(created)) == {trusted}
+    assert artifacts_in(api.objects[SECRET]) == secret
+
+
 @pytest.mark.parametrize(("probe_at", "host"), [(None, "placement-webhook.placement-webhook.svc"), ("a:9", "a")])
 def test_the_server_is_probed_at_the_address_that_is_given_under_the_name_that_is_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, probe_at: str | None, host: str
@@ -380,3 +435,36 @@ def test_an_existing_secret_is_changed_and_keeps_what_others_have_set(tmp_path: 
     assert artifacts_in(after).ca_key == FRESH.ca_key
     assert artifacts_in(after).certificate != FRESH.certificate
     assert api.writes == [(SECRET, {"fieldManager": OWNER})]
+
+
+def to_drop_the_old_ca() -> Object:
+    return new_secret(Target(), WITH_OLD_CA)
+
+
+def to_add_a_ca() -> Object:
+    secret = new_secret(Target(), FRESH)
+    secret["metadata"]["annotations"] = {REQUEST_ANNOTATION: "ca"}
+    return secret
+
+
+@pytest.mark.parametrize("secret", [to_drop_the_old_ca(), to_add_a_ca()], ids=["drop", "add"])
+@pytest.mark.parametrize("second_is_refused", [False, True])
+def test_each_ca_bundle_is_written_before_the_secret_which_waits_for_all_of_them(
+    tmp_path: Path, secret: Object, second_is_refused: bool
+) -> None:
+    second = configuration_named("second").path
+    options = replace(OPTIONS, configurations=("00-placement-webhook", "second"))
+    with fake_api() as api:
+        api.objects[SECRET] = stored(secret)
+        for path in (CONFIGURATION, second):
+            api.objects[path] = stored(manifest(Target(configuration=path.rpartition("/")[2])))
+        if second_is_refused:
+            api.refused[f"PATCH {second}"] = 403
+            with pytest.raises(ApiServerError, match="403"):
+                reconciled(api, tmp_path, options)
+        else:
+            reconciled(api, tmp_path, options)
+        after = api.objects[SECRET]["data"]
+
+    assert [path for path, _ in api.writes] == [CONFIGURATION, *([] if second_is_refused else [second, SECRET])]
+    assert (after == secret["data"]) is second_is_refused

@@ -1,5 +1,9 @@
 """The order of the webhooks, their conditions and their timeouts."""
 
+from dataclasses import replace
+from typing import Any
+
+import orjson
 import pytest
 
 from placement_doctor.source import Source
@@ -91,3 +95,49 @@ def test_a_timeout_above_the_default_of_ten_seconds_is_long(seconds: int | None,
     command = ["kubectl", "patch", "mutatingwebhookconfiguration", CONFIGURATION, "--type=json", "-p"]
     operations = '[{"op":"add","path":"/webhooks/0/timeoutSeconds","value":5}]'
     assert [commands_of(each.remedy) for each in findings] == [[[*command, operations]]] * is_long
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_found"),
+    [
+        ({}, True),
+        ({"reinvocationPolicy": "Never"}, True),
+        ({"reinvocationPolicy": "IfNeeded"}, False),
+        ({"reinvocationPolicy": "IfNeeded", "matchConditions": []}, False),
+        ({"reinvocationPolicy": "IfNeeded", "objectSelector": {}}, False),
+        ({"reinvocationPolicy": "IfNeeded", "matchConditions": [{"name": "a", "expression": "true"}]}, True),
+        ({"reinvocationPolicy": "IfNeeded", "objectSelector": {"matchLabels": {"a": "b"}}}, True),
+    ],
+)
+def test_a_peer_is_called_again_only_if_it_was_called_for_every_pod_before(
+    fields: dict[str, Any], is_found: bool
+) -> None:
+    """A condition or a selector can first be met by what is injected."""
+    kueue = {**named("0-kueue"), "webhooks": [{"name": "mpod.kb.io", "rules": PODS, **fields}]}
+
+    assert bool(found(read_of(Source.CONFIGURATIONS, configuration(), kueue), "order")) is is_found
+
+
+def test_the_remedy_of_a_selector_keeps_all_that_it_has() -> None:
+    expression = {"key": "team", "operator": "Exists"}
+    selector = {"matchLabels": {"placed": "yes"}, "matchExpressions": [expression]}
+    labels = {"placed": "yes", "team": "a"}
+    installation = with_webhooks(namespaceSelector=selector)
+    caught = tuple(named(name, labels=labels) for name in ("kube-system", "team-a"))
+    installation = replace(installation, objects={**installation.objects, Source.NAMESPACES: caught})
+
+    (finding,) = found(installation, "selectors")
+
+    (command,) = commands_of(finding.remedy)
+    excluded = {
+        "key": "kubernetes.io/metadata.name",
+        "operator": "NotIn",
+        "values": ["kube-system", "placement-webhook"],
+    }
+    assert orjson.loads(command[-1]) == [
+        {
+            "op": "add",
+            "path": "/webhooks/0/namespaceSelector",
+            "value": {"matchLabels": {"placed": "yes"}, "matchExpressions": [expression, excluded]},
+        }
+    ]

@@ -30,3 +30,19 @@ def test_malformed_resources_of_the_pod_have_no_class(resources: Any) -> None:
     pod["spec"]["resources"] = resources
 
     assert qos_class(pod) is None
+
+
+@pytest.mark.parametrize("without", ["", "limits of main", "limits of init", "limits of both"])
+def test_a_pod_level_limit_is_added_only_if_every_container_has_one(without: str) -> None:
+    amounts = {"cpu": "1", "memory": "1Gi"}
+
+    def container(name: str) -> dict[str, Any]:
+        return {"name": name, "resources": {} if name in without or "both" in without else {"limits": amounts}}
+
+    spec = {
+        "resources": {"requests": amounts},
+        "containers": [container("main")],
+        "initContainers": [container("init")],
+    }
+
+    assert qos_class({"spec": spec}) == ("Burstable" if without else "Guaranteed")

@@ -7,6 +7,7 @@ import pytest
 from tests.kube.pod.read_requests import read, resources_of
 from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.documents.field import InvalidInput
+from webhook.kube.pod.resources import requested_extended_resources
 
 _MI = 1024 * 1024
 _GI = 1024 * _MI
@@ -135,3 +136,27 @@ def test_malformed_resources_are_reported_with_their_fields(spec: dict[str, Any]
     with pytest.raises(InvalidInput) as caught:
         read({"spec": spec})
     assert [error.path for error in caught.value.errors] == paths
+
+
+@pytest.mark.parametrize(
+    ("limit", "request_", "is_requested"),
+    [
+        (None, "1", True),
+        ("1", None, True),
+        ("1", "1", True),
+        ("1", "0", False),
+        ("0", "1", True),
+        ("0", None, False),
+        (None, "0", False),
+        ("1", "many", False),
+    ],
+)
+@pytest.mark.parametrize("part", ["containers", "initContainers"])
+def test_the_request_of_a_container_counts_before_its_limit(
+    part: str, limit: str | None, request_: str | None, is_requested: bool
+) -> None:
+    amounts = {"limits": limit, "requests": request_}
+    resources = {name: {"nvidia.com/gpu": each} for name, each in amounts.items() if each is not None}
+    pod = {"spec": {part: [{"name": "main", "resources": resources}]}}
+
+    assert requested_extended_resources(pod) == (("nvidia.com/gpu",) if is_requested else ())

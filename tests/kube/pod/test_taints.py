@@ -148,3 +148,29 @@ def test_pod_stays_on_a_lost_node_unless_it_says_how_long(own: list[dict[str, st
     tolerations = [Toleration.of(each) for each in own]
     wanted = {Toleration(key, "Exists", "", "NoExecute") for key in added}
     assert with_default_tolerations(tolerations) == {*tolerations, *wanted}
+
+
+@pytest.mark.parametrize("effect", ["", "NoExecute", "NoSchedule"])
+@pytest.mark.parametrize(
+    ("wide", "narrow", "is_covered"),
+    [
+        (None, None, True),
+        (None, 300, True),
+        (300, None, False),
+        (300, 299, True),
+        (300, 300, True),
+        (300, 301, False),
+        (0, 0, True),
+        (0, 1, False),
+    ],
+)
+def test_a_toleration_covers_one_that_lasts_at_most_as_long(
+    wide: int | None, narrow: int | None, is_covered: bool, effect: str
+) -> None:
+    """Seconds count only under a NoExecute taint."""
+
+    def lasting(seconds: int | None) -> dict[str, Any]:
+        toleration = {"key": "a", "operator": "Exists", "effect": effect, "tolerationSeconds": seconds}
+        return {key: value for key, value in toleration.items() if value is not None}
+
+    assert covers(lasting(wide), lasting(narrow)) is (is_covered or effect == "NoSchedule")

@@ -159,3 +159,46 @@ def test_a_leader_that_is_excluded_is_in_no_subgroup() -> None:
 
 def test_subgroups_without_a_size_have_no_terms() -> None:
     assert [each.exclusive for each in annotated(leader_worker_set(), f"{LWS}/subgroup-exclusive-topology")] == [(), ()]
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+@pytest.mark.parametrize(("parallelism", "shares"), [(0, [0]), (1, [1]), (2, [1, 1]), (5, [1, 4])])
+def test_each_job_has_a_leader_and_the_others_follow_also_if_it_has_one_pod_or_none(
+    jobs: int, parallelism: int, shares: list[int]
+) -> None:
+    content = jobset()
+    (group,) = content["spec"]["replicatedJobs"]
+    spec = {**group["template"]["spec"], "parallelism": parallelism, "completions": None}
+    content["spec"]["replicatedJobs"] = [{**group, "replicas": jobs, "template": {**group["template"], "spec": spec}}]
+
+    found = annotated(content, f"{JOBSET}/exclusive-topology")
+
+    assert [(each.role, each.replicas) for each in found] == [
+        (f"node ({role})", jobs * share) for role, share in zip(("leaders", "followers"), shares, strict=False)
+    ]
+    assert [each.follows for each in found] == [False, True][: len(shares)]
+
+
+@pytest.mark.parametrize("together", [(), ("zone",), ("rack",), ("zone", "rack")])
+@pytest.mark.parametrize("apart", [(), ("zone",), ("rack",), ("zone", "rack")])
+def test_a_leader_with_own_terms_of_both_kinds_over_the_key_keeps_only_these(
+    together: tuple[str, ...], apart: tuple[str, ...]
+) -> None:
+    """Source: sigs.k8s.io/lws/pkg/webhooks/pod_webhook.go, exclusiveAffinityApplied. JobSet always adds its terms."""
+    own = {
+        kind: {REQUIRED: [{"labelSelector": {}, "topologyKey": key} for key in keys]}
+        for kind, keys in (("podAffinity", together), ("podAntiAffinity", apart))
+    }
+    leader_of_set, *_ = annotated(leader_worker_set(), f"{LWS}/exclusive-topology")
+    leader_of_job, *_ = annotated(jobset(), f"{JOBSET}/exclusive-topology")
+    for pods, keeps_own in ((leader_of_set, True), (leader_of_job, False)):
+        (rule,) = pods.exclusive
+        pod = {**pods.pod, "spec": {**pods.pod["spec"], "affinity": own}}
+
+        found = rule.leading(pod, "value", 0)["spec"]["affinity"]
+
+        is_kept = keeps_own and "rack" in together and "rack" in apart
+        added = {kind: [each for each in found[kind][REQUIRED] if each not in own[kind][REQUIRED]] for kind in own}
+        assert {kind: len(each) for kind, each in added.items()} == dict.fromkeys(own, 0 if is_kept else 1)
+        for kind, each in own.items():
+            assert found[kind][REQUIRED][: len(each[REQUIRED])] == each[REQUIRED]

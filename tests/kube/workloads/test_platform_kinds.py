@@ -130,6 +130,33 @@ def test_a_suspended_app_wrapper_creates_no_pods() -> None:
     assert [each.suspended for each in sets_of(wrapper(job(), suspend=True))] == ["spec.suspend"]
 
 
+@pytest.mark.parametrize("of_wrapper", [None, False, True])
+@pytest.mark.parametrize("of_job", [None, False, True])
+def test_the_pods_of_an_app_wrapper_are_suspended_by_it_or_by_their_own_object(
+    of_wrapper: bool | None, of_job: bool | None
+) -> None:
+    outer = {} if of_wrapper is None else {"suspend": of_wrapper}
+    inner = job() if of_job is None else job(suspend=of_job)
+    other = job()
+
+    own, beside = sets_of(wrapper(inner, other, **outer))
+
+    assert bool(own.suspended) is bool(of_wrapper or of_job)
+    assert bool(beside.suspended) is bool(of_wrapper)
+
+
+@pytest.mark.parametrize("namespace", [None, "team-a", "team-b"])
+def test_the_objects_of_an_app_wrapper_are_in_its_namespace_whatever_they_state(namespace: str | None) -> None:
+    metadata = {"name": "p", "labels": {"a": "b"}, **({} if namespace is None else {"namespace": namespace})}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": SPEC}
+    inner = job()
+    inner["metadata"] = {**inner["metadata"], **metadata}
+
+    for each in sets_of(wrapper(inner, pod)):
+        assert each.pod["metadata"]["namespace"] == "team-a"
+    assert sets_of(wrapper(pod))[0].pod["metadata"]["labels"] == {"a": "b"}
+
+
 @pytest.mark.parametrize(
     ("inner", "path"),
     [

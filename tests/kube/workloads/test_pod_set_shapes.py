@@ -82,6 +82,46 @@ def test_a_pod_of_a_workflow_has_the_volumes_that_it_mounts() -> None:
     assert found.pod["spec"]["volumes"] == volumes[:1]
 
 
+SCHEDULING = {
+    "affinity": ({"nodeAffinity": {"of": "template"}}, {"nodeAffinity": {"of": "workflow"}}),
+    "nodeSelector": ({"of": "template"}, {"of": "workflow"}),
+    "tolerations": ([{"key": "template"}], [{"key": "workflow"}]),
+    "schedulerName": ("of-template", "of-workflow"),
+    "priorityClassName": ("of-template", "of-workflow"),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULING)
+@pytest.mark.parametrize("in_template", [True, False])
+@pytest.mark.parametrize("in_workflow", [True, False])
+def test_a_constraint_of_a_template_takes_precedence_over_that_of_the_workflow(
+    name: str, in_template: bool, in_workflow: bool
+) -> None:
+    """Source: github.com/argoproj/argo-workflows, workflow/controller/workflowpod.go, addSchedulingConstraints."""
+    own, outer = SCHEDULING[name]
+    of_workflow = "podPriorityClassName" if name == "priorityClassName" else name
+    train = {"container": {}, **({name: own} if in_template else {})}
+
+    (found,) = sets_of(workflow(train, **({of_workflow: outer} if in_workflow else {})))
+
+    assert found.pod["spec"].get(name) == (own if in_template else outer if in_workflow else None)
+
+
+def test_the_metadata_of_a_template_takes_precedence_over_those_of_all_pods() -> None:
+    """Source: github.com/argoproj/argo-workflows, workflow/controller/workflowpod.go, addMetadata."""
+    both = {kind: {"all": "pods", "both": "pods"} for kind in ("labels", "annotations")}
+    own = {kind: {"both": "template", "own": "template"} for kind in ("labels", "annotations")}
+    merged = {"all": "pods", "both": "template", "own": "template"}
+
+    (found,) = sets_of(workflow({"container": {}, "metadata": own}, podMetadata=both))
+    (plain,) = sets_of(workflow({"container": {}}, podMetadata=both))
+
+    label = {"workflows.argoproj.io/workflow": "web"}
+    assert found.pod["metadata"]["annotations"] == merged
+    assert found.pod["metadata"]["labels"] == merged | label
+    assert plain.pod["metadata"]["annotations"] == both["annotations"]
+
+
 def test_a_workflow_gives_its_templates_defaults() -> None:
     defaults = {
         "nodeSelector": {"pool": "a"},

@@ -1,5 +1,6 @@
 """Edits of queues, priority, amounts and spreading."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from tests.support.objects.frozen import frozen
 from webhook.backends.backend import annotation
 from webhook.mutation.edits.editor import PodEditor
-from webhook.mutation.edits.edits import Effect, PreferPodAffinity, SetDomain
+from webhook.mutation.edits.edits import CHANGED, KEPT, Effect, PreferPodAffinity, SetDomain
 from webhook.mutation.edits.scheduling_edits import (
     GatherByAffinity,
     SetAmount,
@@ -194,3 +195,33 @@ def test_a_domain_is_set_as_a_whole_or_not_at_all(present: dict[str, str], wante
     assert editor.pod["metadata"]["annotations"] == wanted
     assert bool(effect.warnings) is bool(effect.kept_value) is (wanted == present)
     assert not applied(DOMAIN, editor.pod)[1].changed
+
+
+@pytest.mark.parametrize("labels", [None, {}, {"gang": "bert"}, {"gang": "other"}, {"app": "web"}])
+@pytest.mark.parametrize("is_added", [True, False])
+@pytest.mark.parametrize(
+    "edit_of",
+    [
+        pytest.param(lambda group: GatherByAffinity("rack", group, HINT, True, None), id="required affinity"),
+        pytest.param(lambda group: GatherByAffinity("rack", group, HINT, True, 7), id="preferred affinity"),
+        pytest.param(lambda group: SpreadByAntiAffinity("rack", group, HINT, True, None), id="required anti-affinity"),
+        pytest.param(lambda group: SpreadByAntiAffinity("rack", group, HINT, True, 7), id="preferred anti-affinity"),
+        pytest.param(lambda group: SpreadByConstraint("rack", group, HINT, True, 1, "DoNotSchedule"), id="constraint"),
+    ],
+)
+def test_a_pod_that_has_the_term_already_gets_the_label_of_its_group_if_the_webhook_defines_it(
+    edit_of: Callable[[ReplicaGroup], Any], is_added: bool, labels: dict[str, str] | None
+) -> None:
+    """As a pod of a template with the term, from which another client has removed the label."""
+    edit = edit_of(ReplicaGroup("gang", "bert", is_added=is_added))
+    with_term = applied(edit, {"metadata": {}, "spec": {}})[0].pod
+    pod = {**with_term, "metadata": {} if labels is None else {"labels": labels}}
+    gets_label = is_added and "gang" not in (labels or {})
+
+    editor, effect = applied(edit, pod)
+
+    expected = {"gang": "bert", **(labels or {})} if gets_label else labels
+    assert (effect, editor.pod["metadata"].get("labels")) == (CHANGED if gets_label else KEPT, expected)
+    assert editor.pod["spec"] == with_term["spec"]
+    assert len(editor.operations) == gets_label
+    assert applied(edit, editor.pod)[1] == KEPT

@@ -6,7 +6,7 @@ import pytest
 
 from tests.reclaim.reports import names, report
 from tests.support.objects.builders import PodBuilder, make_pod
-from tests.support.objects.held import CARD, HOUR, ago, card_pod, gpu_node
+from tests.support.objects.held import CARD, HOUR, ago, card_pod, gpu_node, running
 from tests.support.objects.held import NOW_SECONDS as NOW
 
 Object = dict[str, Any]
@@ -208,3 +208,24 @@ def test_a_node_that_rejected_few_pods_or_starts_others_is_not_reported() -> Non
     cordoned = gpu_node("n1")
     cordoned["spec"]["unschedulable"] = True
     assert report(cordoned, *pods) == []
+
+
+@pytest.mark.parametrize(
+    ("started", "cards", "is_reported"),
+    [
+        pytest.param(HOUR + 1, 2, True, id="before the first pod was rejected"),
+        pytest.param(HOUR, 2, False, id="with the first"),
+        pytest.param(HOUR * 3 // 4, 2, False, id="between the first and the last"),
+        pytest.param(HOUR // 2, 2, False, id="with the last"),
+        pytest.param(60, 2, False, id="after the last"),
+        pytest.param(60, 0, True, id="without cards"),
+    ],
+)
+def test_a_node_that_starts_a_pod_with_cards_after_it_rejects_the_first_is_not_reported(
+    started: int, cards: int, is_reported: bool
+) -> None:
+    pods = [rejected(number, since) for number, since in enumerate((HOUR // 2, HOUR, HOUR * 2 // 3))]
+    plain = running(make_pod("started").namespace("team-a").node_name("n1"), started)
+    pod = card_pod("started", "n1", cards, since=started) if cards else plain
+
+    assert bool(report(gpu_node("n1"), *pods, pod)) is is_reported

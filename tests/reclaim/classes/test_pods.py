@@ -45,6 +45,15 @@ def test_a_pod_past_its_end_on_a_node_that_is_down_needs_the_out_of_service_tain
     assert condition.startswith("n1 is off")
 
 
+def test_the_out_of_service_taint_ends_no_pod_of_a_node_that_is_up() -> None:
+    node = gpu_node("n1", taints=(OUT_OF_SERVICE,))
+
+    (row,) = report(node, card_pod("train", "n1").deletion(ago(HOUR)))
+
+    assert row.remedy.text == "kubelet of n1; look for a hung process"
+    assert [*row.remedy.commands] == ["delete pod train -n team-a --grace-period=0 --force"]
+
+
 def test_the_pod_garbage_collector_ends_pods_of_a_node_out_of_service() -> None:
     node = gpu_node("n1", down_for=2 * HOUR, taints=(OUT_OF_SERVICE,))
 
@@ -87,6 +96,55 @@ def test_only_the_tolerations_of_the_taints_of_the_node_count() -> None:
     )
 
     assert row.remedy.text == "node n1 back, or taint eviction after 3600 s, then as Terminating"
+
+
+NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
+ENDLESS = "node n1 back: the pod tolerates its taint without an end"
+
+
+def after(seconds: int) -> str:
+    return f"node n1 back, or taint eviction after {seconds} s, then as Terminating"
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "expected"),
+    [
+        pytest.param([], after(0), id="none"),
+        pytest.param([(NOT_READY, 300), (UNREACHABLE, 60)], after(60), id="the shortest of two taints"),
+        pytest.param([(UNREACHABLE, 60), (NOT_READY, 300)], after(60), id="the shortest, first"),
+        pytest.param([(NOT_READY, None), (UNREACHABLE, 60)], after(60), id="one without an end"),
+        pytest.param([(NOT_READY, None), (UNREACHABLE, None)], ENDLESS, id="both without an end"),
+        pytest.param([(NOT_READY, 300)], after(0), id="only one of two taints"),
+        pytest.param([("", 3600)], after(3600), id="of every key"),
+        pytest.param([("", 3600), (NOT_READY, 60), (UNREACHABLE, 60)], after(3600), id="the first of a taint"),
+        pytest.param([(NOT_READY, None), ("", 60), (UNREACHABLE, 30)], after(60), id="the first of each taint"),
+        pytest.param([("", -5)], after(0), id="negative"),
+        pytest.param([("other", 30), ("", 90)], after(90), id="of another key"),
+    ],
+)
+def test_the_taint_eviction_is_by_the_first_toleration_of_each_taint_and_the_shortest_of_these(
+    tolerations: list[tuple[str, int | None]], expected: str
+) -> None:
+    node, pod = gpu_node("n1", down_for=HOUR, taints=(f"{UNREACHABLE}:NoExecute",)), card_pod("train", "n1")
+    for key, seconds in tolerations:
+        pod = pod.toleration(key, operator="Exists", effect="NoExecute", seconds=seconds)
+
+    assert report(node, pod)[0].remedy.text == expected
+
+
+@pytest.mark.parametrize(
+    ("toleration", "seconds"),
+    [
+        ({"operator": "Equal", "value": "", "effect": ""}, 90),
+        ({"operator": "Equal", "value": "other", "effect": ""}, 0),
+        ({"operator": "Exists", "effect": "NoSchedule"}, 0),
+    ],
+)
+def test_a_toleration_that_does_not_tolerate_the_taint_does_not_count(toleration: dict[str, str], seconds: int) -> None:
+    content = card_pod("train", "n1").obj()
+    content["spec"]["tolerations"] = [{"key": NOT_READY, "tolerationSeconds": 90, **toleration}]
+
+    assert report(gpu_node("n1", down_for=HOUR), content)[0].remedy.text == after(seconds)
 
 
 def test_no_pod_is_evicted_from_a_node_without_the_taint_that_evicts() -> None:

@@ -146,8 +146,7 @@ def _parts(request: BatchRequest, scheduler: str, policy: Policy) -> list[tuple[
     if policy.spec.queueing == "scheduler":
         return [(backend, request)]
     of_scheduler = replace(request, queue=None, gang=None, gang_size=None)
-    of_queue = replace(request, gpu_fraction=None, preemptible=None)
-    return [(Kueue, of_queue), (backend, of_scheduler)]
+    return [(Kueue, request), (backend, of_scheduler)]
 
 
 def _read_request(annotations: Annotations, accelerators: Sequence[Accelerator]) -> BatchRequest:
