@@ -25,6 +25,7 @@ from webhook.serving.work_budget import WorkBudget
 
 Object = dict[str, Any]
 
+CARD = {"nvidia.com/gpu": 1}
 POD = make_pod("worker").annotate(TYPE, "training").gpu(1).generate_name("worker-").obj()
 
 
@@ -182,6 +183,43 @@ def test_gang_that_did_not_start_has_room_again_once_it_fits() -> None:
     assert [burst.admit(of_gang(name, 3)).verdict for name in "ab"] == ["Feasible", "Feasible"]
     burst.waiting.settle(burst.cluster.snapshot)
     assert len(burst.waiting) == 8
+
+
+@pytest.mark.parametrize("is_admitted_again", [True, False])
+def test_a_gang_that_has_started_keeps_its_room_though_further_pods_find_none(*, is_admitted_again: bool) -> None:
+    """It did not start at first. With a fourth card it does, and each further card takes one more pod."""
+    burst = Burst(DecisionCache(), gpus=3)
+
+    def grow(name: str) -> None:
+        nodes = burst.cluster.snapshot.nodes
+        more = [make_node_object(each.node.name, labels={USAGE: "training"}, capacity=CARD) for each in nodes[1:]]
+        added = make_node_object(name, labels={USAGE: "training"}, capacity=CARD)
+        larger = cluster_of({"cluster": [burst.node, *more, added]})
+        assert larger is not None
+        generation = burst.cluster.snapshot.generation + 1
+        burst.cluster = replace(burst.cluster, snapshot=replace(larger.snapshot, generation=generation))
+        burst.waiting.place_all_again()
+        settle()
+
+    def settle() -> None:
+        for _time in range(8):
+            burst.waiting.settle(burst.cluster.snapshot)
+
+    for number in range(4):
+        burst.admit(of_gang("a", number))
+    assert len(burst.waiting) == 0
+    grow("node-2")
+    if is_admitted_again:
+        burst.admit(of_gang("a", 3))
+        settle()
+    assert len(burst.waiting) == 4
+
+    for number in (4, 5):
+        burst.admit(of_gang("a", number))
+    assert (len(burst.waiting), burst.waiting.total) == (4, 6)
+
+    grow("node-3")
+    assert (len(burst.waiting), burst.waiting.total) == (5, 6)
 
 
 @pytest.mark.parametrize("admitted", [0, 4])

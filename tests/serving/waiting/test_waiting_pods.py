@@ -31,6 +31,8 @@ from webhook.serving.waiting.waiting_pods import WaitingPods
 Object = dict[str, Any]
 
 NO_SCHEDULERS = SchedulerEvidence(frozenset(), "")
+# kube-scheduler keeps the room of such a pod itself, so a reservation would count it twice.
+NOMINATED = {"nominatedNodeName": "n0"}
 UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
 
 
@@ -302,6 +304,8 @@ def dying(content: Object) -> Object:
         pytest.param(False, "ADDED", lambda content: content | {"status": UNSCHEDULABLE}, id="seen as unschedulable"),
         pytest.param(True, "MODIFIED", lambda content: content | {"status": {"phase": "Failed"}}, id="ended"),
         pytest.param(False, "ADDED", gated, id="gated by another webhook"),
+        pytest.param(True, "MODIFIED", lambda content: content | {"status": NOMINATED}, id="nominated"),
+        pytest.param(False, "ADDED", lambda content: content | {"status": NOMINATED}, id="seen as nominated"),
     ],
 )
 def test_ends_of_a_reservation(is_seen_first: bool, event: str, change: Any) -> None:
@@ -452,6 +456,26 @@ def test_a_pod_is_admitted_though_nodes_went_while_it_was_placed() -> None:
     assert cluster.waiting.total == 1
 
 
+@pytest.mark.parametrize("is_seen", [False, True], ids=["known by its admission", "seen pending"])
+@pytest.mark.parametrize("is_as_predicted", [True, False], ids=["as predicted", "elsewhere"])
+def test_only_a_pod_that_is_bound_elsewhere_causes_work_for_the_pods_after_it(
+    *, is_seen: bool, is_as_predicted: bool
+) -> None:
+    cluster = Cluster()
+    for name in ("a", "b", "c"):
+        cluster.admit(packed(name))
+    if is_seen:
+        for name in ("a", "b", "c"):
+            cluster.see(packed(name))
+    predicted = cluster.gpus()
+    cluster.pod_seconds = 0.0001
+
+    cluster.bind(packed("a"), f"n{predicted.index(3 if is_as_predicted else 0)}")
+
+    assert cluster.gpus() == (predicted if is_as_predicted else predicted[::-1])
+    assert round(cluster.cpu_seconds / cluster.pod_seconds) == (0 if is_as_predicted else 2)
+
+
 def test_pods_before_the_one_that_got_another_node_stay() -> None:
     cluster = Cluster()
     for name in ("a", "b", "c"):
@@ -474,6 +498,22 @@ def test_pods_that_follow_are_placed_in_slices_and_keep_their_room_until_then() 
 
     assert [max(cluster.gpus()) for _ in range(3)] == [2, 3, 4]
     assert sum(cluster.gpus()) == 4
+
+
+def test_a_pod_that_is_not_reached_leaves_a_node_that_a_pod_before_it_has_filled() -> None:
+    cluster = Cluster()
+    for name, gpus in (("a", 1), ("b", 3)):
+        content = packed(name)
+        content["spec"]["containers"][0]["resources"] = make_pod().gpu(gpus).obj()["spec"]["containers"][0]["resources"]
+        cluster.admit(content)
+    predicted = cluster.gpus()
+    cluster.admit(pod("c", gpus=2))
+    assert sorted(predicted) == [0, 4]
+    cluster.pod_seconds = 0.004
+
+    cluster.bind(packed("a"), f"n{predicted.index(0)}")
+
+    assert cluster.gpus() == [4 if gpus == 0 else 2 for gpus in predicted]
 
 
 def test_a_pod_without_room_does_not_end_a_slice_of_those_that_follow() -> None:
@@ -524,6 +564,35 @@ def test_a_pod_without_room_gets_it_when_the_cluster_changes() -> None:
     cluster.cache.apply("Pod", "DELETED", stored(pod("runs"), "runs"))
     cluster.waiting.settle(cluster.cache.snapshot())
     assert len(cluster.waiting) == 1
+
+
+@pytest.mark.parametrize(
+    ("gpus", "in_turn"), [(1, ["urgent", "a", "b"]), (2, ["urgent", "a", "b"]), (3, ["urgent", "a"])]
+)
+def test_less_urgent_pods_on_a_node_are_placed_again_after_an_urgent_one(gpus: int, in_turn: list[str]) -> None:
+    cluster = Cluster(nodes=1)
+    for name in ("a", "b"):
+        cluster.admit(pod(name, gpus=1))
+    urgent = pod("urgent", gpus=gpus)
+    urgent["spec"]["priority"] = 7
+
+    cluster.admit(urgent)
+    for _ in range(2):
+        cluster.waiting.before_review(cluster.cache.snapshot())
+
+    assert [each.pod.name for each in cluster.waiting.by_key.values()] == in_turn
+    assert cluster.waiting.total == 3
+
+
+def test_new_pods_are_placed_in_the_background_before_pods_are_tried_again() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.see(stored(pod("wide", gpus=8), "wide"))
+    cluster.waiting.settle(cluster.cache.snapshot())
+    cluster.see(stored(pod("new", gpus=1), "new", "2026-01-01T00:00:11Z"))
+
+    cluster.waiting.settle(cluster.cache.snapshot())
+
+    assert [each.pod.name for each in cluster.waiting.by_key.values()] == ["new"]
 
 
 def test_a_pod_that_got_room_because_it_was_changed_is_not_placed_again() -> None:
@@ -587,6 +656,22 @@ def test_admissions_of_pods_that_never_appear_are_bounded_by_namespace() -> None
     assert cluster.waiting.all_shown.state == before
     admit("other", "p")
     assert cluster.waiting.total == MOST_OF_A_NAMESPACE + 1
+
+
+def test_a_pod_that_is_admitted_again_replaces_its_room_though_the_namespace_has_no_place_left() -> None:
+    cluster = Cluster(nodes=3)
+    cluster.admit(pod("again", gpus=3))
+    content = pod("p", gpus=0)
+    asked = WaitingPod.of(content)
+    placement = cluster.scheduler.answer(asked.signature, cluster.cache.snapshot())
+    for number in range(1, MOST_OF_A_NAMESPACE):
+        identity = PodIdentity.of(content)._replace(name=f"p{number}")
+        cluster.waiting.admit(identity, Candidate(_digest(content), asked, placement))
+
+    cluster.admit(pod("again", gpus=1))
+
+    assert sum(cluster.gpus()) == 1
+    assert cluster.waiting.total == MOST_OF_A_NAMESPACE
 
 
 @pytest.mark.slow
