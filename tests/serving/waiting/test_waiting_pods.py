@@ -26,6 +26,7 @@ from webhook.placement.waiting.pod_table import MOST_OF_A_NAMESPACE, MOST_WAITIN
 from webhook.serving.app import scoring
 from webhook.serving.decisions.rendering import Candidate
 from webhook.serving.view.views import ReservedView
+from webhook.serving.waiting import waiting_pods
 from webhook.serving.waiting.waiting_pods import WaitingPods
 
 Object = dict[str, Any]
@@ -320,11 +321,13 @@ def test_ends_of_a_reservation(is_seen_first: bool, event: str, change: Any) -> 
     assert cluster.waiting.total == 0
 
 
-def test_a_pod_that_another_webhook_changed_has_the_room_of_what_is_stored() -> None:
-    cluster = Cluster()
-    cluster.admit(pod("p", gpus=1))
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_pod_that_another_webhook_changed_has_the_room_of_what_is_stored(nodes: int) -> None:
+    cluster = Cluster(nodes)
+    cluster.admit(pod("p", gpus=2))
     cluster.see(stored(pod("p", gpus=3), "p"))
-    assert sorted(cluster.gpus()) == [0, 3]
+    assert sorted(cluster.gpus(), reverse=True) == [3, 0][:nodes]
+    assert len(cluster.waiting) == 1
 
 
 def test_the_second_call_for_one_pod_replaces_the_first() -> None:
@@ -476,6 +479,21 @@ def test_only_a_pod_that_is_bound_elsewhere_causes_work_for_the_pods_after_it(
     assert round(cluster.cpu_seconds / cluster.pod_seconds) == (0 if is_as_predicted else 2)
 
 
+@pytest.mark.parametrize("after", [2, 3])
+def test_more_pods_than_a_limit_follow_in_the_background_only(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting_pods, "_MOST_PLACED_AGAIN", 2)
+    cluster = Cluster()
+    for number in range(after + 1):
+        cluster.admit(packed(f"p{number}"))
+    predicted = cluster.gpus()
+
+    cluster.bind(packed("p0"), f"n{predicted.index(0)}")
+
+    assert sorted(cluster.gpus()) == ([0, 3] if after == 2 else [1, 3])
+    cluster.waiting.settle(cluster.cache.snapshot())
+    assert cluster.gpus() == predicted[::-1]
+
+
 def test_pods_before_the_one_that_got_another_node_stay() -> None:
     cluster = Cluster()
     for name in ("a", "b", "c"):
@@ -593,6 +611,10 @@ def test_new_pods_are_placed_in_the_background_before_pods_are_tried_again() -> 
     cluster.waiting.settle(cluster.cache.snapshot())
 
     assert [each.pod.name for each in cluster.waiting.by_key.values()] == ["new"]
+    # The other one is still to be tried again when it is deleted.
+    cluster.see(stored(pod("wide", gpus=8), "wide"), "DELETED")
+    cluster.waiting.settle(cluster.cache.snapshot())
+    assert (cluster.waiting.total, len(cluster.waiting)) == (1, 1)
 
 
 def test_a_pod_that_got_room_because_it_was_changed_is_not_placed_again() -> None:
