@@ -314,6 +314,25 @@ def test_a_review_whose_slice_has_ended_gets_no_other_one() -> None:
     run(story)
 
 
+def test_an_address_with_recent_overruns_has_a_shorter_slice_and_others_have_the_whole_one() -> None:
+    async def story(site: Site) -> None:
+        limits: list[float | None] = []
+        budget = site.dispatcher._work_budget
+
+        def noted(arrival: Arrival, slice_seconds: float | None) -> WorkBudget:
+            limits.append(slice_seconds)
+            return budget(arrival, 60.0)
+
+        site.dispatcher._work_budget = noted  # type: ignore[method-assign]
+        for overrun_seconds in (0.0, 0.03):
+            site.dispatcher._overruns.charge((b"address 10.0.0.9",), overrun_seconds)
+            for address in ("10.0.0.9", "10.0.0.1"):
+                await site.post(SMALL, connection=Connection(address))
+        assert limits == [0.01, 0.01, 0.003, 0.01]
+
+    run(story)
+
+
 def test_the_flow_with_the_least_usage_is_next() -> None:
     async def story(site: Site) -> None:
         slow = await site.post_and_wait_for_scorer(large(0, "mallory"))
