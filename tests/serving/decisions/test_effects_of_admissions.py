@@ -142,6 +142,16 @@ def test_in_shadow_mode_a_record_that_fails_is_tried_again_and_the_pod_is_allowe
     assert (site.counted(), site.observed()) == ({"Bypassed": 1}, 1)
 
 
+@pytest.mark.parametrize(("pod", "label"), [(FITS, "training"), (MISSPELT, ""), (NO_TYPE, "")])
+@pytest.mark.parametrize("mode", ["enforce", "shadow"])
+def test_only_types_of_the_policy_are_labels_of_metrics(pod: dict[str, Any], label: str, mode: str) -> None:
+    """Each misspelling would be a series of its own."""
+    site = Site(mode=mode)
+    site.answer(pod)
+    samples = [each for family in site.metrics.registry.collect() for each in family.samples if each.value]
+    assert {each.labels["workload_type"] for each in samples if "workload_type" in each.labels} == {label}
+
+
 def test_an_object_that_is_no_pod_is_refused_once_it_is_on_record() -> None:
     site = Site()
     assert site.answer({"metadata": {}}).status == 400
