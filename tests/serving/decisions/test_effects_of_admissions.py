@@ -1,6 +1,6 @@
 """The side effects of an answered review: its record, counts, prediction, reservation and report, and their order."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -13,11 +13,13 @@ from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.servers.server import arrival, make_work_budget, policies_of, review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.audit.lines import UnsealedRecord
+from webhook.placement.framework.result import GangFit
 from webhook.policy.policy import Policy
 from webhook.runtime.metrics import Metrics
 from webhook.serving.app import scoring
-from webhook.serving.decisions.admissions import Admissions, Answer, Dependencies
+from webhook.serving.decisions.admissions import Admissions, Answer, Decision, Dependencies
 from webhook.serving.decisions.decision_cache import DecisionCache
+from webhook.serving.decisions.rendering import Rendered
 from webhook.serving.view.views import ReservedView
 
 FITS = make_pod("trainer").annotate(TYPE, "training").gpu(1).obj()
@@ -140,6 +142,28 @@ def test_in_shadow_mode_a_record_that_fails_is_tried_again_and_the_pod_is_allowe
     assert site.answer(FITS).status == 200
     assert site.effects == ["recorded", "recorded"]
     assert (site.counted(), site.observed()) == ({"Bypassed": 1}, 1)
+
+
+def test_the_prediction_is_that_of_the_pod_where_the_pods_of_a_gang_are_bound_singly() -> None:
+    predicted: list[object] = []
+    site = Site()
+    site.admissions = Admissions(
+        Dependencies(
+            site.audit, lambda: 1.0, lambda: "decision-1", "a", predicted=lambda _, each, *__: predicted.append(each)
+        ),
+        site.metrics,
+    )
+    decision = site.admissions.decide(site.decider, review_bytes(FITS), site.policy, site.view(), make_work_budget())
+    assert isinstance(decision, Decision)
+    assert isinstance(decision.result, Rendered)
+    own = decision.result.placement
+    assert own is not None
+    whole = replace(own, verdict="Infeasible", gang=GangFit("g", size=4, fit=3, placed=0, own=own))
+
+    site.admissions.finish(decision._replace(result=replace(decision.result, placement=whole)), arrival())
+
+    assert predicted == [own]
+    assert predicted[0] is own
 
 
 @pytest.mark.parametrize(("pod", "label"), [(FITS, "training"), (MISSPELT, ""), (NO_TYPE, "")])
