@@ -19,6 +19,7 @@ from webhook.audit.chain import Verification, verify
 from webhook.audit.file import AuditFile
 from webhook.audit.head import head_path, read_head
 from webhook.audit.lines import seal
+from webhook.audit.omitted import OmittedDryRuns
 from webhook.audit.record import FIRST, Omitted, parse_line
 from webhook.audit.sources import Sources
 from webhook.audit.writer import DRY_RUN_SHARE_BYTES, AuditWriter
@@ -200,6 +201,16 @@ def test_a_namespace_that_has_used_exactly_its_share_writes_one_more_whole_recor
     whole = [each["name"] for each in log.lines() if each["patch"] or each["dryRun"]]
     assert whole == ["worker-1", *(["worker-2"] if more_bytes == 0 else []), "worker-4"]
     assert sum(each.records for each in log.omitted()) == (dry_run and (2 if more_bytes else 1))
+
+
+def test_dry_runs_are_counted_by_namespace_the_most_first_and_from_zero_after_each_record() -> None:
+    omitted = OmittedDryRuns()
+    for namespace in ("a", "c", "b", "c", "b", "c"):
+        omitted.count(namespace)
+    found = omitted.take()
+    assert (found.records, [*found.namespaces.items()]) == (6, [("c", 3), ("b", 2), ("a", 1)])
+    omitted.count("a")
+    assert omitted.take().namespaces == {"a": 1}
 
 
 class TestDryRuns:
