@@ -287,8 +287,7 @@ def test_the_limit_of_a_head_is_for_each_request(monkeypatch: pytest.MonkeyPatch
         (protocol,) = site.listener._open
         for _request in range(4):
             whole = post(b"quick")
-            writer.write(whole[:60])
-            await site.until(lambda: protocol._head_bytes == 60)
+            protocol.data_received(whole[:60])
             writer.write(whole[60:])
             assert await content(reader) == b"at once"
         writer.close()
