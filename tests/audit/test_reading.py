@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.programs.audit_records import chain_lines, encode, make_record, write_lines
-from webhook.audit.reading import Entry, InvalidLine, read, rotated_files
+from webhook.audit.reading import Entry, InvalidLine, is_audit_log, read, rotated_files
 from webhook.audit.record import BEGINNING, FIRST
 from webhook.audit.selection import parse_moment
 from webhook.audit.sources import Download, Sources
@@ -17,6 +17,30 @@ def decisions(*names: str) -> tuple[list[str], list[str]]:
     broken: list[InvalidLine] = []
     with Sources.of_files(names) as sources:
         return [entry.record.decision for entry in sources.entries(broken.append)], [line.place for line in broken]
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_log"),
+    [
+        pytest.param([], True, id="empty"),
+        pytest.param(["record"], True, id="a record"),
+        pytest.param(["text", "record", "text"], True, id="a record among other lines"),
+        pytest.param(["record", "text"], True, id="a record first"),
+        pytest.param(["text", "text", "record"], True, id="a record last"),
+        pytest.param(["text"], False, id="other lines"),
+        pytest.param(["torn"], True, id="the beginning of a record"),
+        pytest.param(["torn", "text"], False, id="a part of a record in a line of its own"),
+    ],
+)
+def test_a_file_with_a_record_at_its_beginning_or_end_is_an_audit_log(
+    tmp_path: Path, lines: list[str], is_log: bool
+) -> None:
+    (line,) = chain_lines([make_record(1)])
+    content = {"record": line + b"\n", "text": b'{"kind":"Event"}\n', "torn": line[:40]}
+    data = b"".join(content[each] for each in lines)
+    path = tmp_path / "audit.jsonl"
+    path.write_bytes(data)
+    assert is_audit_log(path) == is_log
 
 
 class TestReading:

@@ -25,6 +25,23 @@ def test_a_selection_takes_what_meets_every_choice(selection: Selection, taken: 
 
 
 @pytest.mark.parametrize(
+    ("selection", "taken"),
+    [
+        (Selection(), True),
+        (Selection(users=("*",)), True),
+        (Selection(users=("?*",)), False),
+        (Selection(verdicts=("Feasible", "Infeasible", "Waiting", "Unknown")), False),
+        (Selection(policies=("default",)), False),
+        (Selection(policies=("",)), False),
+    ],
+)
+def test_a_record_without_a_placement_a_policy_or_a_user_has_none_of_the_selected_ones(
+    selection: Selection, taken: bool
+) -> None:
+    assert selection.matches(make_record(0, placement=None, policy=None, user="")) == taken
+
+
+@pytest.mark.parametrize(
     ("pod", "name", "taken"),
     [
         ("team-a/worker-0", "worker-0", True),
