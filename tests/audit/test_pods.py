@@ -10,6 +10,7 @@ from tests.support.objects.clusters import review
 from tests.support.programs.command import run_here
 from tests.support.programs.recorded_admissions import write_recorded
 from webhook.audit import pods
+from webhook.audit.file import write_whole
 from webhook.audit.pods import LARGEST_POD_BYTES, PodFile, PodIndex, compare_pods, pods_paths
 from webhook.documents.field import InvalidInput, invalid
 
@@ -115,7 +116,7 @@ def test_each_outage_is_reported_once_and_a_pod_that_was_not_written_is_tried_ag
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures: list[OSError] = []
-    file, write = PodFile(log, on_failure=failures.append), pods.write_whole
+    file, write = PodFile(log, on_failure=failures.append), write_whole
     known = file.put(POD)
 
     def full(descriptor: int, data: bytes) -> None:

@@ -13,7 +13,7 @@ from tests.support.admission import TYPE
 from tests.support.objects.builders import make_pod, match_expressions
 from tests.support.programs.audit_records import at, encode, make_record
 from tests.support.servers.server import World, review_bytes
-from webhook.audit import rotation, writer
+from webhook.audit import writer
 from webhook.audit.chain import Verification, verify
 from webhook.audit.head import head_path, read_head
 from webhook.audit.lines import UnsealedRecord
@@ -80,7 +80,7 @@ class TestByAge:
             files.numbered(number).write_bytes(encode(make_record(number), number, FIRST) + b"\n")
             os.utime(files.numbered(number), (1000, 1000))
         path.touch()
-        monkeypatch.setattr(rotation.time, "time", lambda: 1000.0 + seconds)
+        monkeypatch.setattr("webhook.audit.rotation.time.time", lambda: 1000.0 + seconds)
 
         files.shift()
         files.statement()
