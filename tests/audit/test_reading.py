@@ -49,6 +49,15 @@ class TestReading:
         odd = write_lines(tmp_path / "odd", chain_lines(make_record(number) for number in (1, 3, 5)))
         assert decisions(str(even), str(odd)) == (["d0001", "d0002", "d0003", "d0004", "d0005", "d0008"], [])
 
+    def test_times_of_another_zone_are_in_the_order_of_time(self, tmp_path: Path) -> None:
+        eastern = [make_record(number, time=f"2026-05-01T10:00:0{number}+02:00") for number in (1, 3)]
+        western = [make_record(number, time=f"2026-05-01T03:00:0{number}.5-05:00") for number in (1, 2)]
+        paths = [
+            str(write_lines(tmp_path / name, chain_lines(each))) for name, each in (("e", eastern), ("w", western))
+        ]
+        utc = str(write_lines(tmp_path / "utc", chain_lines([make_record(2), make_record(4)])))
+        assert decisions(utc, *paths) == (["d0001", "d0001", "d0002", "d0002", "d0003", "d0004"], [])
+
     def test_rotated_files_may_be_given_newest_first(self, tmp_path: Path) -> None:
         lines = chain_lines(make_record(number) for number in range(4))
         newest = write_lines(tmp_path / "audit.jsonl", lines[2:])
