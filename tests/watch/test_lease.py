@@ -135,6 +135,22 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
     return run
 
 
+def test_a_replica_that_ends_without_being_the_leader_leaves_the_lease(play: Play) -> None:
+    """At any time between its reads of the Lease and the writes of the leader."""
+
+    async def scene(scene: Scene) -> None:
+        await scene.start("first")
+        for quarters in range(12):
+            await scene.start("second")
+            await scene.passes(quarters / 4)
+            await scene.stop("second")
+            assert scene.lease is not None
+            assert (scene.holder, scene.lease["spec"]["leaseDurationSeconds"]) == ("first", 15)
+        assert (scene.working, scene.events) == (["first"], [])
+
+    play(scene)
+
+
 def test_leader_renews_its_lease_and_gives_it_up_when_its_work_has_ended(play: Play) -> None:
     async def scene(scene: Scene) -> None:
         await scene.start("a" * 130)
