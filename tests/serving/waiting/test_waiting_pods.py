@@ -271,6 +271,19 @@ def test_a_pod_that_is_admitted_again_counts_once() -> None:
     assert sum(cluster.gpus()) == 1
 
 
+def test_a_pod_that_is_seen_already_is_not_admitted_as_another_one() -> None:
+    """A review can be late. A pod of this name in another namespace is another one."""
+    cluster = Cluster(nodes=3)
+    cluster.see(stored(pod("p"), "p"))
+    assert sum(cluster.gpus()) == 4
+    cluster.admit(pod("p"))
+    assert (sum(cluster.gpus()), cluster.waiting.total) == (4, 1)
+    other = pod("p")
+    other["metadata"]["namespace"] = "y"
+    cluster.admit(other)
+    assert (sum(cluster.gpus()), cluster.waiting.total) == (8, 2)
+
+
 def test_a_token_volume_replaces_no_other_pod_of_the_same_controller() -> None:
     cluster = Cluster(nodes=3)
     cluster.admit(pod())
