@@ -358,12 +358,12 @@ def test_reports_that_wait_when_the_task_is_cancelled_in_a_write_are_written_at_
     async def scene(scene: Scene) -> None:
         scene.api.pods = [stored(0)]
         scene.report(pod_of("web"), WAITING)
-        connect, is_connecting = scene.recorder._connect, asyncio.Event()
+        connect, is_connecting, gate = scene.recorder._connect, asyncio.Event(), asyncio.Event()
 
         @asynccontextmanager
         async def stalled() -> AsyncIterator[ApiServer]:
             is_connecting.set()
-            await asyncio.Event().wait()
+            await gate.wait()
             yield ApiServer(ClientConfig())
 
         scene.recorder._connect = stalled

@@ -91,7 +91,7 @@ def test_event_that_is_dropped_while_its_count_is_raised_is_created_again(play: 
             scene.api._patch = patch  # type: ignore[method-assign]
             return patch(name, changes)
 
-        scene.api._patch = dropped_meanwhile  # type: ignore[method-assign]
+        scene.api._patch = dropped_meanwhile  # type: ignore[method-assign, assignment]
         for _ in range(2):
             scene.report(pod_of("web", "Job"), DENIED)
         await scene.after(2)
