@@ -492,6 +492,21 @@ def test_only_a_pod_that_is_bound_elsewhere_causes_work_for_the_pods_after_it(
     assert round(cluster.cpu_seconds / cluster.pod_seconds) == (0 if is_as_predicted else 2)
 
 
+@pytest.mark.parametrize("bound", ["ac", "ca"])
+def test_pods_follow_the_first_of_several_that_got_another_node(bound: str) -> None:
+    """They are bound in one change of the cluster, in any order."""
+    cluster = Cluster()
+    for name in ("a", "b", "c", "d"):
+        cluster.admit(packed(name))
+    predicted = cluster.gpus()
+    assert sorted(predicted) == [0, 4]
+
+    for name in bound:
+        cluster.bind(packed(name), f"n{predicted.index(0)}")
+
+    assert cluster.gpus() == predicted[::-1]
+
+
 @pytest.mark.parametrize("after", [2, 3])
 def test_more_pods_than_a_limit_follow_in_the_background_only(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting_pods, "_MOST_PLACED_AGAIN", 2)
@@ -613,6 +628,21 @@ def test_less_urgent_pods_on_a_node_are_placed_again_after_an_urgent_one(gpus: i
 
     assert [each.pod.name for each in cluster.waiting.by_key.values()] == in_turn
     assert cluster.waiting.total == 3
+
+
+def test_a_pod_admitted_with_a_priority_class_is_before_pods_of_lower_priority() -> None:
+    """The API server sets the number after this webhook."""
+    cluster = Cluster(nodes=1)
+    cluster.cache.replace("PriorityClass", [{"metadata": {"name": "urgent"}, "value": 7}])
+    cluster.admit(pod("low", gpus=4))
+    urgent = pod("urgent", gpus=4)
+    urgent["spec"]["priorityClassName"] = "urgent"
+
+    assert cluster.admit(urgent) == "Feasible"
+    for _ in range(2):
+        cluster.waiting.before_review(cluster.cache.snapshot())
+
+    assert [each.pod.name for each in cluster.waiting.by_key.values()] == ["urgent"]
 
 
 def test_new_pods_are_placed_in_the_background_before_pods_are_tried_again() -> None:
