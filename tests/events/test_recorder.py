@@ -369,14 +369,14 @@ def test_reports_that_wait_when_the_task_is_cancelled_in_a_write_are_written_at_
         scene.recorder._connect = stalled
         writing = asyncio.create_task(scene.after(1))
         await is_connecting.wait()
-        assert not scene.recorder.is_idle
+        states = [scene.recorder.is_idle]
         writing.cancel()
         await asyncio.gather(writing, return_exceptions=True)
         scene.recorder._connect = connect
 
         await scene.recorder.drain(5)
         assert scene.api.counts() == {("web-0", "PlacementWaiting"): 1}
-        assert scene.recorder.is_idle
+        assert [*states, scene.recorder.is_idle] == [False, True]
         assert scene.results() == {"written": 1}
 
     play(scene)
