@@ -5,6 +5,7 @@ import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, cast
 
 import jsonpatch
@@ -49,15 +50,16 @@ class Cluster:
         self.objects: dict[str, Object] = {}
         self.fails: dict[tuple[str, str], int] = {}
         self.calls: list[tuple[str, str]] = []
+        self.message = ""
 
     def _called(self, verb: str, where: str) -> None:
         plural = where.split("/")[-2]
         if verb != "get":
             self.calls.append((verb, plural))
         if (code := self.fails.get((verb, plural))) is not None:
-            raise ApiServerError(f"{code} for {verb} {plural}", code)
+            raise ApiServerError(f"{code} for {verb} {plural}{self.message}", code)
 
-    async def get(self, where: str, _: object) -> Object:
+    async def get(self, where: str, *_: object, **__: object) -> Object:
         self._called("get", where)
         if where not in self.objects:
             raise ApiServerError("not found", 404)
@@ -261,6 +263,45 @@ def test_a_kind_that_cannot_be_read_is_reported_and_the_other_one_written(unknow
     assert site.in_step == 0
     (error,) = [each["error"] for each in logs if each["log_level"] == "error"]
     assert error.startswith((POLICY, BINDING)[unknown] + " of ")
+
+
+def test_objects_are_written_before_others_are_removed_and_only_as_they_were_seen() -> None:
+    site = Site()
+    site.pass_()
+    own = site.cluster.objects[path(POLICY)]
+    site.cluster.objects[path(POLICY, "old")] = own | {"metadata": own["metadata"] | {"name": "old", "uid": "u-old"}}
+    site.policies.replace(policy_with(productAffinity=False))
+    assert [verb for verb, _ in site.pass_()] == ["patch", "patch", "delete"]
+
+    # Another client has changed the policy since the watch reported it.
+    site.pass_()
+    seen = site.cluster.objects[path(POLICY)]
+    changed = deepcopy(seen)
+    changed["metadata"]["resourceVersion"] = "9"
+    site.cluster.objects[path(POLICY)] = changed
+    site.policies.replace(policy_with(productAffinity=True))
+    assert len(site.pass_(sees=False)) == 2
+    assert site.cluster.objects[path(POLICY)] == changed
+    site.pass_()
+    assert site.cluster.objects[path(POLICY)]["spec"] != changed["spec"]
+
+
+def test_the_error_of_a_refused_object_is_cut() -> None:
+    site = Site()
+    site.cluster.fails["apply", POLICY] = 422
+    site.cluster.message = "x" * 5000
+    with capture_logs() as logs:
+        site.pass_()
+    assert [len(each["error"]) for each in logs if each["log_level"] == "error"] == [2000]
+
+
+@pytest.mark.parametrize(("code", "writes"), [(404, 2), (403, 0), (503, 0)])
+def test_without_the_webhook_configuration_nothing_is_written_unless_there_is_none(code: int, writes: int) -> None:
+    site = Site()
+    site.exported._options = replace(site.exported._options, configuration="webhook")
+    site.cluster.fails["get", "mutatingwebhookconfigurations"] = code
+    assert len(site.pass_()) == writes
+    assert site.in_step == (1 if writes else 0)
 
 
 def test_what_is_left_out_is_logged_when_it_changes() -> None:
