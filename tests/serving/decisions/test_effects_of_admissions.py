@@ -144,6 +144,25 @@ def test_in_shadow_mode_a_record_that_fails_is_tried_again_and_the_pod_is_allowe
     assert (site.counted(), site.observed()) == ({"Bypassed": 1}, 1)
 
 
+def test_an_object_that_is_no_pod_is_counted_and_on_record_only() -> None:
+    site = Site()
+    content = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}}
+    content["spec"] = {"replicas": 1, "template": {"metadata": FITS["metadata"], "spec": FITS["spec"]}}
+    kind = {"group": "apps", "version": "v1", "kind": "Deployment"}
+    resource = {"group": "apps", "version": "v1", "resource": "deployments"}
+    assert site.answer(content, kind=kind, resource=resource).status == 200
+    assert site.effects == ["recorded"]
+
+
+def test_a_decision_of_the_worker_records_no_prediction() -> None:
+    """It can be the decision on an earlier pod of the template."""
+    site = Site()
+    decision = site.admissions.decide(site.decider, review_bytes(FITS), site.policy, site.view(), make_work_budget())
+    assert isinstance(decision, Decision)
+    site.admissions.finish(decision._replace(records_predictions=False), arrival())
+    assert site.effects == ["recorded", "admitted", "nothing to report"]
+
+
 def test_the_prediction_is_that_of_the_pod_where_the_pods_of_a_gang_are_bound_singly() -> None:
     predicted: list[object] = []
     site = Site()
