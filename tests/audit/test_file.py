@@ -328,6 +328,32 @@ def test_file_that_another_process_rotates_while_it_is_opened_is_refused(
     opened(path).close()
 
 
+def test_a_rotation_whose_new_file_cannot_be_locked_changes_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records go on in the file, and the next rotation is tried again."""
+    path = tmp_path / "audit.jsonl"
+    file = AuditFile(path, max_bytes=1, retention=Retention(1, 0, 0))
+    lines = [encode(make_record(number), number, "0" * 64) for number in (1, 2, 3)]
+    file.append(lines[0])
+
+    def locked(*_: object) -> None:
+        raise OSError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK))
+
+    with monkeypatch.context() as other:
+        other.setattr(fcntl, "flock", locked)
+        with pytest.raises(BlockingIOError):
+            file.make_room(10)
+    file.append(lines[1])
+    assert [each.name for each in tmp_path.iterdir()] == ["audit.jsonl"]
+    assert path.read_bytes().splitlines() == lines[:2]
+
+    file.make_room(10)
+    file.append(lines[2])
+    assert (path.read_bytes(), Path(f"{path}.1").read_bytes().splitlines()) == (lines[2] + b"\n", lines[:2])
+    file.close()
+
+
 def test_nothing_stays_open_of_a_file_that_is_refused_or_not_rotated(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     file = AuditFile(path, max_bytes=1, retention=Retention(1, 0, 0))

@@ -14,10 +14,13 @@ from structlog.testing import capture_logs
 
 from tests.support.programs.audit_records import at, make_record
 from tests.support.programs.command import run_here
+from webhook.audit import writer
 from webhook.audit.chain import Verification, verify
 from webhook.audit.file import AuditFile
 from webhook.audit.head import head_path, read_head
-from webhook.audit.record import Omitted, parse_line
+from webhook.audit.lines import seal
+from webhook.audit.omitted import OmittedDryRuns
+from webhook.audit.record import FIRST, Omitted, parse_line
 from webhook.audit.sources import Sources
 from webhook.audit.writer import DRY_RUN_SHARE_BYTES, AuditWriter
 
@@ -122,6 +125,39 @@ class TestAfterAFullDisk:
         ]
         assert log.omitted() == [Omitted("unwritable", 2, before=4)]
 
+    @pytest.mark.parametrize("together", [1, 2, 3])
+    def test_the_gap_is_before_the_first_of_the_records_that_are_written_together(
+        self, log: Log, together: int
+    ) -> None:
+        with log.writer() as writer:
+            writer.write(make_record(1))
+            with disk(is_full=True):
+                writer.write(make_record(2))
+            for number in range(3, 3 + together):
+                writer.stage(make_record(number))
+            writer.flush()
+            writer.write(make_record(9))
+
+        assert log.omitted() == [Omitted("unwritable", 1, before=3)]
+        numbers = [each["sequence"] for each in log.lines()]
+        assert numbers == [1, *range(3, 3 + together), 3 + together, 4 + together]
+        assert (log.verify().faults, len(log.verify().notes)) == ([], 1)
+
+    def test_a_gap_after_that_of_the_start_is_stated_too(self, log: Log) -> None:
+        log.write(1)
+        log.write(2, 3, is_full=True)
+        with capture_logs(), log.writer() as writer:
+            for number in range(4, 8):
+                with disk(is_full=number % 2 == 0):
+                    writer.write(make_record(number))
+
+        assert log.omitted() == [
+            Omitted("unwritable", 2, before=4),
+            Omitted("unwritable", 1, before=6),
+            Omitted("unwritable", 1, before=9),
+        ]
+        assert log.verify().faults == []
+
     def test_a_file_of_an_earlier_release_gets_its_gap(self, log: Log) -> None:
         """Its head has the number of the records that are missing, and no record has a field `omitted`."""
         log.write(1)
@@ -147,6 +183,34 @@ class TestAfterAFullDisk:
         assert "00000004 2 records before number 4" in " ".join(listed.output.split())
         assert text in shown.output
         assert counted.output.startswith("1 record\nbesides, 2 admissions without a record in these files")
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize("more_bytes", [-1, 0])
+def test_a_namespace_that_has_used_exactly_its_share_writes_one_more_whole_record(
+    log: Log, monkeypatch: pytest.MonkeyPatch, more_bytes: int, *, dry_run: bool
+) -> None:
+    """Then pods have brief records, and dry runs none."""
+    line, _ = seal(make_record(1, dry_run=dry_run, time=at(0)), 1, FIRST, is_brief=dry_run)
+    for share in ("SHARE_BYTES", "DRY_RUN_SHARE_BYTES"):
+        monkeypatch.setattr(writer, share, len(line) + more_bytes)
+    with log.writer() as writing:
+        for number in (1, 2, 3):
+            writing.stage(make_record(number, dry_run=dry_run, time=at(0)))
+        writing.stage(make_record(4, dry_run=dry_run, time=at(0), namespace="other"))
+    whole = [each["name"] for each in log.lines() if each["patch"] or each["dryRun"]]
+    assert whole == ["worker-1", *(["worker-2"] if more_bytes == 0 else []), "worker-4"]
+    assert sum(each.records for each in log.omitted()) == (dry_run and (2 if more_bytes else 1))
+
+
+def test_dry_runs_are_counted_by_namespace_the_most_first_and_from_zero_after_each_record() -> None:
+    omitted = OmittedDryRuns()
+    for namespace in ("a", "c", "b", "c", "b", "c"):
+        omitted.count(namespace)
+    found = omitted.take()
+    assert (found.records, [*found.namespaces.items()]) == (6, [("c", 3), ("b", 2), ("a", 1)])
+    omitted.count("a")
+    assert omitted.take().namespaces == {"a": 1}
 
 
 class TestDryRuns:

@@ -9,8 +9,10 @@ import pytest
 from tests.support.objects.clusters import review
 from tests.support.programs.command import run_here
 from tests.support.programs.recorded_admissions import write_recorded
-from webhook.audit.pods import LARGEST_POD_BYTES, PodFile, PodIndex, pods_paths
-from webhook.documents.field import InvalidInput
+from webhook.audit import pods
+from webhook.audit.file import write_whole
+from webhook.audit.pods import LARGEST_POD_BYTES, PodFile, PodIndex, compare_pods, pods_paths
+from webhook.documents.field import InvalidInput, invalid
 
 POD = b'{"pod":{}}'
 
@@ -108,6 +110,27 @@ def test_a_failure_is_reported_once_and_leaves_whole_lines(log: Path, monkeypatc
 
     assert [each.errno for each in failures] == [28]
     assert contents(pods_paths(log)[1])[-1] == again
+
+
+def test_each_outage_is_reported_once_and_a_pod_that_was_not_written_is_tried_again(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures: list[OSError] = []
+    file, write = PodFile(log, on_failure=failures.append), write_whole
+    known = file.put(POD)
+
+    def full(descriptor: int, data: bytes) -> None:
+        write(descriptor, data[:20])
+        raise OSError(28, "No space left on device")
+
+    for outage in (1, 2):
+        monkeypatch.setattr(pods, "write_whole", full)
+        assert [file.put(content) for content in (b"[%d]" % outage, POD, b"[3]")] == ["", known, ""]
+        assert len(failures) == outage
+        monkeypatch.setattr(pods, "write_whole", write)
+        assert file.put(b"[%d]" % outage)
+    file.close()
+    assert contents(pods_paths(log)[1]) == [known, *(PodFile(log).put(b"[%d]" % outage) for outage in (1, 2))]
 
 
 def test_a_line_that_a_crash_cut_off_is_ended(log: Path) -> None:
@@ -224,3 +247,24 @@ class TestVerify:
             "note: 3 pods that records name are not verified: there is no FILE.pods"
             in run_here("audit", "verify", log).output
         )
+
+
+@pytest.mark.parametrize("is_altered", [False, True])
+@pytest.mark.parametrize("has_old", [False, True])
+@pytest.mark.parametrize("missing", [0, 1, 2])
+def test_missing_pods_are_a_fault_unless_newer_ones_replaced_them(
+    missing: int, *, has_old: bool, is_altered: bool
+) -> None:
+    """A line that is altered is a fault in each case."""
+    index = PodIndex()
+    index.has_old = has_old
+    altered = [invalid("FILE.pods:1", "x", "altered")] if is_altered else []
+    index.faults = [*altered]
+    places = {f"digest-{number}": f"audit.jsonl:{number}" for number in range(missing)}
+
+    notes, faults = compare_pods(places, index)
+
+    assert len(notes) == (missing > 0 and has_old)
+    assert faults[: len(altered)] == altered
+    assert len(faults) - len(altered) == (missing > 0 and not has_old)
+    assert compare_pods(places, None)[1] == []

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.programs.audit_records import chain_lines, encode, make_record, write_lines
-from webhook.audit.reading import Entry, InvalidLine, read, rotated_files
+from webhook.audit.reading import Entry, InvalidLine, is_audit_log, read, rotated_files
 from webhook.audit.record import BEGINNING, FIRST
 from webhook.audit.selection import parse_moment
 from webhook.audit.sources import Download, Sources
@@ -19,11 +19,44 @@ def decisions(*names: str) -> tuple[list[str], list[str]]:
         return [entry.record.decision for entry in sources.entries(broken.append)], [line.place for line in broken]
 
 
+@pytest.mark.parametrize(
+    ("lines", "is_log"),
+    [
+        pytest.param([], True, id="empty"),
+        pytest.param(["record"], True, id="a record"),
+        pytest.param(["text", "record", "text"], True, id="a record among other lines"),
+        pytest.param(["record", "text"], True, id="a record first"),
+        pytest.param(["text", "text", "record"], True, id="a record last"),
+        pytest.param(["text"], False, id="other lines"),
+        pytest.param(["torn"], True, id="the beginning of a record"),
+        pytest.param(["torn", "text"], False, id="a part of a record in a line of its own"),
+    ],
+)
+def test_a_file_with_a_record_at_its_beginning_or_end_is_an_audit_log(
+    tmp_path: Path, lines: list[str], is_log: bool
+) -> None:
+    (line,) = chain_lines([make_record(1)])
+    content = {"record": line + b"\n", "text": b'{"kind":"Event"}\n', "torn": line[:40]}
+    data = b"".join(content[each] for each in lines)
+    path = tmp_path / "audit.jsonl"
+    path.write_bytes(data)
+    assert is_audit_log(path) == is_log
+
+
 class TestReading:
     def test_files_of_several_replicas_are_read_in_the_order_of_time(self, tmp_path: Path) -> None:
         even = write_lines(tmp_path / "even", chain_lines(make_record(number) for number in (2, 4, 8)))
         odd = write_lines(tmp_path / "odd", chain_lines(make_record(number) for number in (1, 3, 5)))
         assert decisions(str(even), str(odd)) == (["d0001", "d0002", "d0003", "d0004", "d0005", "d0008"], [])
+
+    def test_times_of_another_zone_are_in_the_order_of_time(self, tmp_path: Path) -> None:
+        eastern = [make_record(number, time=f"2026-05-01T10:00:0{number}+02:00") for number in (1, 3)]
+        western = [make_record(number, time=f"2026-05-01T03:00:0{number}.5-05:00") for number in (1, 2)]
+        paths = [
+            str(write_lines(tmp_path / name, chain_lines(each))) for name, each in (("e", eastern), ("w", western))
+        ]
+        utc = str(write_lines(tmp_path / "utc", chain_lines([make_record(2), make_record(4)])))
+        assert decisions(utc, *paths) == (["d0001", "d0001", "d0002", "d0002", "d0003", "d0004"], [])
 
     def test_rotated_files_may_be_given_newest_first(self, tmp_path: Path) -> None:
         lines = chain_lines(make_record(number) for number in range(4))

@@ -43,6 +43,21 @@ def test_value_before_is_the_replaced_value(operation: dict[str, Any], before: d
 
 
 @pytest.mark.parametrize(
+    "outer", ["spec/template", "spec/jobTemplate/spec/template", "spec/pytorchReplicaSpecs/Worker/template"]
+)
+@pytest.mark.parametrize("containers", ["containers", "initContainers", "ephemeralContainers"])
+def test_containers_of_a_pod_template_are_left_out_and_its_other_values_are_not(outer: str, containers: str) -> None:
+    """Their environment does not belong in an audit record."""
+    content: dict[str, Any] = {**POD["spec"], containers: POD["spec"]["containers"]}
+    template: dict[str, Any] = {"spec": content}
+    for key in reversed(outer.split("/")):
+        template = {key: template}
+    paths = [f"/{outer}/spec/{containers}/0/env", f"/{outer}/spec/{containers}", f"/{outer}/spec/schedulerName"]
+    found = values_before(template, [{"op": "replace", "path": path} for path in paths])
+    assert found == {paths[-1]: "default-scheduler"}
+
+
+@pytest.mark.parametrize(
     ("pointer", "path"),
     [
         ("/spec/schedulerName", "spec.schedulerName"),

@@ -19,6 +19,7 @@ from webhook.audit.head import head_path, read_head
 from webhook.audit.lines import UnsealedRecord
 from webhook.audit.reading import rotated_files
 from webhook.audit.record import FIRST, AuditRecord, Dropped, Oldest, Rotation, parse_line
+from webhook.audit.rotation import Retention, RotatedFiles
 from webhook.audit.sources import Sources
 from webhook.audit.writer import AuditWriter, Result
 
@@ -69,6 +70,24 @@ def log(tmp_path: Path) -> Log:
 
 
 class TestByAge:
+    @pytest.mark.parametrize(("seconds", "kept"), [(3599, 4), (3600, 2), (3601, 2)])
+    def test_a_file_beyond_the_backups_is_dropped_at_exactly_the_time_that_it_is_kept(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: int, kept: int
+    ) -> None:
+        path = tmp_path / "audit.jsonl"
+        files = RotatedFiles(path, TWO_BYTES, Retention(2, HOUR_SECONDS, 2**40))
+        for number in range(1, 4):
+            files.numbered(number).write_bytes(encode(make_record(number), number, FIRST) + b"\n")
+            os.utime(files.numbered(number), (1000, 1000))
+        path.touch()
+        monkeypatch.setattr("webhook.audit.rotation.time.time", lambda: 1000.0 + seconds)
+
+        files.shift()
+        files.statement()
+        files.drop(recorded=True)
+
+        assert [number for number in range(1, 6) if files.numbered(number).exists()] == [*range(1, kept + 1)]
+
     def test_files_beyond_the_backups_are_kept_while_they_are_young(self, log: Log) -> None:
         log.write(*range(20), max_bytes=TWO_BYTES, backups=2, keep_seconds=HOUR_SECONDS)
 

@@ -1,9 +1,14 @@
 """The records that options select."""
 
+import time
+from datetime import UTC, datetime
+
 import pytest
 
 from tests.support.programs.audit_records import make_record
-from webhook.audit.selection import Selection, is_of_pod
+from webhook.audit.selection import Selection, is_of_pod, parse_moment
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +27,23 @@ from webhook.audit.selection import Selection, is_of_pod
 )
 def test_a_selection_takes_what_meets_every_choice(selection: Selection, taken: bool) -> None:
     assert selection.matches(make_record(0)) == taken
+
+
+@pytest.mark.parametrize(
+    ("selection", "taken"),
+    [
+        (Selection(), True),
+        (Selection(users=("*",)), True),
+        (Selection(users=("?*",)), False),
+        (Selection(verdicts=("Feasible", "Infeasible", "Waiting", "Unknown")), False),
+        (Selection(policies=("default",)), False),
+        (Selection(policies=("",)), False),
+    ],
+)
+def test_a_record_without_a_placement_a_policy_or_a_user_has_none_of_the_selected_ones(
+    selection: Selection, taken: bool
+) -> None:
+    assert selection.matches(make_record(0, placement=None, policy=None, user="")) == taken
 
 
 @pytest.mark.parametrize(
@@ -45,3 +67,17 @@ def test_a_selection_takes_what_meets_every_choice(selection: Selection, taken: 
 )
 def test_a_record_is_of_a_pod_by_its_name_or_what_that_was_generated_from(pod: str, name: str, taken: bool) -> None:
     assert is_of_pod(make_record(0, name=name), pod) == taken
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Shanghai", "America/New_York"])
+def test_a_time_without_a_zone_is_in_utc_wherever_the_command_runs(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        found = [
+            parse_moment(text, NOON, "--since") for text in ("2026-05-01T08:00:00", "2026-05-01T08:00:00+00:00", "4h")
+        ]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert found == [datetime(2026, 5, 1, 8, tzinfo=UTC)] * 3

@@ -10,7 +10,8 @@ from structlog.testing import capture_logs
 
 from tests.audit.written_log import Log
 from tests.support.programs.audit_records import encode, make_record
-from webhook.audit.head import head_path
+from webhook.audit.file import AuditFile
+from webhook.audit.head import ChainHead, head_path
 from webhook.audit.lines import digest
 from webhook.audit.reading import rotated_files
 from webhook.audit.rotation import RotatedFiles
@@ -28,6 +29,29 @@ def test_a_record_is_in_the_file_when_write_returns(log: Log) -> None:
         assert [orjson.loads(line)["decision"] for line in log.lines()] == ["d0001", "d0002"]
     assert log.results == ["written", "written"]
     assert log.printed() == []
+
+
+def test_the_head_is_written_after_its_record(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash between the two must not leave a head without its record, which would be a fault of the log."""
+    done: list[tuple[str, int]] = []
+    append, write_head = AuditFile.append, AuditFile.write_head
+
+    def appended(file: AuditFile, data: bytes) -> None:
+        done.append(("record", data.count(b"\n") + 1))
+        append(file, data)
+
+    def head_written(file: AuditFile, head: ChainHead) -> None:
+        done.append(("head", head.sequence))
+        write_head(file, head)
+
+    monkeypatch.setattr(AuditFile, "append", appended)
+    monkeypatch.setattr(AuditFile, "write_head", head_written)
+    with log.writer() as writer:
+        writer.write(make_record(1))
+        for number in (2, 3):
+            writer.stage(make_record(number))
+        writer.flush()
+    assert done == [("record", 1), ("head", 1), ("record", 2), ("head", 3)]
 
 
 def test_each_record_holds_the_hash_of_the_one_before(log: Log) -> None:

@@ -1,7 +1,8 @@
 """Reports become Events off the request path: aggregated, bounded, tried again and given up, on a given clock."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.support.servers.live import until
 from webhook.events.backlog import MOST_ITEMS, MOST_ITEMS_OF_NAMESPACE
 from webhook.events.report import Report
 from webhook.events.subject import ObjectReference
+from webhook.watch.api_server import ApiServer, ClientConfig
 
 DENIED = Report("PlacementDenied", "a pod is refused: no such type")
 WAITING = Report("PlacementWaiting", "no node can take the pod now: 0/1 nodes are available: 1 Insufficient cpu.")
@@ -346,5 +348,35 @@ def test_recorder_sleeps_until_the_next_report_is_due(
         await until(lambda: scene.recorder.is_idle and bool(scene.results()))
         run.cancel()
         assert [round(seconds, 3) for seconds in scene.slept] == slept
+
+    play(scene)
+
+
+def test_reports_that_wait_when_the_task_is_cancelled_in_a_write_are_written_at_the_shutdown(play: Play) -> None:
+    """The task ends before the last Events are written."""
+
+    async def scene(scene: Scene) -> None:
+        scene.api.pods = [stored(0)]
+        scene.report(pod_of("web"), WAITING)
+        connect, is_connecting, gate = scene.recorder._connect, asyncio.Event(), asyncio.Event()
+
+        @asynccontextmanager
+        async def stalled() -> AsyncIterator[ApiServer]:
+            is_connecting.set()
+            await gate.wait()
+            yield ApiServer(ClientConfig())
+
+        scene.recorder._connect = stalled
+        writing = asyncio.create_task(scene.after(1))
+        await is_connecting.wait()
+        states = [scene.recorder.is_idle]
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
+        scene.recorder._connect = connect
+
+        await scene.recorder.drain(5)
+        assert scene.api.counts() == {("web-0", "PlacementWaiting"): 1}
+        assert [*states, scene.recorder.is_idle] == [False, True]
+        assert scene.results() == {"written": 1}
 
     play(scene)

@@ -26,6 +26,13 @@ def test_pod_of_a_replica_set_has_its_controller() -> None:
     assert subject(owned()) == WEB
 
 
+def test_named_pod_with_a_controller_has_its_controller() -> None:
+    """Such as one of a StatefulSet. A name that no pod can have plays no part."""
+    for name in ("web-0", "../x"):
+        pod = make_pod(name).owner("StatefulSet", "web").obj()
+        assert subject(pod) == WEB._replace(kind="StatefulSet")
+
+
 def test_pod_without_a_controller_is_the_subject_if_it_has_a_name() -> None:
     assert subject(make_pod("p").obj()) == ObjectReference("v1", "Pod", "team-a", "p", "")
     assert subject(make_pod("").generate_name("p-").obj()) is None

@@ -80,6 +80,27 @@ def test_event_of_a_pod_that_another_replica_has_written_is_left_as_it_is(play: 
     play(scene)
 
 
+def test_event_that_is_dropped_while_its_count_is_raised_is_created_again(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        scene.report(pod_of("web", "Job"), DENIED)
+        await scene.after(1)
+        patch = scene.api._patch
+
+        def dropped_meanwhile(name: str, changes: dict[str, Any]) -> Any:
+            scene.api.events.clear()
+            scene.api._patch = patch  # type: ignore[method-assign]
+            return patch(name, changes)
+
+        scene.api._patch = dropped_meanwhile  # type: ignore[method-assign, assignment]
+        for _ in range(2):
+            scene.report(pod_of("web", "Job"), DENIED)
+        await scene.after(2)
+        assert scene.api.counts() == {("web", "PlacementDenied"): 2}
+        assert scene.results() == {"written": 2}
+
+    play(scene)
+
+
 def test_event_that_the_api_server_has_dropped_is_created_again(play: Play) -> None:
     async def scene(scene: Scene) -> None:
         scene.report(pod_of("web", "Job"), DENIED)

@@ -41,6 +41,21 @@ def test_it_expires_exactly_at_the_deadline() -> None:
     assert made.is_expired is True
 
 
+@pytest.mark.parametrize("slice_seconds", [None, 0.05])
+@pytest.mark.parametrize("deadline_milliseconds", [1, 2, 4, 6, 9, 12, 20, 31])
+def test_a_deadline_in_the_middle_of_work_is_noticed_at_the_first_check_after_it(
+    deadline_milliseconds: int, slice_seconds: float | None
+) -> None:
+    """Checks are cheap while no limit is near; the deadline is a limit in each phase of the work."""
+    deadline_seconds = 1000 + deadline_milliseconds / 1000
+    made, _, worked = make_budget(deadline_seconds, budget_milliseconds=100, slice_seconds=slice_seconds)
+    found = []
+    for milliseconds in range(deadline_milliseconds + 1):
+        worked.seconds = deadline_seconds - 1000 if milliseconds == deadline_milliseconds else milliseconds / 1000
+        found.append(made())
+    assert found == [False] * deadline_milliseconds + [True]
+
+
 def test_the_budget_counts_from_the_first_check() -> None:
     made, _, worked = make_budget(budget_milliseconds=150)
     for worked.seconds in (7.0, 7.006, 7.149):

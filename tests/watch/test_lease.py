@@ -135,6 +135,37 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
     return run
 
 
+def test_work_ends_with_the_leadership_and_begins_once_with_the_next_one(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        await scene.start("only")
+        for losses in (1, 2):
+            assert scene.working == ["only"]
+            scene.failures["only"] = DOWN
+            await scene.passes(12)
+            assert (scene.working, len(scene.events)) == ([], losses)
+            scene.failures.clear()
+            await scene.passes(20)
+        assert scene.working == ["only"]
+
+    play(scene)
+
+
+def test_a_replica_that_ends_without_being_the_leader_leaves_the_lease(play: Play) -> None:
+    """At any time between its reads of the Lease and the writes of the leader."""
+
+    async def scene(scene: Scene) -> None:
+        await scene.start("first")
+        for quarters in range(12):
+            await scene.start("second")
+            await scene.passes(quarters / 4)
+            await scene.stop("second")
+            assert scene.lease is not None
+            assert (scene.holder, scene.lease["spec"]["leaseDurationSeconds"]) == ("first", 15)
+        assert (scene.working, scene.events) == (["first"], [])
+
+    play(scene)
+
+
 def test_leader_renews_its_lease_and_gives_it_up_when_its_work_has_ended(play: Play) -> None:
     async def scene(scene: Scene) -> None:
         await scene.start("a" * 130)

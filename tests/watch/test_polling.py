@@ -96,3 +96,23 @@ def test_user_controlled_objects_are_read_up_to_a_size_limit() -> None:
         "/api/v1/namespaces/volcano-system/configmaps/volcano-scheduler-configmap": 64 * 1024,
         "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/a%2Fb": 3 * 1024 * 1024,
     }
+
+
+@pytest.mark.parametrize(
+    "groups", [(), ("kueue.x-k8s.io",), ("scheduling.volcano.sh",), ("apps", "scheduling.volcano.sh")]
+)
+def test_the_configuration_of_a_scheduler_is_read_only_where_its_group_is_served(groups: tuple[str, ...]) -> None:
+    asked: list[str] = []
+
+    class Server:
+        async def get(self, path: str, *_: object, **__: object) -> dict[str, Any]:
+            asked.append(path.rpartition("/")[2])
+            return {"groups": [{"name": name} for name in groups]}
+
+    server: Any = Server()
+    asyncio.run(read_scheduler_evidence(server))
+    configurations = {
+        "kueue.x-k8s.io": "kueue-manager-config",
+        "scheduling.volcano.sh": "volcano-scheduler-configmap",
+    }
+    assert asked == ["apis", "leases", *(configurations[each] for each in groups if each in configurations)]

@@ -7,8 +7,11 @@ import pytest
 from tests.serving.shadowed import answers
 from tests.support.admission import PRODUCT, TYPE
 from tests.support.objects.builders import make_pod
+from webhook.audit.record import Owner
+from webhook.serving.decisions.audit_record import owner_of
 
 TRAINING = make_pod("trainer").annotate(TYPE, "training").annotate(PRODUCT, "NVIDIA-H20").gpu(1).obj()
+SCHEDULED = TRAINING | {"spec": TRAINING["spec"] | {"schedulerName": "default-scheduler"}}
 MISSPELT = make_pod("trainer").annotate(TYPE, "trainig").obj()
 UNTYPED = make_pod("web").annotate(PRODUCT, "NVIDIA-H20").obj()
 DEPLOYMENT = {
@@ -30,6 +33,7 @@ def kind(group: str, name: str, resource: str) -> dict[str, Any]:
 
 CONTENTS = [
     pytest.param(TRAINING, {}, id="a pod that is patched"),
+    pytest.param(SCHEDULED, {}, id="a pod with a value that is replaced"),
     pytest.param(MISSPELT, {}, id="a pod that is denied"),
     pytest.param(UNTYPED, {}, id="a pod that is warned of"),
     pytest.param(DEPLOYMENT, kind("apps", "Deployment", "deployments"), id="an object whose templates are patched"),
@@ -56,6 +60,8 @@ def test_the_record_has_the_answer_that_was_not_given(
     assert record.shadow.outcome == given_record.outcome == shadowed["auditAnnotations"]["shadow"]
     assert (record.shadow.rules, record.shadow.warnings) == (given_record.rules, given_record.warnings)
     assert [each["path"] for each in record.shadow.patch] == [each["path"] for each in given_record.patch]
+    assert record.before == given_record.before
+    assert bool(record.before) == (content is SCHEDULED)
     assert record.shadow.placement == given_record.placement
     assert record.shadow.message == given_record.error
     assert world.count("shadowed_admissions_total", outcome=given_record.outcome) == 1
@@ -69,3 +75,25 @@ def test_a_pod_that_the_policy_does_not_concern_is_on_record_as_ever() -> None:
     assert record.shadow is None
     assert record.error == before.error == "no workload type"
     assert world.count("shadowed_admissions_total", outcome="Bypassed") == 0
+
+
+def owner(name: str, **fields: Any) -> dict[str, Any]:
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": f"uid-of-{name}", **fields}
+
+
+@pytest.mark.parametrize(
+    ("owners", "found"),
+    [
+        pytest.param([owner("a", controller=True)], Owner("ReplicaSet", "a"), id="the only one"),
+        pytest.param(
+            [owner("a"), owner("b", controller=False), owner("c", controller=True), owner("d")],
+            Owner("ReplicaSet", "c"),
+            id="the controller among others",
+        ),
+        pytest.param([owner("a"), owner("b", controller=False)], None, id="no controller"),
+        pytest.param([None, "a", {"controller": True}], Owner("", ""), id="no owners"),
+        pytest.param({"controller": True}, None, id="no list"),
+    ],
+)
+def test_the_owner_of_a_pod_is_its_controller(owners: Any, found: Owner | None) -> None:
+    assert owner_of({"metadata": {"ownerReferences": owners}}) == found

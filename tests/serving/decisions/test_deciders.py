@@ -46,6 +46,17 @@ def test_an_equal_pod_gets_the_same_decision_for_a_while_on_a_changed_cluster() 
     assert later[-1] is not first
 
 
+def test_a_pod_outside_the_canary_does_not_share_the_decision_of_an_equal_one_within() -> None:
+    """Pods without an owner are drawn by their names."""
+    canary, kept = policy_with(canaryPercent=50), decider()
+    bodies = [review_bytes(make_pod(f"pod-{number}").annotate(TYPE, "training").obj()) for number in range(12)]
+    reviews = [parse_review(body) for body in bodies]
+    alone = [decider().decide(each, canary, VIEW, make_work_budget()).answer for each in reviews]
+
+    assert [kept.decide(each, canary, VIEW, make_work_budget()).answer for each in reviews] == alone
+    assert {bool(each.patch) for each in alone} == {True, False}
+
+
 @pytest.mark.parametrize("later", [ANOTHER, DOUBTED, None], ids=["another cluster", "a view in doubt", "no view"])
 def test_a_denial_is_not_reused_on_another_view(later: ClusterView | None) -> None:
     kept = decider()

@@ -15,15 +15,17 @@ from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE, make_request, 
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.random.random_pods import pods
 from tests.support.servers.server import make_work_budget, review_bytes
-from webhook.admission.cluster_view import ClusterView
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.evaluation import evaluate
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pipeline import admit
 from webhook.admission.pod_content import PodContent
 from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import parse_review
+from webhook.placement.reasons.cluster_warnings import NO_SIGN
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.assumed_pods import AssumedPods
@@ -86,6 +88,21 @@ def test_warnings_about_the_cluster_are_those_of_its_newest_snapshot() -> None:
     decisions, asked = DecisionCache(), TRAINING.annotate(PRODUCT, "NVIDIA-B300")
     for cluster in (VIEW, replace(VIEW, snapshot=renewed, assumed=AssumedPods(renewed))):
         assert decided(decisions, asked, cluster=cluster) == decided(DecisionCache(), asked, cluster=cluster)
+
+
+@pytest.mark.parametrize("pod", [TRAINING, TRAINING.gpu(9)], ids=["a pod that fits", "a pod that does not fit"])
+def test_warnings_about_the_cluster_change_though_the_placement_is_the_same(pod: PodBuilder) -> None:
+    """Only the evidence of schedulers changes, on which no placement depends."""
+    decisions, scorer, found = DecisionCache(), scheduler_for(POLICY), []
+    shows, shows_none = SchedulerEvidence(frozenset(), "volcano"), SchedulerEvidence(frozenset(), "")
+    for evidence in (None, shows_none, shows, shows_none):
+        snapshot = replace(VIEW.snapshot, scheduler_evidence=evidence)
+        cluster = replace(VIEW, scorer=scorer, snapshot=snapshot, assumed=AssumedPods(snapshot))
+        for _time in range(2):
+            rendered = decided(decisions, pod, cluster=cluster)
+            assert rendered == decided(DecisionCache(), pod, cluster=cluster)
+            found.append(NO_SIGN.encode() in rendered.record.decided)
+    assert found == [False, False, True, True, False, False, True, True]
 
 
 @pytest.mark.parametrize(("minute", "reused"), [(1, 1), (2, 0)])

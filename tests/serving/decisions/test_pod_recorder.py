@@ -1,5 +1,6 @@
 """Which pods `serve --audit-pods` keeps, and what that costs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -62,6 +63,33 @@ def test_what_the_namespace_decides_is_a_part_of_the_pod(recorder: PodRecorder) 
     views = [None, view(), view(labels={"team": "a"}), view(annotations={"maip.mxsf.io/queue": "a"})]
 
     assert len({digest(recorder, request, each) for each in views}) == 4
+
+
+def test_the_groups_of_the_user_are_a_part_of_the_pod(recorder: PodRecorder) -> None:
+    """The pods are of one template, so they are looked up by a key."""
+
+    def of(number: int, *groups: str) -> str:
+        request = parse_review(review(number, shape=0))
+        assert request.template is not None
+        return digest(recorder, replace(request, groups=groups))
+
+    found = [[of(number, *groups) for number in range(2)] for groups in ("a", "b", "ab", "")]
+    assert len({first for first, _ in found}) == 4
+    assert all(first == second for first, second in found)
+
+
+@pytest.mark.parametrize("more_bytes", [-1, 0])
+def test_a_namespace_that_has_used_exactly_its_share_adds_one_more_pod(
+    recorder: PodRecorder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, more_bytes: int
+) -> None:
+    requests = [make_request(make_pod("a").label("n", str(number)).obj()) for number in range(3)]
+    assert digest(PodRecorder(PodFile(tmp_path / "other.jsonl")), requests[0])
+    size_bytes = len(orjson.dumps(orjson.loads((tmp_path / "other.jsonl.pods").read_bytes())["content"]))
+    monkeypatch.setattr(pod_recorder, "SHARE_BYTES", size_bytes + more_bytes)
+
+    kept = [bool(digest(recorder, each)) for each in requests]
+
+    assert kept == [True, more_bytes == 0, False]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from tests.support.admission import policy_with
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.plugins import node
-from tests.support.servers.server import World, arrival, make_work_budget, running
+from tests.support.servers.server import Clock, World, arrival, make_work_budget, running
 from webhook.admission.cluster_view import ClusterView
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.pods.pending_pods import PodKey
@@ -178,10 +178,25 @@ def test_a_bound_pod_is_forgotten_for_all_callers() -> None:
 def test_the_pods_of_four_callers_are_kept() -> None:
     extender = world_with(_VIEW).extender
     assert extender is not None
-    kept = [extender._assumed_by(address) for address in "abcd"]
-    assert extender._assumed_by("a") is kept[0]
+    kept = {address: extender._assumed_by(address) for address in "abcd"}
+    for address in "cacb":
+        assert extender._assumed_by(address) is kept[address]
+    assert [*extender._assumed] == ["d", "a", "c", "b"]
     extender._assumed_by("e")
-    assert [*extender._assumed] == ["c", "d", "a", "e"]
+    assert [*extender._assumed] == ["a", "c", "b", "e"]
+
+
+@pytest.mark.parametrize(("path", "verb"), [("/extender/filter", "filter"), ("/extender/prioritize", "prioritize")])
+def test_the_duration_of_a_call_begins_with_its_arrival(path: str, verb: str) -> None:
+    """It has waited for the worker since then. Its timeout plays no part."""
+    world, clock = world_with(_VIEW), Clock(1000.0)
+    extender = Extender(lambda: PACK_GPUS, lambda: _VIEW, world.metrics, clock)
+    came = arrival(arrived_seconds=997.0)._replace(overdue_seconds=1002.0)
+    work = extender.work(path, orjson.dumps(args(make_pod("p").gpu(1))), came)
+    clock.seconds = 1001.0
+    assert work.finish(work.begin(make_work_budget())()).status == 200
+    assert world.count("extender_duration_seconds_sum") == 4.0
+    assert world.count("extender_requests_total", verb=verb, result="scored") == 1
 
 
 def test_next_pod_finds_the_node_used_that_the_last_one_got(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.support.objects.builders import make_pod
 from tests.support.plugins import node
 from tests.support.servers.server import Clock
@@ -63,6 +65,16 @@ def test_pod_is_assumed_for_a_limited_time() -> None:
 
     assert used(assumed.on(snapshot, _NOBODY)) == {"a": 0, "b": 1}
     assert len(assumed) == 1
+
+
+@pytest.mark.parametrize(("seconds", "gpus"), [(0.0, 1), (9.99, 1), (10.0, 0), (10.01, 0)])
+def test_pod_is_forgotten_after_ten_seconds(seconds: float, gpus: int) -> None:
+    clock, snapshot = Clock(), view()
+    assumed = ExtenderPods(clock)
+    assumed.assume(placed("one", "a"), 1, snapshot)
+    clock.seconds += seconds
+
+    assert used(assumed.on(snapshot, _NOBODY)) == {"a": gpus, "b": 0}
 
 
 def test_pod_that_was_bound_and_deleted_between_two_calls_is_forgotten() -> None:

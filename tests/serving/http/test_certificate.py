@@ -13,7 +13,7 @@ import structlog
 import uvloop
 from cryptography import x509
 
-from certs.pki import SERVER_VALIDITY, KeyPair, issue_server
+from certs.pki import SERVER_VALIDITY, KeyPair, issue_ca, issue_server
 from tests.support.admission import TYPE
 from tests.support.objects.builders import make_pod
 from tests.support.servers.server import (
@@ -258,6 +258,33 @@ def test_restored_good_pair_is_served(at_work: Served) -> None:
     assert at_work.reload() == []
     (at_work.folder / "tls.key").write_bytes(b"")
     assert at_work.reload() == [FAILURE]
+
+
+def test_changed_ca_of_clients_makes_one_new_context_with_the_newest_pair(at_work: Served) -> None:
+    """Each change closes the connections of the context before it. The pair can be renewed, or fail, with it."""
+    client_ca = at_work.folder / "clients.crt"
+    client_ca.write_bytes(at_work.ca.certificate)
+    at_work.certificate = Certificate(at_work.folder, at_work.metrics, lambda: at_work.now, client_ca=client_ca)
+    first = at_work.certificate.context
+    assert (at_work.reload(), at_work.certificate.current()) == ([], first)
+
+    renewed = issued(at_work.ca)
+    write_pair(at_work.folder, renewed)
+    assert (at_work.reload(), at_work.certificate.current()) == ([("info", "certificate reloaded")], first)
+
+    client_ca.write_bytes(issue_ca(now=at_work.now).certificate)
+    assert at_work.reload() == [("info", "CA of clients reloaded")]
+    second = at_work.certificate.current()
+    assert second is not first
+    assert at_work.serial() == serial_of(renewed)
+    assert at_work.value("reloads_total", result="success") == 2
+
+    for _time in range(2):
+        assert (at_work.reload(), at_work.certificate.current()) == ([], second)
+    client_ca.write_bytes(b"")
+    assert [at_work.reload() for _ in range(2)] == [[FAILURE], []]
+    assert at_work.certificate.current() is second
+    assert at_work.value("reloads_total", result="success") == 2
 
 
 def test_unchanged_pair_is_not_loaded_again(at_work: Served) -> None:

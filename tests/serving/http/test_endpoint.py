@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
@@ -75,6 +76,27 @@ def test_a_chunked_body_over_the_limit_is_rejected(tmp_path: Path) -> None:
             assert response.status == 413
 
     with_server(story, tmp_path, max_body_bytes=4096)
+
+
+@pytest.mark.parametrize("limit", [4096, 65536])
+def test_a_body_of_exactly_the_limit_is_answered_and_one_byte_more_is_rejected(tmp_path: Path, limit: int) -> None:
+    """Whether its size is announced, or it comes in chunks."""
+
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        async def chunks(body: bytes) -> AsyncIterator[bytes]:
+            for start in range(0, len(body), 1000):
+                yield body[start : start + 1000]
+                await asyncio.sleep(0)
+
+        found = []
+        for more in (0, 1):
+            body = REVIEW.ljust(limit + more)
+            for data in (body, chunks(body)):
+                async with client.post(server.url, data=data, headers=JSON) as response:
+                    found.append(response.status)
+        assert found == [200, 200, 413, 413]
+
+    with_server(story, tmp_path, max_body_bytes=limit)
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "identity, gzip"])

@@ -141,6 +141,34 @@ def test_a_request_without_the_token_learns_the_scheme(tmp_path: Path) -> None:
     assert answer_of(health, "/healthz") == (200, "ok\n")
 
 
+@pytest.mark.parametrize("host", ["localhost", "rebound.example.com:8080"])
+@pytest.mark.parametrize(
+    ("path", "given", "status"),
+    [
+        ("/policy", "Bearer secret", 200),
+        ("/metrics", "Bearer secret", 200),
+        ("/policy", "Bearer other", 401),
+        ("/metrics", "", 401),
+        ("/readyz", "", 503),
+        ("/healthz", "Bearer other", 200),
+    ],
+)
+def test_with_a_token_any_host_is_allowed_and_only_the_token_counts(
+    tmp_path: Path, host: str, path: str, given: str, status: int
+) -> None:
+    (tmp_path / "token").write_text("secret\n")
+    health = Health(Metrics(), str, token=BearerToken(tmp_path / "token"))
+    request = make_mocked_request("GET", path, {"Host": host, "Authorization": given})
+
+    async def status_of() -> int:
+        try:
+            return (await health.answer(request)).status
+        except web.HTTPException as refusal:
+            return refusal.status
+
+    assert asyncio.run(status_of()) == status
+
+
 def test_a_method_that_is_not_allowed_names_those_that_are() -> None:
     with pytest.raises(web.HTTPMethodNotAllowed) as refused:
         answer_of(Health(Metrics(), str), "/healthz", "POST")

@@ -21,6 +21,7 @@ from tests.support.tls.certificates import FRESH, server_of
 from webhook.documents.field import InvalidInput
 from webhook.runtime.settings import Address
 from webhook.serving.connection import Stage
+from webhook.serving.http import arrivals
 from webhook.serving.http.arrivals import Limits
 from webhook.serving.http.listener import Listener
 from webhook.serving.http.protocol import protocol_of
@@ -373,6 +374,69 @@ def test_at_the_limit_an_address_with_the_most_connections_gives_one_up() -> Non
         drop(*streams)
         await listener.close(0)
         assert (listener.connections, held()) == (0, {})
+
+    asyncio.run(run())
+
+
+def test_connections_that_arrive_together_evict_one_each() -> None:
+    """The event loop has no turn between them, in which those evicted could end."""
+
+    async def run() -> None:
+        closed: list[str] = []
+        listener = Listener(answered, replace(LIMITS, most=3), count_closed=closed.append)
+        address = await listener.start("--listen", LOOPBACK)
+        async with asyncio.timeout(10):
+            held = [await asyncio.open_connection(address.host, address.port) for _ in range(3)]
+            new = [socket.create_connection((address.host, address.port)) for _ in range(3)]
+            for stream in held:
+                await until_closed(stream)
+        assert (listener.connections, closed) == (3, ["evicted"] * 3)
+        for each in new:
+            each.close()
+        await listener.close(0)
+
+    asyncio.run(run())
+
+
+def test_more_connections_of_one_address_than_wait_for_their_turn_are_accepted_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(arrivals, "_MOST_OF_ONE_ADDRESS", 2)
+
+    async def run() -> None:
+        listener = Listener(answered, LIMITS)
+        address = await listener.start("--listen", LOOPBACK)
+        async with asyncio.timeout(10):
+            clients = [socket.create_connection((address.host, address.port)) for _ in range(7)]
+            streams = [await asyncio.open_connection(sock=client) for client in clients]
+            for reader, writer in streams:
+                writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        drop(*streams)
+        await listener.close(0)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("sent", [b"no handshake\r\n", b""], ids=["no TLS", "closed"])
+def test_a_connection_whose_handshake_fails_counts_no_longer(sent: bytes) -> None:
+    async def run() -> None:
+        listener = Listener(answered, LIMITS, tls=lambda: server_context(server_of(FRESH)))
+        address = await listener.start("--listen", LOOPBACK)
+        async with asyncio.timeout(10):
+            stream = await asyncio.open_connection(address.host, address.port)
+            while not listener.connections:  # noqa: ASYNC110 - no event tells it
+                await asyncio.sleep(0)
+            (protocol,) = listener._open
+            protocol.connection.since_seconds -= 10.0
+            assert protocol.is_arriving, "its handshake is not done"
+            stream[1].write(sent)
+            stream[1].write_eof()
+            await until_closed(stream)
+            while listener.connections:  # noqa: ASYNC110 - no event tells it
+                await asyncio.sleep(0)
+        assert not listener._by_address
+        await listener.close(0)
 
     asyncio.run(run())
 

@@ -264,6 +264,37 @@ def test_a_connection_that_has_been_idle_for_long_is_not_closed_before_its_answe
     with_listener(story, Quick(holds=True))
 
 
+def test_the_time_of_an_idle_connection_begins_with_its_answer() -> None:
+    async def story(site: Site) -> None:
+        reader, writer = await site.connect()
+        (protocol,) = site.listener._open
+        protocol.connection.since_seconds -= 50.0
+        writer.write(post(b"quick"))
+        assert await content(reader) == b"at once"
+        ends_seconds = protocol.connection.since_seconds + LIMITS.keepalive_seconds
+        assert protocol._next_keepalive_close_time == ends_seconds
+        assert ends_seconds > asyncio.get_running_loop().time() + 40.0
+        writer.close()
+
+    with_listener(story)
+
+
+def test_the_limit_of_a_head_is_for_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol_module, "_MAX_HEAD_BYTES", 100)
+
+    async def story(site: Site) -> None:
+        reader, writer = await site.connect()
+        (protocol,) = site.listener._open
+        for _request in range(4):
+            whole = post(b"quick")
+            protocol.data_received(whole[:60])
+            writer.write(whole[60:])
+            assert await content(reader) == b"at once"
+        writer.close()
+
+    with_listener(story)
+
+
 def test_an_answer_is_sent_once_its_record_is_written_and_its_connection_is_not_idle_until_then() -> None:
     async def story(site: Site) -> None:
         reader, writer = await site.connect()

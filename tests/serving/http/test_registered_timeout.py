@@ -13,6 +13,10 @@ from webhook.serving.http.request_head import RegisteredTimeout
         pytest.param([{"timeoutSeconds": 5}, {"timeoutSeconds": 3}], 5.0, id="the longest of them"),
         pytest.param([{"name": "pods"}], 10.0, id="the default of the API server"),
         pytest.param([{"timeoutSeconds": "5"}, None], 30.0, id="none is valid"),
+        pytest.param([{"timeoutSeconds": 30}, {"timeoutSeconds": 5}], 30.0, id="as many as the API server allows"),
+        pytest.param(
+            [{"timeoutSeconds": 5}, {"timeoutSeconds": 31}, {"timeoutSeconds": 0}], 5.0, id="only the valid ones"
+        ),
         pytest.param([{"timeoutSeconds": 31}], 30.0, id="more than the API server allows"),
         pytest.param(None, 30.0, id="no webhook"),
     ],

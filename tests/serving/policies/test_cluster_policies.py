@@ -1,7 +1,7 @@
 """PlacementPolicy objects: what is in force while they change, and the status that each gets."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import orjson
@@ -112,6 +112,29 @@ def test_above_the_limit_the_newest_objects_are_left_out(followed: Followed, mon
 
     assert followed.see("ADDED", newer) == ["b 1"]
     assert "left out" in followed.policies.note()
+
+
+def test_a_policy_is_in_conflict_only_while_an_equal_one_comes_before_it(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[list[str]] = []
+
+    async def keep(judged: Sequence[JudgedObject]) -> None:
+        found.append([each.name for each in judged if each.conflict])
+
+    monkeypatch.setattr(followed.source._writer, "write", keep)
+    for event, content in (
+        ("ADDED", policy("b", priority=1)),
+        ("ADDED", policy("a", uid="a", priority=1)),
+        ("MODIFIED", policy("a", 2, "a", priority=2)),
+        ("MODIFIED", policy("a", 3, "a", priority=1)),
+        ("MODIFIED", policy("a", 4, "a", priority=1, keyDomain="no domain")),
+        ("DELETED", policy("a", 4, "a")),
+    ):
+        followed.see(event, content)
+        asyncio.run(followed.source.write_status())
+    # The rejected generation leaves the one before it in force.
+    assert found == [[], ["b"], [], ["b"], ["b"], []]
 
 
 def test_only_the_default_policy_has_no_selector(followed: Followed) -> None:

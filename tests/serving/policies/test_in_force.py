@@ -146,6 +146,20 @@ def test_a_changed_policy_of_some_namespaces_is_applied_while_an_object_is_the_d
     assert [(each["event"], each["previous"]) for each in logs] == [("policy applied", before)]
 
 
+def test_a_follower_that_fails_keeps_no_other_one_from_the_change(followed: Followed) -> None:
+    found: list[str] = []
+
+    def fail(_: Policy) -> None:
+        raise ZeroDivisionError("out of order")
+
+    for follower in (fail, lambda policy: found.append(policy.identity), fail):
+        followed.policies.follow(follower)
+    with structlog.testing.capture_logs() as logs:
+        followed.written(document("default", priority=5))
+    assert found == [followed.policies.current().identity]
+    assert [each["event"] for each in logs] == ["policy applied", *["a follower of the policy failed"] * 2]
+
+
 def test_the_log_has_all_policies_and_those_that_are_never_in_force(followed: Followed) -> None:
     with structlog.testing.capture_logs() as logs:
         followed.written(document("default"), document("a", TEAM), document("twin", TEAM))

@@ -128,6 +128,32 @@ def test_same_size_and_time_do_not_hide_a_change(path: Path) -> None:
     follow(path, story)
 
 
+@pytest.mark.parametrize("write", [in_place, renamed])
+def test_content_shorter_than_that_in_force_may_be_a_part_though_a_rejected_one_was_shorter(
+    path: Path, write: Callable[[Path, bytes], None]
+) -> None:
+    """A file that was renamed to the path is whole."""
+
+    def story(followed: Followed) -> None:
+        in_place(path, b"nonsense")
+        assert (followed.polled(), followed.is_rejected()) == ("first", True)
+        write(path, text("s"))
+        assert followed.polled(2, seconds=1.0) == ("first" if write is in_place else "s")
+        assert followed.polled(3, seconds=1.0) == ("first" if write is in_place else "s")
+        assert followed.polled(1, seconds=1.0) == "s"
+        assert not followed.is_rejected()
+        # Longer than the content in force now, so it is whole.
+        in_place(path, text("th"))
+        assert followed.polled(2, seconds=1.0) == "th"
+        in_place(path, text("x"))
+        assert followed.polled(4, seconds=1.0) == "th"
+        # The same content in another file is whole.
+        renamed(path, text("x"))
+        assert [followed.polled(1, seconds=0.1) for _ in range(2)] == ["th", "x"]
+
+    follow(path, story)
+
+
 def test_a_part_of_a_file_that_is_being_written_is_not_used(path: Path) -> None:
     def story(followed: Followed) -> None:
         for end in range(60, 110, 10):

@@ -1,6 +1,7 @@
 """`serve --scheduler-config`: the profile of a pod's schedulerName predicts its node."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,10 @@ from webhook.admission.verdict import Advised, Patched
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.objects.admission import admit_request
+from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.config.profile_loader import parse_profiles
+from webhook.policy.policy import Policy
+from webhook.serving.policies.policy_scorer import PolicyScorer
 
 _CONFIGURATION = Path(__file__).parents[3] / "deploy/scheduler/kube-scheduler-configuration.yaml"
 _ON_NO_NODE = """\
@@ -70,3 +74,47 @@ def test_the_replicas_of_an_object_are_placed_by_the_same_profile() -> None:
     assert isinstance(anywhere, Advised)
     assert isinstance(pinned, Advised)
     assert [each.placement and each.placement.verdict for each in (anywhere, pinned)] == ["Feasible", "Infeasible"]
+
+
+def scorers() -> tuple[PolicyScorer, list[Policy]]:
+    """Return a PolicyScorer, and the policies for which it has made a scorer."""
+    made: list[Policy] = []
+
+    def make(policy: Policy) -> BackendSchedulers:
+        made.append(policy)
+        return scheduler_for(policy)
+
+    return PolicyScorer(make, _POLICY), made
+
+
+@pytest.mark.parametrize(
+    ("spec", "makes"),
+    [
+        pytest.param({}, False, id="nothing differs"),
+        pytest.param({"mode": "shadow", "priority": 7}, False, id="what no prediction reads"),
+        pytest.param({"placementCheck": {"mode": "deny"}}, False, id="what is done with a prediction"),
+        pytest.param({"placementCheck": {"profile": "binpack"}}, True, id="the profile"),
+        pytest.param({"allowedSchedulers": ["volcano"]}, True, id="a field that predictions read"),
+    ],
+)
+def test_policies_share_a_scorer_unless_predictions_differ(spec: dict[str, Any], makes: bool) -> None:
+    found, made = scorers()
+    first, other = found.of(_POLICY), policy_with(**spec)
+
+    assert (found.of(other) is not first) == makes
+    assert found.of(_POLICY) is first
+    assert made == [_POLICY, *([other] if makes else [])]
+
+
+def test_the_scorers_of_the_four_policies_used_last_are_kept() -> None:
+    found, made = scorers()
+    policies = [policy_with(allowedSchedulers=["volcano", f"scheduler-{number}"]) for number in range(4)]
+    kept = [found.of(each) for each in policies]
+    assert len(found.caches) == 4 * len(kept[0].scorer.caches)
+
+    # The first one is used again before a fifth one comes, so the second one is dropped.
+    assert found.of(policies[0]) is kept[0]
+    found.of(_POLICY)
+    assert [found.of(policies[number]) is kept[number] for number in (0, 2, 3)] == [True] * 3
+    assert found.of(policies[1]) is not kept[1]
+    assert made == [_POLICY, *policies, _POLICY, policies[1]]

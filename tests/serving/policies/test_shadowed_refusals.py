@@ -170,7 +170,8 @@ def test_a_body_that_does_not_begin_as_a_review_is_refused_in_shadow_mode(tmp_pa
 def test_the_labels_of_a_namespace_are_not_in_the_beginning(tmp_path: Path) -> None:
     """Another policy may select them, so a Namespace is left alone only if every policy is in shadow mode."""
     kind = {"kind": {"group": "", "version": "v1", "kind": "Namespace"}}
-    body = review_bytes({"metadata": {"name": "team-b"}, "data": "x" * 60_000}, **kind)
+    own = {"name": "team-b", "namespace": "team-b"}
+    body = review_bytes({"metadata": {"name": "team-b"}, "data": "x" * 60_000}, **kind, **own)
     worlds = [world_of(), world_of(team_a="enforce")]
 
     found = [statuses(each, tmp_path, body, max_body_bytes=50_000) for each in worlds]

@@ -108,17 +108,23 @@ def test_a_small_pod_of_an_address_that_exceeds_its_share_is_not_answered_at_onc
     run(story)
 
 
-def test_a_batch_has_as_many_small_pods_as_take_its_time() -> None:
-    """Each is assumed to take as long as the last one, which took half of the time of a batch."""
+@pytest.mark.parametrize("leaving", [0, 1, 2])
+def test_a_batch_has_as_many_small_pods_as_take_its_time(leaving: int) -> None:
+    """Each is assumed to take as long as the last one, which took half of the time of a batch.
+
+    Those whose clients have just disconnected take none.
+    """
 
     async def story(site: Site) -> None:
         site.dispatcher._is_busy, site.dispatcher._last_seconds = True, _BATCH_SECONDS / 2
         tasks = [site.post(SMALL, connection=Connection(f"10.0.0.{number}")) for number in range(5)]
         await asyncio.sleep(0)
         assert len(site.dispatcher._small_queue) == 5
+        for task in tasks[:leaving]:
+            task.cancel()
         site.dispatcher._begin_batch()
-        assert (len(site.dispatcher._small_queue), site.dispatcher._is_busy) == (3, True)
-        for task in tasks:
+        assert (len(site.dispatcher._small_queue), site.dispatcher._is_busy) == (3 - leaving, leaving < 3)
+        for task in tasks[leaving:]:
             assert "patch" in response(await task)
         assert len(site.dispatcher._small_queue) == 0
 
@@ -304,6 +310,25 @@ def test_a_review_whose_slice_has_ended_gets_no_other_one() -> None:
         assert "patch" in response(await site.post(body, connection=connection))
         arrived.append(connection.sliced_seconds)
         assert (limits, arrived) == ([0.01, None], [7.0, None])
+
+    run(story)
+
+
+def test_an_address_with_recent_overruns_has_a_shorter_slice_and_others_have_the_whole_one() -> None:
+    async def story(site: Site) -> None:
+        limits: list[float | None] = []
+        budget = site.dispatcher._work_budget
+
+        def noted(arrival: Arrival, slice_seconds: float | None) -> WorkBudget:
+            limits.append(slice_seconds)
+            return budget(arrival, 60.0)
+
+        site.dispatcher._work_budget = noted  # type: ignore[method-assign]
+        for overrun_seconds in (0.0, 0.03):
+            site.dispatcher._overruns.charge((b"address 10.0.0.9",), overrun_seconds)
+            for address in ("10.0.0.9", "10.0.0.1"):
+                await site.post(SMALL, connection=Connection(address))
+        assert limits == [0.01, 0.01, 0.003, 0.01]
 
     run(story)
 

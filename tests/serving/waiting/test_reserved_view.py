@@ -25,6 +25,7 @@ from webhook.serving.work_budget import WorkBudget
 
 Object = dict[str, Any]
 
+CARD = {"nvidia.com/gpu": 1}
 POD = make_pod("worker").annotate(TYPE, "training").gpu(1).generate_name("worker-").obj()
 
 
@@ -146,9 +147,9 @@ def test_a_pod_is_not_read_for_room_that_its_namespace_cannot_get() -> None:
     assert burst.decider.decide(request, burst.policy, full, budget).candidate is None
 
 
-def of_gang(name: str, number: int) -> Object:
+def of_gang(name: str, number: int, size: int = 4) -> Object:
     pod = make_pod(f"{name}-{number}").namespace("team-a").annotate(TYPE, "training").gpu(1)
-    return pod.annotate(f"{DOMAIN}/gang", name).annotate(f"{DOMAIN}/gang-size", "4").obj()
+    return pod.annotate(f"{DOMAIN}/gang", name).annotate(f"{DOMAIN}/gang-size", str(size)).obj()
 
 
 def interleaved(burst: Burst, pods: int) -> list[str]:
@@ -184,28 +185,81 @@ def test_gang_that_did_not_start_has_room_again_once_it_fits() -> None:
     assert len(burst.waiting) == 8
 
 
-@pytest.mark.parametrize("admitted", [0, 4])
-def test_gangs_that_are_seen_in_the_cluster_reserve_as_those_admitted_here(admitted: int) -> None:
+@pytest.mark.parametrize("is_admitted_again", [True, False])
+def test_a_gang_that_has_started_keeps_its_room_though_further_pods_find_none(*, is_admitted_again: bool) -> None:
+    """It did not start at first. With a fourth card it does, and each further card takes one more pod."""
+    burst = Burst(DecisionCache(), gpus=3)
+
+    def grow(name: str) -> None:
+        nodes = burst.cluster.snapshot.nodes
+        more = [make_node_object(each.node.name, labels={USAGE: "training"}, capacity=CARD) for each in nodes[1:]]
+        added = make_node_object(name, labels={USAGE: "training"}, capacity=CARD)
+        larger = cluster_of({"cluster": [burst.node, *more, added]})
+        assert larger is not None
+        generation = burst.cluster.snapshot.generation + 1
+        burst.cluster = replace(burst.cluster, snapshot=replace(larger.snapshot, generation=generation))
+        burst.waiting.place_all_again()
+        settle()
+
+    def settle() -> None:
+        for _time in range(8):
+            burst.waiting.settle(burst.cluster.snapshot)
+
+    for number in range(4):
+        burst.admit(of_gang("a", number))
+    assert len(burst.waiting) == 0
+    grow("node-2")
+    if is_admitted_again:
+        burst.admit(of_gang("a", 3))
+        settle()
+    assert len(burst.waiting) == 4
+
+    for number in (4, 5):
+        burst.admit(of_gang("a", number))
+    assert (len(burst.waiting), burst.waiting.total) == (4, 6)
+
+    grow("node-3")
+    assert (len(burst.waiting), burst.waiting.total) == (5, 6)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("is_half_admitted", [False, True])
+def test_gangs_that_are_seen_in_the_cluster_reserve_as_those_admitted_here(
+    size: int, *, is_half_admitted: bool
+) -> None:
     """Another replica has admitted the others."""
-    burst = Burst(DecisionCache(), gpus=6)
-    pods = [of_gang("ab"[number % 2], number // 2) for number in range(8)]
-    for pod in pods[:admitted]:
+    burst = Burst(DecisionCache(), gpus=2 * size - 1)
+    pods = [of_gang("ab"[number % 2], number // 2, size) for number in range(2 * size)]
+    for pod in pods[: size if is_half_admitted else 0]:
         burst.admit(pod)
     see(burst, pods)
 
     for _time in range(3):
         burst.waiting.settle(burst.cluster.snapshot)
 
-    assert len(burst.waiting) == 4
+    assert len(burst.waiting) == size
 
 
-def see(burst: Burst, pods: Sequence[Object]) -> None:
-    """Show the pods of gangs in the next snapshot, as they are stored for Volcano."""
+@pytest.mark.parametrize(("running", "reserved"), [(2, 0), (3, 1)])
+def test_running_pods_count_toward_the_pods_that_a_gang_needs_to_start(running: int, reserved: int) -> None:
+    burst = Burst(DecisionCache(), gpus=running + 1)
+    see(burst, [of_gang("a", number) for number in range(running + 2)], running)
+
+    for _time in range(3):
+        burst.waiting.settle(burst.cluster.snapshot)
+
+    assert (len(burst.waiting), burst.waiting.total) == (reserved, 2)
+
+
+def see(burst: Burst, pods: Sequence[Object], running: int = 0) -> None:
+    """Show the pods of gangs in the next snapshot, as they are stored for Volcano. The first `running` pods run."""
     for number, pod in enumerate(pods):
         pod["metadata"] |= {"creationTimestamp": f"2026-01-01T00:00:0{number}Z"}
         pod["metadata"]["annotations"][VOLCANO_GROUP] = pod["metadata"]["annotations"][f"{DOMAIN}/gang"]
         pod["spec"]["schedulerName"] = "volcano"
         pod["status"] = {"phase": "Pending"}
+        if number < running:
+            pod["spec"]["nodeName"], pod["status"] = "node-1", {"phase": "Running"}
     seen = cluster_of({"cluster": [burst.node, *pods]})
     assert seen is not None
     generation = burst.cluster.snapshot.generation + 1

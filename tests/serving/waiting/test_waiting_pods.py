@@ -26,11 +26,14 @@ from webhook.placement.waiting.pod_table import MOST_OF_A_NAMESPACE, MOST_WAITIN
 from webhook.serving.app import scoring
 from webhook.serving.decisions.rendering import Candidate
 from webhook.serving.view.views import ReservedView
+from webhook.serving.waiting import waiting_pods
 from webhook.serving.waiting.waiting_pods import WaitingPods
 
 Object = dict[str, Any]
 
 NO_SCHEDULERS = SchedulerEvidence(frozenset(), "")
+# kube-scheduler keeps the room of such a pod itself, so a reservation would count it twice.
+NOMINATED = {"nominatedNodeName": "n0"}
 UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
 
 
@@ -268,6 +271,19 @@ def test_a_pod_that_is_admitted_again_counts_once() -> None:
     assert sum(cluster.gpus()) == 1
 
 
+def test_a_pod_that_is_seen_already_is_not_admitted_as_another_one() -> None:
+    """A review can be late. A pod of this name in another namespace is another one."""
+    cluster = Cluster(nodes=3)
+    cluster.see(stored(pod("p"), "p"))
+    assert sum(cluster.gpus()) == 4
+    cluster.admit(pod("p"))
+    assert (sum(cluster.gpus()), cluster.waiting.total) == (4, 1)
+    other = pod("p")
+    other["metadata"]["namespace"] = "y"
+    cluster.admit(other)
+    assert (sum(cluster.gpus()), cluster.waiting.total) == (8, 2)
+
+
 def test_a_token_volume_replaces_no_other_pod_of_the_same_controller() -> None:
     cluster = Cluster(nodes=3)
     cluster.admit(pod())
@@ -302,6 +318,8 @@ def dying(content: Object) -> Object:
         pytest.param(False, "ADDED", lambda content: content | {"status": UNSCHEDULABLE}, id="seen as unschedulable"),
         pytest.param(True, "MODIFIED", lambda content: content | {"status": {"phase": "Failed"}}, id="ended"),
         pytest.param(False, "ADDED", gated, id="gated by another webhook"),
+        pytest.param(True, "MODIFIED", lambda content: content | {"status": NOMINATED}, id="nominated"),
+        pytest.param(False, "ADDED", lambda content: content | {"status": NOMINATED}, id="seen as nominated"),
     ],
 )
 def test_ends_of_a_reservation(is_seen_first: bool, event: str, change: Any) -> None:
@@ -316,11 +334,13 @@ def test_ends_of_a_reservation(is_seen_first: bool, event: str, change: Any) -> 
     assert cluster.waiting.total == 0
 
 
-def test_a_pod_that_another_webhook_changed_has_the_room_of_what_is_stored() -> None:
-    cluster = Cluster()
-    cluster.admit(pod("p", gpus=1))
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_pod_that_another_webhook_changed_has_the_room_of_what_is_stored(nodes: int) -> None:
+    cluster = Cluster(nodes)
+    cluster.admit(pod("p", gpus=2))
     cluster.see(stored(pod("p", gpus=3), "p"))
-    assert sorted(cluster.gpus()) == [0, 3]
+    assert sorted(cluster.gpus(), reverse=True) == [3, 0][:nodes]
+    assert len(cluster.waiting) == 1
 
 
 def test_the_second_call_for_one_pod_replaces_the_first() -> None:
@@ -452,6 +472,56 @@ def test_a_pod_is_admitted_though_nodes_went_while_it_was_placed() -> None:
     assert cluster.waiting.total == 1
 
 
+@pytest.mark.parametrize("is_seen", [False, True], ids=["known by its admission", "seen pending"])
+@pytest.mark.parametrize("is_as_predicted", [True, False], ids=["as predicted", "elsewhere"])
+def test_only_a_pod_that_is_bound_elsewhere_causes_work_for_the_pods_after_it(
+    *, is_seen: bool, is_as_predicted: bool
+) -> None:
+    cluster = Cluster()
+    for name in ("a", "b", "c"):
+        cluster.admit(packed(name))
+    if is_seen:
+        for name in ("a", "b", "c"):
+            cluster.see(packed(name))
+    predicted = cluster.gpus()
+    cluster.pod_seconds = 0.0001
+
+    cluster.bind(packed("a"), f"n{predicted.index(3 if is_as_predicted else 0)}")
+
+    assert cluster.gpus() == (predicted if is_as_predicted else predicted[::-1])
+    assert round(cluster.cpu_seconds / cluster.pod_seconds) == (0 if is_as_predicted else 2)
+
+
+@pytest.mark.parametrize("bound", ["ac", "ca"])
+def test_pods_follow_the_first_of_several_that_got_another_node(bound: str) -> None:
+    """They are bound in one change of the cluster, in any order."""
+    cluster = Cluster()
+    for name in ("a", "b", "c", "d"):
+        cluster.admit(packed(name))
+    predicted = cluster.gpus()
+    assert sorted(predicted) == [0, 4]
+
+    for name in bound:
+        cluster.bind(packed(name), f"n{predicted.index(0)}")
+
+    assert cluster.gpus() == predicted[::-1]
+
+
+@pytest.mark.parametrize("after", [2, 3])
+def test_more_pods_than_a_limit_follow_in_the_background_only(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting_pods, "_MOST_PLACED_AGAIN", 2)
+    cluster = Cluster()
+    for number in range(after + 1):
+        cluster.admit(packed(f"p{number}"))
+    predicted = cluster.gpus()
+
+    cluster.bind(packed("p0"), f"n{predicted.index(0)}")
+
+    assert sorted(cluster.gpus()) == ([0, 3] if after == 2 else [1, 3])
+    cluster.waiting.settle(cluster.cache.snapshot())
+    assert cluster.gpus() == predicted[::-1]
+
+
 def test_pods_before_the_one_that_got_another_node_stay() -> None:
     cluster = Cluster()
     for name in ("a", "b", "c"):
@@ -474,6 +544,22 @@ def test_pods_that_follow_are_placed_in_slices_and_keep_their_room_until_then() 
 
     assert [max(cluster.gpus()) for _ in range(3)] == [2, 3, 4]
     assert sum(cluster.gpus()) == 4
+
+
+def test_a_pod_that_is_not_reached_leaves_a_node_that_a_pod_before_it_has_filled() -> None:
+    cluster = Cluster()
+    for name, gpus in (("a", 1), ("b", 3)):
+        content = packed(name)
+        content["spec"]["containers"][0]["resources"] = make_pod().gpu(gpus).obj()["spec"]["containers"][0]["resources"]
+        cluster.admit(content)
+    predicted = cluster.gpus()
+    cluster.admit(pod("c", gpus=2))
+    assert sorted(predicted) == [0, 4]
+    cluster.pod_seconds = 0.004
+
+    cluster.bind(packed("a"), f"n{predicted.index(0)}")
+
+    assert cluster.gpus() == [4 if gpus == 0 else 2 for gpus in predicted]
 
 
 def test_a_pod_without_room_does_not_end_a_slice_of_those_that_follow() -> None:
@@ -524,6 +610,54 @@ def test_a_pod_without_room_gets_it_when_the_cluster_changes() -> None:
     cluster.cache.apply("Pod", "DELETED", stored(pod("runs"), "runs"))
     cluster.waiting.settle(cluster.cache.snapshot())
     assert len(cluster.waiting) == 1
+
+
+@pytest.mark.parametrize(
+    ("gpus", "in_turn"), [(1, ["urgent", "a", "b"]), (2, ["urgent", "a", "b"]), (3, ["urgent", "a"])]
+)
+def test_less_urgent_pods_on_a_node_are_placed_again_after_an_urgent_one(gpus: int, in_turn: list[str]) -> None:
+    cluster = Cluster(nodes=1)
+    for name in ("a", "b"):
+        cluster.admit(pod(name, gpus=1))
+    urgent = pod("urgent", gpus=gpus)
+    urgent["spec"]["priority"] = 7
+
+    cluster.admit(urgent)
+    for _ in range(2):
+        cluster.waiting.before_review(cluster.cache.snapshot())
+
+    assert [each.pod.name for each in cluster.waiting.by_key.values()] == in_turn
+    assert cluster.waiting.total == 3
+
+
+def test_a_pod_admitted_with_a_priority_class_is_before_pods_of_lower_priority() -> None:
+    """The API server sets the number after this webhook."""
+    cluster = Cluster(nodes=1)
+    cluster.cache.replace("PriorityClass", [{"metadata": {"name": "urgent"}, "value": 7}])
+    cluster.admit(pod("low", gpus=4))
+    urgent = pod("urgent", gpus=4)
+    urgent["spec"]["priorityClassName"] = "urgent"
+
+    assert cluster.admit(urgent) == "Feasible"
+    for _ in range(2):
+        cluster.waiting.before_review(cluster.cache.snapshot())
+
+    assert [each.pod.name for each in cluster.waiting.by_key.values()] == ["urgent"]
+
+
+def test_new_pods_are_placed_in_the_background_before_pods_are_tried_again() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.see(stored(pod("wide", gpus=8), "wide"))
+    cluster.waiting.settle(cluster.cache.snapshot())
+    cluster.see(stored(pod("new", gpus=1), "new", "2026-01-01T00:00:11Z"))
+
+    cluster.waiting.settle(cluster.cache.snapshot())
+
+    assert [each.pod.name for each in cluster.waiting.by_key.values()] == ["new"]
+    # The other one is still to be tried again when it is deleted.
+    cluster.see(stored(pod("wide", gpus=8), "wide"), "DELETED")
+    cluster.waiting.settle(cluster.cache.snapshot())
+    assert (cluster.waiting.total, len(cluster.waiting)) == (1, 1)
 
 
 def test_a_pod_that_got_room_because_it_was_changed_is_not_placed_again() -> None:
@@ -587,6 +721,22 @@ def test_admissions_of_pods_that_never_appear_are_bounded_by_namespace() -> None
     assert cluster.waiting.all_shown.state == before
     admit("other", "p")
     assert cluster.waiting.total == MOST_OF_A_NAMESPACE + 1
+
+
+def test_a_pod_that_is_admitted_again_replaces_its_room_though_the_namespace_has_no_place_left() -> None:
+    cluster = Cluster(nodes=3)
+    cluster.admit(pod("again", gpus=3))
+    content = pod("p", gpus=0)
+    asked = WaitingPod.of(content)
+    placement = cluster.scheduler.answer(asked.signature, cluster.cache.snapshot())
+    for number in range(1, MOST_OF_A_NAMESPACE):
+        identity = PodIdentity.of(content)._replace(name=f"p{number}")
+        cluster.waiting.admit(identity, Candidate(_digest(content), asked, placement))
+
+    cluster.admit(pod("again", gpus=1))
+
+    assert sum(cluster.gpus()) == 1
+    assert cluster.waiting.total == MOST_OF_A_NAMESPACE
 
 
 @pytest.mark.slow

@@ -117,12 +117,13 @@ class DecisionCache:
             if steps.known is None:
                 return render(request, verdict, policy, shadow=shadow)
             rendered = steps.rendered(request, verdict, policy, shadow)
-            rendered.candidate = None
             # A pod that is left alone is placed as it is, once it is seen in the cluster.
             reserves = None if cluster is None or cluster.assumed is None else cluster.reserves
+            candidate: Candidate | None = None
             if shadow is None and reserves is not None and isinstance(verdict, Patched | Unchanged):
                 found = reserves(request.namespace)
-                rendered.candidate = Candidate.of(verdict.mutated, verdict.placement) if found else None
+                candidate = Candidate.of(verdict.mutated, verdict.placement) if found else None
+            rendered.candidate = candidate
             return rendered
         finally:
             steps.finish()

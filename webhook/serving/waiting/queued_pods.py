@@ -179,6 +179,8 @@ class QueuedPods(AssumedPods[int]):
         if placement.verdict != "Feasible":
             self._hold_gang(number)
             without_room.add(entry.kind)
+        elif entry.gang in self._table.held and self._can_start(entry, entry.gang, self.by_key):
+            self._resume_gang(entry.gang)
         return True
 
     def _read_pod(self, entry: TableEntry) -> WaitingPod | None:

@@ -134,7 +134,7 @@ class WaitingPods(QueuedPods):
 
     def place_all_again(self) -> None:
         """Mark all pods to be placed again before the next admissions, because the scorer has changed."""
-        self._outdated_after, self._retry_at_seconds = _BEFORE_ALL, 0.0
+        self._outdated_after = _BEFORE_ALL
 
     def _follow(self, snapshot: Snapshot) -> None:
         now_seconds, before, table = self._monotonic_seconds(), self.base, self._table
