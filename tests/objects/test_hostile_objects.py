@@ -99,6 +99,23 @@ def test_counts_of_roles_are_the_least_once_one_role_is_not_checked_to_its_end(m
     )
 
 
+def test_all_roles_of_an_object_share_the_most_replicas_that_are_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the limit, one pod of each further role is placed."""
+    monkeypatch.setattr(advice, "MOST_REPLICAS", 4)
+    spec = RAY.spec(template(), 1)
+    spec["headGroupSpec"]["template"] = template()
+    (group,) = spec["workerGroupSpecs"]
+    group.pop("maxReplicas", None)
+    spec["workerGroupSpecs"] = [group | {"groupName": f"g{each}", "replicas": each} for each in (2, 5, 3)]
+    verdict = admitted(RAY.object(template()) | {"spec": spec}, LARGE)
+
+    (warning,) = verdict.warnings
+    assert warning == (
+        "placement check: at least head 1 of 1, g2 2 of 2, g5 1 of 5, g3 1 of 3 replicas fit now; "
+        "the others were not checked"
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [VOLCANO, WORKFLOW], ids=lambda each: each.kind)
 def test_further_templates_are_not_read(kind: Sample) -> None:
