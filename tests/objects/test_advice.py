@@ -263,6 +263,34 @@ def test_pods_are_announced_as_refused_only_if_the_first_one_is(hosts: tuple[str
     assert ("placement check: such pods are refused: placement-check is deny" in warnings) is is_refused
 
 
+@pytest.mark.parametrize("modes", [("warn", "deny"), ("deny", "warn")])
+@pytest.mark.parametrize("never_fits", [0, 1])
+def test_pods_are_announced_as_refused_by_the_mode_of_their_own_role(modes: tuple[str, str], never_fits: int) -> None:
+    roles = [(template(64 if each == never_fits else 1, placement_check=mode), 1) for each, mode in enumerate(modes)]
+
+    warnings = warnings_of(admitted(ray(*roles), TWO_NODES))
+
+    assert f"; the first g{never_fits}: " in " ".join(warnings)
+    is_refused = "placement check: such pods are refused: placement-check is deny" in warnings
+    assert is_refused is (modes[never_fits] == "deny")
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_role_whose_pods_are_not_known_is_reported_with_the_counts_of_one_that_fits(is_first: bool) -> None:
+    """The view has no claims. Without another role, nothing is known, so there is no warning."""
+    unknown = template(1)
+    unknown["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    roles = [(unknown, 1), (template(1), 2)]
+
+    alone = admitted(ray(roles[0]), TWO_NODES, ONE_SCHEDULER)
+    both = admitted(ray(*roles if is_first else reversed(roles)), TWO_NODES, ONE_SCHEDULER)
+
+    assert warnings_of(alone) == ()
+    counts = "g0 0 of 1, g1 2 of 2" if is_first else "g0 2 of 2, g1 0 of 1"
+    (warning,) = warnings_of(both)
+    assert warning.startswith(f"placement check: Unknown: at least {counts} replicas fit now; the first g")
+
+
 @pytest.mark.parametrize(
     ("cards", "wanted"),
     [
