@@ -317,7 +317,10 @@ ROLES = {
     "Infeasible": (template(64), 1),
     "Waiting": (template(8), 3),
     # The rules of this scheduler are not known, and with deny its pods are not refused.
-    "Unknown": (make_pod("").gpu(64).annotate(TYPE, "training").scheduler("slurm").label("app", APP["app"]).template(), 1),
+    "Unknown": (
+        make_pod("").gpu(64).annotate(TYPE, "training").scheduler("slurm").label("app", APP["app"]).template(),
+        1,
+    ),
     "Feasible": (template(1), 1),
 }
 

@@ -186,16 +186,22 @@ class Groups:
     def wait(self, group: Group, unit: Unit, snapshot: Snapshot) -> None:
         """Add a unit, which did not fit on `snapshot`, to its group."""
         if not group.units:
-            # Once a pod with anti-affinity runs, others read the pods of other nodes, too.
-            group.reads_pods = group.template.scheduler.scheduler.reads_other_nodes(group.template.signature, snapshot)
+            group.reads_pods = _reads_pods(group, snapshot)
         group.units.append(unit)
         self._waiting[group] = None
 
-    def settle(self, group: Group) -> None:
-        """Drop the units of a group that no longer wait."""
+    def settle(self, group: Group, snapshot: Snapshot) -> None:
+        """Drop the units of a group that no longer wait. The others did not fit on `snapshot`."""
         group.units = [unit for unit in group.units if unit.is_waiting]
-        if not group.units:
+        if group.units:
+            group.reads_pods = _reads_pods(group, snapshot)
+        else:
             self._waiting.pop(group, None)
+
+
+def _reads_pods(group: Group, snapshot: Snapshot) -> bool:
+    """Return whether pods on other nodes affect where the units fit: all units do once a pod has anti-affinity."""
+    return group.template.scheduler.scheduler.reads_other_nodes(group.template.signature, snapshot)
 
 
 def _group(template: Template, least: int) -> Group:

@@ -204,7 +204,7 @@ class Simulation:
             if units and (is_placed or (self._preemption and self._preemption.is_nominated(unit))):
                 heapq.heappush(heads, (units[-1][0], number, group, units))
         for group in groups:
-            self._groups.settle(group)
+            self._groups.settle(group, self._cluster.snapshot)
         return has_placed
 
     def _try(self, unit: Unit, now: float) -> bool:

@@ -50,9 +50,7 @@ def test_victims_of_one_pod_wait_again_in_the_order_of_their_eviction() -> None:
     before, preempting_pod = "0,5,nvidia.com/gpu=5,0", "10,20,nvidia.com/gpu=10,100"
 
     # At 60 s, 6 cards are left for the victims.
-    found = outcome(
-        gpu_nodes(10), before, last_evicted, first_evicted, preempting_pod, "45,,nvidia.com/gpu=4;cpu=1,50"
-    )
+    found = outcome(gpu_nodes(10), before, last_evicted, first_evicted, preempting_pod, "45,,nvidia.com/gpu=4;cpu=1,50")
 
     assert {each.value: each.never_placed for each in found.waits if each.by == "cards"} == {
         "4": 0,

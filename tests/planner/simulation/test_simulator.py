@@ -1,6 +1,7 @@
 """Rules of the simulation, each on a few pods."""
 
 import re
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -233,6 +234,33 @@ def test_a_pod_that_is_spread_is_tried_though_an_equal_one_waits() -> None:
     found.trace = tuple(Arrival(at, None, each, 1, "") for at, each in enumerate((pod, pod, other, pod)))
 
     assert waits_of(simulated(found, Run(0, "binpack", 1))).never_placed == 1
+
+
+@pytest.mark.parametrize("second", [False, True], ids=["one waits", "an equal one comes later"])
+def test_a_pod_starts_once_a_pod_that_kept_it_out_of_the_zone_ends_on_another_node(second: bool) -> None:
+    """When the pod began to wait, no pod had anti-affinity; at 20 s, only that of the last keeps it from node-0."""
+    zone = "topology.kubernetes.io/zone"
+    against = [{"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": zone}]
+    avoids = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": against}}
+    waits = make_pod("waits").label("app", "a").gpu(8).obj()
+    # Only node-1 has room for it.
+    avoiding = make_pod("avoids").requests(cpu=2).spec(affinity=avoids).obj()
+    found = experiment(gpu_nodes(8, 7, labels={zone: "z"}), lines("0,,cpu=1"))
+    documents = [replace(each, content=deepcopy(each.content)) for each in found.cluster]
+    for document, cpu in zip(documents, (1, 2), strict=True):
+        document.content["status"]["allocatable"]["cpu"] = cpu
+    found.cluster = tuple(documents)
+    found.trace = (
+        Arrival(0, 20, make_pod("first").gpu(8).obj(), 8, ""),
+        Arrival(0, None, make_pod("second").gpu(7).obj(), 7, ""),
+        Arrival(1, 5, waits, 8, ""),
+        Arrival(2, 28, avoiding, 0, ""),
+        Arrival(25 if second else 100, 5, waits, 8, ""),
+    )
+
+    # Until 30 s, or behind the first for 5 s more.
+    waited = waits_of(simulated(found, Run(0, "default", 1)), "cards", "8")
+    assert (waited.pods, waited.never_placed, waited.p99) == (3, 0, 29)
 
 
 def test_a_pod_that_needs_another_one_is_placed_once_that_one_is() -> None:
