@@ -107,11 +107,13 @@ def test_a_pod_that_the_api_server_would_reject_is_refused_with_its_place(reques
         outcome(gpu_nodes(8), lines(f"0,10,{requests}"))
 
 
-def test_the_allocated_cards_are_a_mean_over_the_time_in_which_pods_arrive() -> None:
+@pytest.mark.parametrize("begin", [0, 100, 7])
+def test_the_allocated_cards_are_a_mean_over_the_time_in_which_pods_arrive(begin: int) -> None:
     # Four of eight cards for 50 s, none for 50 s.
-    found = outcome(gpu_nodes(8), lines("0,50,nvidia.com/gpu=4", "100,1,nvidia.com/gpu=8"))
+    found = outcome(gpu_nodes(8), lines(f"{begin},50,nvidia.com/gpu=4", f"{begin + 100},1,nvidia.com/gpu=8"))
 
     assert (found.allocated, found.most_allocated, found.last_allocated) == (25, 100, 100)
+    assert (found.series[0].seconds, found.series[-1].seconds) == (begin, begin + 100)
 
 
 def test_the_series_has_the_state_at_each_time() -> None:
