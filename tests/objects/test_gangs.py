@@ -1067,6 +1067,32 @@ def test_of_several_sizes_of_a_gang_the_largest_counts(sizes: tuple[int, int]) -
     assert (whole.name, whole.size, whole.starts_whole) == ("g4", 4, True)
 
 
+RACK = Within("rack")
+
+
+@pytest.mark.parametrize(
+    ("pods", "within", "found"),
+    [
+        ((2, 2), (None, RACK), "rack"),
+        ((2, 2), (RACK, None), "rack"),
+        ((2, 0), (None, RACK), None),
+        ((0, 2), (RACK, None), None),
+        ((0, 2), (RACK, RACK), "rack"),
+        ((0, 2), (None, RACK), "rack"),
+    ],
+)
+def test_domain_of_a_template_without_pods_is_none_of_the_object(
+    pods: tuple[int, int], within: tuple[Within | None, Within | None], found: str | None
+) -> None:
+    kind, templates = KUBE_SCHEDULER.kinds["kubeflow.org", "TFJob"], zip(within, pods, strict=True)
+    sets = [TemplateGang(None, False, each, number) for each, number in templates]
+    policy = OF_BACKEND["kueue"]
+
+    gang = gang_of_object(in_queue(job(TF_JOB, 4)), kind, sets, "default-scheduler", policy, Snapshot.of(()))
+
+    assert (gang and gang.within and gang.within.key) == found
+
+
 @pytest.mark.parametrize("wholes", [(True, False), (False, True), (True, True)])
 def test_object_starts_whole_only_if_each_of_its_templates_does(wholes: tuple[bool, bool]) -> None:
     kind, content = KUBE_SCHEDULER.kinds["kubeflow.org", "TFJob"], job(TF_JOB, 4)
