@@ -3,6 +3,7 @@
 import re
 from copy import deepcopy
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -236,6 +237,42 @@ def test_a_pod_that_is_spread_is_tried_though_an_equal_one_waits() -> None:
     found.trace = tuple(Arrival(at, None, each, 1, "") for at, each in enumerate((pod, pod, other, pod)))
 
     assert waits_of(simulated(found, Run(0, "binpack", 1))).never_placed == 1
+
+
+@pytest.mark.parametrize("later", [1, 3])
+def test_a_pod_that_is_spread_is_placed_once_another_pod_evens_the_domains(later: int) -> None:
+    """node-1 has no room for the second pod. With the other pod there, node-0 can take it, although no pod ends."""
+    apart = {"maxSkew": 1, "topologyKey": HOSTNAME_LABEL, "whenUnsatisfiable": "DoNotSchedule"}
+    spread = [{**apart, "labelSelector": {"matchLabels": {"app": "a"}}}]
+    pod = make_pod("apart").label("app", "a").gpu(2).spec(topologySpreadConstraints=spread).obj()
+    other = make_pod("other").label("app", "a").gpu(1).obj()
+    found = experiment(gpu_nodes(8, 1), lines("0,,cpu=1"))
+    found.trace = (Arrival(0, None, pod, 2, ""), Arrival(1, None, pod, 2, ""), Arrival(1 + later, None, other, 1, ""))
+
+    assert waits_of(simulated(found, Run(0, "binpack", 1)), "cards", "2") == Waits("cards", "2", 2, 0, 0, later)
+
+
+def test_pods_that_need_one_that_waits_are_placed_with_it_when_room_is_freed() -> None:
+    """The pods that need another one are tried before it, because of their priorities."""
+
+    def near(app: str) -> dict[str, Any]:
+        term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": HOSTNAME_LABEL}
+        return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+    pods = (
+        make_pod("first").gpu(3).spec(affinity=near("second"), priority=20),
+        make_pod("second").label("app", "second").gpu(2).spec(affinity=near("third"), priority=10),
+        make_pod("third").label("app", "third").gpu(1),
+    )
+    found = experiment(gpu_nodes(8), lines("0,,cpu=1"))
+    found.trace = (
+        Arrival(0, 50, make_pod("full").gpu(8).obj(), 8, ""),
+        *(Arrival(at, None, pod.obj(), 4 - at, "") for at, pod in enumerate(pods, 1)),
+        Arrival(900, None, make_pod("late").gpu(2).obj(), 2, ""),
+    )
+
+    waited = {each.value: each.p99 for each in simulated(found, Run(0, "default", 1)).waits if each.by == "cards"}
+    assert waited == {"1": 47, "2": 48, "3": 49, "8": 0}
 
 
 @pytest.mark.parametrize("second", [False, True], ids=["one waits", "an equal one comes later"])
