@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.admission import TYPE, make_request, policy_with
+from tests.support.admission import PRODUCT, TYPE, make_request, policy_with
 from tests.support.objects.workload_objects import TEMPLATE, jobset, workload
 from webhook.admission.injection import Denied
 from webhook.objects.admission import admit_request
@@ -127,6 +127,23 @@ def test_an_override_of_a_train_job_has_an_effect() -> None:
 
     assert warnings_of(train_job(podTemplateOverrides=[right])) == ()
     assert warnings_of(train_job(**patched_by(right))) == ()
+
+
+@pytest.mark.parametrize("passed", [(), (TYPE,), (PRODUCT,), (PRODUCT, TYPE)], ids=lambda each: f"{len(each)} passed")
+@pytest.mark.parametrize("is_patch", [True, False])
+def test_a_key_on_the_object_itself_is_warned_of_unless_it_passes_the_same_one_on(
+    passed: tuple[str, ...], *, is_patch: bool
+) -> None:
+    values = {TYPE: "training", PRODUCT: "NVIDIA-H20"}
+    template = {"metadata": {"annotations": {key: values[key] for key in passed}}}
+    content = train_job(**(patched_by(template) if is_patch else {"podTemplateOverrides": [template]}))
+    content["metadata"] = {**content["metadata"], "annotations": values}
+
+    found = [each for each in warnings_of(content) if "on the TrainJob itself" in each]
+
+    left = [key for key in (TYPE, PRODUCT) if key not in passed]
+    verb = "have" if len(left) > 1 else "has"
+    assert [each.partition(" no effect ")[0] for each in found] == ([f"{', '.join(left)} {verb}"] if left else [])
 
 
 def test_an_annotation_on_the_job_of_a_patch_is_warned_of() -> None:
