@@ -1067,18 +1067,18 @@ def test_of_several_sizes_of_a_gang_the_largest_counts(sizes: tuple[int, int]) -
     assert (whole.name, whole.size, whole.starts_whole) == ("g4", 4, True)
 
 
-RACK = Within("rack")
+IN_RACK = Within("rack")
 
 
 @pytest.mark.parametrize(
     ("pods", "within", "found"),
     [
-        ((2, 2), (None, RACK), "rack"),
-        ((2, 2), (RACK, None), "rack"),
-        ((2, 0), (None, RACK), None),
-        ((0, 2), (RACK, None), None),
-        ((0, 2), (RACK, RACK), "rack"),
-        ((0, 2), (None, RACK), "rack"),
+        ((2, 2), (None, IN_RACK), "rack"),
+        ((2, 2), (IN_RACK, None), "rack"),
+        ((2, 0), (None, IN_RACK), None),
+        ((0, 2), (IN_RACK, None), None),
+        ((0, 2), (IN_RACK, IN_RACK), "rack"),
+        ((0, 2), (None, IN_RACK), "rack"),
     ],
 )
 def test_domain_of_a_template_without_pods_is_none_of_the_object(
